@@ -1,0 +1,6 @@
+"""dpjax: differentially private learning theory, runnable. Start with the README, or `dpjax.learners.thresholds`."""
+
+from dpjax.core.sample import Sample
+from dpjax.core.status import Outcome, Status
+
+__all__ = ["Outcome", "Sample", "Status"]

@@ -1,0 +1,19 @@
+"""Privacy guarantees and their arithmetic: float64 on the host, rounded so as never to promise too much."""
+
+from dpjax.accounting.calibration import calibrate, closed_form_epsilon
+from dpjax.accounting.composition import advanced, basic, optimal, total_delta, total_epsilon
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
+
+__all__ = [
+    "ADD_OR_REMOVE_ONE",
+    "RELATIONS",
+    "REPLACE_ONE",
+    "Guarantee",
+    "advanced",
+    "basic",
+    "calibrate",
+    "closed_form_epsilon",
+    "optimal",
+    "total_delta",
+    "total_epsilon",
+]

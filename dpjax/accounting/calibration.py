@@ -1,0 +1,146 @@
+"""How much each of k mechanisms may spend so that together they keep a total guarantee."""
+
+import math
+import numbers
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpjax.accounting.composition import advanced, total_delta
+from dpjax.accounting.guarantee import Guarantee, checked_count, checked_real
+from dpjax.accounting.rounding import at_most
+
+METHODS = ("basic", "advanced", "optimal")
+
+# A budget is searched to this relative precision, from below.
+_PRECISION = 2.0**-32
+# What `closed_form_epsilon` gives up for rounding; float32 arithmetic is wrong by less than half of it.
+_SAFE = 1.0 - 1e-6
+
+
+def calibrate(
+    total: Guarantee, count: int, *, method: str = "optimal", delta_share: float | None = None
+) -> Guarantee:
+    """The budget of each of `count` mechanisms whose composition keeps `total`.
+
+    Always d = s D/k. basic: e = E/k. advanced: d' = D - k d, and e solves
+    sqrt(2 k ln(1/d')) e + 2 k e^2 = E, cut at 1 (BNS, Theorem 2.5). optimal: the largest e <= E whose
+    `total_delta` at E is at most D (Kairouz, Oh, Viswanath 2015).
+
+    Args:
+        total: the guarantee (E, D) to keep, 0 < E < inf.
+        count: number k of mechanisms, >= 1.
+        method: "basic", "advanced" or "optimal".
+        delta_share: the part s of D spent on the mechanisms' own deltas, in [0, 1]; 0 for pure mechanisms.
+            The rest pays for the composition. Default 1 for basic, 1/2 for the others.
+
+    Returns:
+        The guarantee each mechanism must have, under total's relation. Composed by the same method it never
+        exceeds `total`, rounding included. Advanced may give less than basic for small k: that is the
+        printed theorem.
+
+    Raises:
+        TypeError, ValueError: arguments out of range; "advanced" without any delta left for d'.
+
+    Example:
+        >>> each = calibrate(Guarantee(1.0, 1e-6, "REPLACE_ONE"), 100, delta_share=0.0)
+        >>> round(each.epsilon, 3)
+        0.024
+    """
+    count = checked_count("count", count)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if not 0.0 < total.epsilon < math.inf:
+        raise ValueError(f"total.epsilon must be finite and > 0, got {total.epsilon}")
+    if delta_share is None:
+        delta_share = 1.0 if method == "basic" else 0.5
+    share = checked_real("delta_share", delta_share, 0.0, 1.0)
+    if method == "advanced" and (share == 1.0 or total.delta == 0.0):
+        raise ValueError(
+            "advanced composition needs some delta for itself: delta_share must be < 1 and total.delta > 0, "
+            f"got {share} and {total.delta}"
+        )
+    delta = at_most(Fraction(share) * Fraction(total.delta) / count)
+    search = {"basic": _basic, "advanced": _advanced, "optimal": _optimal}[method]
+    return Guarantee(search(total, count, delta), delta, total.relation)
+
+
+def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -> Any:
+    """The epsilon of each of k pure mechanisms whose adaptive composition is (epsilon, delta)-private.
+
+        e0 = max{ epsilon / k,  (sqrt(2 L + 2 epsilon) - sqrt(2 L)) / sqrt(k) },   L = ln(1/delta).
+
+    Derivation. e0-DP gives (e0^2 / 2)-zCDP, and k such mechanisms rho = k e0^2 / 2 (Bun, Steinke 2016,
+    Proposition 1.4 and Lemma 1.7). rho-zCDP gives (rho + 2 sqrt(rho L), delta)-DP (Proposition 1.3). Since
+    rho + 2 sqrt(rho L) = (sqrt(rho) + sqrt(L))^2 - L, it equals epsilon at sqrt(rho) = sqrt(L + epsilon) -
+    sqrt(L); put in rho and multiply by sqrt(2). The other branch is basic composition. The difference of
+    roots is written 2 epsilon over their sum, which cancels nothing, and a millionth is given up so that
+    rounding stays on the safe side in float32 too.
+
+    Only roots, a logarithm and a maximum: with `xp=jax.numpy` it can be traced, batched and differentiated.
+    `calibrate(..., delta_share=0)` gives somewhat more, on the host. Good under either neighbouring relation,
+    which is that of the mechanisms.
+
+    Args:
+        epsilon: total epsilon > 0, a number or a traced scalar.
+        delta: total delta in (0, 1).
+        count: number k >= 1 of mechanisms.
+        xp: `numpy` or `jax.numpy`.
+
+    Returns:
+        e0, of the arguments' type.
+
+    Raises:
+        TypeError, ValueError: a plain number out of range; traced values pass unchecked.
+
+    Example:
+        >>> bool(0.01 < closed_form_epsilon(1.0, 1e-6, 100) < 0.02)
+        True
+    """
+    _check_if_number("epsilon", epsilon, 0.0, math.inf)
+    _check_if_number("delta", delta, 0.0, 1.0)
+    if isinstance(count, numbers.Real):
+        checked_count("count", count)
+    log_term = -2.0 * xp.log(delta)
+    composed = 2.0 * epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term)) / count**0.5
+    return xp.maximum(composed, epsilon / count) * _SAFE
+
+
+def _check_if_number(name: str, value: Any, above: float, below: float) -> None:
+    """Refuses a plain number outside the open interval; arrays and tracers pass."""
+    if isinstance(value, numbers.Real) and not above < float(value) < below:
+        raise ValueError(f"{name} must be in ({above}, {below}), got {value!r}")
+
+
+def _basic(total: Guarantee, count: int, delta: float) -> float:
+    """E/k, rounded down."""
+    return at_most(Fraction(total.epsilon) / count)
+
+
+def _advanced(total: Guarantee, count: int, delta: float) -> float:
+    """The positive root of 2 k e^2 + sqrt(2 k ln(1/d')) e = E, lowered until the theorem itself agrees."""
+    slack = at_most(Fraction(total.delta) - count * Fraction(delta))
+    linear = math.sqrt(-2.0 * count * math.log(slack))
+    epsilon = min(1.0, 2.0 * total.epsilon / (linear + math.sqrt(linear**2 + 8.0 * count * total.epsilon)))
+
+    def composed(epsilon: float) -> float:
+        return advanced(Guarantee(epsilon, delta, total.relation), count, slack).epsilon
+
+    while composed(epsilon) > total.epsilon:
+        epsilon *= 1.0 - 2.0**-50
+    return epsilon
+
+
+def _optimal(total: Guarantee, count: int, delta: float) -> float:
+    """Bisection from basic composition, which always fits, to the whole budget; returns the fitting end."""
+
+    def fits(epsilon: float) -> bool:
+        each = Guarantee(epsilon, delta, total.relation)
+        return total_delta({each: count}, total.epsilon) <= total.delta
+
+    low, high = _basic(total, count, delta), total.epsilon
+    while high - low > _PRECISION * high:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

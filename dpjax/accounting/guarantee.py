@@ -1,0 +1,148 @@
+"""What a mechanism promises: epsilon, delta, and for which pairs of datasets."""
+
+import dataclasses
+import math
+import numbers
+from fractions import Fraction
+from typing import Any
+
+from dpjax.accounting.rounding import at_least
+
+REPLACE_ONE = "REPLACE_ONE"
+ADD_OR_REMOVE_ONE = "ADD_OR_REMOVE_ONE"
+RELATIONS = (REPLACE_ONE, ADD_OR_REMOVE_ONE)
+
+
+def checked_real(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """`value` as float; TypeError unless a real number, ValueError outside [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
+    number = float(value)
+    if not low <= number <= high:  # NaN fails every comparison
+        raise ValueError(f"{name} must be in [{low}, {high}], got {value!r}")
+    return number
+
+
+def checked_count(name: str, value: Any) -> int:
+    """`value` as int; TypeError unless an integer, ValueError below 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {value}")
+    return int(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy under a stated neighbouring relation.
+
+    For all neighbours S, S' and every set R of outputs, Pr[A(S) in R] <= exp(epsilon) Pr[A(S') in R] + delta
+    (BNS, Definition 2.2). Numbers are float64 on the host.
+
+    Args:
+        epsilon: >= 0, in nats; `math.inf` says that nothing is promised, and delta is then 1.
+        delta: in [0, 1]; 0 is pure privacy.
+        relation: "REPLACE_ONE" (one record takes another value; the number of records is public) or
+            "ADD_OR_REMOVE_ONE" (one record more or fewer), as in `dp_accounting.NeighboringRelation`.
+
+    Raises:
+        TypeError, ValueError: an argument is not a number, out of range, or an unknown relation.
+
+    Example:
+        >>> Guarantee(0.5, 1e-6, "ADD_OR_REMOVE_ONE").under_replace_one().epsilon
+        1.0
+    """
+
+    epsilon: float
+    delta: float
+    relation: str
+
+    def __post_init__(self) -> None:
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        # A frozen dataclass can only be normalised this way; NumPy scalars become plain floats.
+        object.__setattr__(self, "epsilon", checked_real("epsilon", self.epsilon, 0.0))
+        object.__setattr__(self, "delta", checked_real("delta", self.delta, 0.0, 1.0))
+        if math.isinf(self.epsilon) and self.delta != 1.0:
+            raise ValueError(f"delta must be 1 when epsilon is infinite, got {self.delta}")
+
+    @property
+    def neighboring_relation(self) -> Any:
+        """The relation as a member of `dp_accounting.NeighboringRelation`."""
+        import dp_accounting
+
+        return dp_accounting.NeighboringRelation[self.relation]
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether delta is 0."""
+        return self.delta == 0.0
+
+    def covers(self, epsilon: float, delta: float) -> bool:
+        """Whether this promises at least (epsilon, delta), number by number, under its own relation.
+
+        >>> Guarantee(1.0, 1e-9, "REPLACE_ONE").covers(1.0, 1e-6)
+        True
+        """
+        return self.epsilon <= epsilon and self.delta <= delta
+
+    def group(self, size: int) -> "Guarantee":
+        """The promise to a group of `size` records: (k e, (1 + exp(e) + ... + exp((k-1) e)) d), rounded up.
+
+        Args:
+            size: number k of neighbouring steps between the two datasets, >= 1.
+
+        Returns:
+            A guarantee for datasets `size` steps apart, written under the same relation.
+
+        Example:
+            >>> Guarantee(0.1, 0.0, "REPLACE_ONE").group(10).epsilon
+            1.0000000000000002
+        """
+        size = checked_count("size", size)
+        if math.isinf(self.epsilon):
+            return self
+        epsilon = at_least(size * Fraction(self.epsilon))
+        return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
+
+    def under(self, relation: str) -> "Guarantee":
+        """The same promise under another neighbouring relation.
+
+        Replacing a record removes one and adds one, so add/remove gives replace-one by group privacy of
+        size 2: (2 e, (1 + exp(e)) d). There is no way back: a mechanism that prints the number of records
+        is (0, 0)-private under replace-one, where that number is public, and promises nothing under
+        add/remove.
+
+        Raises:
+            ValueError: unknown relation, or replace-one asked to become add/remove.
+
+        Example:
+            >>> Guarantee(1.0, 0.0, "ADD_OR_REMOVE_ONE").under("REPLACE_ONE")
+            Guarantee(epsilon=2.0, delta=0.0, relation='REPLACE_ONE')
+        """
+        if relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}")
+        if relation == self.relation:
+            return self
+        if relation == ADD_OR_REMOVE_ONE:
+            raise ValueError(
+                "relation ADD_OR_REMOVE_ONE does not follow from REPLACE_ONE, where the number of records is "
+                "public: a mechanism that prints it is private under the one and not under the other"
+            )
+        return dataclasses.replace(self.group(2), relation=relation)
+
+    def under_replace_one(self) -> "Guarantee":
+        """This promise under replace-one; see `under`."""
+        return self.under(REPLACE_ONE)
+
+
+def _group_delta(epsilon: float, delta: float, size: int) -> float:
+    """delta times the geometric sum of group privacy, rounded up and never above 1."""
+    if delta == 0.0 or size == 1:
+        return delta
+    if size * epsilon > 700.0:  # exp would overflow; no delta > 1e-300 survives it
+        return 1.0
+    total = float(size) if epsilon == 0.0 else math.expm1(size * epsilon) / math.expm1(epsilon)
+    # Two expm1, a division and a product, each good to an ulp or two, and size * epsilon <= 700 roundings
+    # inside exp.
+    return min(1.0, delta * total * (1.0 + 2.0**-42))

@@ -1,0 +1,23 @@
+"""Exact rationals to floats on the safe side: a reported privacy is never better than the true one."""
+
+import math
+from fractions import Fraction
+
+
+def at_least(exact: Fraction) -> float:
+    """The smallest float64 >= exact.
+
+    >>> Fraction(at_least(3 * Fraction(0.1))) >= 3 * Fraction(0.1)
+    True
+    """
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def at_most(exact: Fraction) -> float:
+    """The largest float64 <= exact.
+
+    >>> Fraction(at_most(Fraction(1) / 3)) <= Fraction(1) / 3
+    True
+    """
+    return -at_least(-exact)

@@ -1,0 +1,47 @@
+"""Sample sizes that the theorems ask for: one function a theorem, float64 on the host."""
+
+from dpjax.bounds.learning import agnostic, pac_lower_bound, realizable
+from dpjax.bounds.mechanisms import (
+    choosing_mechanism,
+    choosing_mechanism_privacy,
+    exponential_mechanism,
+    printed_equivalent,
+    stability_gap,
+)
+from dpjax.bounds.points import learn_points
+from dpjax.bounds.thresholds import (
+    binary_search_thresholds,
+    exponential_thresholds,
+    iterated_log2,
+    learn_thresholds,
+    learn_thresholds_full_depth,
+    log_star,
+    non_private_lower_bound,
+    pure_lower_bound,
+    rec_concave,
+    rec_concave_full_depth,
+    rec_concave_lemma,
+)
+
+__all__ = [
+    "agnostic",
+    "binary_search_thresholds",
+    "choosing_mechanism",
+    "choosing_mechanism_privacy",
+    "exponential_mechanism",
+    "exponential_thresholds",
+    "iterated_log2",
+    "learn_points",
+    "learn_thresholds",
+    "learn_thresholds_full_depth",
+    "log_star",
+    "non_private_lower_bound",
+    "pac_lower_bound",
+    "printed_equivalent",
+    "pure_lower_bound",
+    "realizable",
+    "rec_concave",
+    "rec_concave_full_depth",
+    "rec_concave_lemma",
+    "stability_gap",
+]

@@ -1,0 +1,167 @@
+"""When the basic mechanisms are right, and when private (BNS §2.5, §4.1). Numbers of examples, as floats."""
+
+import math
+
+from dpjax.bounds import arguments
+
+
+def exponential_mechanism(log_solutions: float, error: float, beta: float, epsilon: float) -> float:
+    """Examples after which the exponential mechanism is near the best: (2/(eps D)) (ln|H| + ln(1/beta)).
+
+    For a score of sensitivity 1 it picks one under max - D m with probability at most |H| exp(-eps D m / 2)
+    (BNS, Proposition 2.26 (ii)); that is beta at this m.
+
+    Args:
+        log_solutions: ln|H|, >= 0 (a logarithm, so that 2^4096 solutions are no problem).
+        error: D, the allowed loss of score as a fraction of the m examples, > 0.
+        beta: failure probability, in (0, 1).
+        epsilon: privacy parameter of the mechanism, > 0.
+
+    Returns:
+        Number m of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(exponential_mechanism(1024 * math.log(2), 0.1, 0.1, 1.0))
+        14242
+    """
+    if log_solutions != 0.0:
+        arguments.positive(log_solutions=log_solutions)
+    arguments.fraction(beta=beta)
+    arguments.positive(error=error, epsilon=epsilon)
+    return 2.0 / (epsilon * error) * (log_solutions - math.log(beta))
+
+
+def stability_gap(beta: float, epsilon: float, delta: float, *, calibration: str = "printed") -> float:
+    """Gap between the two best scores at which A_dist keeps the best one with probability 1 - beta.
+
+    printed: (1/eps) ln(1/(beta delta)) (BNS, Proposition 2.27 (ii)). proved: A_dist then has noise Lap(2/eps)
+    and threshold 2 + (2/eps) ln(1/(2 delta)), and the same argument, Pr[Lap(b) < -t] = exp(-t/b)/2 <= beta,
+    asks for 2 + (2/eps) (ln(1/(2 delta)) + max(0, ln(1/(2 beta)))).
+
+    Args:
+        beta: failure probability, in (0, 1).
+        epsilon, delta: privacy parameters of A_dist, > 0 and in (0, 1) (at most 1/2 for the proved one).
+        calibration: "printed" or "proved" constants of A_dist.
+
+    Returns:
+        The gap, in units of the score (examples, for a score of sensitivity 1).
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(stability_gap(0.1, 1.0, 1e-6), 2)
+        16.12
+    """
+    arguments.fraction(beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
+    if calibration == "printed":
+        return -(math.log(beta) + math.log(delta)) / epsilon
+    return _proved_threshold(epsilon, delta) + 2.0 / epsilon * max(0.0, -math.log(2.0 * beta))
+
+
+def printed_equivalent(epsilon: float, delta: float) -> float:
+    """An epsilon'' at which Proposition 2.27 (ii) of BNS holds for the proved A_dist run at (epsilon, delta).
+
+    So every utility theorem that rests on it holds for the proved A_dist with epsilon'' in its
+    place. Take epsilon'' = min{epsilon/2, ln(1/delta) / t}, t the proved threshold 2 + (2/epsilon)
+    ln(1/(2 delta)): at a gap of (1/epsilon'') (ln(1/delta) + ln(1/beta)) the noise must fall
+    under -(1/epsilon'') ln(1/beta), and it does so with probability beta/2 at most since its scale
+    2/epsilon is at most 1/epsilon''. This is epsilon/2 when epsilon <= ln 2.
+
+    Args:
+        epsilon: privacy parameter of the proved A_dist, > 0.
+        delta: in (0, 1/2].
+
+    Returns:
+        epsilon''.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> printed_equivalent(0.5, 1e-6)
+        0.25
+    """
+    arguments.fraction(delta=delta)
+    arguments.positive(epsilon=epsilon)
+    return min(epsilon / 2.0, -math.log(delta) / _proved_threshold(epsilon, delta))
+
+
+def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
+    """Examples for the Choosing Mechanism: (16/(a eps)) ln(16 k / (a b eps delta)).
+
+    At that size it is (eps, delta)-private under replace-one, the size being public (BNS, Lemma 4.4), and
+    picks a solution within alpha m of the best with probability 1 - beta (Lemma 4.5, same formula).
+
+    Args:
+        growth: k, how many scores one more record can raise, >= 1.
+        alpha: allowed loss as a fraction of the examples, in (0, 1).
+        beta: failure probability, in (0, 1).
+        epsilon: privacy parameter, > 0.
+        delta: privacy parameter, in (0, 1).
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range; epsilon beyond 16 k / (a b delta), where the formula
+            is no longer positive.
+
+    Example:
+        >>> round(choosing_mechanism(1, 0.1, 0.1, 1.0, 1e-6))
+        3391
+    """
+    arguments.count(growth=growth)
+    arguments.fraction(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    logarithm = math.log(16.0 * growth) - math.log(alpha * beta * epsilon) - math.log(delta)
+    if logarithm <= 0.0:
+        raise ValueError(
+            f"epsilon must be < 16 growth / (alpha beta delta) for Lemma 4.4 to say anything, got {epsilon}"
+        )
+    return 16.0 / (alpha * epsilon) * logarithm
+
+
+def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta: float) -> float:
+    """Examples that already make the Choosing Mechanism private, useful or not: beta plays no part in it.
+
+    max{ (16/(a eps)) ln(1/(2 delta)),  4/a + (16/(a eps)) ln(k/delta),  (16/(a eps)) ln(4k/eps) }: the
+    three sizes that the proof of BNS, Lemma 4.4 really uses, for its case (a), its Fact 1 and its Fact 3.
+    Replace-one, the size being public.
+
+    Args:
+        growth: k, how many scores one more record can raise, >= 1.
+        alpha: the mechanism's approximation parameter, in (0, 1).
+        epsilon: privacy parameter, > 0.
+        delta: privacy parameter, in (0, 1).
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(choosing_mechanism_privacy(1, 0.1, 1.0, 1e-6))
+        2250
+    """
+    arguments.count(growth=growth)
+    arguments.fraction(alpha=alpha, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    unit = 16.0 / (alpha * epsilon)
+    no_solution = unit * -math.log(2.0 * delta)
+    lost_solution = 4.0 / alpha + unit * (math.log(growth) - math.log(delta))
+    new_solution = unit * math.log(4.0 * growth / epsilon)
+    return max(no_solution, lost_solution, new_solution)
+
+
+def _proved_threshold(epsilon: float, delta: float) -> float:
+    """Threshold of A_dist with Lap(2/eps): 2 + (2/eps) ln(1/(2 delta)); its proof needs delta <= 1/2."""
+    if delta > 0.5:
+        raise ValueError(f"delta must be <= 1/2 for the proved calibration, got {delta}")
+    return 2.0 - 2.0 / epsilon * math.log(2.0 * delta)

@@ -1,0 +1,392 @@
+"""Sample sizes of threshold learners: RecConcave (BNS §3.3, §3.4), its baselines, and lower bounds.
+
+Logarithms. The paper writes "ln" for the natural logarithm and "log" for base 2, both within Theorem 3.18;
+so here. (Its proofs use nothing stronger than the natural one for log(1/(beta delta)): the printed reading
+is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers of examples, as floats.
+"""
+
+import math
+
+from dpjax.bounds import arguments
+from dpjax.bounds.learning import agnostic, pac_lower_bound
+from dpjax.bounds.mechanisms import exponential_mechanism, printed_equivalent
+
+
+def log_star(number: int) -> int:
+    """How often ceil(log2) is applied until the value is at most 1 (BNS §3.3).
+
+    Args:
+        number: an integer >= 0 of any size.
+
+    Returns:
+        The number of times.
+
+    Raises:
+        TypeError, ValueError: not an integer >= 0.
+
+    Example:
+        >>> [log_star(n) for n in (1, 2, 3, 16, 17, 2**64, 2**4096)]
+        [0, 1, 2, 3, 4, 5, 5]
+    """
+    arguments.count(at_least=0, number=number)
+    times = 0
+    while number > 1:
+        number = (int(number) - 1).bit_length()
+        times += 1
+    return times
+
+
+def iterated_log2(number: int, times: int, *, ceil: bool = False) -> float:
+    """log2 log2 ... log2(number), `times` times, stopping early once the value is at most 1.
+
+    Args:
+        number: an integer >= 1 of any size.
+        times: how often, >= 0.
+        ceil: round every step up, as in log^{ceil N} of BNS, Lemma 3.14.
+
+    Returns:
+        The iterated logarithm.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> iterated_log2(2**64, 2)
+        6.0
+        >>> iterated_log2(2**64, 3, ceil=True)
+        3.0
+    """
+    arguments.count(number=number)
+    arguments.count(at_least=0, times=times)
+    value: float = number
+    for _ in range(times):
+        if value <= 1:
+            break
+        value = (int(value) - 1).bit_length() if ceil else math.log2(value)
+    return float(value)
+
+
+def rec_concave_lemma(
+    size: int,
+    depth: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: str = "printed",
+) -> float:
+    """Promise at which RecConcave fails with probability at most 2 beta N (BNS, Lemma 3.14).
+
+        r >= 8^N (4/(alpha eps)) { log(32/(beta delta)) + log^{ceil N}(T) }
+
+    Args:
+        size: T; the solutions are 0, ..., T.
+        depth: N, bound on the recursive calls, >= 1.
+        alpha: the output has quality at least (1 - alpha) r; in (0, 1/2].
+        beta: in (0, 1).
+        epsilon, delta: privacy parameters of EACH mechanism inside.
+        calibration: constants of the A_dist inside; "proved" puts `printed_equivalent(epsilon, delta)` for
+            eps.
+
+    Returns:
+        The promise r, in units of the quality (examples, for a count).
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(rec_concave_lemma(2**64, 2, 0.1, 0.1, 1.0, 1e-6))
+        87689
+    """
+    arguments.count(size=size, depth=depth)
+    logarithm = _log2_of(32.0, beta, delta) + iterated_log2(size, depth, ceil=True)
+    return _promise(depth, alpha, beta, epsilon, delta, calibration) * logarithm
+
+
+def rec_concave(
+    size: int,
+    depth: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: str = "printed",
+) -> float:
+    """Promise at which RecConcave fails with probability at most beta (BNS, Theorem 3.15, inequality (3.1)).
+
+        r >= 8^N (36 N/(alpha eps)) { log(6 N/(beta delta)) + log log ... log(T) },  N times
+
+    Args:
+        size: T; the solutions are 0, ..., T.
+        depth: N, bound on the recursive calls, >= 1.
+        alpha: the output has quality at least (1 - alpha) r; in (0, 1/2].
+        beta: failure probability, in (0, 1).
+        epsilon, delta: TOTAL privacy; each mechanism inside gets epsilon/(3N), delta/(3N).
+        calibration: constants of the A_dist inside. For "proved", Lemma 3.14 at
+            `printed_equivalent(epsilon/(3N), delta/(3N))`.
+
+    Returns:
+        The promise r, in units of the quality (examples, for a count).
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{rec_concave(2**64, 2, 0.1, 0.1, 1.0, 1e-6):.1e}"
+        '1.5e+06'
+    """
+    arguments.count(size=size, depth=depth)
+    arguments.positive(epsilon=epsilon)
+    arguments.fraction(delta=delta)
+    logarithm = _log2_of(6.0 * depth, beta, delta) + iterated_log2(size, depth)
+    # 36 N / eps is 3 times the 4 / eps of Lemma 3.14 at eps / (3N).
+    each = _promise(depth, alpha, beta, epsilon / (3 * depth), delta / (3 * depth), calibration)
+    return 3.0 * each * logarithm
+
+
+def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
+    """Promise for RecConcave at full depth (BNS, Remark 3.16).
+
+        r >= 8^N (36 N/(alpha eps)) log(12 N/(beta delta)),  N = log*(T)
+
+    Args:
+        size: T >= 2; the solutions are 0, ..., T.
+        alpha, beta, epsilon, delta: as in `rec_concave`.
+
+    Returns:
+        The promise r, in units of the quality; at least `rec_concave` at that depth.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{rec_concave_full_depth(2**64, 0.1, 0.1, 1.0, 1e-6):.1e}"
+        '1.7e+09'
+    """
+    arguments.count(at_least=2, size=size)
+    depth = log_star(size)
+    arguments.positive(epsilon=epsilon)
+    return (
+        9.0
+        * depth
+        * _promise(depth, alpha, beta, epsilon, delta, "printed")
+        * _log2_of(12.0 * depth, beta, delta)
+    )
+
+
+def learn_thresholds(
+    bits: int,
+    depth: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: str = "printed",
+) -> float:
+    """Examples for LearnThresholds (BNS, Theorem 3.18, explicit at the end of its proof).
+
+        max{ (200/alpha^2) ln(4/(alpha beta)),
+             8^N (72 N/(alpha eps)) ( log(12 N/(beta delta)) + log log ... log(2^d) ) },  N times
+
+    that is Theorem 2.14 and Theorem 3.15, each at alpha/2 and beta/2.
+
+    Args:
+        bits: d; points are 0, ..., 2^d - 1, thresholds 0, ..., 2^d.
+        depth: N, from 1 to log*(2^d).
+        alpha: generalization error, in (0, 1).
+        beta: failure probability, in (0, 1).
+        epsilon, delta: total privacy, > 0 and in (0, 1).
+        calibration: constants of the A_dist inside.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6):.1e}"
+        '3.1e+06'
+    """
+    arguments.count(bits=bits, depth=depth)
+    if depth > log_star(2**bits):
+        raise ValueError(f"depth must be <= log*(2^bits) = {log_star(2**bits)}, got {depth}")
+    arguments.fraction(alpha=alpha, beta=beta)
+    optimisation = rec_concave(
+        2**bits, depth, alpha / 2.0, beta / 2.0, epsilon, delta, calibration=calibration
+    )
+    return max(agnostic(1, alpha / 2.0, beta / 2.0), optimisation)
+
+
+def learn_thresholds_full_depth(
+    bits: int, alpha: float, beta: float, epsilon: float, delta: float, *, constant: float = 1.0
+) -> float:
+    """Growth of the sample of LearnThresholds at full depth (BNS, Remark 3.19).
+
+        O( 8^L L / (alpha min{alpha, eps}) log(L/(alpha beta delta)) ),  L = log*(d)
+
+    The constant is left out there. `learn_thresholds` at depth log*(2^d) is explicit.
+
+    Args:
+        bits: d >= 2.
+        alpha, beta, epsilon, delta: as in `learn_thresholds`.
+        constant: the constant in O.
+
+    Returns:
+        Number of examples, up to the constant.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> learn_thresholds_full_depth(64, 0.1, 0.1, 1.0, 1e-6) > 0
+        True
+    """
+    arguments.count(at_least=2, bits=bits)
+    arguments.fraction(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon, constant=constant)
+    calls = log_star(bits)
+    logarithm = _log2_of(float(calls), alpha * beta, delta)
+    return constant * 8.0**calls * calls / (alpha * min(alpha, epsilon)) * logarithm
+
+
+def exponential_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> float:
+    """Examples for the pure learner: the exponential mechanism over all 2^d + 1 thresholds.
+
+        max{ (200/alpha^2) ln(4/(alpha beta)),  (4/(alpha eps)) (ln(2^d + 1) + ln(2/beta)) }
+
+    Derivation. The score (examples labelled correctly) has sensitivity 1 and the target reaches m. By BNS,
+    Proposition 2.26 (ii) with error alpha/2 and failure beta/2 the output errs on at most alpha m / 2
+    examples; by Theorem 2.14 with alpha/2 and beta/2 (VC dimension 1) its error on the distribution is at
+    most alpha. Union bound.
+
+    Args:
+        bits: d; thresholds are 0, ..., 2^d.
+        alpha: generalization error, in (0, 1).
+        beta: failure probability, in (0, 1).
+        epsilon: total epsilon (delta is 0), > 0.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(exponential_thresholds(1024, 0.1, 0.1, 0.5))
+        119829
+    """
+    arguments.count(bits=bits)
+    arguments.fraction(alpha=alpha, beta=beta)
+    log_thresholds = bits * math.log(2.0) + math.log1p(2.0**-bits)
+    selection = exponential_mechanism(log_thresholds, alpha / 2.0, beta / 2.0, epsilon)
+    return max(agnostic(1, alpha / 2.0, beta / 2.0), selection)
+
+
+def binary_search_thresholds(bits: int, alpha: float, beta: float, comparison_epsilon: float) -> float:
+    """Examples for the noisy binary search over the thresholds 0, ..., 2^d.
+
+        max{ (200/alpha^2) ln(4/(alpha beta)),  (4/(alpha eps0)) ln((d+1)/beta) }
+
+    The search keeps a range [lo, hi], takes mid = floor((lo+hi)/2), D = #{ones at x >= mid} - #{zeros at x
+    <= mid}, and goes to [mid+1, hi] if D + Lap(2/eps0) > 0, else to [lo, mid]; d+1 comparisons leave one
+    threshold. (Every record moves D by at most 1, a replacement by 2: each comparison is eps0-private under
+    replace-one.)
+
+    Derivation. Thresholds j <= mid err on every one at x >= mid, and those j > mid on every zero at x <=
+    mid. Let t be the target. If t > mid then D = #[mid, t) and only left is wrong, which takes noise <=
+    -#[mid, t); if t <= mid then D = -#[t, mid] and only right is wrong, which takes noise > #[t, mid]. The
+    final j is mid (left) or mid + 1 (right) of the last comparison on that side, so if it is on the wrong
+    side of t it errs on exactly the counted examples. Hence its errors never exceed the largest noise in
+    the one harmful direction, tau = (2/eps0) ln((d+1)/beta) but for (d+1) exp(-tau eps0/2)/2 = beta/2. Ask
+    for tau <= alpha m / 2, and Theorem 2.14 with alpha/2 and beta/2 for the rest. Zeros AT mid must count:
+    leaving them out, a heavy point at mid makes the search step over it for nothing.
+
+    Args:
+        bits: d; thresholds are 0, ..., 2^d.
+        alpha: generalization error, in (0, 1).
+        beta: failure probability, in (0, 1).
+        comparison_epsilon: eps0 of one comparison, > 0 (the total over d+1 comparisons is up to the
+            composition).
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(binary_search_thresholds(64, 0.1, 0.1, 0.005))
+        119829
+    """
+    arguments.count(bits=bits)
+    arguments.fraction(alpha=alpha, beta=beta)
+    arguments.positive(comparison_epsilon=comparison_epsilon)
+    search = 4.0 / (alpha * comparison_epsilon) * math.log((bits + 1) / beta)
+    return max(agnostic(1, alpha / 2.0, beta / 2.0), search)
+
+
+def non_private_lower_bound(alpha: float, *, constant: float = 1.0) -> float:
+    """Examples every threshold learner needs, private or not: Theorem 2.12 of BNS at VC dimension 1.
+
+    Args:
+        alpha: generalization error, in (0, 1).
+        constant: the constant the theorem leaves out.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> non_private_lower_bound(0.25)
+        4.0
+    """
+    return pac_lower_bound(1, alpha, constant=constant)
+
+
+def pure_lower_bound(bits: int, *, constant: float = 1.0) -> float:
+    """Examples every purely private threshold learner needs, proper or not: constant * d.
+
+    Omega(d) by Feldman and Xiao, quoted in BNS §3.2.
+
+    Args:
+        bits: d; points are 0, ..., 2^d - 1.
+        constant: the constant the theorem leaves out (at fixed alpha, beta, epsilon).
+
+    Returns:
+        Number of examples, up to the constant.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> pure_lower_bound(64)
+        64.0
+    """
+    arguments.count(bits=bits)
+    arguments.positive(constant=constant)
+    return constant * bits
+
+
+def _promise(depth: int, alpha: float, beta: float, epsilon: float, delta: float, calibration: str) -> float:
+    """8^N 4/(alpha eps), the factor of Lemma 3.14, with all arguments checked."""
+    arguments.count(depth=depth)
+    arguments.fraction(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
+    if alpha > 0.5:
+        raise ValueError(f"alpha must be <= 1/2 (BNS, Lemma 3.14), got {alpha}")
+    if calibration == "proved":
+        epsilon = printed_equivalent(epsilon, delta)
+    return 8.0**depth * 4.0 / (alpha * epsilon)
+
+
+def _log2_of(numerator: float, beta: float, delta: float) -> float:
+    """log2(numerator/(beta delta)), where the product may underflow."""
+    arguments.fraction(beta=beta, delta=delta)
+    return math.log2(numerator) - math.log2(beta) - math.log2(delta)

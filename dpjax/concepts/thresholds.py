@@ -1,0 +1,277 @@
+"""Thresholds over X_d = {0, ..., 2^d - 1} (BNS Definition 3.4): c_j(x) = 1 iff x < j, for j = 0, ..., 2^d; VC dimension 1.
+
+Also distributions on X_d as the learners meet them: a target threshold, points sorted as drawn, and the exact population error.
+A distribution is a map of one 32-bit uniform fraction v to a point, increasing in v, so that sorted fractions give sorted points
+(no sort), and error_D(c_h, c_t) = D[points between h and t] is known exactly.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.core import checks
+from dpjax.core.pytree import frozen
+from dpjax.core.sample import Sample
+from dpjax.domains import ordered, wide
+from dpjax.domains.ordered import Pieces
+
+
+def label(threshold: UInt32[Array, "limbs"], x: UInt32[Array, "n more"]) -> Int[Array, "n"]:
+    """c_j(x) for a threshold j (any number of limbs) and points x.
+
+    >>> from dpjax.domains import wide
+    >>> label(wide.from_ints([2**64], 65)[0], wide.from_ints([0, 2**64 - 1], 64)).tolist()
+    [1, 1]
+    """
+    limbs = max(threshold.shape[-1], x.shape[-1])
+    return wide.less(wide.resize(x, limbs), wide.resize(threshold, limbs)[None]).astype(jnp.int32)
+
+
+def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
+    """Q(j) = number of examples that c_j labels correctly, as pieces on {0, ..., 2^bits} (BNS Example 3.8).
+
+    Q starts at the number of zeros and moves right after each example: up after a one, down after a zero. Examples past
+    n_valid become empty pieces at the end, so padding changes nothing. `limbs` must hold bits + 1 bits; rows = 2^b - 1.
+    """
+    valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
+    beyond = wide.power_of_two(bits, limbs)
+    points = wide.select(valid, wide.resize(sample.x, limbs), beyond[None])
+    steps = jnp.where(valid, 2 * sample.y - 1, 0)
+    zeros = jnp.sum(jnp.where(valid, 1 - sample.y, 0), dtype=jnp.int32)
+    if not sample.ordered:
+        points, steps = wide.sort(points, steps)
+    return ordered.from_steps(points, zeros, steps, bits)
+
+
+def in_domain(sample: Sample, bits: Int[Array, ""], limbs: int) -> Bool[Array, ""]:
+    """Whether every valid example is a point of X_bits with a label 0 or 1."""
+    valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
+    x = wide.resize(sample.x, max(limbs, sample.x.shape[1]))
+    small = wide.less(x, wide.power_of_two(bits, x.shape[1])[None])
+    return jnp.all(~valid | (small & ((sample.y == 0) | (sample.y == 1))))
+
+
+# --------------------------------------------------------------------------------------------------- distributions
+
+
+class _Distribution:
+    """What every distribution below does: draw a sorted labelled sample, and tell errors exactly.
+
+    Subclasses have `target` (a threshold), `quantile(v)` (the point at each 32-bit fraction), `error(h)` = D[points on which
+    c_h and c_target differ], and `within(alpha)` = (low, high): error(h) <= alpha exactly for low <= h < high.
+    """
+
+    target: UInt32[Array, "limbs"]
+
+    def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
+        """The point at each fraction v 2^-32; increasing in v."""
+        raise NotImplementedError
+
+    def sample(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
+        """n independent examples labelled by the target, in increasing order, drawn without a sort."""
+        x = self.quantile(ordered.sorted_uniforms(key, capacity, jnp.asarray(n, jnp.int32)))
+        return Sample.tree_unflatten(True, (x, label(self.target, x), jnp.asarray(n, jnp.int32)))
+
+
+@frozen
+class LogUniform(_Distribution):
+    """x = target +- floor(2^U), U uniform on [0, octaves), the sign a fair coin: every scale has the same mass.
+
+    These are the hard distributions for private threshold learners (uniform ones are easy: the answer may be off by 2^d / n).
+    A draw has 32 random bits, and 2^U is cut to its 24 leading binary digits; `error` and `within` are those of the uncut law, from
+    which the drawn one differs by less than 2^-23 / octaves in Kolmogorov distance.
+    """
+
+    target: UInt32[Array, "limbs"]
+    octaves: Int[Array, ""]
+
+    def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
+        """target - floor(2^U) for v < 1/2, target + floor(2^U) above; see the class."""
+        half = np.uint32(1 << 31)
+        left = v < half
+        distance = jnp.where(left, (half - np.uint32(1)) - v, v - half) << np.uint32(1)
+        octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
+        octave = lax.mulhi(distance, jnp.broadcast_to(octaves, distance.shape)).astype(jnp.int32)
+        within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
+        offset = _power_of_two(octave, within, self.target.shape[-1])
+        target = jnp.broadcast_to(self.target[None], offset.shape)
+        return wide.select(left, wide.subtract(target, offset), wide.add(target, offset))
+
+    def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+        """log2(1 + target - h) / (2 octaves) on the left, log2(h - target) / (2 octaves) on the right, at most 1/2."""
+        right = wide.less(self.target, hypothesis)
+        low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
+        distance = wide.subtract(high, low)
+        log = wide.log(wide.select(right, distance, wide.add(distance, _one(distance))))
+        return jnp.minimum(log / (2 * math.log(2.0) * jnp.asarray(self.octaves, float)), 0.5)
+
+    def within(self, alpha: Float[Array, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+        """Thresholds from target + 1 - w to target + w, w = floor(2^(2 alpha octaves)) (24 digits); alpha < 1/2."""
+        exponent = 2 * alpha * jnp.asarray(self.octaves, float)
+        whole = jnp.floor(exponent)
+        fraction = (exponent - whole).astype(jnp.float32)
+        width = _power_of_two(whole.astype(jnp.int32), fraction, self.target.shape[-1])
+        one = _one(width)
+        return wide.add(wide.subtract(self.target, width), one), wide.add(wide.add(self.target, width), one)
+
+
+@frozen
+class Uniform(_Distribution):
+    """Uniform on X_d; for d > 32 on its 2^32 multiples of 2^(d-32), of which `error` and `within` are exact."""
+
+    target: UInt32[Array, "limbs"]
+    bits: Int[Array, ""]
+
+    def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
+        """floor(v 2^d / 2^32)."""
+        bits = jnp.asarray(self.bits, jnp.int32)
+        points = wide.from_uint32(v >> jnp.clip(32 - bits, 0, 31).astype(jnp.uint32), self.target.shape[-1])
+        return wide.shift_left(points, jnp.broadcast_to(jnp.maximum(bits - 32, 0), v.shape))
+
+    def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+        """The share of grid points between hypothesis and target."""
+        low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
+        between = wide.subtract(self._rank(high), self._rank(low))
+        bits = jnp.asarray(self.bits, jnp.int32)
+        count = between[-1].astype(float)
+        if between.shape[-1] > 1:  # 2^32 itself: the whole grid
+            count = count + between[-2].astype(float) * 2.0**32
+        return count * jnp.exp2(-jnp.minimum(bits, 32).astype(float))
+
+    def within(self, alpha: Float[Array, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+        """All thresholds with at most alpha of the grid between them and the target, within 0, ..., 2^d."""
+        bits = jnp.asarray(self.bits, jnp.int32)
+        limbs = self.target.shape[-1]
+        step, one = jnp.maximum(bits - 32, 0), _one(self.target)
+        room = jnp.floor(alpha * jnp.exp2(jnp.minimum(bits, 32).astype(float)))
+        allowed = wide.from_uint32(room.astype(jnp.uint32), limbs)
+        rank, top = self._rank(self.target), wide.power_of_two(jnp.minimum(bits, 32), limbs)
+        low = wide.subtract(rank, wide.minimum(allowed, rank))
+        high = wide.minimum(wide.add(rank, allowed), top)
+        # Thresholds of rank r are ((r - 1) 2^step, r 2^step]; rank 0 is the threshold 0 alone.
+        first = wide.shift_left(wide.subtract(low, wide.minimum(one, low)), step)
+        first = wide.select(wide.is_zero(low), first, wide.add(first, one))
+        return first, wide.add(wide.shift_left(high, step), one)
+
+    def _rank(self, threshold: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
+        """Number of grid points below a threshold: ceil(threshold / 2^step)."""
+        step = jnp.maximum(jnp.asarray(self.bits, jnp.int32) - 32, 0)
+        down = wide.shift_right(threshold, step)
+        exact = wide.equal(wide.shift_left(down, step), threshold)
+        return wide.select(exact, down, wide.add(down, _one(down)))
+
+
+@frozen
+class PointMasses(_Distribution):
+    """Finitely many points, `cumulative[i]` 2^-32 of the mass strictly below points[i] (so masses are multiples of 2^-32)."""
+
+    target: UInt32[Array, "limbs"]
+    points: UInt32[Array, "m limbs"]
+    cumulative: UInt32[Array, "m"]
+
+    def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
+        """The point whose slice of [0, 1) holds v."""
+        return self.points[jnp.searchsorted(self.cumulative, v, side="right") - 1]
+
+    def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+        """Mass of the points between hypothesis and target."""
+        low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
+        return self._mass(wide.search(self.points, low), wide.search(self.points, high))
+
+    def within(self, alpha: Float[Array, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+        """From right after the last point too far left to the first point too far right; ends of the range are 0 and 2^(32 limbs) - 1."""
+        m = self.points.shape[0]
+        centre = wide.search(self.points, self.target)
+        rank = jnp.arange(m + 1, dtype=jnp.int32)
+        error = jax.vmap(lambda i: self._mass(jnp.minimum(i, centre), jnp.maximum(i, centre)))(rank)
+        ranks = jnp.where(error <= alpha, rank, centre)
+        low, high = jnp.min(ranks), jnp.max(ranks)
+        after = wide.add(self.points[jnp.maximum(low - 1, 0)], _one(self.target))
+        first = wide.select(low > 0, after, jnp.zeros_like(after))
+        top = wide.add(self.points[jnp.minimum(high, m - 1)], _one(self.target))
+        return first, wide.select(high < m, top, jnp.full_like(top, np.uint32(0xFFFFFFFF)))
+
+    def _mass(self, start: Array, stop: Array) -> Float[Array, ""]:
+        """Mass of points start, ..., stop - 1; the last cumulative, 2^32, is 0 in 32 bits: differences still come out right."""
+        bounds = jnp.concatenate([self.cumulative, jnp.zeros((1,), jnp.uint32)])
+        units = bounds[stop] - bounds[start]
+        whole = (start == 0) & (stop == self.points.shape[0])
+        return jnp.where(whole, 1.0, units.astype(float) * 2.0**-32)
+
+
+def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
+    """LogUniform on X_bits around `target` (default 2^(bits-1)), with as many octaves as fit on both sides.
+
+    Raises:
+      ValueError: a target with less than one octave of room on a side.
+
+    >>> import jax
+    >>> d = log_uniform(bits=64)
+    >>> sample = d.sample(jax.random.key(0), 7, 5)
+    >>> float(d.error(d.target)), int(d.octaves)
+    (0.0, 63)
+    """
+    bits = _bits(bits)
+    target = 1 << (bits - 1) if target is None else checks.integer("target", target, at_least=0)
+    octaves = min(target.bit_length(), ((1 << bits) - target).bit_length()) - 1
+    if octaves < 1:
+        raise ValueError(f"target must leave room for offsets 1 and 2 on both sides in 0, ..., 2^{bits} - 1, got {target}")
+    return LogUniform(target=wide.from_ints([target], bits + 1)[0], octaves=np.int32(octaves))
+
+
+def uniform(*, bits: int, target: int) -> Uniform:
+    """Uniform on X_bits with any target threshold in 0, ..., 2^bits."""
+    bits = _bits(bits)
+    target = checks.integer("target", target, at_least=0, at_most=1 << bits)
+    return Uniform(target=wide.from_ints([target], bits + 1)[0], bits=np.int32(bits))
+
+
+def point_masses(*, bits: int, points: list[int], masses: list[float], target: int) -> PointMasses:
+    """Point masses at distinct points of X_bits; masses > 0, normalised, then rounded to multiples of 2^-32.
+
+    Raises:
+      ValueError: points that repeat or leave the domain, masses not finite and > 0, or so small that they round to nothing.
+
+    >>> d = point_masses(bits=8, points=[3, 200], masses=[1.0, 3.0], target=100)
+    >>> float(d.error(wide.from_ints([201], 9)[0]))
+    0.75
+    """
+    bits = _bits(bits)
+    if len(points) != len(masses) or not points:
+        raise ValueError(f"masses must have one entry a point, got {len(masses)} for {len(points)} points")
+    if len(set(points)) != len(points):
+        raise ValueError("points must be distinct")
+    for mass in masses:
+        checks.real("masses", mass, above=0.0, below=math.inf)
+    pairs = sorted(zip(points, masses, strict=True))
+    total = math.fsum(masses)
+    sums = [round(math.fsum(m for _, m in pairs[:i]) / total * 2**32) for i in range(len(pairs))]
+    if any(a >= b for a, b in zip(sums, [*sums[1:], 2**32], strict=True)):
+        raise ValueError("masses must each be at least 2^-32 of the total")
+    target = checks.integer("target", target, at_least=0, at_most=1 << bits)
+    return PointMasses(
+        target=wide.from_ints([target], bits + 1)[0],
+        points=wide.resize(wide.from_ints([x for x, _ in pairs], bits), wide.limbs_for(bits + 1)),
+        cumulative=jnp.asarray(np.asarray(sums, np.uint32)),
+    )
+
+
+def _bits(bits: int) -> int:
+    return checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+
+
+def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
+
+
+def _power_of_two(
+    whole: Int[Array, "*n"], fraction: Float[Array, "*n"], limbs: int
+) -> UInt32[Array, "*n limbs"]:
+    """floor(2^(whole + fraction)) cut to 24 leading binary digits, fraction in [0, 1]."""
+    digits = jnp.clip((jnp.exp2(fraction) * np.float32(2**23)).astype(jnp.uint32), 2**23, 2**24 - 1)
+    down = digits >> jnp.clip(23 - whole, 0, 31).astype(jnp.uint32)
+    return wide.shift_left(wide.from_uint32(down, limbs), jnp.maximum(whole - 23, 0))

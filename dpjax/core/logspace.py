@@ -1,0 +1,69 @@
+"""Sums of weights kept as logarithms: lengths run to 2^4096 and quality weights to exp(+-1000)."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from dpjax.core import random
+
+
+def log1mexp(log_p: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """ln(1 - exp(log_p)) for log_p <= 0, accurate at both ends (Maechler 2012); safe under differentiation."""
+    near_zero = log_p > -0.6931472
+    # Each branch sees a harmless argument where the other one is chosen: otherwise its gradient would be NaN.
+    close = jnp.where(near_zero, log_p, -1.0)
+    far = jnp.where(near_zero, -1.0, log_p)
+    return jnp.where(near_zero, jnp.log(-jnp.expm1(close)), jnp.log1p(-jnp.exp(far)))
+
+
+def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
+    """All partial sums of a power of two of weights, in logs: node 1 is the total, node i has children 2i and 2i+1.
+
+    Built from additions of positive terms only, so every range sum below keeps full relative accuracy, however much
+    smaller than the total it is (a difference of prefix sums would lose it).
+    """
+    leaves = log_weights.shape[0]
+    if leaves & (leaves - 1):
+        raise ValueError(f"log_weights must have a power of two of entries, got {leaves}")
+    levels = [log_weights]
+    while levels[-1].shape[0] > 1:
+        below = levels[-1].reshape(-1, 2)
+        levels.append(jnp.logaddexp(below[:, 0], below[:, 1]))
+    unused = jnp.full((1,), -jnp.inf, log_weights.dtype)
+    return jnp.concatenate([unused, *reversed(levels)])
+
+
+def range_sum(
+    tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[Array, ""]
+) -> Float[Array, "*k"]:
+    """ln of the sum of weights start, ..., stop-1 (nothing when stop <= start), for each of several trees at once."""
+    leaves = tree.shape[-1] // 2
+    low, high = start + leaves, jnp.maximum(start, stop) + leaves
+    nodes, taken = [], []
+    for _ in range(leaves.bit_length()):  # the classical bottom-up walk over a segment tree: two nodes a level
+        nodes += [low, high - 1]
+        taken += [(low < high) & (low % 2 == 1), (low < high) & (high % 2 == 1)]
+        low, high = (low + 1) // 2, high // 2
+    terms = jnp.where(jnp.stack(taken), tree[..., jnp.stack(nodes)], -jnp.inf)
+    return logsumexp(terms)
+
+
+def logsumexp(terms: Float[Array, "*k n"]) -> Float[Array, "*k"]:
+    """ln of the sum of exp over the last axis; -inf, with a zero gradient rather than NaN, where all terms are -inf."""
+    nothing = jnp.all(jnp.isneginf(terms), axis=-1)
+    safe = jnp.where(nothing[..., None], 0.0, terms)
+    return jnp.where(nothing, -jnp.inf, jax.nn.logsumexp(safe, axis=-1))
+
+
+def draw(key: Array, tree: Float[Array, "nodes"]) -> Int[Array, ""]:
+    """A leaf, with probability proportional to its weight: one exact-tailed coin a level.
+
+    An all-zero tree (total -inf) gives an arbitrary leaf: callers test `tree[1]` first.
+    """
+    node = jnp.int32(1)
+    for key_level in jax.random.split(key, (tree.shape[0] // 2).bit_length() - 1):
+        left, right = tree[2 * node], tree[2 * node + 1]
+        total = jnp.where(jnp.isneginf(tree[node]), 0.0, tree[node])
+        go_right = random.bernoulli(key_level, right - total, left - total)
+        node = 2 * node + go_right.astype(jnp.int32)
+    return node - tree.shape[0] // 2

@@ -1,0 +1,35 @@
+"""Random draws with correct tails.
+
+JAX's default float32 uniforms carry 23 bits, so their Laplace and Gumbel draws never pass about 16.7 scales and every
+event rarer than 1e-7 is misjudged. Here rare events are decided on two 32-bit words: probabilities down to 2^-64
+(5e-20) come out right, on both sides. Not promised: a cryptographic generator, or protection from floating-point side
+channels (Mironov 2012).
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+
+def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
+    """Standard exponential variates E = -ln U, with U = (64 random bits + 1/2) 2^-64.
+
+    P[E > t] is right to a relative 1e-6 for t up to 42 (probability 5e-19). Small values are multiples of about 6e-8 in
+    float32, so compare E with large numbers only; `bernoulli` does.
+    """
+    words = jax.random.bits(key, (2, *shape), jnp.uint32).astype(float)
+    high, low = words[0], words[1]
+    # high == 0 has probability 2^-32: the second word then carries the leading digits.
+    leading = jnp.where(high > 0, high + (low + 0.5) * 2.0**-32, (low + 0.5) * 2.0**-32)
+    return -(jnp.log(leading) - 32 * math.log(2.0))
+
+
+def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:
+    """True with probability exp(log_p), where exp(log_p) + exp(log_q) = 1; exact on both tails.
+
+    The rarer side is decided by an exponential's right tail, so neither 1e-15 nor 1 - 1e-15 is lost.
+    """
+    rare = exponential(key, jnp.shape(log_p)) > -jnp.minimum(log_p, log_q)
+    return jnp.where(log_p < log_q, rare, ~rare)

@@ -1,0 +1,118 @@
+"""Labelled samples as padded arrays with a traced count, so that one compiled program serves every size up to its bucket."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, UInt32
+
+from dpjax.core import checks
+
+
+def bucket(n: int) -> int:
+    """The capacity that serves n examples: the least 2^b - 1 >= n.
+
+    One less than a power of two, because n points cut an ordered domain into n+1 pieces.
+
+    >>> bucket(1), bucket(2), bucket(2000)
+    (1, 3, 2047)
+    """
+    return (1 << n.bit_length()) - 1
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Sample:
+    """Labelled examples (x_i, y_i), the first `n_valid` rows of padded arrays.
+
+    Args:
+      x: points of an ordered domain, uint32 of shape (rows, limbs) as made by `dpjax.domains.wide.from_ints`.
+      y: labels 0 or 1, shape (rows,).
+      n_valid: how many rows count, default all; may be traced. Rows from n_valid on are ignored, whatever they hold.
+      ordered: promise that the valid rows are sorted by x, so that learners need not sort them (static).
+
+    Raises:
+      TypeError: x is not uint32 or y does not hold numbers. ValueError: shapes that do not fit, no rows, a label other
+      than 0 and 1, n_valid outside 1, ..., rows. Values under tracing pass unchecked.
+
+    >>> from dpjax.domains import wide
+    >>> sample = Sample(x=wide.from_ints([7, 2**40], 64), y=[1, 0])
+    >>> sample.rows, int(sample.n_valid)
+    (2, 2)
+    """
+
+    x: UInt32[Array, "rows limbs"]
+    y: Int[Array, "rows"]
+    n_valid: Int[Array, ""]
+    ordered: bool
+
+    def __init__(self, *, x: Any, y: Any, n_valid: Any = None, ordered: bool = False) -> None:
+        x = _points(x)
+        y = _labels(y, x.shape[0])
+        n_valid = x.shape[0] if n_valid is None else n_valid
+        if not isinstance(n_valid, jax.Array):
+            n_valid = checks.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
+        elif not checks.is_traced(n_valid):
+            checks.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+        self._set(x, y, jnp.asarray(n_valid, jnp.int32), ordered)
+
+    def _set(self, x: Any, y: Any, n_valid: Any, ordered: bool) -> None:
+        """Plain assignment: what unflattening needs, where leaves may be anything."""
+        for name, value in (("x", x), ("y", y), ("n_valid", n_valid), ("ordered", ordered)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Sample is frozen: cannot set {name}")
+
+    def __repr__(self) -> str:
+        return f"Sample(x={self.x!r}, y={self.y!r}, n_valid={self.n_valid!r}, ordered={self.ordered})"
+
+    @property
+    def rows(self) -> int:
+        """The capacity."""
+        return self.x.shape[0]
+
+    def padded(self, rows: int | None = None) -> "Sample":
+        """The same sample with more rows (default: up to its bucket)."""
+        extra = (bucket(self.rows) if rows is None else rows) - self.rows
+        if extra == 0:
+            return self
+        x, y = jnp.pad(self.x, ((0, extra), (0, 0))), jnp.pad(self.y, (0, extra))
+        return type(self).tree_unflatten(self.ordered, (x, y, self.n_valid))
+
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], bool]:
+        key = jax.tree_util.GetAttrKey
+        return ((key("x"), self.x), (key("y"), self.y), (key("n_valid"), self.n_valid)), self.ordered
+
+    @classmethod
+    def tree_unflatten(cls, ordered: bool, leaves: Any) -> "Sample":
+        sample = object.__new__(cls)
+        sample._set(*leaves, ordered)
+        return sample
+
+
+def _points(x: Any) -> Array:
+    """x as a uint32 array of shape (rows, limbs) with at least one row."""
+    dtype = getattr(x, "dtype", None)
+    if dtype != np.uint32:
+        raise TypeError(f"x must be a uint32 array (see dpjax.domains.wide.from_ints), got {dtype or type(x).__name__}")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise ValueError(f"x must have shape (rows, limbs), got {x.shape}")
+    if x.shape[0] == 0:
+        raise ValueError("x must hold at least one row: the sample is empty")
+    return jnp.asarray(x)
+
+
+def _labels(y: Any, rows: int) -> Array:
+    """y as an int32 array of `rows` zeros and ones."""
+    if not isinstance(y, jax.Array):
+        y = np.asarray(y)
+        if y.dtype.kind not in "biuf":
+            raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
+    if y.shape != (rows,):
+        raise ValueError(f"y must have the length of x, shape ({rows},), got {y.shape}")
+    if not checks.is_traced(y):
+        wrong = np.flatnonzero(~np.isin(np.asarray(y), (0, 1)))
+        if wrong.size:
+            raise ValueError(f"y must hold labels 0 and 1 only, got y[{wrong[0]}] = {np.asarray(y)[wrong[0]]}")
+    return jnp.asarray(y).astype(jnp.int32)

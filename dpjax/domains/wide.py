@@ -1,0 +1,310 @@
+"""Unsigned integers of any fixed width, as uint32 limbs: exact under jit and vmap, without x64 (same answers with it).
+
+A wide array has shape (..., limbs), dtype uint32, the MOST significant limb first, so that rows sort lexicographically;
+a number of `bits` bits takes ceil(bits/32) limbs. Arithmetic is modulo 2^(32 limbs), like every unsigned integer's. All
+functions broadcast over leading axes of equal rank and are differentiable nowhere (they return integers), but for `log`,
+whose gradient is zero. One limb (bits <= 32) takes short cuts, so small domains cost what plain integer arrays cost.
+
+    >>> import jax.numpy as jnp
+    >>> from dpjax.domains import wide
+    >>> x = wide.from_ints([3, 2**64 + 5], 65)
+    >>> x.shape, wide.to_ints(wide.add(x, x))
+    ((2, 3), [6, 36893488147419103242])
+"""
+
+import functools
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.core import checks
+
+MAX_BITS = 4096
+_UNROLLED = 8  # up to this many limbs, masks are packed column by column: one fused pass, no reduction
+
+
+def limbs_for(bits: int) -> int:
+    """Number of uint32 limbs of a number of `bits` bits."""
+    return -(-bits // 32)
+
+
+# ---------------------------------------------------------------------------------------------- to and from Python
+
+
+def from_ints(values: Iterable[int], bits: int) -> UInt32[Array, "n limbs"]:
+    """Python ints, each in 0, ..., 2^bits - 1, as a wide array; exact.
+
+    Raises:
+      TypeError: a value is not an int, or bits is not. ValueError: a value is negative or needs more than `bits` bits,
+      or bits is not in 1, ..., 4097 (4096-bit points have thresholds up to 2^4096).
+    """
+    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS + 1)
+    values = list(values)
+    for position, value in enumerate(values):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise TypeError(f"values[{position}] must be an int, got {value!r} of type {type(value).__name__}")
+        if not 0 <= int(value) < 1 << bits:
+            raise ValueError(f"values[{position}] must be in 0, ..., 2^{bits} - 1, got {value}")
+    size = 4 * limbs_for(bits)
+    raw = b"".join(int(value).to_bytes(size, "big") for value in values)
+    return jnp.asarray(np.frombuffer(raw, ">u4").astype(np.uint32).reshape(len(values), size // 4))
+
+
+def to_ints(array: Any) -> list[int]:
+    """The numbers of a wide array as Python ints, exact: (n, limbs) gives n ints, one number (limbs,) a list of one."""
+    array = np.asarray(array)
+    if array.dtype != np.uint32 or array.ndim == 0:
+        raise TypeError(f"array must be uint32 of shape (..., limbs), got {array.dtype} of shape {array.shape}")
+    rows = np.ascontiguousarray(array.reshape(-1, array.shape[-1]).astype(">u4"))
+    return [int.from_bytes(row.tobytes(), "big") for row in rows]
+
+
+def resize(x: UInt32[Array, "*n limbs"], limbs: int) -> UInt32[Array, "*n more"]:
+    """The same numbers in another number of limbs (leading limbs are dropped when there are fewer: modulo 2^(32 limbs))."""
+    have = x.shape[-1]
+    if limbs <= have:
+        return x[..., have - limbs :]
+    return jnp.concatenate([jnp.zeros((*x.shape[:-1], limbs - have), jnp.uint32), x], axis=-1)
+
+
+def from_uint32(x: UInt32[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """A plain uint32 array as a wide one."""
+    return resize(x[..., None], limbs)
+
+
+def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """2^exponent (0 when the exponent does not fit)."""
+    return shift_left(from_uint32(jnp.ones(jnp.shape(exponent), jnp.uint32), limbs), exponent)
+
+
+# ------------------------------------------------------------------------------------------------- comparing, adding
+# Comparisons and carries between limbs are decided all at once, on bit masks with one bit a limb (bit i for the limb of
+# weight 2^(32 i)): no chain of `limbs` dependent steps, and a graph whose size does not grow with the width.
+
+
+def _significance(x: Array) -> Int[Array, "*n limbs"]:
+    """limbs-1, ..., 1, 0 along the last axis: the power of 2^32 each limb stands for."""
+    shape = (1,) * (x.ndim - 1) + x.shape[-1:]
+    return jnp.asarray(np.arange(x.shape[-1] - 1, -1, -1).reshape(shape), jnp.int32)
+
+
+def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
+    """One bit a limb, packed into a wide number: the last limb's bit is the least significant."""
+    limbs = bits.shape[-1]
+    if limbs <= _UNROLLED:
+        columns = [bits[..., i].astype(jnp.uint32) << np.uint32(limbs - 1 - i) for i in range(limbs)]
+        return functools.reduce(operator.or_, columns)[..., None]
+    words = limbs_for(limbs)
+    lead = [(0, 0)] * (bits.ndim - 1) + [(32 * words - limbs, 0)]
+    padded = jnp.pad(bits, lead).reshape(*bits.shape[:-1], words, 32)
+    weights = np.uint32(1) << _significance(padded).astype(jnp.uint32)
+    return jnp.sum(jnp.where(padded, weights, np.uint32(0)), axis=-1, dtype=jnp.uint32)
+
+
+def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """The inverse of `_pack`, as 0 or 1 a limb."""
+    words = jnp.stack([mask[..., -1 - w // 32] for w in range(limbs - 1, -1, -1)], axis=-1)
+    return (words >> (_significance(words).astype(jnp.uint32) % 32)) & np.uint32(1)
+
+
+def less(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+    """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
+    a, b = jnp.broadcast_arrays(a, b)
+    if a.shape[-1] == 1:
+        return a[..., 0] < b[..., 0]
+    return less(_pack(a > b), _pack(a < b))
+
+
+def less_equal(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+    """a <= b."""
+    return ~less(b, a)
+
+
+def equal(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+    """a == b."""
+    return jnp.all(a == b, axis=-1)
+
+
+def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+    """a == 0."""
+    return jnp.all(a == 0, axis=-1)
+
+
+def _carries(
+    generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]
+) -> UInt32[Array, "*n limbs"]:
+    """0 or 1 a limb: the carry (or borrow) that comes into it.
+
+    With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P
+    exactly where a carry came in.
+    """
+    limbs = generate.shape[-1]
+    g, p = _pack(generate), _pack(propagate)
+    mask = add(p, shift_left(g, jnp.full(g.shape[:-1], 1, jnp.int32))) ^ p
+    return _unpack(mask, limbs)
+
+
+def add(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """a + b modulo 2^(32 limbs)."""
+    total = a + b
+    if total.shape[-1] == 1:
+        return total
+    return total + _carries(total < a, total == np.uint32(0xFFFFFFFF))
+
+
+def subtract(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """a - b modulo 2^(32 limbs)."""
+    difference = a - b
+    if difference.shape[-1] == 1:
+        return difference
+    a, b = jnp.broadcast_arrays(a, b)
+    return difference - _carries(a < b, a == b)
+
+
+def select(
+    condition: Bool[Array, "*n"], a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]
+) -> UInt32[Array, "*n limbs"]:
+    """a where the condition holds, else b."""
+    return jnp.where(condition[..., None], a, b)
+
+
+def minimum(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """The smaller of two."""
+    return select(less(b, a), b, a)
+
+
+def maximum(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """The larger of two."""
+    return select(less(a, b), b, a)
+
+
+# ------------------------------------------------------------------------------------------------------------ shifts
+
+
+def shift_left(x: UInt32[Array, "*n limbs"], amount: Int[Array, "*n"]) -> UInt32[Array, "*n limbs"]:
+    """x 2^amount modulo 2^(32 limbs), for a traced amount >= 0 of any size (XLA's own shift by 32 or more is not 0)."""
+    amount = jnp.asarray(amount).astype(jnp.int32)[..., None]
+    return _gather_limbs(x, amount // 32, amount % 32)
+
+
+def shift_right(x: UInt32[Array, "*n limbs"], amount: Int[Array, "*n"]) -> UInt32[Array, "*n limbs"]:
+    """floor(x / 2^amount), for a traced amount >= 0 of any size."""
+    amount = jnp.asarray(amount).astype(jnp.int32)[..., None]
+    whole = -(-amount // 32)
+    return _gather_limbs(x, -whole, whole * 32 - amount)
+
+
+def _gather_limbs(
+    x: UInt32[Array, "*n limbs"], offset: Int[Array, "*n 1"], bits: Int[Array, "*n 1"]
+) -> UInt32[Array, "*n limbs"]:
+    """Limb i becomes limb i+offset of x shifted up by 0 <= bits < 32, with what limb i+offset+1 pushes in from below."""
+    limbs = x.shape[-1]
+    bits = bits.astype(jnp.uint32)
+    if limbs == 1:
+        here, below = _limb_or_zero(x, offset), _limb_or_zero(x, offset + 1)
+    else:
+        index = jnp.arange(limbs, dtype=jnp.int32).reshape((1,) * (x.ndim - 1) + (limbs,)) + offset
+        here, below = _limb_or_zero(x, index), _limb_or_zero(x, index + 1)
+    carried = jnp.where(bits == 0, np.uint32(0), below >> ((32 - bits) % 32))
+    return (here << bits) | carried
+
+
+def _limb_or_zero(x: UInt32[Array, "*n limbs"], index: Int[Array, "*n _"]) -> UInt32[Array, "*n _"]:
+    """x[..., index], or 0 for an index outside."""
+    limbs = x.shape[-1]
+    inside = (index >= 0) & (index < limbs)
+    if limbs == 1:
+        return jnp.where(inside, x, np.uint32(0))
+    shape = jnp.broadcast_shapes(index.shape[:-1], x.shape[:-1])
+    index = jnp.broadcast_to(index, (*shape, index.shape[-1]))
+    x = jnp.broadcast_to(x, (*shape, limbs))
+    return jnp.where(inside, jnp.take_along_axis(x, jnp.clip(index, 0, limbs - 1), axis=-1), np.uint32(0))
+
+
+# ------------------------------------------------------------------------------------------------------ size, logs
+
+
+def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
+    """Number of binary digits: floor(log2 x) + 1, and 0 for 0."""
+    digits = 32 - lax.clz(x).astype(jnp.int32)
+    return jnp.max(jnp.where(x > 0, digits + 32 * _significance(x), 0), axis=-1)
+
+
+def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
+    """ln x to full relative accuracy of the default float (-inf for 0): ln 2^e + ln(x / 2^e), e = floor(log2 x).
+
+    Both terms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
+    """
+    exponent = jnp.maximum(bit_length(x) - 1, 0)
+    weight = 32 * _significance(x) - exponent[..., None]
+    # Limbs far below the leading one cannot be seen in a float, those above it are 0: clipping keeps exp2 in range.
+    scale = jnp.exp2(jnp.clip(weight, -96, 0).astype(float))
+    mantissa = jnp.sum(x.astype(float) * scale, axis=-1)
+    return exponent.astype(float) * math.log(2.0) + jnp.log(mantissa)
+
+
+def midpoint(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """floor((a + b) / 2) for a <= b, without overflow."""
+    half = shift_right(subtract(b, a), jnp.full(jnp.broadcast_shapes(a.shape, b.shape)[:-1], 1, jnp.int32))
+    return add(a, half)
+
+
+# --------------------------------------------------------------------------------------------------- order, drawing
+
+
+def sort(x: UInt32[Array, "n limbs"], *payload: Array) -> tuple[Array, ...]:
+    """Rows of x in increasing order, and payload arrays of length n carried along; stable."""
+    columns = [x[:, i] for i in range(x.shape[-1])]
+    out = lax.sort((*columns, *payload), num_keys=len(columns), is_stable=True)
+    return (jnp.stack(out[: len(columns)], axis=-1), *out[len(columns) :])
+
+
+def search(
+    rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, side: str = "left"
+) -> Int[Array, ""]:
+    """How many of the increasing `rows` are < query (side="left") or <= query (side="right")."""
+    precedes = less if side == "left" else less_equal
+
+    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) // 2
+        go_right = precedes(rows[jnp.minimum(middle, rows.shape[0] - 1)], query) & (low < high)
+        return jnp.where(go_right, middle + 1, low), jnp.where(go_right, high, middle)
+
+    return lax.fori_loop(0, rows.shape[0].bit_length(), halve, (jnp.int32(0), jnp.int32(rows.shape[0])))[0]
+
+
+def random_bits(key: Array, bits: Int[Array, ""], limbs: int) -> UInt32[Array, "limbs"]:
+    """Uniform on 0, ..., 2^bits - 1 (bits traced), exactly."""
+    words = jax.random.bits(key, (limbs,), jnp.uint32)
+    return words & subtract(power_of_two(bits, limbs), from_uint32(jnp.uint32(1), limbs))
+
+
+def uniform(key: Array, bound: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
+    """Uniform on 0, ..., bound - 1 (0 for bound 0).
+
+    Rejection from the next power of two: each try is accepted with probability > 1/2 and then exactly uniform. After 80
+    tries (probability < 2^-80) the last one less `bound` is returned, so the bias is below 2^-80 in total variation.
+    """
+    limbs = bound.shape[-1]
+    one = from_uint32(jnp.uint32(1), limbs)
+    width = bit_length(subtract(bound, one))
+    width = jnp.where(is_zero(bound), 0, width)
+
+    def attempt(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        tries, _ = state
+        return tries + 1, random_bits(jax.random.fold_in(key, tries), width, limbs)
+
+    def rejected(state: tuple[Array, Array]) -> Array:
+        tries, x = state
+        return (tries == 0) | (less_equal(bound, x) & ~is_zero(bound) & (tries < 80))
+
+    _, x = lax.while_loop(rejected, attempt, (jnp.int32(0), jnp.zeros((limbs,), jnp.uint32)))
+    return select(less(x, bound), x, select(is_zero(bound), bound, subtract(x, bound)))

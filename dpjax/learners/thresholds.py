@@ -1,0 +1,513 @@
+"""Learners of thresholds c_j(x) = 1 iff x < j over X_d = {0, ..., 2^d - 1}, proper: the hypothesis is a j in 0, ..., 2^d.
+
+| factory | algorithm | privacy (REPLACE_ONE) | examples |
+|---|---|---|---|
+| `erm` | uniform among the thresholds of least empirical error | none | VC theory |
+| `exponential` | exponential mechanism over all thresholds (Kasiviswanathan et al.) | (epsilon, 0) | d / (alpha epsilon) |
+| `binary_search` | noisy binary search for the threshold (after BNS §3.2) | (epsilon, delta), delta = 0 allowed | d^1 (pure), d^1/2 (delta > 0) |
+| `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
+
+Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
+sampler (call it), a guarantee, the theorem's sample size and, given a sample, the exact law of its hypothesis.
+
+    >>> import jax
+    >>> from dpjax import Sample
+    >>> from dpjax.domains import wide
+    >>> from dpjax.learners import thresholds
+    >>> sample = Sample(x=wide.from_ints([10, 20, 2**40, 2**41] * 100, 64), y=[1, 1, 0, 0] * 100)
+    >>> learner = thresholds.exponential(bits=64, epsilon=1.0)
+    >>> outcome = learner(jax.random.key(0), sample)
+    >>> 20 < wide.to_ints(outcome.hypothesis)[0] <= 2**40
+    True
+    >>> round(float(learner.success_probability(sample, error=0.1)), 3)
+    1.0
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.concepts import thresholds as concept
+from dpjax.core import checks, random
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import Sample
+from dpjax.core.status import Outcome, Status
+from dpjax.domains import wide
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.mechanisms import laplace
+from dpjax.mechanisms.exponential_piecewise import Goal, Interval
+from dpjax.optimizers import rec_concave as optimizer
+
+CALIBRATIONS = ("printed", "proved")
+
+
+class ThresholdLearner:
+    """What the four learners share: checked, padded and compiled entry points around `_draw` and `_law`.
+
+    One compiled program serves every sample size up to its bucket, every epsilon and delta, and every d with the same number of
+    limbs: those are all data.
+    """
+
+    bits: Any
+    limbs: int
+
+    # What a learner defines -----------------------------------------------------------------------------------
+
+    def _draw(self, key: Array, pieces: Pieces) -> tuple[UInt32[Array, "limbs"], Bool[Array, ""], Any]:
+        """One run: (threshold, whether one was released, info)."""
+        raise NotImplementedError
+
+    def _law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+        """(P[threshold meets the goal], P[it does not, or bottom]) over the learner's coins."""
+        raise NotImplementedError
+
+    def guarantee(self) -> Guarantee:
+        """The privacy that holds for the constants in use."""
+        raise NotImplementedError
+
+    # What everyone calls --------------------------------------------------------------------------------------
+
+    def __call__(self, key: Array, sample: Sample) -> Outcome:
+        """One run on a sample.
+
+        Args:
+          key: PRNG key.
+          sample: labelled examples, x of shape (rows, limbs of `bits` bits).
+
+        Returns:
+          An `Outcome`: `hypothesis` is the threshold, uint32 (limbs of bits + 1 bits,); `status` a `Status` code; `info` what was
+          chosen on the way (not private).
+
+        Raises:
+          TypeError, ValueError: a sample that does not fit the domain (as far as it is not traced).
+        """
+        return _run(self, key, self._fit(sample))
+
+    def success_probability(self, sample: Sample, *, error: Any) -> Float[Array, ""]:
+        """P[empirical error <= error] over the learner's coins, exactly; bottom is a failure.
+
+        Differentiable in epsilon (and delta), vmappable over samples. float32 keeps it to 1e-3 at least, x64 to 1e-9; for small
+        failure probabilities use `failure_probability`, which cancels nothing.
+
+        Args:
+          sample: any labelled sample, realizable or not.
+          error: largest empirical error that counts as success, in [0, 1].
+        """
+        return self._empirical(sample, error)[0]
+
+    def failure_probability(self, sample: Sample, *, error: Any) -> Float[Array, ""]:
+        """P[empirical error > error, or bottom], as a sum of positive terms: 1e-12 comes out right in float32 too."""
+        return self._empirical(sample, error)[1]
+
+    def law_within(self, sample: Sample, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
+        """(P[low <= threshold < high], P[not, or bottom]), exactly.
+
+        With (low, high) = distribution.within(alpha) that is the law of "population error <= alpha" given the sample.
+        """
+        return _law_within(self, self._fit(sample), low, high)
+
+    def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
+        """P[j] for j = 0, ..., 2^bits, then P[bottom]: for the exact verifier on small domains (bits <= 12)."""
+        checks.integer("bits", int(self.bits), at_least=1, at_most=12)
+        return _pmf(self, self._fit(sample), (1 << int(self.bits)) + 1)
+
+    # How ------------------------------------------------------------------------------------------------------
+
+    def _empirical(self, sample: Sample, error: Any) -> Float[Array, "2"]:
+        error = checks.real("error", error, at_least=0.0, at_most=1.0)
+        return _empirical_law(self, self._fit(sample), jnp.asarray(error, float))
+
+    def _fit(self, sample: Sample) -> Sample:
+        """The sample, checked and padded to its bucket."""
+        if not isinstance(sample, Sample):
+            raise TypeError(f"sample must be a dpjax.Sample, got {type(sample).__name__}")
+        limbs = sample.x.shape[-1]
+        if not checks.is_traced(self.bits):
+            expected = wide.limbs_for(int(self.bits))
+            if limbs not in (expected, self.limbs):
+                raise ValueError(f"sample.x must have {expected} limbs for points of {int(self.bits)} bits, got {limbs}")
+            self._check_domain(sample)
+        return sample.padded()
+
+    def _check_domain(self, sample: Sample) -> None:
+        """ValueError for the first valid point >= 2^bits, if points are known."""
+        if any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)) or 32 * sample.x.shape[-1] == int(self.bits):
+            return
+        valid = np.asarray(sample.x)[: int(sample.n_valid)]
+        bits, limbs = int(self.bits), valid.shape[1]
+        bound = np.frombuffer((1 << bits).to_bytes(4 * limbs, "big"), ">u4")
+        # A point is too large iff a limb from the bound's own upwards reaches it (the bound has a single binary digit).
+        place = int(np.flatnonzero(bound)[0])
+        wrong = np.flatnonzero((valid[:, :place] > 0).any(axis=1) | (valid[:, place] >= bound[place]))
+        if wrong.size:
+            value = wide.to_ints(valid[wrong[0]])[0]
+            raise ValueError(f"sample.x must hold points in 0, ..., 2^{bits} - 1, got x[{wrong[0]}] = {value}")
+
+
+@jax.jit
+def _run(learner: ThresholdLearner, key: Array, sample: Sample) -> Outcome:
+    pieces = concept.quality(sample, learner.bits, learner.limbs)
+    hypothesis, released, info = learner._draw(key, pieces)
+    fits = concept.in_domain(sample, learner.bits, learner.limbs)
+    status = jnp.where(released, Status.OK, Status.BOTTOM)
+    return Outcome(
+        hypothesis=hypothesis, status=jnp.where(fits, status, Status.OUTSIDE_DOMAIN).astype(jnp.int32), info=info
+    )
+
+
+@jax.jit
+def _empirical_law(learner: ThresholdLearner, sample: Sample, error: Array) -> Array:
+    pieces = concept.quality(sample, learner.bits, learner.limbs)
+    n = sample.n_valid.astype(float)
+    # The literal definition, wrong / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
+    marked = (n - pieces.values) / n <= error
+    return learner._law(pieces, Goal(marked=marked, within=piecewise.everything(pieces)))
+
+
+@jax.jit
+def _law_within(learner: ThresholdLearner, sample: Sample, low: Array, high: Array) -> Array:
+    pieces = concept.quality(sample, learner.bits, learner.limbs)
+    return learner._law(pieces, _all_within(pieces, low, high))
+
+
+def _all_within(pieces: Pieces, low: Array, high: Array) -> Goal:
+    """Success is low <= threshold < high, `high` cut to the range."""
+    within = Interval(low=low, high=wide.minimum(high, pieces.end))
+    return Goal(marked=jnp.ones((pieces.count,), bool), within=within)
+
+
+@jax.jit(static_argnums=2)
+def _pmf(learner: ThresholdLearner, sample: Sample, outcomes: int) -> Array:
+    pieces = concept.quality(sample, learner.bits, learner.limbs)
+
+    def mass(j: Array) -> Array:
+        low = wide.from_uint32(j, learner.limbs)
+        return learner._law(pieces, _all_within(pieces, low, wide.from_uint32(j + 1, learner.limbs)))[0]
+
+    masses = jax.vmap(mass)(jnp.arange(outcomes, dtype=jnp.uint32))
+    nowhere = Goal(marked=jnp.ones((pieces.count,), bool), within=piecewise.everything(pieces))
+    bottom = learner._law(pieces, nowhere)[1]
+    return jnp.concatenate([masses, bottom[None]])
+
+
+# ------------------------------------------------------------------------------------- ERM, exponential mechanism
+
+
+@frozen
+class Erm(ThresholdLearner):
+    """Non-private baseline: uniform among the thresholds of least empirical error (the exponential mechanism at epsilon = inf)."""
+
+    bits: Int[Array, ""]
+    limbs: int = static()
+
+    def _log_density(self, pieces: Pieces) -> Array:
+        best = jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
+        return jnp.where(pieces.values == best, 0.0, -jnp.inf)
+
+    def _draw(self, key: Array, pieces: Pieces) -> Any:
+        return _draw_everywhere(key, pieces, self._log_density(pieces))
+
+    def _law(self, pieces: Pieces, goal: Goal) -> Array:
+        return _law_everywhere(pieces, self._log_density(pieces), goal)
+
+    def guarantee(self) -> Guarantee:
+        """None to speak of: epsilon is infinite."""
+        return Guarantee(math.inf, 1.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> float:
+        """BNS Theorem 2.13, VC dimension 1."""
+        return bounds.realizable(1, alpha, beta)
+
+
+@frozen
+class Exponential(ThresholdLearner):
+    """Exponential mechanism over all 2^d + 1 thresholds with the number of correctly labelled examples (sensitivity 1)."""
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    limbs: int = static()
+
+    def _log_density(self, pieces: Pieces) -> Array:
+        return jnp.asarray(self.epsilon, float) * pieces.values / 2
+
+    def _draw(self, key: Array, pieces: Pieces) -> Any:
+        return _draw_everywhere(key, pieces, self._log_density(pieces))
+
+    def _law(self, pieces: Pieces, goal: Goal) -> Array:
+        return _law_everywhere(pieces, self._log_density(pieces), goal)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under REPLACE_ONE: BNS Proposition 2.26 (i)."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> float:
+        """Proposition 2.26 (ii) for alpha/2, beta/2 and Theorem 2.14 for the rest."""
+        return bounds.exponential_thresholds(int(self.bits), alpha, beta, float(self.epsilon))
+
+
+def _draw_everywhere(key: Array, pieces: Pieces, log_density: Array) -> Any:
+    nothing = Interval(low=pieces.end, high=pieces.end)
+    point = piecewise.draw(key, pieces, log_density, piecewise.everything(pieces), nothing)
+    return point.position, jnp.bool_(True), point
+
+
+def _law_everywhere(pieces: Pieces, log_density: Array, goal: Goal) -> Array:
+    masses = piecewise.judge(pieces, log_density, goal).log_masses(piecewise.everything(pieces))
+    return jnp.exp(masses - jax.nn.logsumexp(masses))
+
+
+# ------------------------------------------------------------------------------------------- noisy binary search
+
+
+@frozen
+class BinarySearch(ThresholdLearner):
+    """Noisy binary search on the threshold itself.
+
+    With candidates low, ..., high left, thresholds j <= mid err on every one at x >= mid, those j > mid on every zero at x <= mid.
+    The search goes right (low = mid + 1) if D(mid) + Lap(2/epsilon_0) > 0, else left (high = mid), where
+    D(mid) = #{ones at x >= mid} - #{zeros at x <= mid}. Replacing an example changes D by at most 2, so each of the at most d + 1
+    comparisons is epsilon_0-private: epsilon_0 = epsilon / (d + 1), or `accounting.closed_form_epsilon` if that is more (delta > 0).
+    """
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    limbs: int = static()
+    pure: bool = static()
+
+    def comparison_epsilon(self) -> Float[Array, ""]:
+        """epsilon_0, what one comparison may spend."""
+        steps = jnp.asarray(self.bits, float) + 1
+        epsilon = jnp.asarray(self.epsilon, float)
+        if self.pure:
+            return epsilon / steps
+        return closed_form_epsilon(epsilon, jnp.asarray(self.delta, float), steps, xp=jnp)
+
+    def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:
+        """ln P[right], ln P[left] at a midpoint."""
+        here, after = pieces.locate(middle), pieces.locate(wide.add(middle, wide.from_uint32(jnp.uint32(1), self.limbs)))
+        zeros, ones = pieces.values[0], pieces.values[-1]
+        # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts.
+        ones_before = (here.astype(float) + pieces.values[here] - zeros) / 2
+        zeros_up_to = (after.astype(float) - pieces.values[after] + zeros) / 2
+        difference = ones - ones_before - zeros_up_to
+        left, right = laplace.log_tails(-difference * self.comparison_epsilon() / 2)
+        return right, left
+
+    def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
+        """Runs `step(index, low, high, middle, open, state) -> (go_right, state)` down the search tree."""
+
+        def body(index: Array, carry: Any) -> Any:
+            low, high, state = carry
+            middle = wide.midpoint(low, high)
+            is_open = wide.less(low, high)
+            go_right, state = step(index, middle, is_open, state)
+            above = wide.add(middle, wide.from_uint32(jnp.uint32(1), self.limbs))
+            low = wide.select(is_open & go_right, above, low)
+            high = wide.select(is_open & ~go_right, middle, high)
+            return low, high, state
+
+        zero = jnp.zeros((self.limbs,), jnp.uint32)
+        return jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
+
+    def _draw(self, key: Array, pieces: Pieces) -> Any:
+        def step(index: Array, middle: Array, _: Array, turns: Array) -> Any:
+            go_right = random.bernoulli(jax.random.fold_in(key, index), *self._log_turn(pieces, middle))
+            return go_right, turns
+
+        low, _, _ = self._walk(pieces, step, jnp.int32(0))
+        return low, jnp.bool_(True), {}
+
+    def _tails(self, pieces: Pieces, position: UInt32[Array, "limbs"]) -> tuple[Array, Array]:
+        """(P[result < position], P[result >= position]): along the path to `position`, what turns off it."""
+
+        def step(_: Array, middle: Array, is_open: Array, state: Any) -> Any:
+            reach, below, above = state
+            right, left = self._log_turn(pieces, middle)
+            towards_right = wide.less(middle, position)
+            follow = jnp.where(towards_right, right, left)
+            leave = reach * jnp.exp(jnp.where(towards_right, left, right))
+            below = below + jnp.where(is_open & towards_right, leave, 0.0)
+            above = above + jnp.where(is_open & ~towards_right, leave, 0.0)
+            return towards_right, (jnp.where(is_open, reach * jnp.exp(follow), reach), below, above)
+
+        low, _, (reach, below, above) = self._walk(pieces, step, (jnp.ones(()), jnp.zeros(()), jnp.zeros(())))
+        ends_above = wide.less_equal(position, low)
+        return below + jnp.where(ends_above, 0.0, reach), above + jnp.where(ends_above, reach, 0.0)
+
+    def _law(self, pieces: Pieces, goal: Goal) -> Array:
+        low, high = goal.within.low, goal.within.high
+        clip = jax.vmap(lambda p: wide.minimum(wide.maximum(p, low), high))
+        cuts = clip(jnp.concatenate([pieces.starts, pieces.end[None]]))
+        _, above = jax.vmap(lambda p: self._tails(pieces, p))(cuts)
+        mass = above[:-1] - above[1:]
+        below_low, _ = self._tails(pieces, low)
+        good = jnp.sum(jnp.where(goal.marked, mass, 0.0))
+        bad = jnp.sum(jnp.where(goal.marked, 0.0, mass)) + below_low + above[-1]
+        return jnp.stack([good, bad])
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under REPLACE_ONE, by composition of d + 1 adaptive epsilon_0-private comparisons."""
+        return Guarantee(float(self.epsilon), 0.0 if self.pure else float(self.delta), REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> float:
+        """A union bound over the comparisons, and Theorem 2.14; see `bounds`."""
+        return bounds.binary_search_thresholds(int(self.bits), alpha, beta, float(self.comparison_epsilon()))
+
+
+# ---------------------------------------------------------------------------------------------------- RecConcave
+
+
+@frozen
+class RecConcave(ThresholdLearner):
+    """LearnThresholds (BNS §3.4): RecConcave on Q(j) = number of examples c_j labels correctly, promise n, approximation alpha/2.
+
+    `printed`: every mechanism gets (epsilon/(3 depth), delta/(3 depth)) and A_dist the paper's constants. `proved`: with N levels
+    that really run, the 3N - 2 mechanisms get epsilon/(3N - 2), the 2(N - 1) of A_dist delta/(2(N - 1)) and constants that keep it.
+    """
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    alpha: Float[Array, ""]
+    limbs: int = static()
+    depth: int = static()
+    levels: int = static()
+    calibration: str = static()
+
+    def _shares(self) -> tuple[float, float]:
+        """Into how many parts epsilon and delta are cut."""
+        if self.calibration == "printed":
+            return 3.0 * self.depth, 3.0 * self.depth
+        return 3.0 * self.levels - 2, max(2.0 * (self.levels - 1), 1.0)
+
+    def budget(self) -> optimizer.Budget:
+        """What each mechanism may spend."""
+        for_epsilon, for_delta = self._shares()
+        return optimizer.Budget(
+            epsilon=jnp.asarray(self.epsilon, float) / for_epsilon,
+            delta=jnp.asarray(self.delta, float) / for_delta,
+            calibration=self.calibration,
+        )
+
+    def problem(self, pieces: Pieces) -> optimizer.Problem:
+        """The promise problem: all n examples correct, up to a fraction alpha/2."""
+        promise = pieces.values[0] + pieces.values[-1]  # zeros + ones
+        return optimizer.Problem(pieces=pieces, promise=promise, alpha=jnp.asarray(self.alpha, float) / 2)
+
+    def _draw(self, key: Array, pieces: Pieces) -> Any:
+        run = optimizer.sample(key, self.problem(pieces), self.budget(), self.levels)
+        return run.point.position, run.ok, run
+
+    def _law(self, pieces: Pieces, goal: Goal) -> Array:
+        return optimizer.law(self.problem(pieces), self.budget(), self.levels, goal)
+
+    def guarantee(self) -> Guarantee:
+        """What is proved, by basic composition, under REPLACE_ONE; see `dpjax.optimizers.rec_concave`.
+
+        For `printed` that is ((5N-4) e, (N-1) exp(2e) d), e and d the shares of one mechanism: within (epsilon, delta) for depth
+        up to 2, and more than epsilon from depth 3 on. `claimed_guarantee` is what Theorem 3.15 says.
+        """
+        levels = self.levels
+        if self.calibration == "proved":
+            return Guarantee(float(self.epsilon), float(self.delta) if levels > 1 else 0.0, REPLACE_ONE)
+        for_epsilon, for_delta = self._shares()
+        epsilon, delta = float(self.epsilon) / for_epsilon, float(self.delta) / for_delta
+        total = (levels - 1) * math.exp(min(2 * epsilon, 700.0)) * delta
+        return Guarantee((5 * levels - 4) * epsilon, min(total, 1.0), REPLACE_ONE)
+
+    def claimed_guarantee(self) -> Guarantee:
+        """(epsilon, delta): Theorem 3.15's claim for the printed constants."""
+        return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> float:
+        """Theorem 3.18, with the constants of its proof."""
+        return bounds.learn_thresholds(int(self.bits), self.depth, alpha, beta, float(self.epsilon), float(self.delta))
+
+
+# ------------------------------------------------------------------------------------------------------ factories
+
+
+def erm(*, bits: int) -> Erm:
+    """Non-private empirical risk minimisation.
+
+    Args:
+      bits: d, the domain is {0, ..., 2^d - 1}; 1 to 4096.
+
+    Raises:
+      TypeError, ValueError: bits is no int, or outside.
+    """
+    return Erm(**_domain(bits))
+
+
+def exponential(*, bits: int, epsilon: Any) -> Exponential:
+    """The exponential mechanism over all thresholds, (epsilon, 0)-private; see `Exponential`.
+
+    Args:
+      bits: d, 1 to 4096.
+      epsilon: > 0, finite.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    return Exponential(**_domain(bits), epsilon=checks.epsilon(epsilon))
+
+
+def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:
+    """Noisy binary search, (epsilon, delta)-private; see `BinarySearch`.
+
+    Args:
+      bits: d, 1 to 4096.
+      epsilon: total, > 0, finite.
+      delta: total, in [0, 1); 0 splits epsilon evenly, more lets each comparison spend about epsilon / sqrt(d).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    delta = checks.delta(delta, positive=False)
+    pure = not checks.is_traced(delta) and float(delta) == 0.0
+    return BinarySearch(**_domain(bits), epsilon=checks.epsilon(epsilon), delta=delta, pure=pure)
+
+
+def rec_concave(
+    *, bits: int, epsilon: Any, delta: Any, alpha: Any, depth: int, calibration: str = "proved"
+) -> RecConcave:
+    """LearnThresholds; see `RecConcave`.
+
+    Args:
+      bits: d, 1 to 4096.
+      epsilon: total, > 0, finite.
+      delta: total, in (0, 1); 0 is allowed where no A_dist runs (depth 1, or d <= 5).
+      alpha: approximation parameter of LearnThresholds, in (0, 1); RecConcave runs at alpha/2.
+      depth: bound N >= 1 on the number of levels; more than 3 never run for d <= 4096.
+      calibration: "proved" (the stated guarantee holds) or "printed" (the paper's constants to the letter).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    domain = _domain(bits)
+    depth = checks.integer("depth", depth, at_least=1)
+    levels = optimizer.levels_run(1 << bits, depth)
+    calibration = checks.choice("calibration", calibration, CALIBRATIONS)
+    return RecConcave(
+        **domain,
+        epsilon=checks.epsilon(epsilon),
+        delta=checks.delta(delta, positive=levels > 1),
+        alpha=checks.fraction("alpha", alpha),
+        depth=depth,
+        levels=levels,
+        calibration=calibration,
+    )
+
+
+def _domain(bits: int) -> dict[str, Any]:
+    """The fields that every learner has; a position, 0, ..., 2^bits, takes bits + 1 bits."""
+    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    return {"bits": np.int32(bits), "limbs": wide.limbs_for(bits + 1)}

@@ -1,0 +1,160 @@
+"""AboveThreshold, the sparse vector technique for one answer (Dwork and Roth 2014, Theorem 3.23).
+
+T^ = T + Lap(2 Delta/eps); answer the first query with q_i + Lap(4 Delta/eps) >= T^, and stop.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Real
+
+from dpjax.accounting.guarantee import RELATIONS, Guarantee
+from dpjax.core import checks
+from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.exponential import Selection, valid
+from dpjax.mechanisms.laplace import LN2, log_tails, standard_laplace
+
+REACH = 48  # the threshold's noise passes 48 scales with probability e^-48 = 1e-21
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def _margins(queries: Array, threshold: Array, epsilon: float, sensitivity: float) -> Array:
+    """(q_i - T) in units of the threshold noise's scale 2 Delta/eps."""
+    sensitivity = checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+    unit = jnp.asarray(checks.epsilon(epsilon) / (2 * sensitivity), float)
+    queries, threshold = jnp.asarray(queries), jnp.asarray(threshold)
+    exact = jnp.issubdtype(queries.dtype, jnp.integer) and jnp.issubdtype(threshold.dtype, jnp.integer)
+    if exact:  # counts are subtracted before rounding to float
+        return unit * (queries - threshold.astype(queries.dtype)).astype(float)
+    return unit * (queries.astype(float) - threshold.astype(float))
+
+
+def _panels(margins: Array) -> tuple[Array, Array]:
+    """Quadrature nodes and weights on [-REACH, REACH], cut at every unit and at every kink."""
+    grid = jnp.arange(-REACH, REACH + 1, dtype=float)
+    edges = jnp.sort(jnp.concatenate([grid, jnp.clip(margins, -REACH, REACH)]))
+    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+    nodes = middle[:, None] + half[:, None] * jnp.asarray(NODES, float)[None, :]
+    return nodes.ravel(), (half[:, None] * jnp.asarray(WEIGHTS, float)[None, :]).ravel()
+
+
+def log_pmf(
+    queries: Real[Array, "k"],
+    threshold: Real[Array, ""],
+    *,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    where: Bool[Array, "k"] | None = None,
+) -> Float[Array, "k+1"]:
+    """ln P[the first answer above is i] for every i, then of none (last).
+
+    P[i] = E_z prod_{j<i} F((z - y_j)/2) (1 - F((z - y_i)/2)), with z the threshold's standard Laplace
+    noise, y the margins in its scale and F the standard Laplace law: integrated by 16-point Gauss-Legendre
+    on panels free of kinks. Relative error below 1e-9 in float64 and 1e-5 in float32 for up to 64 queries
+    (tested).
+    """
+    mask = valid(queries, where)
+    margins = jnp.where(mask, _margins(queries, threshold, epsilon, sensitivity), 0.0)
+    nodes, weights = _panels(margins)
+    log_below, log_above = log_tails((nodes[:, None] - margins[None, :]) / 2)
+    log_below, log_above = jnp.where(mask, log_below, 0.0), jnp.where(mask, log_above, -jnp.inf)
+    silent = jnp.cumsum(log_below, axis=1)
+    start = jnp.zeros((nodes.shape[0], 1), silent.dtype)
+    log_first = jnp.concatenate([start, silent], axis=1) + jnp.concatenate([log_above, start], axis=1)
+    # A panel between two equal kinks has width 0: its nodes drop out.
+    log_weight = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -jnp.inf)
+    log_density = log_weight - jnp.abs(nodes) - LN2
+    return jax.nn.logsumexp(log_density[:, None] + log_first, axis=0)
+
+
+def above_threshold(
+    key: Array,
+    queries: Real[Array, "k"],
+    threshold: Real[Array, ""],
+    *,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    where: Bool[Array, "k"] | None = None,
+) -> Selection:
+    """The first query whose noisy value reaches the noisy threshold.
+
+    Args:
+      key: a PRNG key.
+      queries: true answers, in the order asked.
+      threshold: T, independent of the data.
+      epsilon: the privacy parameter for the whole stream, > 0.
+      sensitivity: Delta, the largest change of any one answer between neighbours.
+      where: which queries are asked, independent of the data.
+
+    Returns:
+      Selection(index, ok); ok is False when no query is above.
+
+    Formal guarantees: epsilon-DP (pure), however many queries, for the relation the sensitivity is for
+    (Dwork and Roth, Theorem 3.23). Noise has right tails down to 1e-18. Not promised: protection from
+    floating-point side channels, or a cryptographic generator.
+
+    Raises:
+      ValueError: epsilon or sensitivity not a finite positive number.
+
+    >>> import jax, jax.numpy as jnp
+    >>> int(above_threshold(jax.random.key(0), jnp.array([0, 3, 900]), 500, epsilon=1.0).index)
+    2
+    """
+    key_threshold, key_queries = jax.random.split(key)
+    mask, margins = valid(queries, where), _margins(queries, threshold, epsilon, sensitivity)
+    noisy = margins + 2 * standard_laplace(key_queries, margins.shape)
+    above = mask & (noisy >= standard_laplace(key_threshold))
+    return Selection(jnp.argmax(above).astype(jnp.int32), jnp.any(above))
+
+
+@frozen
+class AboveThreshold:
+    """AboveThreshold with its parameters bound; build it by `AboveThreshold.create`.
+
+    >>> AboveThreshold.create(epsilon=0.5).guarantee().delta
+    0.0
+    """
+
+    epsilon: float
+    sensitivity: float = static()
+    relation: str = static()
+
+    @classmethod
+    def create(
+        cls, *, epsilon: float, sensitivity: float = 1.0, relation: str = "REPLACE_ONE"
+    ) -> "AboveThreshold":
+        """Checks and binds; `relation` is the one for which `sensitivity` holds.
+
+        Raises:
+          ValueError: epsilon or sensitivity not a finite positive number, or an unknown relation.
+        """
+        return cls(
+            epsilon=checks.epsilon(epsilon),
+            sensitivity=float(checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+            relation=checks.choice("relation", relation, RELATIONS),
+        )
+
+    def __call__(
+        self,
+        key: Array,
+        queries: Real[Array, "k"],
+        threshold: Real[Array, ""],
+        *,
+        where: Bool[Array, "k"] | None = None,
+    ) -> Selection:
+        """The first query above."""
+        return above_threshold(
+            key, queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where
+        )
+
+    def log_pmf(
+        self, queries: Real[Array, "k"], threshold: Real[Array, ""], *, where: Bool[Array, "k"] | None = None
+    ) -> Float[Array, "k+1"]:
+        """ln P of every first index, then of none."""
+        return log_pmf(queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0)."""
+        return Guarantee(epsilon=float(self.epsilon), delta=0.0, relation=self.relation)

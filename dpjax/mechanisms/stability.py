@@ -1,0 +1,201 @@
+"""A_dist (BNS §2.5.3, after Smith and Thakurta): the best candidate, if it beats the next by a noisy margin.
+
+q has sensitivity 1, gap is best minus second best, and the best is kept iff gap + Lap(scale) >= threshold:
+
+| calibration | scale | threshold | truly private |
+|---|---|---|---|
+| printed | 1/eps | (1/eps) ln(1/delta) | (2 eps, exp(2 eps) delta / 2), replace-one; claimed (eps, delta) |
+| proved | 2/eps | 2 + (2/eps) ln(1/(2 delta)) | (eps, delta) for any q of sensitivity 1, delta <= 1/2 |
+| proved_counts | 1/eps | 1 + (1/eps) ln(1/(2 delta)) | (eps, delta), counts under add/remove, delta <= 1/2 |
+
+Why: between neighbours the gap moves by at most s (2 in general: one score up, the other down; 1 for counts
+under add/remove). If both runs have the same best candidate, Lap(s/eps) makes the two coins exp(eps)-close.
+If not, the two gaps add up to at most s, so the best is kept with probability at most P[Lap(s/eps) >=
+threshold - s] = delta.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Real
+
+from dpjax.accounting.guarantee import Guarantee
+from dpjax.core import checks, random
+from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.exponential import Selection, largest, valid
+from dpjax.mechanisms.laplace import log_tails
+
+CALIBRATIONS = ("printed", "proved", "proved_counts")
+GAP_SENSITIVITY = {"proved": 2.0, "proved_counts": 1.0}
+
+
+def _checked(calibration: str, epsilon: float, delta: float) -> tuple[str, float, float]:
+    """The three parameters, refused when out of range."""
+    checks.choice("calibration", calibration, CALIBRATIONS)
+    delta = checks.delta(delta)
+    if calibration != "printed":
+        delta = checks.real("delta", delta, at_most=0.5)
+    return calibration, checks.epsilon(epsilon), delta
+
+
+def noise(calibration: str, epsilon: float, delta: float) -> tuple[Array, Array]:
+    """(scale, threshold) of the test gap + Lap(scale) >= threshold; differentiable in epsilon and delta.
+
+    Raises:
+      ValueError: unknown calibration, epsilon not finite and positive, delta outside (0, 1), or above 1/2
+      if proved.
+    """
+    calibration, epsilon, delta = _checked(calibration, epsilon, delta)
+    log_delta = jnp.log(jnp.asarray(delta, float))
+    per_unit = 1 / jnp.asarray(epsilon, float)
+    if calibration == "printed":
+        return per_unit, -log_delta * per_unit
+    shift = GAP_SENSITIVITY[calibration]
+    scale = shift * per_unit
+    return scale, shift - scale * (log_delta + math.log(2.0))
+
+
+def log_keep(
+    gap: Real[Array, "*s"], *, epsilon: float, delta: float, calibration: str = "proved"
+) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
+    """(ln P[kept], ln P[not kept]) given the gap, each accurate however small; (0, -inf) at gap +inf."""
+    scale, threshold = noise(calibration, epsilon, delta)
+    gap = jnp.asarray(gap).astype(float)
+    alone = gap == jnp.inf
+    # A harmless gap where the real one is infinite: otherwise gradients would be inf * 0.
+    log_q, log_p = log_tails((threshold - jnp.where(alone, 0.0, gap)) / scale)
+    return jnp.where(alone, 0.0, log_p), jnp.where(alone, -jnp.inf, log_q)
+
+
+def leader(
+    scores: Real[Array, "k"], where: Bool[Array, "k"] | None = None
+) -> tuple[Selection, Float[Array, ""]]:
+    """The best valid candidate (the lowest index on ties) and its gap to the next: +inf when it is alone.
+
+    Integer scores are subtracted exactly; they must lie within +-2^30.
+    """
+    scores, mask = jnp.asarray(scores), valid(scores, where)
+    best = largest(scores, mask)
+    index = jnp.argmax(mask & (scores == best)).astype(jnp.int32)
+    others = mask & (jnp.arange(scores.shape[0], dtype=jnp.int32) != index)
+    second = jnp.where(jnp.any(others), largest(scores, others), best)
+    gap = jnp.where(jnp.any(others), (best - second).astype(float), jnp.inf)
+    return Selection(index, jnp.any(mask)), gap
+
+
+def log_pmf(
+    scores: Real[Array, "k"],
+    *,
+    epsilon: float,
+    delta: float,
+    calibration: str = "proved",
+    where: Bool[Array, "k"] | None = None,
+) -> Float[Array, "k+1"]:
+    """ln P of every candidate, then of ⊥ (last)."""
+    best, gap = leader(scores, where)
+    log_p, log_q = log_keep(gap, epsilon=epsilon, delta=delta, calibration=calibration)
+    chosen = (jnp.arange(jnp.shape(scores)[0], dtype=jnp.int32) == best.index) & best.ok
+    bottom = jnp.where(best.ok, log_q, 0.0)
+    return jnp.append(jnp.where(chosen, log_p, -jnp.inf), bottom)
+
+
+def stability(
+    key: Array,
+    scores: Real[Array, "k"],
+    *,
+    epsilon: float,
+    delta: float,
+    calibration: str = "proved",
+    where: Bool[Array, "k"] | None = None,
+) -> Selection:
+    """The best candidate if it passes the noisy stability test, else ⊥ (BNS Proposition 2.27).
+
+    Args:
+      key: a PRNG key.
+      scores: quality of each candidate, sensitivity 1.
+      epsilon: the privacy parameter, > 0.
+      delta: in (0, 1), at most 1/2 for the proved calibrations.
+      calibration: "proved", "proved_counts" or "printed".
+      where: which candidates exist, independent of the data. A single one is released surely: it is a
+        constant.
+
+    Returns:
+      Selection(index, ok); ok is False for ⊥, and when no candidate is valid.
+
+    Formal guarantees: "proved" (epsilon, delta) under the relation for which scores have sensitivity 1;
+    "proved_counts" (epsilon, delta) under ADD_OR_REMOVE_ONE for scores that all move in one direction by at
+    most 1; "printed" (2 epsilon, exp(2 epsilon) delta / 2) under REPLACE_ONE. Probabilities are sampled
+    right down to 5e-20. Not promised: protection from floating-point side channels, or a cryptographic
+    generator.
+
+    Raises:
+      ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
+
+    >>> import jax, jax.numpy as jnp
+    >>> out = stability(jax.random.key(0), jnp.array([1, 200, 3]), epsilon=1.0, delta=1e-9)
+    >>> int(out.index), bool(out.ok)
+    (1, True)
+    """
+    best, gap = leader(scores, where)
+    log_p, log_q = log_keep(gap, epsilon=epsilon, delta=delta, calibration=calibration)
+    return Selection(best.index, best.ok & (gap >= 0) & random.bernoulli(key, log_p, log_q))
+
+
+@frozen
+class Stability:
+    """A_dist with its parameters bound; build it by `Stability.create`.
+
+    >>> Stability.create(epsilon=1.0, delta=1e-6).guarantee().delta
+    1e-06
+    """
+
+    epsilon: float
+    delta: float
+    calibration: str = static()
+
+    @classmethod
+    def create(cls, *, epsilon: float, delta: float, calibration: str = "proved") -> "Stability":
+        """Checks and binds.
+
+        Raises:
+          ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
+        """
+        calibration, epsilon, delta = _checked(calibration, epsilon, delta)
+        return cls(epsilon=epsilon, delta=delta, calibration=calibration)
+
+    def __call__(
+        self, key: Array, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+    ) -> Selection:
+        """The stable best candidate, or ⊥."""
+        return stability(
+            key,
+            scores,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            calibration=self.calibration,
+            where=where,
+        )
+
+    def log_pmf(
+        self, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+    ) -> Float[Array, "k+1"]:
+        """ln P of every candidate, then of ⊥."""
+        return log_pmf(
+            scores, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration, where=where
+        )
+
+    def guarantee(self) -> Guarantee:
+        """What is proved for these constants; "printed" keeps less than it claims."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if self.calibration == "proved":
+            return Guarantee(epsilon=epsilon, delta=delta, relation="REPLACE_ONE")
+        if self.calibration == "proved_counts":
+            return Guarantee(epsilon=epsilon, delta=delta, relation="ADD_OR_REMOVE_ONE")
+        # exp overflows past 709; the product is below 1 only if its logarithm is negative.
+        log_delta = 2 * epsilon + math.log(delta / 2)
+        doubled = 1.0 if log_delta >= 0 else min(1.0, math.exp(log_delta) * (1 + 1e-12))
+        return Guarantee(epsilon=2 * epsilon, delta=doubled, relation="REPLACE_ONE")
+
+    def claimed_guarantee(self) -> Guarantee:
+        """What the paper claims under replace-one (BNS Proposition 2.27 (i)); false for "printed"."""
+        return Guarantee(epsilon=float(self.epsilon), delta=float(self.delta), relation="REPLACE_ONE")

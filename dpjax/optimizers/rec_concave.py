@@ -1,0 +1,369 @@
+"""RecConcave: private quasi-concave optimisation on a wide range by recursion on lengths (BNS §3.3, Figure 5).
+
+Given Q on {0, ..., T}, of sensitivity 1, with max Q >= r, the goal is a point with Q >= (1 - alpha) r. One level:
+
+1. L(j) = best worst-case value over windows of 2^j points, j = 0, ..., log T' (T' the power of two >= T).
+2. q(j) = min(L(j) - (1 - alpha) r, r - L(j+1)) is large where windows of 2^j points are good and of 2^(j+1) are not. It is
+   a quasi-concave function on {0, ..., log T'}, maximised by the same algorithm with promise alpha r / 2 and alpha = 1/4.
+3. With its answer k, K = 2^k: cut the range into blocks of 8K, and again shifted by 4K; in each of the two partitions A_dist
+   releases the block with the best maximum, if that stands out.
+4. The exponential mechanism chooses among the points of the released blocks.
+
+Ranges with T <= 32, and the last of N levels, go to the exponential mechanism at once. The range of the recursion is
+logarithmic: 2^4096 points become 4096, then 12, so at most three levels ever run. What Figure 5 leaves open is settled as
+follows: Q = min(0, Q(T)) on (T, T']; L(log T' + 1) = min(0, L(log T')); the partition has floor(T'/8K) + 1 blocks (the last may
+be the point T' alone), the shifted one starts at 4K and is empty when 4K > T'; last blocks are trimmed; a partition of a single
+block releases it untested; ties go to the lowest block; both partitions without release give bottom.
+
+**One algorithm, two uses.** Every stage is a pure function of the data and the choices so far. `sample` draws a choice and
+calls the next stage; `law` calls the next stage for every choice and adds up with weights.
+
+**Formal guarantees** (REPLACE_ONE when Q has sensitivity 1 under it; n public). With N levels run, N exponential mechanisms of
+epsilon and 2(N-1) of A_dist: with `proved` constants each A_dist is (epsilon, delta), so the whole is
+((3N-2) epsilon, 2(N-1) delta) by basic composition; with the paper's `printed` constants each is only
+(2 epsilon, e^(2 epsilon) delta / 2), the whole ((5N-4) epsilon, (N-1) e^(2 epsilon) delta). Lemma 3.12 claims (3N epsilon, 3N delta).
+Not promised: floating-point side channels; a cryptographic generator.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.core import logspace, random
+from dpjax.core.pytree import frozen, static
+from dpjax.domains import ordered, wide
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.mechanisms import stability
+from dpjax.mechanisms.exponential_piecewise import Goal, Interval, Point
+
+INNER_ALPHA = 0.25  # Figure 5, step 6
+SMALL_RANGE = 32  # Figure 5, step 1
+
+
+@frozen
+class Budget:
+    """What each single mechanism may spend, and with which constants A_dist tests."""
+
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    calibration: str = static()
+
+
+def levels_run(last: int, depth: int) -> int:
+    """How many levels really run on {0, ..., last} when at most `depth` may.
+
+    >>> levels_run(2**64, 2), levels_run(2**64, 9), levels_run(2**31, 9), levels_run(32, 9)
+    (2, 3, 2, 1)
+    """
+    levels = 1
+    while last > SMALL_RANGE and levels < depth:
+        last, levels = (last - 1).bit_length(), levels + 1
+    return levels
+
+
+# ------------------------------------------------------------------------------------------- stage 1, 2: L and q
+
+
+def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
+    """L(j) for j = 0, 1, ..., 32 limbs - 1: max over windows of 2^j points of the least value; entries past log T' are -inf.
+
+    Around each piece lies a longest run of points no worse than it; the run's length in binary digits tells for which
+    windows the piece's value is reached. Right for any function: quasi-concavity is only needed for utility.
+    """
+    nonempty = pieces.nonempty()
+    left, right = ordered.runs(jnp.where(nonempty, pieces.values, jnp.inf))  # empty pieces break no run
+    starts = jnp.concatenate([pieces.starts, pieces.end[None]])
+    digits = wide.bit_length(wide.subtract(starts[right], starts[left]))
+    values = jnp.where(nonempty, pieces.values, -jnp.inf)
+    by_digits = jnp.full((32 * pieces.limbs + 1,), -jnp.inf, values.dtype).at[digits].max(values)
+    return lax.cummax(by_digits, reverse=True)[1:]
+
+
+def window_quality(
+    windows: Float[Array, "exponents"], exponent: Int[Array, ""], promise: Array, alpha: Array
+) -> Float[Array, "exponents"]:
+    """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary)."""
+    index = jnp.arange(windows.shape[0], dtype=jnp.int32)
+    following = jnp.concatenate([windows[1:], windows[-1:]])
+    following = jnp.where(index == exponent, jnp.minimum(0.0, windows), following)
+    return jnp.minimum(windows - (1 - alpha) * promise, promise - following)
+
+
+# -------------------------------------------------------------------------- the recursion's ranges: dense, tiny
+
+
+def dense_log_law(
+    quality: Float[Array, "points"],
+    last: Int[Array, ""],
+    promise: Array,
+    alpha: Array,
+    budget: Budget,
+    levels: int,
+) -> Float[Array, "outcomes"]:
+    """Log law of RecConcave on {0, ..., last} for a QUASI-CONCAVE quality given point by point; the last entry is bottom.
+
+    `points` may exceed last + 1 (padding). Claim 3.13 makes every inner quality quasi-concave, whatever the data, so the least
+    value over a window is that at one of its ends.
+    """
+    points = quality.shape[0]
+    index = jnp.arange(points, dtype=jnp.int32)
+    if levels == 1:
+        return _append(_log_softmax(quality, index <= last, budget), -jnp.inf)
+    size = 1 << (points - 1).bit_length()  # static bound on T'
+    exponent = (32 - lax.clz(last - 1)).astype(jnp.int32)
+    quality = _extend(quality, last, exponent, size + 1)
+    inside = jnp.arange(size + 1, dtype=jnp.int32) <= (1 << exponent)
+    quality = jnp.where(inside, quality, -jnp.inf)
+    windows = [
+        jnp.max(jnp.minimum(quality[: size + 2 - (1 << j)], quality[(1 << j) - 1 :]))
+        for j in range(size.bit_length())
+    ]
+    inner = window_quality(jnp.stack(windows), exponent, promise, alpha)
+    choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget, levels - 1)
+    choice = _lump(choice, size.bit_length())
+    chosen = jax.vmap(lambda k: _dense_given(quality, exponent, k, budget))(
+        jnp.arange(size.bit_length(), dtype=jnp.int32)
+    )
+    return _append(
+        jax.nn.logsumexp(choice[:-1, None] + chosen[:, :-1], axis=0),
+        jnp.logaddexp(choice[-1], jax.nn.logsumexp(choice[:-1] + chosen[:, -1])),
+    )
+
+
+def _dense_given(
+    quality: Float[Array, "points"], exponent: Array, k: Array, budget: Budget
+) -> Float[Array, "outcomes"]:
+    """Log law of steps 7 to 10 given k."""
+    index = jnp.arange(quality.shape[0], dtype=jnp.int32)
+    released = [_dense_block(quality, index, exponent, k, offset, budget) for offset in (0, 1)]
+    (in_a, keep_a, drop_a), (in_b, keep_b, drop_b) = released
+    cases = [
+        (keep_a + keep_b, in_a | in_b),
+        (keep_a + drop_b, in_a),
+        (drop_a + keep_b, in_b),
+    ]
+    law = functools.reduce(jnp.logaddexp, [log_p + _log_softmax(quality, where, budget) for log_p, where in cases])
+    return _append(law, drop_a + drop_b)
+
+
+def _dense_block(
+    quality: Array, index: Array, exponent: Array, k: Array, offset: int, budget: Budget
+) -> tuple[Bool[Array, "points"], Array, Array]:
+    """The best block of one partition: its points, ln P[released], ln P[not]."""
+    shift = jnp.minimum(k + 3, 30)
+    begin = jnp.where(offset == 1, jnp.int32(1) << jnp.minimum(k + 2, 30), 0)
+    offered = (index >= begin) & (index <= (1 << exponent))
+    best = jnp.max(jnp.where(offered, quality, -jnp.inf))
+    block = (index - begin) >> shift
+    winner = jnp.min(jnp.where(offered & (quality == best), block, jnp.int32(1 << 30)))
+    in_block = offered & (block == winner)
+    second = jnp.max(jnp.where(offered & ~in_block, quality, -jnp.inf))
+    exists = jnp.any(offered)
+    log_p, log_q = _log_keep(exists, best, second, budget)
+    return in_block, log_p, log_q
+
+
+def _log_keep(exists: Array, best: Array, second: Array, budget: Budget) -> tuple[Array, Array]:
+    """ln P[A_dist releases the best block] and ln P[not]; an empty partition releases nothing, a single block is sure."""
+    single = jnp.isneginf(second)
+    gap = jnp.where(exists & ~single, jnp.where(exists, best, 0.0) - jnp.where(single, 0.0, second), 0.0)
+    log_p, log_q = stability.log_keep(
+        gap, epsilon=budget.epsilon, delta=budget.delta, calibration=budget.calibration
+    )
+    log_p = jnp.where(exists, jnp.where(single, 0.0, log_p), -jnp.inf)
+    log_q = jnp.where(exists, jnp.where(single, -jnp.inf, log_q), 0.0)
+    return log_p, log_q
+
+
+def _extend(quality: Array, last: Array, exponent: Array, size: int) -> Array:
+    """Step 2: min(0, Q(T)) beyond T."""
+    padded = jnp.pad(quality, (0, size - quality.shape[0]))
+    index = jnp.arange(size, dtype=jnp.int32)
+    return jnp.where(index > last, jnp.minimum(0.0, quality[last]), padded)
+
+
+def _lump(log_law: Float[Array, "outcomes"], points: int) -> Float[Array, "fewer"]:
+    """Gathers all outcomes from points - 1 on: such a k makes one block of the whole range, whatever it is exactly."""
+    outcomes, bottom = log_law[:-1], log_law[-1]
+    if outcomes.shape[0] <= points:
+        outcomes = jnp.pad(outcomes, (0, points - outcomes.shape[0]), constant_values=-jnp.inf)
+        return _append(outcomes, bottom)
+    tail = jax.nn.logsumexp(outcomes[points - 1 :])
+    return jnp.concatenate([outcomes[: points - 1], tail[None], bottom[None]])
+
+
+def _append(values: Array, last: Array | float) -> Array:
+    return jnp.concatenate([values, jnp.asarray(last, values.dtype)[None]])
+
+
+def _log_softmax(quality: Array, where: Array, budget: Budget) -> Array:
+    """Log law of the exponential mechanism over the masked-in points; -inf elsewhere (everywhere, if there are none)."""
+    # Masked before multiplying: -inf times a zero cotangent would make the gradient in epsilon NaN.
+    scores = budget.epsilon * jnp.where(where, quality, 0.0) / 2
+    total = jax.nn.logsumexp(jnp.where(where, scores, -jnp.inf))
+    return jnp.where(where, scores - jnp.where(jnp.isneginf(total), 0.0, total), -jnp.inf)
+
+
+# ------------------------------------------------------------------------------- stage 3: the wide range's blocks
+
+
+@frozen
+class Block:
+    """The best block of one partition of the wide range and the odds that A_dist releases it."""
+
+    interval: Interval
+    log_keep: Float[Array, ""]
+    log_drop: Float[Array, ""]
+    gap: Float[Array, ""]
+
+
+def best_block(pieces: Pieces, k: Int[Array, ""], budget: Budget, *, shifted: bool) -> Block:
+    """Steps 7 to 9 for one partition: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
+    limbs, exponent = pieces.limbs, pieces.exponent
+    index = jnp.arange(pieces.count, dtype=jnp.int32)
+    begin = jnp.zeros((limbs,), jnp.uint32)
+    exists = jnp.bool_(True)
+    first = jnp.int32(0)
+    if shifted:
+        exists = k + 2 <= exponent
+        begin = wide.power_of_two(jnp.minimum(k + 2, exponent), limbs)
+        first = pieces.locate(begin)
+    offered = pieces.nonempty() & (index >= first)
+    best = jnp.max(jnp.where(offered, pieces.values, -jnp.inf))
+    winner = jnp.min(jnp.where(offered & (pieces.values == best), index, pieces.count - 1))
+    top = wide.maximum(pieces.starts[winner], begin)
+
+    low = wide.add(begin, wide.shift_left(wide.shift_right(wide.subtract(top, begin), k + 3), k + 3))
+    room = wide.subtract(pieces.end, low)
+    size = wide.power_of_two(jnp.minimum(k + 3, exponent), limbs)
+    high = wide.add(low, wide.select(k + 3 > exponent, room, wide.minimum(size, room)))
+
+    # Pieces with a point in another block: those that begin before this one, and those that reach beyond it.
+    before = jnp.where(wide.less(begin, low), wide.search(pieces.starts, low), 0)
+    beyond = jnp.where(wide.less(high, pieces.end), pieces.locate(high), pieces.count)
+    elsewhere = offered & ((index < before) | (index >= beyond))
+    second = jnp.max(jnp.where(elsewhere, pieces.values, -jnp.inf))
+    log_p, log_q = _log_keep(exists, best, second, budget)
+    return Block(interval=Interval(low=low, high=high), log_keep=log_p, log_drop=log_q, gap=best - second)
+
+
+def overlapping(a: Block, b: Block) -> Bool[Array, ""]:
+    """Whether the two blocks share points."""
+    return wide.less(a.interval.low, b.interval.high) & wide.less(b.interval.low, a.interval.high)
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """The least interval that holds both."""
+    return Interval(low=wide.minimum(a.low, b.low), high=wide.maximum(a.high, b.high))
+
+
+# ------------------------------------------------------------------------------------------------ sampler and law
+
+
+@frozen
+class Problem:
+    """A quasi-concave promise problem (Definition 3.7)."""
+
+    pieces: Pieces
+    promise: Float[Array, ""]
+    alpha: Float[Array, ""]
+
+
+@frozen
+class Run:
+    """One run: the chosen point, whether there is one, and what was chosen on the way."""
+
+    point: Point
+    ok: Bool[Array, ""]
+    k: Int[Array, ""]
+    block_a: Block
+    block_b: Block
+    kept_a: Bool[Array, ""]
+    kept_b: Bool[Array, ""]
+
+
+def choose_length(problem: Problem, budget: Budget, levels: int) -> Float[Array, "exponents+1"]:
+    """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know of it."""
+    pieces = problem.pieces
+    windows = best_windows(pieces)
+    quality = window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
+    law = dense_log_law(
+        quality, pieces.exponent, problem.alpha * problem.promise / 2, INNER_ALPHA, budget, levels - 1
+    )
+    return _lump(law, windows.shape[0])
+
+
+def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
+    """One run of RecConcave with `levels` levels."""
+    key_k, key_a, key_b, key_point = jax.random.split(key, 4)
+    pieces = problem.pieces
+    log_density = budget.epsilon * pieces.values / 2
+    nothing = Interval(low=pieces.end, high=pieces.end)
+    if levels == 1:
+        everywhere = piecewise.everything(pieces)
+        block = Block(
+            interval=everywhere, log_keep=jnp.zeros(()), log_drop=jnp.full((), -jnp.inf), gap=jnp.full((), jnp.inf)
+        )
+        point = piecewise.draw(key_point, pieces, log_density, everywhere, nothing)
+        yes, no = jnp.bool_(True), jnp.bool_(False)
+        return Run(point=point, ok=yes, k=jnp.int32(-1), block_a=block, block_b=block, kept_a=yes, kept_b=no)
+    law = choose_length(problem, budget, levels)
+    leaves = jnp.pad(law, (0, (1 << law.shape[0].bit_length()) - law.shape[0]), constant_values=-jnp.inf)
+    k = logspace.draw(key_k, logspace.sum_tree(leaves))
+    found = k < law.shape[0] - 1
+    a, b = (best_block(pieces, k, budget, shifted=shifted) for shifted in (False, True))
+    kept_a = random.bernoulli(key_a, a.log_keep, a.log_drop)
+    kept_b = random.bernoulli(key_b, b.log_keep, b.log_drop)
+    merged = kept_a & kept_b & overlapping(a, b)
+    both = hull(a.interval, b.interval)
+    one = _pick(merged, both, _pick(kept_a, a.interval, b.interval))
+    other = _pick(kept_a & kept_b & ~merged, b.interval, nothing)
+    point = piecewise.draw(key_point, pieces, log_density, one, other)
+    return Run(
+        point=point, ok=found & (kept_a | kept_b), k=k, block_a=a, block_b=b, kept_a=kept_a, kept_b=kept_b
+    )
+
+
+def _pick(condition: Array, a: Interval, b: Interval) -> Interval:
+    return Interval(low=wide.select(condition, a.low, b.low), high=wide.select(condition, a.high, b.high))
+
+
+def law(problem: Problem, budget: Budget, levels: int, goal: Goal) -> Float[Array, "2"]:
+    """(P[success], P[failure]) of one run, over its coins; bottom is a failure. Each is a sum of positive terms."""
+    pieces = problem.pieces
+    judge = piecewise.judge(pieces, budget.epsilon * pieces.values / 2, goal)
+    if levels == 1:
+        masses = judge.log_masses(piecewise.everything(pieces))
+        return jnp.exp(_normalised(masses))
+    choice = choose_length(problem, budget, levels)
+    lengths = jnp.arange(choice.shape[0] - 1, dtype=jnp.int32)
+    given = jax.vmap(lambda k: _law_given(pieces, judge, k, budget))(lengths)
+    total = jnp.sum(jnp.exp(choice[:-1, None] + given), axis=0)
+    return total + jnp.stack([jnp.zeros_like(choice[-1]), jnp.exp(choice[-1])])
+
+
+def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget) -> Float[Array, "2"]:
+    """(ln P[success], ln P[failure]) given the recursion's answer k."""
+    a, b = (best_block(pieces, k, budget, shifted=shifted) for shifted in (False, True))
+    intervals = jax.tree.map(lambda *x: jnp.stack(x), a.interval, b.interval, hull(a.interval, b.interval))
+    in_a, in_b, in_hull = jax.vmap(judge.log_masses)(intervals)
+    in_both = jnp.where(overlapping(a, b), in_hull, jnp.logaddexp(in_a, in_b))
+    cases = [
+        (a.log_keep + b.log_keep, in_both),
+        (a.log_keep + b.log_drop, in_a),
+        (a.log_drop + b.log_keep, in_b),
+    ]
+    weighted = [log_p + _normalised(masses) for log_p, masses in cases]
+    bottom = jnp.stack([jnp.full_like(a.log_drop, -jnp.inf), a.log_drop + b.log_drop])
+    return functools.reduce(jnp.logaddexp, [*weighted, bottom])
+
+
+def _normalised(log_masses: Float[Array, "2"]) -> Float[Array, "2"]:
+    """Logs of the shares of two masses; both -inf when there is no mass at all."""
+    total = jax.nn.logsumexp(log_masses)
+    return log_masses - jnp.where(jnp.isneginf(total), 0.0, total)

@@ -1,0 +1,85 @@
+"""Progress of a long run on standard error: how much is done, the rate, the time left.
+
+On a terminal a bar; elsewhere (a log file) a plain line every few seconds. Printed by the host between
+chunks, never from inside a compiled program.
+"""
+
+import sys
+from typing import Any
+
+from dpjax.core import checks
+
+_LINE = "{desc}: {n_fmt}/{total_fmt}{unit}, {rate_fmt}, {remaining} left"
+_SECONDS_A_LINE = 5.0
+
+
+class Progress:
+    """A progress bar, used as a context manager.
+
+    Args:
+        total: how much there is to do.
+        label: printed in front.
+        unit: what is counted.
+        stream: text stream to print to; standard error by default.
+
+    Raises:
+        TypeError: `total` is not an integer.
+        ValueError: `total` is negative.
+
+    Example:
+        >>> import io
+        >>> stream = io.StringIO()
+        >>> with Progress(1000, "thresholds", stream=stream) as progress:
+        ...     progress.skip(400)  # found in the store: no part of the rate
+        ...     progress.done(600)
+        >>> stream.getvalue().splitlines()[-1].startswith("thresholds: 1.00k/1.00k trials")
+        True
+    """
+
+    def __init__(self, total: int, label: str, *, unit: str = "trials", stream: Any = None):
+        from tqdm import tqdm
+
+        stream = sys.stderr if stream is None else stream
+        options: dict[str, Any] = {"file": stream}
+        if not stream.isatty():
+            options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
+        total = checks.integer("total", total, at_least=0)
+        self._bar = tqdm(
+            total=total, desc=label, unit=f" {unit}", unit_scale=True, dynamic_ncols=True, **options
+        )
+
+    def done(self, amount: int) -> None:
+        """`amount` more is done."""
+        self._bar.update(amount)
+
+    def skip(self, amount: int) -> None:
+        """`amount` more was done by an earlier process: it counts as done, but not towards the rate."""
+        self._bar.initial += amount
+        self._bar.update(amount)
+
+    def close(self) -> None:
+        """Prints the last state."""
+        self._bar.refresh()
+        self._bar.close()
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Lines:
+    """A stream that turns a bar's carriage returns into lines."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """One line for one state of the bar."""
+        if line := text.strip("\r\n "):
+            self._stream.write(line + "\n")
+
+    def flush(self) -> None:
+        """Flushes the stream."""
+        self._stream.flush()

@@ -1,0 +1,38 @@
+"""Privacy checked, not believed: exact laws over all neighbours, Monte-Carlo audits, broken mechanisms."""
+
+from dpjax.verify.audit import Audit, audit, audit_samples, clopper_pearson
+from dpjax.verify.broken import Specimen, specimens, stability_specimen
+from dpjax.verify.exact import (
+    Worst,
+    delta_curve,
+    histograms,
+    hockey_stick,
+    laplace_delta,
+    neighbours,
+    probabilities,
+    records,
+    sequence_neighbours,
+    sequences,
+    worst_pair,
+)
+
+__all__ = [
+    "Audit",
+    "Specimen",
+    "Worst",
+    "audit",
+    "audit_samples",
+    "clopper_pearson",
+    "delta_curve",
+    "histograms",
+    "hockey_stick",
+    "laplace_delta",
+    "neighbours",
+    "probabilities",
+    "records",
+    "sequence_neighbours",
+    "sequences",
+    "specimens",
+    "stability_specimen",
+    "worst_pair",
+]

@@ -1,0 +1,239 @@
+"""Exact privacy of anything with a law: the largest hockey-stick over all neighbouring pairs of a small
+domain.
+
+delta(eps) = max over neighbours S, S' of sum_o max(0, P_S[o] - exp(eps) P_S'[o]): the least delta for which
+the mechanism is (eps, delta)-DP on that domain. The event of the worst pair, {o : P_S[o] > exp(eps)
+P_S'[o]}, is a witness.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.core import checks
+
+Law = Callable[[Any], Any]
+
+
+def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
+    """sum_o max(0, p_o - exp(epsilon) q_o) over the last axis, in float64.
+
+    >>> round(float(hockey_stick([0.0, -np.inf], [-np.inf, 0.0], 1.0)), 3)
+    1.0
+    """
+    p, q = np.exp(np.asarray(log_p, np.float64)), np.exp(np.asarray(log_q, np.float64))
+    return np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=-1)
+
+
+def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
+    """The exact delta(epsilon) of Laplace noise of this scale between two values `shift` apart.
+
+    max(0, 1 - exp((epsilon - shift/scale) / 2)): the worst event is a half-line, and the sum over it is in
+    closed form.
+
+    >>> laplace_delta(1.0, shift=1.0, scale=1.0), round(laplace_delta(1.0, shift=1.0, scale=0.5), 4)
+    (0.0, 0.3935)
+    """
+    shift = checks.real("shift", shift, at_least=0.0, below=math.inf)
+    scale = checks.real("scale", scale, above=0.0, below=math.inf)
+    return max(0.0, -math.expm1(min(0.0, (epsilon - shift / scale) / 2)))
+
+
+def histograms(domain: int, sizes: Sequence[int]) -> np.ndarray:
+    """All datasets, as counts over `domain` record values, of the given sizes.
+
+    Args:
+      domain: how many values a record can take.
+      sizes: the sizes wanted; one for REPLACE_ONE, consecutive ones for ADD_OR_REMOVE_ONE.
+
+    Returns:
+      int32 array (datasets, domain), in lexicographic order within a size.
+
+    >>> histograms(2, [2]).tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    domain = checks.integer("domain", domain, at_least=1)
+    rows = [_split(checks.integer("sizes", size, at_least=0), domain) for size in sizes]
+    return np.concatenate(rows).astype(np.int32)
+
+
+def _split(total: int, parts: int) -> np.ndarray:
+    """All ways to write `total` as an ordered sum of `parts` counts: gaps between parts-1 bars."""
+    bars = np.array(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=np.int64)
+    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, total + parts - 1)))
+    return np.diff(edges, axis=1) - 1
+
+
+def records(counts: np.ndarray, capacity: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Histograms as padded lists of records: (values (datasets, capacity), n_valid (datasets,)), both int32.
+
+    >>> values, n_valid = records(np.array([[2, 0, 1]]), 4)
+    >>> values.tolist(), n_valid.tolist()
+    ([[0, 0, 2, 0]], [3])
+    """
+    sizes = counts.sum(axis=1)
+    capacity = int(sizes.max(initial=0)) if capacity is None else capacity
+    if capacity < sizes.max(initial=0):
+        raise ValueError(f"capacity must be >= {sizes.max()}, the largest dataset, got {capacity}")
+    positions = np.arange(capacity)
+    values = (positions[None, :, None] >= counts.cumsum(axis=1)[:, None, :]).sum(axis=2)
+    padded = np.where(positions[None, :] < sizes[:, None], values, 0)
+    return padded.astype(np.int32), sizes.astype(np.int32)
+
+
+def sequences(domain: int, size: int) -> np.ndarray:
+    """All ordered datasets of `size` records with values 0, ..., domain-1: int32 (domain^size, size).
+
+    >>> sequences(2, 2).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    digits = np.arange(domain**size)[:, None] // domain ** np.arange(size - 1, -1, -1)[None, :]
+    return (digits % domain).astype(np.int32)
+
+
+def neighbours(counts: np.ndarray, relation: str) -> np.ndarray:
+    """All ordered neighbouring pairs among histograms, as indices (pairs, 2).
+
+    >>> sorted(neighbours(histograms(2, [1]), "REPLACE_ONE").tolist())
+    [[0, 1], [1, 0]]
+    """
+    checks.choice("relation", relation, RELATIONS)
+    unit = np.eye(counts.shape[1], dtype=counts.dtype)
+    if relation == REPLACE_ONE:
+        moves = [b - a for a, b in itertools.permutations(unit, 2)]
+    else:
+        moves = [sign * a for a in unit for sign in (1, -1)]
+    places = {row.tobytes(): place for place, row in enumerate(counts)}
+    pairs = [
+        (i, places[moved])
+        for move in moves
+        for i, moved in enumerate(row.tobytes() for row in counts + move)
+        if moved in places
+    ]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def sequence_neighbours(domain: int, size: int) -> np.ndarray:
+    """All ordered pairs among `sequences(domain, size)` that differ in one position, as indices (pairs, 2).
+
+    >>> sequence_neighbours(2, 1).tolist()
+    [[0, 1], [1, 0]]
+    """
+    values = sequences(domain, size).astype(np.int64)
+    pairs = []
+    for position, shift in itertools.product(range(size), range(1, domain)):
+        old = values[:, position]
+        step = domain ** (size - 1 - position) * ((old + shift) % domain - old)
+        pairs.append(np.stack([np.arange(len(values)), np.arange(len(values)) + step], axis=1))
+    return np.concatenate(pairs) if pairs else np.zeros((0, 2), np.int64)
+
+
+def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarray:
+    """The law of every dataset, float64 (datasets, outcomes): `law` maps one dataset to ln P of every
+    outcome.
+
+    It is evaluated in float64 whatever the session's default: float32 would blur every delta below 1e-7.
+    """
+    with jax.enable_x64(True):
+        on_device = jax.tree.map(jnp.asarray, datasets)
+        logs = jax.jit(lambda rows: jax.lax.map(law, rows, batch_size=batch_size))(on_device)
+    p = np.exp(np.asarray(logs, np.float64))
+    wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-4))
+    if wrong.size:
+        raise ValueError(f"law must sum to one, got {p[wrong[0]].sum()} for dataset {wrong[0]}")
+    return p
+
+
+@dataclasses.dataclass(frozen=True)
+class Worst:
+    """The worst neighbouring pair at one epsilon.
+
+    Attributes:
+      epsilon: where delta was computed.
+      delta: the exact delta(epsilon) over all pairs given.
+      pair: indices of (S, S').
+      datasets: S and S'.
+      event: which outcomes are in the witness, P_S[event] - exp(epsilon) P_S'[event] = delta.
+      p: P_S of every outcome. q: P_S' of every outcome.
+    """
+
+    epsilon: float
+    delta: float
+    pair: tuple[int, int]
+    datasets: tuple[Any, Any]
+    event: np.ndarray
+    p: np.ndarray
+    q: np.ndarray
+
+    def refutes(self, guarantee: Guarantee, *, slack: float = 1e-9) -> bool:
+        """Whether this pair contradicts `guarantee`, beyond a relative `slack` (and 1e-12) for rounding."""
+        delta = float(np.maximum(self.p - math.exp(guarantee.epsilon) * self.q, 0.0).sum())
+        return delta > guarantee.delta * (1 + slack) + 1e-12
+
+
+def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, batch_size: int = 256) -> Worst:
+    """The pair of neighbours with the largest hockey-stick at `epsilon`.
+
+    Args:
+      law: maps one dataset to the vector of ln P over all outcomes, ⊥ included; pure JAX.
+      datasets: a pytree of arrays with one leading axis over all datasets.
+      pairs: ordered pairs of indices, both directions, as `neighbours` gives them.
+      epsilon: where to compute delta, >= 0.
+      batch_size: how many laws are computed at once.
+
+    Returns:
+      Worst, exact up to float64 rounding of the law.
+
+    Raises:
+      ValueError: epsilon negative or NaN, no pairs, or a law that does not sum to one.
+
+    Example: adding no noise at all reveals everything.
+    >>> counts = histograms(2, [3])
+    >>> law = lambda count: jnp.where(jnp.arange(4) == count[0], 0.0, -jnp.inf)
+    >>> worst_pair(law, counts, neighbours(counts, "REPLACE_ONE"), 1.0).delta
+    1.0
+    """
+    epsilon = float(checks.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    if len(pairs) == 0:
+        raise ValueError("pairs must hold at least one neighbouring pair, got none")
+    p = probabilities(law, datasets, batch_size=batch_size)
+    sticks = _sticks(p, pairs, epsilon)
+    i, j = (int(index) for index in pairs[int(np.argmax(sticks))])
+    first = jax.tree.map(lambda rows: np.asarray(rows)[i], datasets)
+    second = jax.tree.map(lambda rows: np.asarray(rows)[j], datasets)
+    return Worst(
+        epsilon=epsilon,
+        delta=float(sticks.max()),
+        pair=(i, j),
+        datasets=(first, second),
+        event=p[i] > math.exp(epsilon) * p[j],
+        p=p[i],
+        q=p[j],
+    )
+
+
+def delta_curve(
+    law: Law, datasets: Any, pairs: np.ndarray, epsilons: Sequence[float], *, batch_size: int = 256
+) -> np.ndarray:
+    """delta(epsilon) over all pairs, for each of `epsilons`; arguments as for `worst_pair`."""
+    p = probabilities(law, datasets, batch_size=batch_size)
+    return np.array([_sticks(p, pairs, float(epsilon)).max() for epsilon in epsilons])
+
+
+def _sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
+    """The hockey-stick of every pair, in chunks of bounded memory."""
+    chunk = max(1, 2**22 // max(1, p.shape[1]))
+    scaled = math.exp(epsilon) * p
+    return np.concatenate(
+        [
+            np.maximum(p[part[:, 0]] - scaled[part[:, 1]], 0.0).sum(axis=1)
+            for part in (pairs[start : start + chunk] for start in range(0, len(pairs), chunk))
+        ]
+    )

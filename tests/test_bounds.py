@@ -1,0 +1,384 @@
+"""Sample sizes, each against what the theorem promises at that size, computed exactly where it can be."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import bounds
+
+# -------------------------------------------------------------------------------- iterated logarithms
+
+
+def test_log_star_by_hand():
+    table = {
+        0: 0,
+        1: 0,
+        2: 1,
+        3: 2,
+        4: 2,
+        5: 3,
+        16: 3,
+        17: 4,
+        2**16: 4,
+        2**16 + 1: 5,
+        2**1024: 5,
+        2**65537: 6,
+    }
+    assert {number: bounds.log_star(number) for number in table} == table
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 16, 17, 64, 4096])
+def test_log_star_of_a_power(bits):
+    assert bounds.log_star(2**bits) == 1 + bounds.log_star(bits)
+
+
+def test_iterated_logarithm():
+    assert bounds.iterated_log2(100, 0) == 100.0
+    assert bounds.iterated_log2(100, 2) == pytest.approx(math.log2(math.log2(100)))
+    assert bounds.iterated_log2(100, 2, ceil=True) == 3.0
+    assert bounds.iterated_log2(2**1024, 1) == 1024.0
+    assert bounds.iterated_log2(2**64, 50) == pytest.approx(
+        math.log2(math.log2(math.log2(6)))
+    )  # stops at <= 1
+    for number in (2, 7, 1000, 2**40 + 1):
+        assert bounds.iterated_log2(number, bounds.log_star(number), ceil=True) <= 1
+
+
+# -------------------------------------------------------------------------------- learning
+
+
+def test_vc_bounds_by_hand():
+    assert bounds.pac_lower_bound(3, 0.1, constant=0.5) == pytest.approx(15.0)
+    assert bounds.realizable(2, 0.2, 0.05) == pytest.approx(40 * (2 * math.log(80) + math.log(40)))
+    assert bounds.agnostic(2, 0.2, 0.05) == pytest.approx(2500 * math.log(100))
+
+
+# -------------------------------------------------------------------------------- mechanisms
+
+
+@pytest.mark.parametrize("solutions", [2, 100, 10**6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_exponential_mechanism_fails_at_most_beta(solutions, epsilon):
+    error, beta = 0.1, 0.05
+
+    def failure(m):
+        """One solution best, all others just bad enough: the worst case of Proposition 2.26."""
+        weight = (solutions - 1) * math.exp(-epsilon * error * m / 2)
+        return weight / (1 + weight)
+
+    size = bounds.exponential_mechanism(math.log(solutions), error, beta, epsilon)
+    assert failure(size) <= beta < failure(0.7 * size)
+
+
+def test_exponential_mechanism_takes_a_logarithm():
+    assert math.isfinite(bounds.exponential_mechanism(4096 * math.log(2), 0.1, 0.1, 1.0))
+    assert bounds.exponential_mechanism(0.0, 0.1, 0.5, 1.0) == pytest.approx(20 * math.log(2))
+
+
+def bottom(gap, epsilon, delta, calibration):
+    """Exact probability of bottom from A_dist at this gap."""
+    scale, threshold = 1 / epsilon, math.log(1 / delta) / epsilon
+    if calibration == "proved":
+        scale, threshold = 2 / epsilon, 2 + 2 / epsilon * math.log(1 / (2 * delta))
+    return stats.laplace.cdf(threshold - gap, scale=scale)
+
+
+@pytest.mark.parametrize("calibration", ["printed", "proved"])
+@pytest.mark.parametrize(
+    ("beta", "epsilon", "delta"), [*itertools.product([0.3, 1e-3], [0.1, 2.0], [0.1, 1e-8])]
+)
+def test_stability_gap_is_kept(calibration, beta, epsilon, delta):
+    gap = bounds.stability_gap(beta, epsilon, delta, calibration=calibration)
+    assert bottom(gap, epsilon, delta, calibration) <= beta * (1 + 1e-9)
+    assert bottom(gap - 2 / epsilon, epsilon, delta, calibration) > beta
+
+
+@pytest.mark.parametrize(
+    ("beta", "epsilon", "delta"), [*itertools.product([0.3, 1e-3], [0.05, 1.0, 9.0], [0.3, 1e-8])]
+)
+def test_printed_equivalent_carries_the_proposition(beta, epsilon, delta):
+    lower = bounds.printed_equivalent(epsilon, delta)
+    assert 0 < lower <= epsilon / 2
+    assert bottom(bounds.stability_gap(beta, lower, delta), epsilon, delta, "proved") <= beta
+
+
+@pytest.mark.parametrize("calibration", ["printed", "proved"])
+@pytest.mark.parametrize(("epsilon", "delta"), [*itertools.product([0.2, 1.0, 5.0], [1e-3, 1e-8])])
+def test_learn_points_fails_at_most_beta(calibration, epsilon, delta):
+    alpha, beta = 0.1, 0.05
+
+    def failure(m):
+        """A target of mass alpha, counted by a binomial and found by A_dist (no other point has a one)."""
+        counts = np.arange(m + 1)
+        return float(np.sum(stats.binom.pmf(counts, m, alpha) * bottom(counts, epsilon, delta, calibration)))
+
+    size = math.ceil(bounds.learn_points(64, alpha, beta, epsilon, delta, calibration=calibration))
+    assert failure(size) <= beta
+    assert failure(size // 16) > beta
+
+
+def test_learn_points_needs_room():
+    with pytest.raises(ValueError, match="bits"):
+        bounds.learn_points(3, 0.1, 0.1, 1.0, 1e-6)
+
+
+def choosing_law(counts, alpha, epsilon):
+    """Exact law of the Choosing Mechanism on point counts (growth 1): bottom first, then the points."""
+    counts = np.asarray(counts, float)
+    passed = stats.laplace.sf(alpha * counts.sum() / 2 - counts.max(), scale=4 / epsilon)
+    weights = np.where(counts >= 1, np.exp(epsilon / 4 * (counts - counts.max())), 0.0)
+    return np.concatenate([[1 - passed], passed * weights / weights.sum()])
+
+
+def choosing_delta(m, alpha, epsilon):
+    """Largest exact delta of two shapes of neighbours: one record moves to a new place, or between piles."""
+    worst = 0.0
+    for heavy in range(1, m):
+        rest = m - heavy
+        for before, after in (
+            ((heavy, rest, 0), (heavy, rest - 1, 1)),
+            ((heavy, rest), (heavy - 1, rest + 1)),
+        ):
+            laws = choosing_law(before, alpha, epsilon), choosing_law(after, alpha, epsilon)
+            for one, other in (laws, laws[::-1]):
+                worst = max(worst, float(np.maximum(one - math.exp(epsilon) * other, 0).sum()))
+    return worst
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-5])
+def test_choosing_mechanism_is_private_at_its_size(delta):
+    alpha, epsilon = 0.5, 1.0
+    enough = bounds.choosing_mechanism_privacy(1, alpha, epsilon, delta)
+    assert choosing_delta(math.ceil(enough), alpha, epsilon) <= delta
+    assert choosing_delta(math.ceil(enough / 8), alpha, epsilon) > delta
+
+
+@pytest.mark.parametrize(
+    ("growth", "alpha", "beta", "epsilon", "delta"),
+    [*itertools.product([1, 5], [0.01, 0.5], [0.5, 1e-3], [0.1, 1.0], [1e-9, 1e-2])],
+)
+def test_choosing_mechanism_printed_is_the_stronger_demand(growth, alpha, beta, epsilon, delta):
+    weaker = bounds.choosing_mechanism_privacy(growth, alpha, epsilon, delta)
+    printed = bounds.choosing_mechanism(growth, alpha, beta, epsilon, delta)
+    assert (
+        weaker
+        < printed
+        == pytest.approx(16 / (alpha * epsilon) * math.log(16 * growth / (alpha * beta * epsilon * delta)))
+    )
+
+
+# -------------------------------------------------------------------------------- thresholds
+
+
+def test_theorem_3_15_reference_values():
+    """d = 64, epsilon = 1, delta = 1e-6, alpha = beta = 0.1: 1.5e6 at N = 2 and 1.7e7 at N = 3."""
+    two, three = (bounds.rec_concave(2**64, depth, 0.1, 0.1, 1.0, 1e-6) for depth in (2, 3))
+    assert f"{two:.1e}" == "1.5e+06" and f"{three:.1e}" == "1.7e+07"
+    assert two == pytest.approx(64 * 720 * (math.log2(1.2e8) + 6))
+
+
+GRID = list(
+    itertools.product(
+        [2**8, 2**64, 2**64 + 1, 2**4096], [1, 2, 3, 4, 5], [0.5, 0.01], [0.4, 1e-6], [0.1, 1e-9]
+    )
+)
+
+
+@pytest.mark.parametrize("calibration", ["printed", "proved"])
+def test_theorem_3_15_follows_from_lemma_3_14(calibration):
+    for size, depth, alpha, beta, delta in GRID:
+        theorem = bounds.rec_concave(size, depth, alpha, beta, 1.0, delta, calibration=calibration)
+        each = 1.0 / (3 * depth), delta / (3 * depth)
+        lemma = bounds.rec_concave_lemma(
+            size, depth, alpha, beta / (2 * depth), *each, calibration=calibration
+        )
+        assert lemma <= theorem
+
+
+def test_lemma_3_14_pays_for_every_step_of_its_proof():
+    """Base case over T + 1 solutions, gap for A_dist, last draw among sixteen: each needs less than r."""
+    for size, depth, alpha, beta, delta in GRID:
+        for epsilon in (0.1, 1.0):
+            promise = bounds.rec_concave_lemma(size, depth, alpha, beta, epsilon, delta)
+            assert 3 * alpha / 8 * promise >= bounds.stability_gap(beta, epsilon, delta)
+            assert promise >= 16 / (3 * alpha * epsilon) * math.log(16 / beta)
+            if depth == 1:
+                assert promise >= bounds.exponential_mechanism(math.log(size + 1), alpha, beta, epsilon)
+
+
+def test_proved_asks_for_twice_the_printed_at_small_epsilon():
+    printed, proved = (
+        bounds.learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6, calibration=which)
+        for which in ("printed", "proved")
+    )
+    assert proved == pytest.approx(2 * printed)
+
+
+@pytest.mark.parametrize("size", [2, 33, 2**16, 2**64, 2**4096])
+def test_remark_3_16_is_theorem_3_15_at_full_depth(size):
+    full = bounds.rec_concave_full_depth(size, 0.1, 0.1, 1.0, 1e-6)
+    theorem = bounds.rec_concave(size, bounds.log_star(size), 0.1, 0.1, 1.0, 1e-6)
+    assert theorem <= full <= 1.1 * theorem
+
+
+def test_theorem_3_18_is_the_larger_of_two():
+    """A tiny alpha leaves learning in charge; a tiny epsilon leaves privacy in charge."""
+    assert bounds.learn_thresholds(8, 1, 1e-4, 0.1, 1.0, 1e-6) == pytest.approx(200e8 * math.log(4e5))
+    private = 8 * 72 / (0.1 * 1e-3) * (math.log2(12 / 1e-7) + 64)
+    assert bounds.learn_thresholds(64, 1, 0.1, 0.1, 1e-3, 1e-6) == pytest.approx(private)
+    assert math.isfinite(bounds.learn_thresholds(4096, 5, 0.1, 0.1, 1.0, 1e-6))
+    with pytest.raises(ValueError, match="depth"):
+        bounds.learn_thresholds(64, 6, 0.1, 0.1, 1.0, 1e-6)
+
+
+def test_remark_3_19_by_hand():
+    expected = 2 * 8**4 * 4 / (0.1 * 0.1) * math.log2(4 / (0.1 * 0.2 * 1e-6))
+    assert bounds.learn_thresholds_full_depth(64, 0.1, 0.2, 1.0, 1e-6, constant=2.0) == pytest.approx(
+        expected
+    )
+
+
+@pytest.mark.parametrize("bits", [1, 16, 900])
+def test_exponential_thresholds_is_its_derivation(bits):
+    private = 4 / (0.1 * 1e-3) * (math.log(2**bits + 1) + math.log(20))
+    assert bounds.exponential_thresholds(bits, 0.1, 0.1, 1e-3) == pytest.approx(private)
+    assert bounds.exponential_thresholds(bits, 0.1, 0.1, 100.0) == pytest.approx(200 * 100 * math.log(400))
+    assert math.isfinite(bounds.exponential_thresholds(4096, 0.1, 0.1, 1.0))
+
+
+def search_failure(ones, zeros, epsilon, allowed, *, zeros_at_mid=True):
+    """Exact probability that the noisy binary search errs on more than `allowed` examples of the sample."""
+    side = 1 if zeros_at_mid else 0
+
+    @functools.cache
+    def failure(low, high):
+        if low == high:
+            return float(ones[low:].sum() + zeros[:low].sum() > allowed)
+        mid = (low + high) // 2
+        right = stats.laplace.sf(-(ones[mid:].sum() - zeros[: mid + side].sum()), scale=2 / epsilon)
+        return right * failure(mid + 1, high) + (1 - right) * failure(low, mid)
+
+    return failure(0, len(ones))
+
+
+def samples(points, m):
+    """Samples labelled by a threshold: one heavy point, two piles around the target, and spread ones."""
+    for target, place in itertools.product(range(points + 1), range(points)):
+        ones, zeros = np.zeros(points, int), np.zeros(points, int)
+        (ones if place < target else zeros)[place] = m
+        yield ones, zeros
+    for target in range(1, points):
+        ones, zeros = np.zeros(points, int), np.zeros(points, int)
+        ones[target - 1], zeros[target] = m - m // 2, m // 2
+        yield ones, zeros
+        ones, zeros = np.zeros(points, int), np.zeros(points, int)
+        ones[:target], zeros[target:] = m // points, m // points
+        yield ones, zeros
+
+
+def test_binary_search_is_right_on_the_sample():
+    bits, alpha, beta, epsilon = 4, 0.4, 0.2, 0.005
+    size = math.ceil(bounds.binary_search_thresholds(bits, alpha, beta, epsilon))
+    assert size == math.ceil(4 / (alpha * epsilon) * math.log(5 / beta))
+    failures = [search_failure(*sample, epsilon, alpha * size / 2) for sample in samples(2**bits, size)]
+    assert 0 < max(failures) <= beta / 2
+    # A quarter of the sample is not enough, and zeros at the middle have to be counted.
+    fewer = size // 4
+    assert (
+        max(search_failure(*sample, epsilon, alpha * fewer / 2) for sample in samples(2**bits, fewer))
+        > beta / 2
+    )
+    skipping = (
+        search_failure(*sample, epsilon, alpha * size / 2, zeros_at_mid=False)
+        for sample in samples(2**bits, size)
+    )
+    assert max(skipping) > 0.4
+
+
+def test_lower_bounds():
+    assert bounds.non_private_lower_bound(0.1, constant=3.0) == pytest.approx(30.0)
+    assert bounds.pure_lower_bound(4096, constant=0.25) == 1024.0
+    # Pure learning pays per bit, approximate learning does not: the gap the theory is about.
+    pure = [bounds.exponential_thresholds(bits, 0.1, 0.1, 0.01) for bits in (1024, 4096)]
+    approximate = [bounds.learn_thresholds(bits, 3, 0.1, 0.1, 0.01, 1e-6) for bits in (1024, 4096)]
+    assert pure[1] > 3.9 * pure[0] and approximate[1] < 1.02 * approximate[0]
+
+
+# -------------------------------------------------------------------------------- arguments
+
+GOOD = {
+    bounds.pac_lower_bound: {"vc": 1, "alpha": 0.1},
+    bounds.realizable: {"vc": 1, "alpha": 0.1, "beta": 0.1},
+    bounds.agnostic: {"vc": 1, "alpha": 0.1, "beta": 0.1},
+    bounds.exponential_mechanism: {"log_solutions": 3.0, "error": 0.1, "beta": 0.1, "epsilon": 1.0},
+    bounds.stability_gap: {"beta": 0.1, "epsilon": 1.0, "delta": 1e-6, "calibration": "proved"},
+    bounds.printed_equivalent: {"epsilon": 1.0, "delta": 1e-6},
+    bounds.choosing_mechanism: {"growth": 1, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.choosing_mechanism_privacy: {"growth": 1, "alpha": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.learn_points: {
+        "bits": 9,
+        "alpha": 0.1,
+        "beta": 0.1,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "calibration": "printed",
+    },
+    bounds.rec_concave_lemma: {
+        "size": 9,
+        "depth": 1,
+        "alpha": 0.1,
+        "beta": 0.1,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+    },
+    bounds.rec_concave: {"size": 9, "depth": 1, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.rec_concave_full_depth: {"size": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.learn_thresholds: {
+        "bits": 9,
+        "depth": 1,
+        "alpha": 0.1,
+        "beta": 0.1,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+    },
+    bounds.learn_thresholds_full_depth: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.exponential_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0},
+    bounds.binary_search_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "comparison_epsilon": 1.0},
+    bounds.non_private_lower_bound: {"alpha": 0.1},
+    bounds.pure_lower_bound: {"bits": 9},
+}
+BAD = {
+    **dict.fromkeys(("alpha", "beta", "delta"), (0.0, 1.0, math.nan, "0.1", True)),
+    **dict.fromkeys(("epsilon", "comparison_epsilon", "error"), (0.0, -1.0, math.inf, math.nan, None)),
+    **dict.fromkeys(("bits", "depth", "vc", "growth"), (0, -3, 1.5, True)),
+    "log_solutions": (-1.0, math.nan),
+    "size": (0, 2.5),
+    "calibration": ("other",),
+}
+
+
+@pytest.mark.parametrize("bound", GOOD, ids=lambda bound: bound.__name__)
+def test_bad_arguments_are_named(bound):
+    good = GOOD[bound]
+    assert type(bound(**good)) is float and bound(**good) > 0
+    for name in good:
+        for value in BAD[name]:
+            with pytest.raises((TypeError, ValueError), match=name):
+                bound(**{**good, name: value})
+
+
+def test_further_refusals():
+    with pytest.raises(ValueError, match="delta must be <= 1/2"):
+        bounds.stability_gap(0.1, 1.0, 0.6, calibration="proved")
+    with pytest.raises(ValueError, match="alpha must be <= 1/2"):
+        bounds.rec_concave(9, 1, 0.6, 0.1, 1.0, 1e-6)
+    with pytest.raises(ValueError, match="epsilon must be <"):
+        bounds.choosing_mechanism(1, 0.9, 0.9, 1e9, 0.9)
+    with pytest.raises(ValueError, match="number"):
+        bounds.log_star(-1)
+    with pytest.raises(ValueError, match="constant"):
+        bounds.pure_lower_bound(9, constant=0.0)

@@ -1,0 +1,506 @@
+"""The trial engine, the estimates and the search, against plain loops, exact binomial sums and known curves.
+
+Statistical tests: fixed keys, false-alarm rate 2e-5 each.
+"""
+
+import io
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpjax.core.pytree import frozen, static
+from dpjax.trials import engine, estimates, resumable, search
+from dpjax.trials.estimates import Estimate, known
+from dpjax.trials.progress import Progress
+from dpjax.trials.store import open_store
+
+ROOT = engine.root_key(20)
+ALARM = 2e-5
+
+
+def counters(key, params):
+    """Counters of several types and shapes, some of them huge or negative."""
+    bits = jax.random.bits(key, (3,), jnp.uint32)
+    return {
+        "hit": jax.random.uniform(key) < params["p"],
+        "small": (bits[0] % 256).astype(jnp.uint8),
+        "signed": bits[:2].astype(jnp.int32),
+        "unsigned": bits | jnp.uint32(2**31),
+    }
+
+
+def naive_sums(run, params, cell, trials):
+    """Reference: one trial after another, added as Python integers."""
+    total = None
+    for trial in trials:
+        key = jax.random.fold_in(jax.random.fold_in(ROOT, cell), trial)
+        outcome = jax.tree.map(lambda leaf: np.asarray(leaf).astype(object), run(key, params))
+        total = outcome if total is None else jax.tree.map(np.add, total, outcome)
+    return jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), total)
+
+
+def as_lists(tree):
+    return jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), tree)
+
+
+# --- engine
+
+
+@pytest.mark.parametrize("batch", [1, 5, 64, None])
+def test_count_is_the_sum_of_single_trials(batch):
+    params = {"p": 0.3}
+    got = engine.count(counters, params, root=ROOT, cell=4, first=6, trials=21, batch=batch)
+    assert as_lists(got) == naive_sums(counters, {"p": jnp.float32(0.3)}, 4, range(6, 27))
+
+
+def test_counters_never_overflow():
+    def extremes(key, params):
+        word = jnp.asarray([2**31 - 1, -(2**31)], jnp.int32)
+        return word, jnp.uint32(2**32 - 1)
+
+    trials = 3 * 2**15 + 17
+    signed, unsigned = engine.count(extremes, None, root=ROOT, cell=0, trials=trials)
+    assert signed.tolist() == [trials * (2**31 - 1), -trials * 2**31]
+    assert unsigned == trials * (2**32 - 1)
+
+
+def fickle(key, params):
+    """A trial whose outcome hangs on the last bits of floating-point sums."""
+    x = jax.random.normal(key, (50,)) * params
+    return jnp.sum(jnp.exp(x)), (jnp.sum(x) * 1e6).astype(jnp.int32) & 7
+
+
+def last_bits(key, params):
+    return fickle(key, params)[1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 300), max_size=5), st.sampled_from([1, 8, 32]))
+def test_same_result_for_any_chunks(cuts, batch):
+    edges = sorted({0, 300, *cuts})
+    ranges = list(itertools.pairwise(edges))
+    given_to_all = {"root": ROOT, "cell": 1, "batch": batch}
+
+    whole = engine.count(last_bits, 1.0, trials=300, **given_to_all)
+    parts = [engine.count(last_bits, 1.0, first=a, trials=b - a, **given_to_all) for a, b in ranges]
+    assert whole == sum(parts)
+    floats = engine.evaluate(fickle, 1.0, draws=300, **given_to_all)[0]
+    pieces = [engine.evaluate(fickle, 1.0, first=a, draws=b - a, **given_to_all)[0] for a, b in ranges]
+    np.testing.assert_array_equal(floats, np.concatenate(pieces))
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (7, 8), (13, 5000), (100_000, 400_001)])
+@pytest.mark.parametrize("lanes", [1, 7, 1024, 2**15])
+def test_every_trial_keeps_its_lane(first, last, lanes):
+    """Pieces begin at blocks, whatever the range; only then do last bits stay put on every machine."""
+    pieces = engine._pieces(first, last, lanes)
+    assert all(start % lanes == 0 and 0 <= low < high <= 2**15 for start, low, high in pieces)
+    trials = [trial for start, low, high in pieces for trial in range(start + low, start + high)]
+    assert trials == list(range(first, last))
+
+
+@pytest.mark.parametrize("batch", [1, 7, 100, 1024])
+def test_integer_trials_do_not_depend_on_batch(batch):
+    def bits(key, params):
+        return jax.random.bits(key, (4,), jnp.uint32)
+
+    got = engine.count(bits, None, root=ROOT, cell=2, first=3, trials=500, batch=batch)
+    other = engine.count(bits, None, root=ROOT, cell=2, first=3, trials=500, batch=33)
+    np.testing.assert_array_equal(got, other)
+
+
+def test_cells_and_roots_are_different_streams():
+    sums = {
+        engine.count(last_bits, 1.0, root=engine.root_key(seed), cell=cell, trials=400)
+        for seed in (0, 1)
+        for cell in (0, 1, 2**32 - 1)
+    }
+    assert len(sums) == 6
+
+
+def test_trials_at_the_end_of_a_cell():
+    def bits(key, params):
+        return jax.random.bits(key, (), jnp.uint32)
+
+    got = engine.count(bits, None, root=ROOT, cell=0, first=2**32 - 5, trials=5, batch=4)
+    assert got == naive_sums(bits, None, 0, range(2**32 - 5, 2**32))
+
+
+@frozen
+class Setting:
+    epsilon: float
+    n: int
+    data: object
+    limbs: int = static()
+
+
+def test_one_trace_a_bucket_and_limb_count():
+    traces = []
+
+    def run(key, setting):
+        traces.append((setting.data.shape, setting.limbs))
+        used = jnp.arange(setting.data.shape[0]) < setting.n
+        noise = jax.random.laplace(key) / setting.epsilon
+        return jnp.sum(jnp.where(used, setting.data, 0)) + noise > 0.5 * setting.limbs
+
+    for limbs in (1, 2):
+        for n in (100, 128, 200, 256):
+            data = np.zeros(engine.bucket(n), np.float32)
+            for i in range(20):
+                epsilon = [0.1 * (i + 1), np.float64(i + 1), np.float32(i + 1), i + 1.0][i % 4]
+                setting = Setting(epsilon=epsilon, n=[n, np.int64(n)][i % 2], data=data, limbs=limbs)
+                engine.count(run, setting, root=ROOT, cell=i, first=i, trials=10 + i)
+                engine.evaluate(run, setting, root=ROOT, cell=i, first=i, draws=1 + i)
+    assert sorted(traces) == [((128,), 1), ((128,), 2), ((256,), 1), ((256,), 2)]
+
+
+def test_strict_promotion_and_x64():
+    def run(key, p):
+        return jnp.sum(jax.random.uniform(key, (10,)) < p)
+
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        narrow = engine.count(run, 0.5, root=ROOT, cell=0, trials=1000)
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+        wide = engine.count(run, 0.5, root=ROOT, cell=0, trials=1000)
+        draws = engine.evaluate(lambda key, p: p / 3, 1.0, root=ROOT, cell=0, draws=3)
+    assert draws.dtype == np.float64 and draws[0] == 1 / 3
+    # 10,000 coins each; the two draw different numbers, so they agree only in law.
+    tail = stats.norm.isf(ALARM / 4) * math.sqrt(10_000 / 4)
+    assert abs(narrow - 5000) < tail and abs(wide - 5000) < tail
+
+
+def test_default_batch_counts_what_each_trial_owns():
+    def shared(key, table):
+        return table[jax.random.randint(key, (), 0, table.shape[0])].astype(jnp.int32)
+
+    def owned(key, params):
+        return jnp.sort(jax.random.bits(key, (10_000,), jnp.uint32))[0].astype(jnp.int32)
+
+    assert engine.default_batch(shared, np.zeros(10**6, np.float32)) >= 256
+    assert 2 <= engine.default_batch(owned, None) <= 2**20 // 40_000
+
+
+def test_reports_add_up():
+    seen = []
+    engine.count(last_bits, 1.0, root=ROOT, cell=0, first=7, trials=1000, batch=16, report=seen.append)
+    assert sum(seen) == 1000 and len(seen) > 1
+    seen.clear()
+    engine.evaluate(fickle, 1.0, root=ROOT, cell=0, first=7, draws=30, report=seen.append)
+    assert sum(seen) == 30
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"trials": 0}, ValueError, "trials"),
+        ({"trials": 1.0}, TypeError, "trials"),
+        ({"first": -1}, ValueError, "first"),
+        ({"first": 2**32}, ValueError, "2\\^32"),
+        ({"cell": 2**32}, ValueError, "cell"),
+        ({"batch": 0}, ValueError, "batch"),
+        ({"batch": 2**15 + 1}, ValueError, "batch"),
+        ({"root": 3}, TypeError, "root"),
+        ({"root": jax.random.PRNGKey(3)}, TypeError, "root"),
+        ({"root": jax.random.key(3, impl="rbg")}, ValueError, "threefry"),
+        ({"params": 2**40}, ValueError, "params"),
+        ({"params": np.int64(2**40)}, ValueError, "params"),
+        ({"run": [1]}, TypeError, "run"),
+        ({"run": lambda key, params: jax.random.uniform(key)}, TypeError, "integers"),
+    ],
+)
+def test_count_refuses(change, error, words):
+    arguments = {"run": last_bits, "params": 1.0, "root": ROOT, "cell": 0, "trials": 10} | change
+    with pytest.raises(error, match=words):
+        engine.count(arguments.pop("run"), arguments.pop("params"), **arguments)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, True])
+def test_root_key_refuses(seed):
+    with pytest.raises((ValueError, TypeError), match="seed"):
+        engine.root_key(seed)
+
+
+# --- estimates
+
+
+def coverage(intervals, trials, rate):
+    """Exact probability that the interval of X ~ Bin(trials, rate) holds the rate."""
+    holds = [low <= rate <= high for low, high in intervals]
+    return float(np.dot(stats.binom.pmf(np.arange(trials + 1), trials, rate), holds))
+
+
+RATES = np.concatenate([np.linspace(0.0005, 0.9995, 400), [1e-6, 1 - 1e-6]])
+
+
+def ends(method, trials, level):
+    found = [method(events, trials, level=level) for events in range(trials + 1)]
+    return [(estimate.low, estimate.high) for estimate in found]
+
+
+@pytest.mark.parametrize("trials", [1, 2, 5, 17, 40])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_clopper_pearson_covers(trials, level):
+    intervals = ends(estimates.clopper_pearson, trials, level)
+    assert min(coverage(intervals, trials, rate) for rate in RATES) >= level - 1e-12
+
+
+def test_shorter_intervals_do_not_cover():
+    """Negative control: the same sum convicts Clopper-Pearson made 10% shorter, and Wilson's interval."""
+    exact = ends(estimates.clopper_pearson, 40, 0.95)
+    shorter = [(low + 0.05 * (high - low), high - 0.05 * (high - low)) for low, high in exact]
+    for intervals in (shorter, ends(estimates.wilson, 40, 0.95)):
+        assert min(coverage(intervals, 40, rate) for rate in RATES) < 0.95
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [(estimates.clopper_pearson, "exact"), (estimates.wilson, "wilson")]
+)
+@pytest.mark.parametrize(("events", "trials"), [(0, 1), (0, 64), (3, 64), (64, 64), (123_456, 10**9)])
+def test_intervals_agree_with_scipy(method, name, events, trials):
+    got = method(events, trials, level=0.99)
+    want = stats.binomtest(events, trials).proportion_ci(0.99, method=name)
+    assert (got.value, got.count, got.level) == (events / trials, trials, 0.99)
+    assert got.low == pytest.approx(want.low, rel=1e-8, abs=1e-300)
+    assert got.high == pytest.approx(want.high, rel=1e-8)
+    assert got.low <= got.value <= got.high
+
+
+def test_mean_is_student():
+    values = [0.1, 0.4, 0.2, 0.9]
+    got = estimates.mean(values, level=0.9)
+    want = stats.t.interval(0.9, 3, np.mean(values), stats.sem(values))
+    assert got.value == pytest.approx(0.4) and got.count == 4
+    assert (got.low, got.high) == pytest.approx(want)
+    assert estimates.mean(values[::-1], level=0.9) == got
+
+
+def test_mean_cannot_see_rare_disasters():
+    """Why the docstring warns: 64 clean draws say [0, 0], yet 4.5% of all data may be disastrous."""
+    zeros = estimates.mean(np.zeros(64))
+    mass = estimates.hidden_mass(64)
+    assert zeros.high == 0.0
+    assert (1 - mass) ** 64 == pytest.approx(0.05) and mass == pytest.approx(3 / 64, rel=0.03)
+    assert estimates.clopper_pearson(0, 64, level=0.9).high == pytest.approx(mass)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: estimates.clopper_pearson(5, 4),
+        lambda: estimates.clopper_pearson(-1, 4),
+        lambda: estimates.clopper_pearson(0, 0),
+        lambda: estimates.wilson(1, 4, level=1.0),
+        lambda: estimates.wilson(1, 4, level=0.0),
+        lambda: estimates.mean([1.0]),
+        lambda: estimates.mean([1.0, math.nan]),
+        lambda: estimates.mean([[1.0, 2.0]]),
+        lambda: estimates.hidden_mass(0),
+        lambda: known(math.nan),
+    ],
+)
+def test_estimates_refuse(call):
+    with pytest.raises(ValueError, match="must be"):
+        call()
+
+
+# --- search
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 5000), st.integers(1, 5000), st.sampled_from([1, 3, 50]))
+def test_search_finds_the_exact_least_n(truth, start, minimum):
+    calls = []
+
+    def failure(n):
+        calls.append(n)
+        return known(0.1 if n >= truth else 0.100001)
+
+    start, want = max(start, minimum), max(truth, minimum)
+    found = search.least_n(failure, beta=0.1, start=start, minimum=minimum, maximum=5000)
+    assert (found.n, found.low, found.high, found.status) == (want, want, want, search.FOUND)
+    assert len(calls) == len(set(calls)) <= 30
+    assert [n for n, _ in found.evaluations] == sorted(calls)
+
+
+@pytest.mark.parametrize("rtol", [0.01, 0.1, 0.5])
+def test_relative_tolerance(rtol):
+    for truth in (3, 100, 12_345):
+        found = search.least_n(
+            lambda n, truth=truth: known(0.5 * truth / n), beta=0.5, start=64, maximum=10**6, rtol=rtol
+        )
+        assert truth <= found.n <= max(truth + 1, (1 + rtol) * truth)
+
+
+def test_maximum_is_a_status_never_a_number():
+    found = search.least_n(lambda n: known(1 / n), beta=0.001, start=10, maximum=999)
+    assert (found.n, found.high, found.status) == (None, None, search.ABOVE_MAXIMUM)
+    assert found.low == 1000 and max(n for n, _ in found.evaluations) == 999
+
+
+def test_interval_from_the_ends_of_the_estimates():
+    def failure(n):
+        return Estimate(10 / n, 8 / n, 15 / n, 0.95, 100)
+
+    found = search.least_n(failure, beta=0.1, start=7, maximum=10**6)
+    assert (found.low, found.n, found.high) == (80, 100, 150)
+    unresolved = search.least_n(
+        lambda n: Estimate(10 / n, 0.0, 1.0, 0.95, 100), beta=0.1, start=7, maximum=10**6
+    )
+    assert (unresolved.low, unresolved.n, unresolved.high) == (1, 100, None)
+    assert max(n for n, _ in unresolved.evaluations) <= 400
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2000))
+def test_noise_cannot_trap_the_search(seed, start):
+    def failure(n):
+        noise = np.random.default_rng([seed, n]).uniform(0.3, 3.0, 3)
+        low, value, high = np.sort(noise) * 50 / n
+        return Estimate(value, low, high, 0.5, 1)
+
+    found = search.least_n(failure, beta=0.1, start=start, maximum=2000)
+    again = search.least_n(failure, beta=0.1, start=start, maximum=2000)
+    assert found == again
+    points = dict(found.evaluations)
+    if found.n is not None:
+        assert points[found.n].value <= 0.1 and found.low <= found.n
+        assert all(points[n].value <= 0.1 for n in points if n > found.n)
+    if found.high is not None:
+        assert points[found.high].high <= 0.1 and found.n <= found.high
+
+
+BIASES = jnp.asarray([0.05, 0.10])
+
+
+def law(key, n):
+    """Exact failure on one data draw: the draw picks a coin, failure is never seeing heads in n tosses."""
+    bias = BIASES[jax.random.bernoulli(jax.random.fold_in(key, 0)).astype(jnp.int32)]
+    return jnp.exp(n * jnp.log1p(-bias))
+
+
+def coins(key, n):
+    """The same experiment, tossed."""
+    picked = BIASES[jax.random.bernoulli(jax.random.fold_in(key, 0)).astype(jnp.int32)]
+    tosses = jax.random.uniform(jax.random.fold_in(key, 1), (256,)) < picked
+    return ~jnp.any(tosses & (jnp.arange(256) < n))
+
+
+def least_by(method, beta):
+    """The search, by exact laws over 64 draws or by 20,000 plain trials for each n."""
+
+    def failure(n):
+        if method == "law":
+            draws = engine.evaluate(law, float(n), root=ROOT, cell=n, draws=64)
+            return estimates.mean(draws, level=1 - ALARM)
+        failed = engine.count(coins, n, root=ROOT, cell=1000 + n, trials=20_000)
+        return estimates.clopper_pearson(failed, 20_000, level=1 - ALARM)
+
+    return search.least_n(failure, beta=beta, start=8, maximum=256, rtol=0.02)
+
+
+def test_laws_and_monte_carlo_agree():
+    def truth(n):
+        return (0.95**n + 0.90**n) / 2
+
+    for beta in (0.02, 0.1):
+        exact = next(n for n in range(1, 257) if truth(n) <= beta)
+        by_law, by_trials = least_by("law", beta), least_by("trials", beta)
+        for found in (by_law, by_trials):
+            assert found.low <= exact <= found.high
+            assert found.high <= 2 * found.low  # and the interval says something
+        # Negative control: coins 1.3 times as lucky need fewer tosses than plain trials allow.
+        lucky = next(n for n in range(1, 257) if (0.935**n + 0.87**n) / 2 <= beta)
+        assert not by_trials.low <= lucky <= by_trials.high
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"beta": 0.0}, ValueError, "beta"),
+        ({"beta": 1.0}, ValueError, "beta"),
+        ({"beta": math.nan}, ValueError, "beta"),
+        ({"start": 0}, ValueError, "start"),
+        ({"start": 101}, ValueError, "start"),
+        ({"maximum": 0}, ValueError, "maximum"),
+        ({"minimum": 0}, ValueError, "minimum"),
+        ({"rtol": 1.0}, ValueError, "rtol"),
+        ({"reach": 0.5}, ValueError, "reach"),
+        ({"failure": lambda n: 0.5}, TypeError, "Estimate"),
+        ({"failure": lambda n: Estimate(math.nan, 0.0, 1.0, 0.95, 1)}, ValueError, "numbers"),
+    ],
+)
+def test_search_refuses(change, error, words):
+    arguments = {"failure": lambda n: known(1 / n), "beta": 0.1, "start": 5, "maximum": 100} | change
+    with pytest.raises(error, match=words):
+        search.least_n(arguments.pop("failure"), **arguments)
+
+
+# --- resumable counts and progress
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 40, 1000])
+def test_stored_chunks_give_the_same_result(tmp_path, chunk):
+    with open_store(tmp_path, {}) as store:
+        place = {"store": store, "root": ROOT, "cell": 4}
+        got = resumable.count(counters, {"p": 0.3}, key={"what": "sums"}, trials=50, chunk=chunk, **place)
+        draws = resumable.evaluate(fickle, 1.0, key={"what": "law"}, draws=21, chunk=chunk, **place)
+    want = engine.count(counters, {"p": 0.3}, root=ROOT, cell=4, trials=50)
+    assert as_lists(got) == as_lists(want)
+    assert [np.asarray(leaf).dtype for leaf in jax.tree.leaves(got)] == [np.int64] * 4
+    for stored, direct in zip(draws, engine.evaluate(fickle, 1.0, root=ROOT, cell=4, draws=21), strict=True):
+        np.testing.assert_array_equal(stored, direct)
+
+
+def test_resumed_count_runs_only_what_is_missing(tmp_path):
+    def through(directory, lose_after=None):
+        calls, stream = [], io.StringIO()
+        with open_store(directory, {}, resume=True) as store, Progress(100, "t", stream=stream) as progress:
+
+            def lossy(record, compute):
+                calls.append(record["first"])
+                if len(calls) == lose_after:
+                    raise KeyboardInterrupt
+                return original(record, compute)
+
+            original, store.get_or_compute = store.get_or_compute, lossy
+            stored = len(store)
+            options = {"key": {"c": 0}, "trials": 100, "chunk": 10, "progress": progress}
+            try:
+                total = resumable.count(last_bits, 1.0, store=store, root=ROOT, cell=0, **options)
+            except KeyboardInterrupt:
+                total = None
+        return total, stored, len(store), stream.getvalue()
+
+    whole, _, _, _ = through(tmp_path / "whole")
+    none, _, kept, _ = through(tmp_path / "cut", lose_after=5)
+    resumed, stored, _, printed = through(tmp_path / "cut")
+    assert none is None and kept == stored == 4
+    assert resumed == whole == engine.count(last_bits, 1.0, root=ROOT, cell=0, trials=100)
+    assert printed.splitlines()[-1].startswith("t: 100/100 trials")
+    assert (tmp_path / "cut/records.jsonl").read_bytes() == (tmp_path / "whole/records.jsonl").read_bytes()
+
+
+def test_progress_lines_and_bar():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    log, terminal = io.StringIO(), Terminal()
+    for stream in (log, terminal):
+        with Progress(10, "thresholds", unit="draws", stream=stream) as progress:
+            progress.skip(4)
+            progress.done(6)
+    assert "\r" not in log.getvalue() and "\r" in terminal.getvalue()
+    assert "10.0/10.0 draws" in log.getvalue() and "left" in log.getvalue()
+
+
+@pytest.mark.parametrize(("n", "at_least", "want"), [(0, 1, 1), (5, 1, 8), (5, 16, 16), (17, 16, 32)])
+def test_bucket(n, at_least, want):
+    assert engine.bucket(n, at_least=at_least) == want

@@ -1,0 +1,303 @@
+"""Exact verification and audit: reference values, naive references, cleared and flagged mechanisms."""
+
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.mechanisms import (
+    AboveThreshold,
+    Choosing,
+    Exponential,
+    Geometric,
+    OneSidedGeometric,
+    PartitionSelection,
+    ReportNoisyMax,
+    Stability,
+    choosing,
+    geometric,
+)
+from dpjax.verify import (
+    audit,
+    audit_samples,
+    clopper_pearson,
+    delta_curve,
+    histograms,
+    hockey_stick,
+    laplace_delta,
+    neighbours,
+    probabilities,
+    records,
+    sequence_neighbours,
+    sequences,
+    specimens,
+    stability_specimen,
+    worst_pair,
+)
+
+DELTA = 1e-4
+OUTPUTS = jnp.arange(-30, 40, dtype=jnp.int32)
+
+
+# A_dist: the reference values
+
+
+def test_printed_a_dist_breaks_its_claim_and_keeps_its_guarantee() -> None:
+    specimen = stability_specimen("printed", epsilon=1.0, delta=DELTA)
+    curve = delta_curve(specimen.law, specimen.datasets, specimen.pairs, [1.0, 2.0])
+    np.testing.assert_allclose(curve / DELTA, [3678, 3.69], rtol=2e-3)
+    worst = specimen.worst()
+    assert worst.refutes(specimen.claimed) and not worst.refutes(Guarantee(1.0, 0.37, REPLACE_ONE))
+    honest = Stability.create(epsilon=1.0, delta=DELTA, calibration="printed").guarantee()
+    assert not worst_pair(specimen.law, specimen.datasets, specimen.pairs, 2.0).refutes(honest)
+
+
+def test_proved_a_dist_spends_exactly_its_delta() -> None:
+    specimen = stability_specimen("proved", epsilon=1.0, delta=DELTA)
+    worst = specimen.worst()
+    assert not worst.refutes(specimen.claimed)
+    np.testing.assert_allclose(worst.delta / DELTA, 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "holds"), [(0.68, True), (0.71, False), (1.0, False)])
+def test_printed_constants_on_counts_under_add_remove_hold_up_to_ln_2(epsilon: float, holds: bool) -> None:
+    law = Stability.create(epsilon=epsilon, delta=0.01, calibration="printed").log_pmf
+    counts = histograms(2, range(14))
+    worst = worst_pair(law, counts, neighbours(counts, ADD_OR_REMOVE_ONE), epsilon)
+    assert worst.refutes(Guarantee(epsilon, 0.01, ADD_OR_REMOVE_ONE)) != holds
+
+
+def test_the_witness_is_the_worst_event_of_its_pair() -> None:
+    specimen = stability_specimen("printed")
+    worst = specimen.worst()
+    outcomes = np.exp(np.asarray(specimen.law(jnp.asarray(worst.datasets[0])), np.float64))
+    np.testing.assert_allclose(outcomes, worst.p, rtol=1e-5)
+    gain = worst.p[worst.event].sum() - math.e * worst.q[worst.event].sum()
+    np.testing.assert_allclose(gain, worst.delta, rtol=1e-12)
+    assert np.abs(worst.datasets[0] - worst.datasets[1]).sum() == 2
+
+
+# Every mechanism keeps its guarantee
+
+
+def _geometric_law(mechanism: Geometric) -> Any:
+    def law(count: Any) -> Any:
+        low = mechanism.log_cdf(OUTPUTS[:1], count[0])
+        high = mechanism.log_sf(OUTPUTS[-2:-1], count[0])
+        return jnp.concatenate([low, mechanism.log_pmf(OUTPUTS[1:-1], count[0]), high])
+
+    return law
+
+
+def _one_sided_law(mechanism: OneSidedGeometric) -> Any:
+    def law(count: Any) -> Any:
+        high = geometric.one_sided_log_sf(OUTPUTS[-1] - count[0], epsilon=mechanism.epsilon)
+        return jnp.append(mechanism.log_pmf(OUTPUTS, count[0]), high)
+
+    return law
+
+
+REPLACED, SEVERAL = histograms(3, [6]), histograms(3, range(6))
+KEPT = [
+    (Exponential.create(epsilon=0.8), lambda m: m.log_pmf, REPLACED),
+    (Exponential.create(epsilon=0.8, monotone=True), lambda m: m.log_pmf, SEVERAL),
+    (ReportNoisyMax.create(epsilon=0.8), lambda m: m.log_pmf, REPLACED),
+    (ReportNoisyMax.create(epsilon=0.8, monotone=True), lambda m: m.log_pmf, SEVERAL),
+    (AboveThreshold.create(epsilon=0.8), lambda m: lambda q: m.log_pmf(q, jnp.int32(3)), REPLACED),
+    (Stability.create(epsilon=0.8, delta=0.1), lambda m: m.log_pmf, histograms(3, [9])),
+    (
+        Stability.create(epsilon=0.8, delta=0.1, calibration="proved_counts"),
+        lambda m: m.log_pmf,
+        histograms(3, range(8)),
+    ),
+    (
+        Stability.create(epsilon=0.3, delta=0.1, calibration="printed"),
+        lambda m: m.log_pmf,
+        histograms(3, [12]),
+    ),
+    (
+        PartitionSelection.create(epsilon=0.8, delta=0.01),
+        lambda m: lambda count: m.log_pmf(count[0]),
+        histograms(1, range(20)),
+    ),
+    (Geometric.create(epsilon=0.8), _geometric_law, histograms(2, [6])),
+    (OneSidedGeometric.create(epsilon=0.8), _one_sided_law, histograms(1, range(6))),
+    (Choosing.create(n=60, epsilon=1.0, delta=0.05, alpha=0.9), lambda m: m.log_pmf, histograms(2, [60])),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "law", "counts"), KEPT, ids=lambda x: type(x).__name__)
+def test_every_guarantee_holds_on_all_neighbours(mechanism: Any, law: Any, counts: np.ndarray) -> None:
+    promised = mechanism.guarantee()
+    pairs = neighbours(counts, promised.relation)
+    assert len(pairs) > 5
+    worst = worst_pair(law(mechanism), counts, pairs, promised.epsilon)
+    assert not worst.refutes(promised)
+    # The negative control: the same law does not keep a quarter less epsilon with the same delta.
+    control = Guarantee(0.75 * promised.epsilon, promised.delta, promised.relation)
+    if isinstance(mechanism, Exponential | Geometric | PartitionSelection):
+        assert worst_pair(law(mechanism), counts, pairs, control.epsilon).refutes(control)
+
+
+def test_choosing_below_its_sample_size_can_leak() -> None:
+    mechanism = Choosing.create(n=4, epsilon=1.0, delta=0.05, alpha=0.9, allow_unproved=True)
+    assert choosing.private_sample_size(epsilon=1.0, delta=0.05, alpha=0.9) > 4
+    counts = histograms(2, [4])
+    worst = worst_pair(mechanism.log_pmf, counts, neighbours(counts, REPLACE_ONE), 1.0)
+    assert worst.refutes(Guarantee(1.0, 0.05, REPLACE_ONE))
+
+
+# The enumeration
+
+
+def test_histograms_and_their_neighbours_against_brute_force() -> None:
+    counts = histograms(3, [2, 3, 4])
+    brute = [row for row in itertools.product(range(5), repeat=3) if 2 <= sum(row) <= 4]
+    assert sorted(map(tuple, counts.tolist())) == sorted(brute)
+    for relation, distance in ((REPLACE_ONE, 2), (ADD_OR_REMOVE_ONE, 1)):
+        same_size = distance == 2
+        expected = {
+            (i, j)
+            for (i, a), (j, b) in itertools.permutations(enumerate(counts), 2)
+            if np.abs(a - b).sum() == distance and (a.sum() == b.sum()) == same_size
+        }
+        pairs = list(map(tuple, neighbours(counts, relation).tolist()))
+        assert set(pairs) == expected and len(pairs) == len(expected)
+
+
+def test_sequences_and_their_neighbours_against_brute_force() -> None:
+    values = sequences(3, 3)
+    assert values.tolist() == [list(row) for row in itertools.product(range(3), repeat=3)]
+    expected = {
+        (i, j) for (i, a), (j, b) in itertools.permutations(enumerate(values), 2) if (a != b).sum() == 1
+    }
+    pairs = list(map(tuple, sequence_neighbours(3, 3).tolist()))
+    assert set(pairs) == expected and len(pairs) == len(expected)
+
+
+def test_records_unfold_histograms() -> None:
+    counts = histograms(3, [0, 2])
+    values, n_valid = records(counts, 4)
+    assert values.shape == (7, 4)
+    for row, n, count in zip(values, n_valid, counts, strict=True):
+        assert np.bincount(row[:n], minlength=3).tolist() == count.tolist()
+    with pytest.raises(ValueError, match="capacity"):
+        records(counts, 1)
+
+
+def test_worst_pair_against_a_double_loop() -> None:
+    counts, epsilon = histograms(3, [4]), 0.3
+    law = Exponential.create(epsilon=1.0).log_pmf
+    p = probabilities(law, counts, batch_size=4)
+    brute = max(
+        (sum(max(x - math.exp(epsilon) * y, 0.0) for x, y in zip(p[i], p[j], strict=True)), i, j)
+        for i, j in neighbours(counts, REPLACE_ONE)
+    )
+    worst = worst_pair(law, counts, neighbours(counts, REPLACE_ONE), epsilon, batch_size=5)
+    np.testing.assert_allclose(worst.delta, brute[0], rtol=1e-12)
+
+
+def test_datasets_may_be_any_pytree() -> None:
+    counts = histograms(2, range(5))
+    values, n_valid = records(counts, 4)
+
+    def law(dataset: Any) -> Any:
+        ones = jnp.sum((dataset["x"] == 1) & (jnp.arange(4) < dataset["n_valid"]), dtype=jnp.int32)
+        return Exponential.create(epsilon=1.0).log_pmf(jnp.stack([dataset["n_valid"] - ones, ones]))
+
+    datasets, pairs = {"x": values, "n_valid": n_valid}, neighbours(counts, ADD_OR_REMOVE_ONE)
+    same = worst_pair(Exponential.create(epsilon=1.0).log_pmf, counts, pairs, 0.1)
+    worst = worst_pair(law, datasets, pairs, 0.1)
+    np.testing.assert_allclose(worst.delta, same.delta, rtol=1e-12)
+    assert set(worst.datasets[0]) == {"x", "n_valid"}
+
+
+def test_a_law_that_is_none_is_refused() -> None:
+    counts = histograms(2, [2])
+    pairs = neighbours(counts, REPLACE_ONE)
+    with pytest.raises(ValueError, match="sum to one"):
+        worst_pair(lambda count: jnp.log(jnp.array([0.5, 0.4])), counts, pairs, 1.0)
+    with pytest.raises(ValueError, match="pairs"):
+        worst_pair(Exponential.create(epsilon=1.0).log_pmf, counts, pairs[:0], 1.0)
+    with pytest.raises(ValueError, match="epsilon"):
+        worst_pair(Exponential.create(epsilon=1.0).log_pmf, counts, pairs, math.nan)
+
+
+def test_hockey_stick_of_laplace_against_quadrature() -> None:
+    for epsilon, shift, scale in ((0.5, 1.0, 1.0), (0.1, 3.0, 2.0), (2.0, 1.0, 1.0)):
+        p, q = stats.laplace(shift, scale), stats.laplace(0.0, scale)
+        kinks = [0.0, shift, shift / 2 + epsilon * scale / 2]
+        brute, _ = integrate.quad(
+            lambda x, p=p, q=q, e=epsilon: max(p.pdf(x) - math.exp(e) * q.pdf(x), 0.0), -60, 60, points=kinks
+        )
+        np.testing.assert_allclose(laplace_delta(epsilon, shift=shift, scale=scale), brute, atol=1e-8)
+    assert hockey_stick([[0.0, -np.inf]] * 2, [[math.log(0.5)] * 2] * 2, 0.0).tolist() == [0.5, 0.5]
+
+
+# The audit
+
+
+def test_clopper_pearson_against_scipy() -> None:
+    low, high = clopper_pearson(np.array([0, 7, 50]), 50, 0.975)
+    for successes, a, b in zip((0, 7, 50), low, high, strict=True):
+        interval = stats.binomtest(successes, 50).proportion_ci(0.95, method="exact")
+        np.testing.assert_allclose((a, b), (interval.low, interval.high), atol=1e-12)
+
+
+@pytest.mark.parametrize("specimen", specimens(), ids=lambda specimen: specimen.name)
+def test_broken_mechanisms_are_flagged_exactly_and_by_runs(specimen: Any) -> None:
+    worst = specimen.worst()
+    assert worst.refutes(specimen.claimed)
+    found = audit(
+        jax.random.key(8),
+        specimen.sample,
+        worst.datasets,
+        trials=50_000,
+        delta=specimen.claimed.delta,
+        epsilon=specimen.claimed.epsilon,
+    )
+    assert found.refutes(specimen.claimed) and found.epsilon > specimen.claimed.epsilon
+
+
+def test_honest_mechanisms_are_not_flagged_by_runs() -> None:
+    specimen = stability_specimen("proved", delta=0.01)
+    worst = specimen.worst()
+    found = audit(jax.random.key(9), specimen.sample, worst.datasets, trials=50_000, delta=0.01, epsilon=1.0)
+    assert not found.refutes(specimen.claimed)
+    # The negative control: the same runs refute a delta ten times smaller.
+    assert found.refutes(Guarantee(1.0, 0.001, REPLACE_ONE))
+
+
+def test_the_bound_is_rarely_above_the_truth() -> None:
+    # Randomised response at epsilon 1, audits at confidence 0.9: at most a tenth may exceed 1.
+    rng, p = np.random.default_rng(0), math.e / (1 + math.e)
+    bounds = [
+        audit_samples(rng.random(2000) > p, rng.random(2000) < p, confidence=0.9).epsilon for _ in range(400)
+    ]
+    above = np.mean(np.array(bounds) > 1.0)
+    assert above < 0.1 + 4.2 * math.sqrt(0.09 / 400)
+    assert np.median(bounds) > 0.75
+
+
+def test_audit_refuses_bad_input() -> None:
+    with pytest.raises(ValueError, match="delta"):
+        audit_samples([0] * 9, [1] * 9, delta=1.0)
+    with pytest.raises(ValueError, match="confidence"):
+        audit_samples([0] * 9, [1] * 9, confidence=1.0)
+    with pytest.raises(ValueError, match="at least 4"):
+        audit_samples([0], [1])
+
+
+def test_a_million_pairs_take_seconds() -> None:
+    counts = histograms(6, [12])  # 6188 datasets, about 1.1e5 pairs; repeated to a million
+    pairs = np.tile(neighbours(counts, REPLACE_ONE), (8, 1))
+    assert len(pairs) > 900_000
+    law = Exponential.create(epsilon=1.0)
+    worst = worst_pair(lambda count: law.log_pmf(jnp.repeat(count, 16)), counts, pairs, 0.5)
+    assert 0 < worst.delta < 1
