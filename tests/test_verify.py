@@ -208,7 +208,9 @@ def test_datasets_may_be_any_pytree() -> None:
     values, n_valid = records(counts, 4)
 
     def law(dataset: Any) -> Any:
-        ones = jnp.sum((dataset["x"] == 1) & (jnp.arange(4) < dataset["n_valid"]), dtype=jnp.int32)
+        ones = jnp.sum(
+            (dataset["x"] == 1) & (jnp.arange(4, dtype=jnp.int32) < dataset["n_valid"]), dtype=jnp.int32
+        )
         return Exponential.create(epsilon=1.0).log_pmf(jnp.stack([dataset["n_valid"] - ones, ones]))
 
     datasets, pairs = {"x": values, "n_valid": n_valid}, neighbours(counts, ADD_OR_REMOVE_ONE)

@@ -19,9 +19,7 @@ _PRECISION = 2.0**-32
 _SAFE = 1.0 - 1e-6
 
 
-def calibrate(
-    total: Guarantee, count: int, *, method: str = "optimal", delta_share: float | None = None
-) -> Guarantee:
+def calibrate(total: Guarantee, count: int, *, method: str = "optimal", delta_share: float | None = None) -> Guarantee:
     """The budget of each of `count` mechanisms whose composition keeps `total`.
 
     Always d = s D/k. basic: e = E/k. advanced: d' = D - k d, and e solves

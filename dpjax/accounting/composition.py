@@ -84,9 +84,7 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
         raise ValueError("slack must be > 0 (BNS, Theorem 2.5), got 0.0")
     if not 0.0 < guarantee.epsilon <= 1.0:
         raise ValueError(f"guarantee.epsilon must be in (0, 1] (BNS, Theorem 2.5), got {guarantee.epsilon}")
-    epsilon = (
-        math.sqrt(-2.0 * count * math.log(slack)) * guarantee.epsilon + 2.0 * count * guarantee.epsilon**2
-    )
+    epsilon = math.sqrt(-2.0 * count * math.log(slack)) * guarantee.epsilon + 2.0 * count * guarantee.epsilon**2
     delta = min(count * Fraction(guarantee.delta) + Fraction(slack), Fraction(1))
     return Guarantee(epsilon * _UP, at_least(delta), guarantee.relation)
 

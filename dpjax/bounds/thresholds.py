@@ -168,12 +168,7 @@ def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float,
     arguments.count(at_least=2, size=size)
     depth = log_star(size)
     arguments.positive(epsilon=epsilon)
-    return (
-        9.0
-        * depth
-        * _promise(depth, alpha, beta, epsilon, delta, "printed")
-        * _log2_of(12.0 * depth, beta, delta)
-    )
+    return 9.0 * depth * _promise(depth, alpha, beta, epsilon, delta, "printed") * _log2_of(12.0 * depth, beta, delta)
 
 
 def learn_thresholds(
@@ -215,9 +210,7 @@ def learn_thresholds(
     if depth > log_star(2**bits):
         raise ValueError(f"depth must be <= log*(2^bits) = {log_star(2**bits)}, got {depth}")
     arguments.fraction(alpha=alpha, beta=beta)
-    optimisation = rec_concave(
-        2**bits, depth, alpha / 2.0, beta / 2.0, epsilon, delta, calibration=calibration
-    )
+    optimisation = rec_concave(2**bits, depth, alpha / 2.0, beta / 2.0, epsilon, delta, calibration=calibration)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), optimisation)
 
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.core import checks
 from dpjax.core.pytree import frozen
@@ -43,7 +43,8 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     steps = jnp.where(valid, 2 * sample.y - 1, 0)
     zeros = jnp.sum(jnp.where(valid, 1 - sample.y, 0), dtype=jnp.int32)
     if not sample.ordered:
-        points, steps = wide.sort(points, steps)
+        points, falls = wide.sort(points, -steps, payload_keys=1)  # equal points: ones first
+        steps = -falls
     return ordered.from_steps(points, zeros, steps, bits)
 
 
@@ -71,9 +72,11 @@ class _Distribution:
         """The point at each fraction v 2^-32; increasing in v."""
         raise NotImplementedError
 
-    def sample(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
+    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
         """n independent examples labelled by the target, in increasing order, drawn without a sort."""
-        x = self.quantile(ordered.sorted_uniforms(key, capacity, jnp.asarray(n, jnp.int32)))
+        fractions = ordered.sorted_uniforms(key, capacity, jnp.asarray(n, jnp.int32))
+        # The barriers keep XLA's fusion from computing the draws over again for every limb and label that uses them.
+        x = lax.optimization_barrier(self.quantile(lax.optimization_barrier(fractions)))
         return Sample.tree_unflatten(True, (x, label(self.target, x), jnp.asarray(n, jnp.int32)))
 
 
@@ -109,7 +112,7 @@ class LogUniform(_Distribution):
         log = wide.log(wide.select(right, distance, wide.add(distance, _one(distance))))
         return jnp.minimum(log / (2 * math.log(2.0) * jnp.asarray(self.octaves, float)), 0.5)
 
-    def within(self, alpha: Float[Array, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+    def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """Thresholds from target + 1 - w to target + w, w = floor(2^(2 alpha octaves)) (24 digits); alpha < 1/2."""
         exponent = 2 * alpha * jnp.asarray(self.octaves, float)
         whole = jnp.floor(exponent)
@@ -142,7 +145,7 @@ class Uniform(_Distribution):
             count = count + between[-2].astype(float) * 2.0**32
         return count * jnp.exp2(-jnp.minimum(bits, 32).astype(float))
 
-    def within(self, alpha: Float[Array, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+    def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """All thresholds with at most alpha of the grid between them and the target, within 0, ..., 2^d."""
         bits = jnp.asarray(self.bits, jnp.int32)
         limbs = self.target.shape[-1]
@@ -182,7 +185,7 @@ class PointMasses(_Distribution):
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
         return self._mass(wide.search(self.points, low), wide.search(self.points, high))
 
-    def within(self, alpha: Float[Array, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+    def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """From right after the last point too far left to the first point too far right; ends of the range are 0 and 2^(32 limbs) - 1."""
         m = self.points.shape[0]
         centre = wide.search(self.points, self.target)
@@ -219,7 +222,9 @@ def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
     target = 1 << (bits - 1) if target is None else checks.integer("target", target, at_least=0)
     octaves = min(target.bit_length(), ((1 << bits) - target).bit_length()) - 1
     if octaves < 1:
-        raise ValueError(f"target must leave room for offsets 1 and 2 on both sides in 0, ..., 2^{bits} - 1, got {target}")
+        raise ValueError(
+            f"target must leave room for offsets 1 and 2 on both sides in 0, ..., 2^{bits} - 1, got {target}"
+        )
     return LogUniform(target=wide.from_ints([target], bits + 1)[0], octaves=np.int32(octaves))
 
 
@@ -268,9 +273,7 @@ def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
 
 
-def _power_of_two(
-    whole: Int[Array, "*n"], fraction: Float[Array, "*n"], limbs: int
-) -> UInt32[Array, "*n limbs"]:
+def _power_of_two(whole: Int[Array, "*n"], fraction: Float[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
     """floor(2^(whole + fraction)) cut to 24 leading binary digits, fraction in [0, 1]."""
     digits = jnp.clip((jnp.exp2(fraction) * np.float32(2**23)).astype(jnp.uint32), 2**23, 2**24 - 1)
     down = digits >> jnp.clip(23 - whole, 0, 31).astype(jnp.uint32)

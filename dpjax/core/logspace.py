@@ -33,9 +33,7 @@ def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
     return jnp.concatenate([unused, *reversed(levels)])
 
 
-def range_sum(
-    tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[Array, ""]
-) -> Float[Array, "*k"]:
+def range_sum(tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[Array, ""]) -> Float[Array, "*k"]:
     """ln of the sum of weights start, ..., stop-1 (nothing when stop <= start), for each of several trees at once."""
     leaves = tree.shape[-1] // 2
     low, high = start + leaves, jnp.maximum(start, stop) + leaves
@@ -60,10 +58,13 @@ def draw(key: Array, tree: Float[Array, "nodes"]) -> Int[Array, ""]:
 
     An all-zero tree (total -inf) gives an arbitrary leaf: callers test `tree[1]` first.
     """
-    node = jnp.int32(1)
-    for key_level in jax.random.split(key, (tree.shape[0] // 2).bit_length() - 1):
+    leaves = tree.shape[0] // 2
+    depth = leaves.bit_length() - 1
+    rarity = random.exponential(key, (depth,))  # used from the leaves upward: padding the leaves shifts nothing
+
+    def descend(level: Array, node: Array) -> Array:
         left, right = tree[2 * node], tree[2 * node + 1]
         total = jnp.where(jnp.isneginf(tree[node]), 0.0, tree[node])
-        go_right = random.bernoulli(key_level, right - total, left - total)
-        node = 2 * node + go_right.astype(jnp.int32)
-    return node - tree.shape[0] // 2
+        return 2 * node + random.decide(rarity[depth - 1 - level], right - total, left - total).astype(jnp.int32)
+
+    return jax.lax.fori_loop(0, depth, descend, jnp.int32(1)) - leaves

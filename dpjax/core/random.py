@@ -6,8 +6,6 @@ event rarer than 1e-7 is misjudged. Here rare events are decided on two 32-bit w
 channels (Mironov 2012).
 """
 
-import math
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -17,13 +15,12 @@ def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape
     """Standard exponential variates E = -ln U, with U = (64 random bits + 1/2) 2^-64.
 
     P[E > t] is right to a relative 1e-6 for t up to 42 (probability 5e-19). Small values are multiples of about 6e-8 in
-    float32, so compare E with large numbers only; `bernoulli` does.
+    float32, so compare E with large numbers only; `bernoulli` does. A longer array begins with the same variates.
     """
-    words = jax.random.bits(key, (2, *shape), jnp.uint32).astype(float)
-    high, low = words[0], words[1]
+    words = jax.random.bits(key, (*shape, 2), jnp.uint32).astype(float) * 2.0**-32
+    high, low = words[..., 0], words[..., 1] + 2.0**-33
     # high == 0 has probability 2^-32: the second word then carries the leading digits.
-    leading = jnp.where(high > 0, high + (low + 0.5) * 2.0**-32, (low + 0.5) * 2.0**-32)
-    return -(jnp.log(leading) - 32 * math.log(2.0))
+    return -jnp.log(jnp.where(high > 0, high + low * 2.0**-32, low * 2.0**-32))
 
 
 def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:
@@ -31,5 +28,10 @@ def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) 
 
     The rarer side is decided by an exponential's right tail, so neither 1e-15 nor 1 - 1e-15 is lost.
     """
-    rare = exponential(key, jnp.shape(log_p)) > -jnp.minimum(log_p, log_q)
+    return decide(exponential(key, jnp.shape(log_p)), log_p, log_q)
+
+
+def decide(rarity: Float[Array, "*s"], log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:
+    """`bernoulli` given the standard exponential that decides."""
+    rare = rarity > -jnp.minimum(log_p, log_q)
     return jnp.where(log_p < log_q, rare, ~rare)

@@ -29,7 +29,7 @@ class Sample:
       x: points of an ordered domain, uint32 of shape (rows, limbs) as made by `dpjax.domains.wide.from_ints`.
       y: labels 0 or 1, shape (rows,).
       n_valid: how many rows count, default all; may be traced. Rows from n_valid on are ignored, whatever they hold.
-      ordered: promise that the valid rows are sorted by x, so that learners need not sort them (static).
+      ordered: promise that the valid rows are sorted by x, equal points with label 1 first, so that learners need not sort (static).
 
     Raises:
       TypeError: x is not uint32 or y does not hold numbers. ValueError: shapes that do not fit, no rows, a label other

@@ -1,11 +1,14 @@
 """Functions on an ordered wide range that are constant on pieces: what any finite sample makes of a quality function."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 
 
@@ -20,6 +23,8 @@ class Pieces:
       end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. A function whose T
         is no power of two carries its continuation on (T, 2^exponent] as pieces of its own.
       exponent: see `end`; int32.
+      unit_steps: promise that neighbouring values differ by at most 1, and that empty pieces never dip below both the nearest
+        non-empty ones (static); `longest_runs` is then a single sort.
     """
 
     starts: UInt32[Array, "pieces limbs"]
@@ -27,6 +32,7 @@ class Pieces:
     last: UInt32[Array, "limbs"]
     end: UInt32[Array, "limbs"]
     exponent: Int[Array, ""]
+    unit_steps: bool = static(default=False)
 
     @property
     def count(self) -> int:
@@ -52,9 +58,10 @@ class Pieces:
 
 
 def from_steps(points: UInt32[Array, "n limbs"], first: Array, steps: Array, exponent: Array) -> Pieces:
-    """Pieces on {0, ..., 2^exponent} that start at value `first` and change by steps[i] right after points[i].
+    """Pieces on {0, ..., 2^exponent} that start at value `first` and change by steps[i] in {-1, 0, 1} right after points[i].
 
-    `points` is increasing, with n = 2^b - 1; a point 2^exponent (padding) makes an empty piece.
+    `points` is increasing, with n = 2^b - 1, and among equal points steps never rise after a fall (so that no empty piece dips
+    below its neighbours); a point 2^exponent (padding, step 0) makes an empty piece.
     """
     limbs = points.shape[1]
     one = wide.from_uint32(jnp.uint32(1), limbs)
@@ -62,7 +69,12 @@ def from_steps(points: UInt32[Array, "n limbs"], first: Array, steps: Array, exp
     starts = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None])])
     walk = jnp.concatenate([first[None], first + jnp.cumsum(steps, dtype=jnp.int32)])
     return Pieces(
-        starts=starts, values=walk.astype(float), last=last, end=wide.add(last, one), exponent=exponent
+        starts=starts,
+        values=walk.astype(float),
+        last=last,
+        end=wide.add(last, one),
+        exponent=exponent,
+        unit_steps=True,
     )
 
 
@@ -72,7 +84,7 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     Raises:
       ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, or lengths that differ.
     """
-    if not starts or starts[0] != 0 or any(a >= b for a, b in zip(starts, starts[1:], strict=False)):
+    if not starts or starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         raise ValueError(f"starts must begin with 0 and increase strictly, got {starts[:5]}...")
     if len(values) != len(starts):
         raise ValueError(f"values must have one entry a start, got {len(values)} for {len(starts)} starts")
@@ -82,12 +94,13 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     end = (1 << exponent) + 1
     capacity = 1 << len(starts).bit_length()
     filled = [*starts, last + 1, *[end] * (capacity - len(starts) - 1)]
-    wide_starts = wide.from_ints(filled, exponent + 1)
+    bits = end.bit_length()
+    wide_starts = wide.from_ints(filled, bits)
     return Pieces(
         starts=wide_starts,
         values=jnp.asarray([*values, *[beyond] * (capacity - len(values))], float),
-        last=wide.from_ints([last], exponent + 1)[0],
-        end=wide.from_ints([end], exponent + 1)[0],
+        last=wide.from_ints([last], bits)[0],
+        end=wide.from_ints([end], bits)[0],
         exponent=jnp.int32(exponent),
     )
 
@@ -96,7 +109,7 @@ def runs(values: Float[Array, "n"]) -> tuple[Int[Array, "n"], Int[Array, "n"]]:
     """For each i the longest run left[i], ..., right[i]-1 around i on which no value is below values[i].
 
     Binary lifting over a table of minima of 1, 2, 4, ... consecutive values: n log n, no data-dependent loop. n must be a
-    power of two.
+    power of two, and no value -inf.
     """
     n = values.shape[0]
     minima = [values]  # minima[k][i] = min of values[i : i + 2^k]; where that leaves the array, -inf stops the search
@@ -112,6 +125,54 @@ def runs(values: Float[Array, "n"]) -> tuple[Int[Array, "n"], Int[Array, "n"]]:
         behind = minima[k][jnp.maximum(left - step, 0)]
         left = jnp.where((left >= step) & (behind >= values), left - step, left)
     return left, right
+
+
+def longest_runs(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], Int[Array, "r"]]:
+    """Runs of pieces (value, first, stop): for every value v, all maximal runs on which the function is >= v are among them.
+
+    Runs may be of empty pieces only; their length then is 0.
+    """
+    if pieces.unit_steps:
+        return _runs_of_walk(pieces)
+    nonempty = pieces.nonempty()
+    left, right = runs(jnp.where(nonempty, pieces.values, jnp.inf))  # empty pieces break no run
+    return jnp.where(nonempty, pieces.values, -jnp.inf), left, right
+
+
+def _runs_of_walk(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], Int[Array, "r"]]:
+    """`longest_runs` for a walk with steps -1, 0, 1: matching brackets, found by one integer sort.
+
+    Step i leads from piece i to piece i+1. Going up to v opens a run of {values >= v} at piece i+1, going down from v closes it
+    behind piece i. Sorted by (v, i), the steps of one level alternate, so each closing step finds its opening one right before it;
+    a run that is open from the beginning starts at piece 0, one that is never closed ends with the last piece.
+    """
+    count = pieces.count
+    walk = pieces.values.astype(jnp.int32)
+    steps = walk[1:] - walk[:-1]
+    index = jnp.arange(1, count, dtype=jnp.int32)  # step i, numbered by the piece it leads to
+    # Values lie within +-count of the first one, so one word holds level, index and direction up to 2^14 pieces.
+    level = jnp.where(steps == 0, 2 * count + 1, jnp.maximum(walk[1:], walk[:-1]) - walk[0] + count)
+    rises = (steps > 0).astype(jnp.int32)
+    if count <= 1 << 14:
+        key = lax.sort((level * count + index) * 2 + rises)
+        level, index, rises = key // (2 * count), key // 2 % count, key % 2
+    else:
+        level, index, rises = lax.sort((level, index, rises), num_keys=2)
+    level_before = jnp.concatenate([jnp.full((1,), -1, jnp.int32), level[:-1]])
+    level_after = jnp.concatenate([level[1:], jnp.full((1,), -1, jnp.int32)])
+    index_before = jnp.concatenate([jnp.zeros((1,), jnp.int32), index[:-1]])
+    falls = rises == 0
+    first = jnp.where(falls, jnp.where(level_before == level, index_before, 0), index)
+    stop = jnp.where(falls, index, count)
+    real = (level <= 2 * count) & (falls | (level_after != level))
+    value = jnp.where(real, (level - count + walk[0]).astype(pieces.values.dtype), -jnp.inf)
+    # The whole range, at its least value: no step need lead down to it.
+    least = jnp.min(jnp.where(pieces.nonempty(), pieces.values, jnp.inf))
+    return (
+        jnp.concatenate([value, least[None]]),
+        jnp.concatenate([first, jnp.zeros((1,), jnp.int32)]),
+        jnp.concatenate([stop, jnp.full((1,), count, jnp.int32)]),
+    )
 
 
 def sorted_uniforms(key: Array, capacity: int, n: Int[Array, ""]) -> UInt32[Array, "capacity"]:
@@ -140,9 +201,9 @@ def _ratio(numerator: UInt32[Array, "n"], denominator: UInt32[Array, ""]) -> UIn
     One product an element: with D the denominator shifted up to 32 bits and M = floor((2^63 - 1) / D) < 2^32, it is
     N M / 2^31 for the equally shifted numerator N.
     """
-    shift = jax.lax.clz(denominator)
+    shift = lax.clz(denominator)
     scaled, reciprocal = numerator << shift, _reciprocal(denominator << shift)
-    return (jax.lax.mulhi(scaled, reciprocal) << np.uint32(1)) | ((scaled * reciprocal) >> np.uint32(31))
+    return (lax.mulhi(scaled, reciprocal) << np.uint32(1)) | ((scaled * reciprocal) >> np.uint32(31))
 
 
 def _reciprocal(divisor: UInt32[Array, ""]) -> UInt32[Array, ""]:
@@ -156,4 +217,4 @@ def _reciprocal(divisor: UInt32[Array, ""]) -> UInt32[Array, ""]:
 
     # The first 31 of the 63 one bits cannot reach the divisor.
     start = (jnp.uint32((1 << 31) - 1), jnp.uint32(0))
-    return jax.lax.fori_loop(0, 32, next_bit, start)[1]
+    return lax.fori_loop(0, 32, next_bit, start)[1]

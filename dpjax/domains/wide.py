@@ -114,7 +114,7 @@ def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n li
     return (words >> (_significance(words).astype(jnp.uint32) % 32)) & np.uint32(1)
 
 
-def less(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+def less(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
     a, b = jnp.broadcast_arrays(a, b)
     if a.shape[-1] == 1:
@@ -122,12 +122,12 @@ def less(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Arr
     return less(_pack(a > b), _pack(a < b))
 
 
-def less_equal(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+def less_equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a <= b."""
     return ~less(b, a)
 
 
-def equal(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+def equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a == b."""
     return jnp.all(a == b, axis=-1)
 
@@ -137,9 +137,7 @@ def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
     return jnp.all(a == 0, axis=-1)
 
 
-def _carries(
-    generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]
-) -> UInt32[Array, "*n limbs"]:
+def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     """0 or 1 a limb: the carry (or borrow) that comes into it.
 
     With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P
@@ -151,7 +149,7 @@ def _carries(
     return _unpack(mask, limbs)
 
 
-def add(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def add(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """a + b modulo 2^(32 limbs)."""
     total = a + b
     if total.shape[-1] == 1:
@@ -159,7 +157,7 @@ def add(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Ar
     return total + _carries(total < a, total == np.uint32(0xFFFFFFFF))
 
 
-def subtract(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def subtract(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """a - b modulo 2^(32 limbs)."""
     difference = a - b
     if difference.shape[-1] == 1:
@@ -169,18 +167,18 @@ def subtract(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt
 
 
 def select(
-    condition: Bool[Array, "*n"], a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]
-) -> UInt32[Array, "*n limbs"]:
+    condition: Bool[Array, "*#n"], a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]
+) -> UInt32[Array, "*#n limbs"]:
     """a where the condition holds, else b."""
     return jnp.where(condition[..., None], a, b)
 
 
-def minimum(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def minimum(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """The smaller of two."""
     return select(less(b, a), b, a)
 
 
-def maximum(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def maximum(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """The larger of two."""
     return select(less(a, b), b, a)
 
@@ -188,13 +186,13 @@ def maximum(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt3
 # ------------------------------------------------------------------------------------------------------------ shifts
 
 
-def shift_left(x: UInt32[Array, "*n limbs"], amount: Int[Array, "*n"]) -> UInt32[Array, "*n limbs"]:
+def shift_left(x: UInt32[Array, "*#n limbs"], amount: Int[Array, "*#n"]) -> UInt32[Array, "*#n limbs"]:
     """x 2^amount modulo 2^(32 limbs), for a traced amount >= 0 of any size (XLA's own shift by 32 or more is not 0)."""
     amount = jnp.asarray(amount).astype(jnp.int32)[..., None]
     return _gather_limbs(x, amount // 32, amount % 32)
 
 
-def shift_right(x: UInt32[Array, "*n limbs"], amount: Int[Array, "*n"]) -> UInt32[Array, "*n limbs"]:
+def shift_right(x: UInt32[Array, "*#n limbs"], amount: Int[Array, "*#n"]) -> UInt32[Array, "*#n limbs"]:
     """floor(x / 2^amount), for a traced amount >= 0 of any size."""
     amount = jnp.asarray(amount).astype(jnp.int32)[..., None]
     whole = -(-amount // 32)
@@ -202,8 +200,8 @@ def shift_right(x: UInt32[Array, "*n limbs"], amount: Int[Array, "*n"]) -> UInt3
 
 
 def _gather_limbs(
-    x: UInt32[Array, "*n limbs"], offset: Int[Array, "*n 1"], bits: Int[Array, "*n 1"]
-) -> UInt32[Array, "*n limbs"]:
+    x: UInt32[Array, "*#n limbs"], offset: Int[Array, "*#n 1"], bits: Int[Array, "*#n 1"]
+) -> UInt32[Array, "*#n limbs"]:
     """Limb i becomes limb i+offset of x shifted up by 0 <= bits < 32, with what limb i+offset+1 pushes in from below."""
     limbs = x.shape[-1]
     bits = bits.astype(jnp.uint32)
@@ -216,7 +214,7 @@ def _gather_limbs(
     return (here << bits) | carried
 
 
-def _limb_or_zero(x: UInt32[Array, "*n limbs"], index: Int[Array, "*n _"]) -> UInt32[Array, "*n _"]:
+def _limb_or_zero(x: UInt32[Array, "*#n limbs"], index: Int[Array, "*#n _"]) -> UInt32[Array, "*#n _"]:
     """x[..., index], or 0 for an index outside."""
     limbs = x.shape[-1]
     inside = (index >= 0) & (index < limbs)
@@ -250,7 +248,7 @@ def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
     return exponent.astype(float) * math.log(2.0) + jnp.log(mantissa)
 
 
-def midpoint(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def midpoint(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """floor((a + b) / 2) for a <= b, without overflow."""
     half = shift_right(subtract(b, a), jnp.full(jnp.broadcast_shapes(a.shape, b.shape)[:-1], 1, jnp.int32))
     return add(a, half)
@@ -259,16 +257,17 @@ def midpoint(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n limbs"]) -> UInt
 # --------------------------------------------------------------------------------------------------- order, drawing
 
 
-def sort(x: UInt32[Array, "n limbs"], *payload: Array) -> tuple[Array, ...]:
-    """Rows of x in increasing order, and payload arrays of length n carried along; stable."""
+def sort(x: UInt32[Array, "n limbs"], *payload: Array, payload_keys: int = 0) -> tuple[Array, ...]:
+    """Rows of x in increasing order, and payload arrays of length n carried along; stable.
+
+    Rows that are equal are ordered by the first `payload_keys` payloads.
+    """
     columns = [x[:, i] for i in range(x.shape[-1])]
-    out = lax.sort((*columns, *payload), num_keys=len(columns), is_stable=True)
+    out = lax.sort((*columns, *payload), num_keys=len(columns) + payload_keys, is_stable=True)
     return (jnp.stack(out[: len(columns)], axis=-1), *out[len(columns) :])
 
 
-def search(
-    rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, side: str = "left"
-) -> Int[Array, ""]:
+def search(rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
     """How many of the increasing `rows` are < query (side="left") or <= query (side="right")."""
     precedes = less if side == "left" else less_equal
 

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `erm` | uniform among the thresholds of least empirical error | none | VC theory |
 | `exponential` | exponential mechanism over all thresholds (Kasiviswanathan et al.) | (epsilon, 0) | d / (alpha epsilon) |
-| `binary_search` | noisy binary search for the threshold (after BNS §3.2) | (epsilon, delta), delta = 0 allowed | d^1 (pure), d^1/2 (delta > 0) |
+| `binary_search` | noisy binary search for the threshold (BNS §3.2) | (epsilon, delta), delta >= 0 | d (delta = 0), d^1/2 |
 | `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
 
 Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
@@ -68,6 +68,11 @@ class ThresholdLearner:
         """(P[threshold meets the goal], P[it does not, or bottom]) over the learner's coins."""
         raise NotImplementedError
 
+    def _law_between(self, pieces: Pieces, low: Array, high: Array) -> Float[Array, "2"]:
+        """(P[low <= threshold < high], P[not, or bottom])."""
+        within = Interval(low=low, high=wide.minimum(high, pieces.end))
+        return self._law(pieces, Goal(marked=jnp.ones((pieces.count,), bool), within=within))
+
     def guarantee(self) -> Guarantee:
         """The privacy that holds for the constants in use."""
         raise NotImplementedError
@@ -106,7 +111,9 @@ class ThresholdLearner:
         """P[empirical error > error, or bottom], as a sum of positive terms: 1e-12 comes out right in float32 too."""
         return self._empirical(sample, error)[1]
 
-    def law_within(self, sample: Sample, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
+    def law_within(
+        self, sample: Sample, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
+    ) -> Float[Array, "2"]:
         """(P[low <= threshold < high], P[not, or bottom]), exactly.
 
         With (low, high) = distribution.within(alpha) that is the law of "population error <= alpha" given the sample.
@@ -132,7 +139,9 @@ class ThresholdLearner:
         if not checks.is_traced(self.bits):
             expected = wide.limbs_for(int(self.bits))
             if limbs not in (expected, self.limbs):
-                raise ValueError(f"sample.x must have {expected} limbs for points of {int(self.bits)} bits, got {limbs}")
+                raise ValueError(
+                    f"sample.x must have {expected} limbs for points of {int(self.bits)} bits, got {limbs}"
+                )
             self._check_domain(sample)
         return sample.padded()
 
@@ -158,7 +167,9 @@ def _run(learner: ThresholdLearner, key: Array, sample: Sample) -> Outcome:
     fits = concept.in_domain(sample, learner.bits, learner.limbs)
     status = jnp.where(released, Status.OK, Status.BOTTOM)
     return Outcome(
-        hypothesis=hypothesis, status=jnp.where(fits, status, Status.OUTSIDE_DOMAIN).astype(jnp.int32), info=info
+        hypothesis=hypothesis,
+        status=jnp.where(fits, status, Status.OUTSIDE_DOMAIN).astype(jnp.int32),
+        info=info,
     )
 
 
@@ -174,13 +185,7 @@ def _empirical_law(learner: ThresholdLearner, sample: Sample, error: Array) -> A
 @jax.jit
 def _law_within(learner: ThresholdLearner, sample: Sample, low: Array, high: Array) -> Array:
     pieces = concept.quality(sample, learner.bits, learner.limbs)
-    return learner._law(pieces, _all_within(pieces, low, high))
-
-
-def _all_within(pieces: Pieces, low: Array, high: Array) -> Goal:
-    """Success is low <= threshold < high, `high` cut to the range."""
-    within = Interval(low=low, high=wide.minimum(high, pieces.end))
-    return Goal(marked=jnp.ones((pieces.count,), bool), within=within)
+    return learner._law_between(pieces, low, high)
 
 
 @jax.jit(static_argnums=2)
@@ -188,12 +193,11 @@ def _pmf(learner: ThresholdLearner, sample: Sample, outcomes: int) -> Array:
     pieces = concept.quality(sample, learner.bits, learner.limbs)
 
     def mass(j: Array) -> Array:
-        low = wide.from_uint32(j, learner.limbs)
-        return learner._law(pieces, _all_within(pieces, low, wide.from_uint32(j + 1, learner.limbs)))[0]
+        low, high = (wide.from_uint32(point, learner.limbs) for point in (j, j + 1))
+        return learner._law_between(pieces, low, high)[0]
 
     masses = jax.vmap(mass)(jnp.arange(outcomes, dtype=jnp.uint32))
-    nowhere = Goal(marked=jnp.ones((pieces.count,), bool), within=piecewise.everything(pieces))
-    bottom = learner._law(pieces, nowhere)[1]
+    bottom = learner._law_between(pieces, jnp.zeros_like(pieces.end), pieces.end)[1]
     return jnp.concatenate([masses, bottom[None]])
 
 
@@ -212,10 +216,10 @@ class Erm(ThresholdLearner):
         return jnp.where(pieces.values == best, 0.0, -jnp.inf)
 
     def _draw(self, key: Array, pieces: Pieces) -> Any:
-        return _draw_everywhere(key, pieces, self._log_density(pieces))
+        return _released(piecewise.draw_everywhere(key, pieces, self._log_density(pieces)))
 
     def _law(self, pieces: Pieces, goal: Goal) -> Array:
-        return _law_everywhere(pieces, self._log_density(pieces), goal)
+        return piecewise.law_everywhere(pieces, self._log_density(pieces), goal)
 
     def guarantee(self) -> Guarantee:
         """None to speak of: epsilon is infinite."""
@@ -234,33 +238,27 @@ class Exponential(ThresholdLearner):
     epsilon: Float[Array, ""]
     limbs: int = static()
 
-    def _log_density(self, pieces: Pieces) -> Array:
-        return jnp.asarray(self.epsilon, float) * pieces.values / 2
+    def _mechanism(self) -> piecewise.ExponentialPiecewise:
+        return piecewise.ExponentialPiecewise(epsilon=self.epsilon)
 
     def _draw(self, key: Array, pieces: Pieces) -> Any:
-        return _draw_everywhere(key, pieces, self._log_density(pieces))
+        return _released(self._mechanism()(key, pieces))
 
     def _law(self, pieces: Pieces, goal: Goal) -> Array:
-        return _law_everywhere(pieces, self._log_density(pieces), goal)
+        return self._mechanism().law(pieces, goal)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE: BNS Proposition 2.26 (i)."""
-        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+        return self._mechanism().guarantee()
 
     def sample_size(self, *, alpha: float, beta: float) -> float:
         """Proposition 2.26 (ii) for alpha/2, beta/2 and Theorem 2.14 for the rest."""
         return bounds.exponential_thresholds(int(self.bits), alpha, beta, float(self.epsilon))
 
 
-def _draw_everywhere(key: Array, pieces: Pieces, log_density: Array) -> Any:
-    nothing = Interval(low=pieces.end, high=pieces.end)
-    point = piecewise.draw(key, pieces, log_density, piecewise.everything(pieces), nothing)
+def _released(point: piecewise.Point) -> Any:
+    """A draw that always releases, as `_draw` returns it."""
     return point.position, jnp.bool_(True), point
-
-
-def _law_everywhere(pieces: Pieces, log_density: Array, goal: Goal) -> Array:
-    masses = piecewise.judge(pieces, log_density, goal).log_masses(piecewise.everything(pieces))
-    return jnp.exp(masses - jax.nn.logsumexp(masses))
 
 
 # ------------------------------------------------------------------------------------------- noisy binary search
@@ -292,7 +290,10 @@ class BinarySearch(ThresholdLearner):
 
     def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:
         """ln P[right], ln P[left] at a midpoint."""
-        here, after = pieces.locate(middle), pieces.locate(wide.add(middle, wide.from_uint32(jnp.uint32(1), self.limbs)))
+        here, after = (
+            pieces.locate(middle),
+            pieces.locate(wide.add(middle, wide.from_uint32(jnp.uint32(1), self.limbs))),
+        )
         zeros, ones = pieces.values[0], pieces.values[-1]
         # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts.
         ones_before = (here.astype(float) + pieces.values[here] - zeros) / 2
@@ -344,14 +345,18 @@ class BinarySearch(ThresholdLearner):
 
     def _law(self, pieces: Pieces, goal: Goal) -> Array:
         low, high = goal.within.low, goal.within.high
-        clip = jax.vmap(lambda p: wide.minimum(wide.maximum(p, low), high))
-        cuts = clip(jnp.concatenate([pieces.starts, pieces.end[None]]))
-        _, above = jax.vmap(lambda p: self._tails(pieces, p))(cuts)
+        cuts = jnp.concatenate([pieces.starts, pieces.end[None]])
+        cuts = wide.minimum(wide.maximum(cuts, low[None]), high[None])
+        _, above = jax.vmap(lambda position: self._tails(pieces, position))(cuts)
         mass = above[:-1] - above[1:]
-        below_low, _ = self._tails(pieces, low)
         good = jnp.sum(jnp.where(goal.marked, mass, 0.0))
-        bad = jnp.sum(jnp.where(goal.marked, 0.0, mass)) + below_low + above[-1]
+        bad = jnp.sum(jnp.where(goal.marked, 0.0, mass)) + self._tails(pieces, low)[0] + above[-1]
         return jnp.stack([good, bad])
+
+    def _law_between(self, pieces: Pieces, low: Array, high: Array) -> Array:
+        # Two paths instead of one for every piece, and no difference: a small failure keeps its digits.
+        below, above = self._tails(pieces, low)[0], self._tails(pieces, wide.minimum(high, pieces.end))[1]
+        return jnp.stack([1 - (below + above), below + above])
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) under REPLACE_ONE, by composition of d + 1 adaptive epsilon_0-private comparisons."""

@@ -8,19 +8,20 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
 from dpjax.core import checks
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.exponential import Selection, valid
-from dpjax.mechanisms.laplace import LN2, log_tails, standard_laplace
+from dpjax.mechanisms.laplace import LN2, Number, log_tails, standard_laplace
 
 REACH = 48  # the threshold's noise passes 48 scales with probability e^-48 = 1e-21
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
-def _margins(queries: Array, threshold: Array, epsilon: float, sensitivity: float) -> Array:
+def _margins(queries: ArrayLike, threshold: ArrayLike, epsilon: Number, sensitivity: Number) -> Array:
     """(q_i - T) in units of the threshold noise's scale 2 Delta/eps."""
     sensitivity = checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     unit = jnp.asarray(checks.epsilon(epsilon) / (2 * sensitivity), float)
@@ -41,12 +42,12 @@ def _panels(margins: Array) -> tuple[Array, Array]:
 
 
 def log_pmf(
-    queries: Real[Array, "k"],
-    threshold: Real[Array, ""],
+    queries: Real[ArrayLike, "k"],
+    threshold: Real[ArrayLike, ""],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    where: Bool[ArrayLike, "k"] | None = None,
 ) -> Float[Array, "k+1"]:
     """ln P[the first answer above is i] for every i, then of none (last).
 
@@ -71,12 +72,12 @@ def log_pmf(
 
 def above_threshold(
     key: Array,
-    queries: Real[Array, "k"],
-    threshold: Real[Array, ""],
+    queries: Real[ArrayLike, "k"],
+    threshold: Real[ArrayLike, ""],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    where: Bool[ArrayLike, "k"] | None = None,
 ) -> Selection:
     """The first query whose noisy value reaches the noisy threshold.
 
@@ -117,14 +118,12 @@ class AboveThreshold:
     0.0
     """
 
-    epsilon: float
+    epsilon: Number
     sensitivity: float = static()
     relation: str = static()
 
     @classmethod
-    def create(
-        cls, *, epsilon: float, sensitivity: float = 1.0, relation: str = "REPLACE_ONE"
-    ) -> "AboveThreshold":
+    def create(cls, *, epsilon: Number, sensitivity: Number = 1.0, relation: str = "REPLACE_ONE") -> "AboveThreshold":
         """Checks and binds; `relation` is the one for which `sensitivity` holds.
 
         Raises:
@@ -139,18 +138,20 @@ class AboveThreshold:
     def __call__(
         self,
         key: Array,
-        queries: Real[Array, "k"],
-        threshold: Real[Array, ""],
+        queries: Real[ArrayLike, "k"],
+        threshold: Real[ArrayLike, ""],
         *,
-        where: Bool[Array, "k"] | None = None,
+        where: Bool[ArrayLike, "k"] | None = None,
     ) -> Selection:
         """The first query above."""
-        return above_threshold(
-            key, queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where
-        )
+        return above_threshold(key, queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where)
 
     def log_pmf(
-        self, queries: Real[Array, "k"], threshold: Real[Array, ""], *, where: Bool[Array, "k"] | None = None
+        self,
+        queries: Real[ArrayLike, "k"],
+        threshold: Real[ArrayLike, ""],
+        *,
+        where: Bool[ArrayLike, "k"] | None = None,
     ) -> Float[Array, "k+1"]:
         """ln P of every first index, then of none."""
         return log_pmf(queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where)

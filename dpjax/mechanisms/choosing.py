@@ -11,6 +11,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import Guarantee
@@ -18,10 +19,10 @@ from dpjax.core import checks, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential as em
 from dpjax.mechanisms.exponential import Selection, largest, valid
-from dpjax.mechanisms.laplace import log_tails
+from dpjax.mechanisms.laplace import Number, log_tails
 
 
-def private_sample_size(*, epsilon: float, delta: float, alpha: float, growth: int = 1) -> int:
+def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth: int = 1) -> int:
     """The least n for which Lemma 4.4's proof gives (epsilon, delta).
 
     max{u ln(1/(2 delta)), 4/alpha + u ln(k/delta), u ln(4k/eps)} with u = 16/(alpha eps): the three
@@ -40,7 +41,7 @@ def private_sample_size(*, epsilon: float, delta: float, alpha: float, growth: i
     return math.ceil(max(keep, newcomers, total) * (1 + 1e-12))
 
 
-def sample_size(*, epsilon: float, delta: float, alpha: float, beta: float, growth: int = 1) -> int:
+def sample_size(*, epsilon: Number, delta: Number, alpha: Number, beta: Number, growth: int = 1) -> int:
     """The n of Lemmas 4.4 and 4.5: private, and alpha-good except with probability beta.
 
     n >= (16/(alpha eps)) ln(16k/(alpha beta eps delta)), as printed.
@@ -54,7 +55,7 @@ def sample_size(*, epsilon: float, delta: float, alpha: float, beta: float, grow
 
 
 def log_keep(
-    best: Real[Array, "*s"], *, n: float, epsilon: float, alpha: float
+    best: Real[ArrayLike, "*s"], *, n: Number, epsilon: Number, alpha: Number
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln P[step 1 passes], ln P[it gives ⊥]) when the best score is `best`."""
     epsilon, alpha = checks.epsilon(epsilon), checks.fraction("alpha", alpha)
@@ -64,40 +65,40 @@ def log_keep(
     return log_p, log_q
 
 
-def supported(scores: Real[Array, "k"], where: Bool[Array, "k"] | None = None) -> Bool[Array, "k"]:
+def supported(scores: Real[ArrayLike, "k"], where: Bool[ArrayLike, "k"] | None = None) -> Bool[Array, "k"]:
     """G(S): the valid solutions of score at least 1."""
     return valid(scores, where) & (jnp.asarray(scores) >= 1)
 
 
-def _best(scores: Array, where: Array | None) -> Array:
+def _best(scores: ArrayLike, where: ArrayLike | None) -> Array:
     """The largest valid score, and 0 when there is none (scores are never negative)."""
     scores, mask = jnp.asarray(scores), valid(scores, where)
     return jnp.where(jnp.any(mask), largest(scores, mask), jnp.zeros((), scores.dtype))
 
 
 def log_pmf(
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    n: float,
-    epsilon: float,
-    alpha: float,
-    where: Bool[Array, "k"] | None = None,
+    n: Number,
+    epsilon: Number,
+    alpha: Number,
+    where: Bool[ArrayLike, "k"] | None = None,
 ) -> Float[Array, "k+1"]:
     """ln P of every solution, then of ⊥ (last)."""
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
     group = supported(scores, where)
-    chosen = em.log_pmf(scores, epsilon=epsilon / 2, where=group)
+    chosen = em.log_pmf(scores, epsilon=checks.epsilon(epsilon) / 2, where=group)
     return jnp.append(log_p + chosen, jnp.where(jnp.any(group), log_q, 0.0))
 
 
 def choosing(
     key: Array,
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    n: float,
-    epsilon: float,
-    alpha: float,
-    where: Bool[Array, "k"] | None = None,
+    n: Number,
+    epsilon: Number,
+    alpha: Number,
+    where: Bool[ArrayLike, "k"] | None = None,
 ) -> Selection:
     """Chooses a solution within alpha n of the best, or ⊥ when none scores about alpha n / 2 (BNS Figure 8).
 
@@ -126,7 +127,7 @@ def choosing(
     """
     key_test, key_choose = jax.random.split(key)
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
-    chosen = em.exponential(key_choose, scores, epsilon=epsilon / 2, where=supported(scores, where))
+    chosen = em.exponential(key_choose, scores, epsilon=checks.epsilon(epsilon) / 2, where=supported(scores, where))
     return Selection(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))
 
 
@@ -138,10 +139,10 @@ class Choosing:
     1e-06
     """
 
-    n: float
-    epsilon: float
-    delta: float
-    alpha: float
+    n: Number
+    epsilon: Number
+    delta: Number
+    alpha: Number
     proved: bool = static()
 
     @classmethod
@@ -149,9 +150,9 @@ class Choosing:
         cls,
         *,
         n: int,
-        epsilon: float,
-        delta: float,
-        alpha: float,
+        epsilon: Number,
+        delta: Number,
+        alpha: Number,
         growth: int = 1,
         allow_unproved: bool = False,
     ) -> "Choosing":
@@ -178,13 +179,13 @@ class Choosing:
         )
 
     def __call__(
-        self, key: Array, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+        self, key: Array, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
     ) -> Selection:
         """A good solution, or ⊥."""
         return choosing(key, scores, n=self.n, epsilon=self.epsilon, alpha=self.alpha, where=where)
 
     def log_pmf(
-        self, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+        self, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
     ) -> Float[Array, "k+1"]:
         """ln P of every solution, then of ⊥."""
         return log_pmf(scores, n=self.n, epsilon=self.epsilon, alpha=self.alpha, where=where)

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
 from dpjax.core import checks, logspace
 from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.laplace import Number
 
 
 class Selection(NamedTuple):
@@ -19,7 +21,7 @@ class Selection(NamedTuple):
     ok: Bool[Array, ""]
 
 
-def valid(scores: Real[Array, "k"], where: Bool[Array, "k"] | None) -> Bool[Array, "k"]:
+def valid(scores: Real[ArrayLike, "k"], where: Bool[ArrayLike, "k"] | None) -> Bool[Array, "k"]:
     """The candidates' mask: all of them when none is given."""
     return jnp.ones(jnp.shape(scores), bool) if where is None else jnp.asarray(where, bool)
 
@@ -32,12 +34,12 @@ def largest(scores: Real[Array, "k"], where: Bool[Array, "k"]) -> Real[Array, ""
 
 
 def log_weights(
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    log_measure: Float[Array, "k"] | None = None,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    log_measure: Float[ArrayLike, "k"] | None = None,
+    where: Bool[ArrayLike, "k"] | None = None,
     monotone: bool = False,
 ) -> Float[Array, "k"]:
     """ln of the unnormalised weights, scores taken relative to the best; -inf where masked."""
@@ -52,12 +54,12 @@ def log_weights(
 
 
 def log_pmf(
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    log_measure: Float[Array, "k"] | None = None,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    log_measure: Float[ArrayLike, "k"] | None = None,
+    where: Bool[ArrayLike, "k"] | None = None,
     monotone: bool = False,
 ) -> Float[Array, "k"]:
     """ln P[h] for every candidate; all -inf when none is valid."""
@@ -84,12 +86,12 @@ def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
 
 def exponential(
     key: Array,
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    log_measure: Float[Array, "k"] | None = None,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    log_measure: Float[ArrayLike, "k"] | None = None,
+    where: Bool[ArrayLike, "k"] | None = None,
     monotone: bool = False,
 ) -> Selection:
     """Chooses h with probability proportional to w_h exp(epsilon q_h / (2 Delta)) (BNS Proposition 2.26).
@@ -147,7 +149,7 @@ class Exponential:
     'REPLACE_ONE'
     """
 
-    epsilon: float
+    epsilon: Number
     sensitivity: float = static()
     monotone: bool = static()
     relation: str = static()
@@ -156,8 +158,8 @@ class Exponential:
     def create(
         cls,
         *,
-        epsilon: float,
-        sensitivity: float = 1.0,
+        epsilon: Number,
+        sensitivity: Number = 1.0,
         monotone: bool = False,
         relation: str | None = None,
     ) -> "Exponential":
@@ -180,20 +182,20 @@ class Exponential:
     def __call__(
         self,
         key: Array,
-        scores: Real[Array, "k"],
+        scores: Real[ArrayLike, "k"],
         *,
-        log_measure: Float[Array, "k"] | None = None,
-        where: Bool[Array, "k"] | None = None,
+        log_measure: Float[ArrayLike, "k"] | None = None,
+        where: Bool[ArrayLike, "k"] | None = None,
     ) -> Selection:
         """A choice among the candidates."""
         return draw(key, self._log_weights(scores, log_measure, where))
 
     def log_pmf(
         self,
-        scores: Real[Array, "k"],
+        scores: Real[ArrayLike, "k"],
         *,
-        log_measure: Float[Array, "k"] | None = None,
-        where: Bool[Array, "k"] | None = None,
+        log_measure: Float[ArrayLike, "k"] | None = None,
+        where: Bool[ArrayLike, "k"] | None = None,
     ) -> Float[Array, "k"]:
         """ln P[h] for every candidate."""
         return log_pmf(
@@ -205,7 +207,7 @@ class Exponential:
             monotone=self.monotone,
         )
 
-    def _log_weights(self, scores: Array, log_measure: Array | None, where: Array | None) -> Array:
+    def _log_weights(self, scores: ArrayLike, log_measure: ArrayLike | None, where: ArrayLike | None) -> Array:
         """The unnormalised weights under the bound parameters."""
         return log_weights(
             scores,

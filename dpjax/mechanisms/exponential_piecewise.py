@@ -7,13 +7,25 @@ costs as much as the law over the pieces.
 **Formal guarantees.** (epsilon, 0) under the relation for which q has sensitivity 1 (for the number of correctly labelled
 examples: REPLACE_ONE, and ADD_OR_REMOVE_ONE), when the set of points offered does not depend on the data. Not promised:
 floating-point side channels; a cryptographic generator.
+
+    >>> import jax
+    >>> from dpjax.domains import ordered, wide
+    >>> pieces = ordered.from_breakpoints([0, 2**40, 2**40 + 5], [0.0, 90.0, 1.0], 2**64, beyond=0.0)
+    >>> mechanism = exponential_piecewise(epsilon=1.0)
+    >>> float(mechanism.law(pieces, goal(pieces, [False, True, False, False]))[0]) > 0.7
+    True
+    >>> wide.to_ints(mechanism(jax.random.key(1), pieces).position)[0] - 2**40
+    2
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace
+from dpjax.accounting.guarantee import Guarantee
+from dpjax.core import checks, logspace
 from dpjax.core.pytree import frozen
 from dpjax.domains import wide
 from dpjax.domains.ordered import Pieces
@@ -32,9 +44,7 @@ class Interval:
 
     def length(self) -> UInt32[Array, "limbs"]:
         """Number of points."""
-        return wide.select(
-            self.is_empty(), jnp.zeros_like(self.low), wide.subtract(self.high, self.low)
-        )
+        return wide.select(self.is_empty(), jnp.zeros_like(self.low), wide.subtract(self.high, self.low))
 
     def meet(self, other: "Interval") -> "Interval":
         """Points in both."""
@@ -47,6 +57,11 @@ class Goal:
 
     marked: Bool[Array, "pieces"]
     within: Interval
+
+
+def goal(pieces: Pieces, marked: Any) -> Goal:
+    """The points of the marked pieces (one flag a piece, empty ones included)."""
+    return Goal(marked=jnp.asarray(marked, bool), within=everything(pieces))
 
 
 def everything(pieces: Pieces) -> Interval:
@@ -118,18 +133,81 @@ class Point:
     piece: Int[Array, ""]
 
 
-def draw(
-    key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: Interval, other: Interval
-) -> Point:
+def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: Interval, other: Interval) -> Point:
     """A point of two disjoint intervals, with probability proportional to its weight."""
     key_piece, key_point = jax.random.split(key)
-    ends = pieces.ends()
-    in_one = jax.vmap(lambda s, e: one.meet(Interval(low=s, high=e)))(pieces.starts, ends)
-    in_other = jax.vmap(lambda s, e: other.meet(Interval(low=s, high=e)))(pieces.starts, ends)
-    length = wide.add(jax.vmap(Interval.length)(in_one), jax.vmap(Interval.length)(in_other))
-    piece = logspace.draw(key_piece, logspace.sum_tree(wide.log(length) + log_density))
-    offset = wide.uniform(key_point, length[piece])
-    part_one, part_other = jax.tree.map(lambda a: a[piece], (in_one, in_other))
-    in_first = wide.less(offset, part_one.length())
+    index = jnp.arange(pieces.count, dtype=jnp.int32)
+    log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
+    offered = jnp.zeros((pieces.count,), bool)
+    borders = []
+    for interval in (one, other):
+        first, last = pieces.locate(interval.low), wide.search(pieces.starts, interval.high) - 1
+        offered = offered | ((index > first) & (index < last))
+        borders += [jnp.minimum(first, pieces.count - 1), jnp.maximum(last, 0)]
+    log_length = jnp.where(offered, log_length, -jnp.inf)
+    # Pieces inside an interval count whole; only the few at its borders need exact lengths of what is offered of them.
+    border = jnp.stack(borders)
+    lengths = jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border)
+    log_length = log_length.at[border].set(wide.log(lengths))
+    piece = logspace.draw(key_piece, logspace.sum_tree(log_length + log_density))
+    part_one, part_other, length = _offered(pieces, piece, one, other)
+    offset = wide.uniform(key_point, length)
+    in_one = wide.less(offset, part_one.length())
     second = wide.add(part_other.low, wide.subtract(offset, part_one.length()))
-    return Point(position=wide.select(in_first, wide.add(part_one.low, offset), second), piece=piece)
+    return Point(position=wide.select(in_one, wide.add(part_one.low, offset), second), piece=piece)
+
+
+def _offered(
+    pieces: Pieces, piece: Int[Array, ""], one: Interval, other: Interval
+) -> tuple[Interval, Interval, UInt32[Array, "limbs"]]:
+    """What two disjoint intervals take of a piece, and how many points that is."""
+    stop = wide.select(piece + 1 < pieces.count, pieces.starts[jnp.minimum(piece + 1, pieces.count - 1)], pieces.end)
+    whole = Interval(low=pieces.starts[piece], high=stop)
+    part_one, part_other = one.meet(whole), other.meet(whole)
+    return part_one, part_other, wide.add(part_one.length(), part_other.length())
+
+
+# ------------------------------------------------------------------------------------------------------- mechanism
+
+
+def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
+    """(P[goal met], P[not]) for a point of the whole range."""
+    masses = judge(pieces, log_density, goal).log_masses(everything(pieces))
+    return jnp.exp(masses - jax.nn.logsumexp(masses))
+
+
+def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
+    """A point of the whole range."""
+    return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
+
+
+@frozen
+class ExponentialPiecewise:
+    """The exponential mechanism over {0, ..., T} at a given epsilon, for a quality of sensitivity 1; see the module."""
+
+    epsilon: Float[Array, ""]
+
+    def log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
+        """ln of the unnormalised weight a point: epsilon q / 2."""
+        return jnp.asarray(self.epsilon, float) * pieces.values / 2
+
+    def __call__(self, key: Array, pieces: Pieces) -> Point:
+        """One draw."""
+        return draw_everywhere(key, pieces, self.log_density(pieces))
+
+    def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+        """(P[goal met], P[not]), exactly."""
+        return law_everywhere(pieces, self.log_density(pieces), goal)
+
+    def guarantee(self, relation: str = "REPLACE_ONE") -> Guarantee:
+        """(epsilon, 0) under the relation for which the quality has sensitivity 1."""
+        return Guarantee(float(self.epsilon), 0.0, relation)
+
+
+def exponential_piecewise(*, epsilon: Any) -> ExponentialPiecewise:
+    """The mechanism for a given epsilon.
+
+    Raises:
+      TypeError, ValueError: epsilon is no finite number > 0.
+    """
+    return ExponentialPiecewise(epsilon=checks.epsilon(epsilon))

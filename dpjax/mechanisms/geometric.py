@@ -8,12 +8,14 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
 from dpjax.core import checks, random
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.laplace import Number
 
 DIGITS = 31
 SMALLEST_RATE = (
@@ -21,7 +23,7 @@ SMALLEST_RATE = (
 )  # below it a draw could pass int32: P[G >= 2^31] = exp(-2^31 rate) <= exp(-64) = 2e-28 above it
 
 
-def _rate(epsilon: float, sensitivity: int) -> Array:
+def _rate(epsilon: Number, sensitivity: int) -> Array:
     """-ln r = epsilon / sensitivity, refused when the noise would not fit int32."""
     epsilon = checks.real("epsilon", epsilon, at_least=SMALLEST_RATE * sensitivity, below=float("inf"))
     return jnp.asarray(epsilon / checks.integer("sensitivity", sensitivity, at_least=1), float)
@@ -40,7 +42,7 @@ def _one_sided(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
     return jnp.sum(digits.astype(jnp.int32) << places, axis=-1, dtype=jnp.int32)
 
 
-def one_sided_geometric(key: Array, shape: tuple[int, ...] = (), *, epsilon: float) -> Int[Array, "*shape"]:
+def one_sided_geometric(key: Array, shape: tuple[int, ...] = (), *, epsilon: Number) -> Int[Array, "*shape"]:
     """Noise Geom(1 - exp(-epsilon)) on {0, 1, ...}: P[k] = (1-r) r^k with r = exp(-epsilon).
 
     Every probability down to 1e-15 and below is right to a relative 1e-4; values past 2^31 - 1, of
@@ -64,9 +66,7 @@ def one_sided_geometric(key: Array, shape: tuple[int, ...] = (), *, epsilon: flo
     return _one_sided(key, _rate(epsilon, 1), shape)
 
 
-def geometric(
-    key: Array, value: Int[Array, "*s"], *, epsilon: float, sensitivity: int = 1
-) -> Int[Array, "*s"]:
+def geometric(key: Array, value: Int[ArrayLike, "*s"], *, epsilon: Number, sensitivity: int = 1) -> Int[Array, "*s"]:
     """Integer `value` plus two-sided geometric noise, the difference of two one-sided draws.
 
     Args:
@@ -94,13 +94,13 @@ def geometric(
     return jnp.asarray(value, jnp.int32) + _one_sided(key_up, rate, shape) - _one_sided(key_down, rate, shape)
 
 
-def _noise(output: Array, value: Array) -> Array:
+def _noise(output: ArrayLike, value: ArrayLike) -> Array:
     """output - value, exactly while it fits int32."""
     return jnp.asarray(output, jnp.int32) - jnp.asarray(value, jnp.int32)
 
 
 def log_pmf(
-    output: Int[Array, "*s"], value: Int[Array, "*s"], *, epsilon: float, sensitivity: int = 1
+    output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"], *, epsilon: Number, sensitivity: int = 1
 ) -> Float[Array, "*s"]:
     """ln P[two-sided release = output]."""
     rate = _rate(epsilon, sensitivity)
@@ -117,32 +117,32 @@ def _two_sided_cdf(noise: Array, rate: Array) -> Array:
 
 
 def log_cdf(
-    output: Int[Array, "*s"], value: Int[Array, "*s"], *, epsilon: float, sensitivity: int = 1
+    output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"], *, epsilon: Number, sensitivity: int = 1
 ) -> Float[Array, "*s"]:
     """ln P[two-sided release <= output], with full relative accuracy in the left tail."""
     return _two_sided_cdf(_noise(output, value), _rate(epsilon, sensitivity))
 
 
 def log_sf(
-    output: Int[Array, "*s"], value: Int[Array, "*s"], *, epsilon: float, sensitivity: int = 1
+    output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"], *, epsilon: Number, sensitivity: int = 1
 ) -> Float[Array, "*s"]:
     """ln P[two-sided release > output], with full relative accuracy in the right tail."""
     return _two_sided_cdf(-_noise(output, value) - 1, _rate(epsilon, sensitivity))
 
 
-def one_sided_log_pmf(noise: Int[Array, "*s"], *, epsilon: float) -> Float[Array, "*s"]:
+def one_sided_log_pmf(noise: Int[ArrayLike, "*s"], *, epsilon: Number) -> Float[Array, "*s"]:
     """ln P[one-sided draw = noise]; -inf below 0."""
     rate = _rate(epsilon, 1)
     log_p = log1mexp(-rate) - rate * jnp.asarray(noise, float)
     return jnp.where(jnp.asarray(noise) >= 0, log_p, -jnp.inf)
 
 
-def one_sided_log_sf(noise: Int[Array, "*s"], *, epsilon: float) -> Float[Array, "*s"]:
+def one_sided_log_sf(noise: Int[ArrayLike, "*s"], *, epsilon: Number) -> Float[Array, "*s"]:
     """ln P[one-sided draw > noise] = -epsilon (noise + 1), from noise = -1 on."""
     return -_rate(epsilon, 1) * (jnp.maximum(jnp.asarray(noise), -1).astype(float) + 1.0)
 
 
-def one_sided_log_cdf(noise: Int[Array, "*s"], *, epsilon: float) -> Float[Array, "*s"]:
+def one_sided_log_cdf(noise: Int[ArrayLike, "*s"], *, epsilon: Number) -> Float[Array, "*s"]:
     """ln P[one-sided draw <= noise]; -inf below 0."""
     inside = jnp.asarray(noise) >= 0
     log_p = log1mexp(one_sided_log_sf(jnp.maximum(jnp.asarray(noise), 0), epsilon=epsilon))
@@ -157,12 +157,12 @@ class Geometric:
     0.0
     """
 
-    epsilon: float
+    epsilon: Number
     sensitivity: int = static()
     relation: str = static()
 
     @classmethod
-    def create(cls, *, epsilon: float, sensitivity: int = 1, relation: str = "REPLACE_ONE") -> "Geometric":
+    def create(cls, *, epsilon: Number, sensitivity: int = 1, relation: str = "REPLACE_ONE") -> "Geometric":
         """Checks and binds; `relation` is the one for which `sensitivity` holds.
 
         Raises:
@@ -175,19 +175,19 @@ class Geometric:
             relation=checks.choice("relation", relation, RELATIONS),
         )
 
-    def __call__(self, key: Array, value: Int[Array, "*s"]) -> Int[Array, "*s"]:
+    def __call__(self, key: Array, value: Int[ArrayLike, "*s"]) -> Int[Array, "*s"]:
         """A release of `value`."""
         return geometric(key, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_pmf(self, output: Int[Array, "*s"], value: Int[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_pmf(self, output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln P[release = output]."""
         return log_pmf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_cdf(self, output: Int[Array, "*s"], value: Int[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_cdf(self, output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln P[release <= output]."""
         return log_cdf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_sf(self, output: Int[Array, "*s"], value: Int[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_sf(self, output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln P[release > output]."""
         return log_sf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
@@ -207,11 +207,11 @@ class OneSidedGeometric:
     0.3935
     """
 
-    epsilon: float
+    epsilon: Number
     relation: str = static()
 
     @classmethod
-    def create(cls, *, epsilon: float, relation: str = "ADD_OR_REMOVE_ONE") -> "OneSidedGeometric":
+    def create(cls, *, epsilon: Number, relation: str = "ADD_OR_REMOVE_ONE") -> "OneSidedGeometric":
         """Checks and binds.
 
         Raises:
@@ -220,19 +220,15 @@ class OneSidedGeometric:
         epsilon = checks.real("epsilon", epsilon, at_least=SMALLEST_RATE, below=float("inf"))
         return cls(epsilon=epsilon, relation=checks.choice("relation", relation, RELATIONS))
 
-    def __call__(self, key: Array, value: Int[Array, "*s"]) -> Int[Array, "*s"]:
+    def __call__(self, key: Array, value: Int[ArrayLike, "*s"]) -> Int[Array, "*s"]:
         """A release of `value`, never below it."""
-        return jnp.asarray(value, jnp.int32) + one_sided_geometric(
-            key, jnp.shape(value), epsilon=self.epsilon
-        )
+        return jnp.asarray(value, jnp.int32) + one_sided_geometric(key, jnp.shape(value), epsilon=self.epsilon)
 
-    def log_pmf(self, output: Int[Array, "*s"], value: Int[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_pmf(self, output: Int[ArrayLike, "*#s"], value: Int[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln P[release = output]."""
         return one_sided_log_pmf(_noise(output, value), epsilon=self.epsilon)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 1 - exp(-epsilon)), which is tight."""
-        leaked = math.nextafter(
-            -math.expm1(-float(self.epsilon)), 1.0
-        )  # one step up, as it may have rounded down
+        leaked = math.nextafter(-math.expm1(-float(self.epsilon)), 1.0)  # one step up, as it may have rounded down
         return Guarantee(epsilon=float(self.epsilon), delta=leaked, relation=self.relation)

@@ -1,9 +1,11 @@
 """The Laplace mechanism (BNS Theorem 2.24): noise of density (1/2b) exp(-|x|/b), b = sensitivity/epsilon."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
@@ -11,6 +13,7 @@ from dpjax.core import checks
 from dpjax.core.pytree import frozen, static
 
 LN2 = math.log(2.0)
+Number = Any  # a real parameter, of Python, NumPy or traced: `core.checks` refuses the rest by name
 
 
 def _exponential(high: Array, low: Array) -> Array:
@@ -47,23 +50,27 @@ def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "
     return jnp.where(x <= 0, small, large), jnp.where(x <= 0, large, small)
 
 
-def _standardised(output: Array, value: Array, epsilon: float, sensitivity: float) -> Array:
+def _standardised(output: ArrayLike, value: ArrayLike, epsilon: Number, sensitivity: Number) -> Array:
     """(output - value) in units of the noise's scale."""
     scale = _scale(epsilon, sensitivity)
     return (jnp.asarray(output, float) - jnp.asarray(value, float)) / scale
 
 
-def _scale(epsilon: float, sensitivity: float) -> Array:
+def _scale(epsilon: Number, sensitivity: Number) -> Array:
     epsilon, sensitivity = checks.epsilon(epsilon), _sensitivity(sensitivity)
     return jnp.asarray(sensitivity / epsilon, float)
 
 
-def _sensitivity(value: float) -> float:
+def _sensitivity(value: Number) -> Number:
     return checks.real("sensitivity", value, above=0.0, below=math.inf)
 
 
 def log_pdf(
-    output: Real[Array, "*s"], value: Real[Array, "*s"], *, epsilon: float, sensitivity: float = 1.0
+    output: Real[ArrayLike, "*#s"],
+    value: Real[ArrayLike, "*#s"],
+    *,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
 ) -> Float[Array, "*s"]:
     """ln of the density of the release at `output` when the true value is `value`."""
     distance = jnp.abs(_standardised(output, value, epsilon, sensitivity))
@@ -71,21 +78,29 @@ def log_pdf(
 
 
 def log_cdf(
-    output: Real[Array, "*s"], value: Real[Array, "*s"], *, epsilon: float, sensitivity: float = 1.0
+    output: Real[ArrayLike, "*#s"],
+    value: Real[ArrayLike, "*#s"],
+    *,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
 ) -> Float[Array, "*s"]:
     """ln P[release <= output], with full relative accuracy in the left tail."""
     return log_tails(_standardised(output, value, epsilon, sensitivity))[0]
 
 
 def log_sf(
-    output: Real[Array, "*s"], value: Real[Array, "*s"], *, epsilon: float, sensitivity: float = 1.0
+    output: Real[ArrayLike, "*#s"],
+    value: Real[ArrayLike, "*#s"],
+    *,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
 ) -> Float[Array, "*s"]:
     """ln P[release > output], with full relative accuracy in the right tail."""
     return log_tails(_standardised(output, value, epsilon, sensitivity))[1]
 
 
 def laplace(
-    key: Array, value: Real[Array, "*s"], *, epsilon: float, sensitivity: float = 1.0
+    key: Array, value: Real[ArrayLike, "*s"], *, epsilon: Number, sensitivity: Number = 1.0
 ) -> Float[Array, "*s"]:
     """`value` plus independent Laplace noise of scale sensitivity / epsilon in every entry.
 
@@ -119,12 +134,12 @@ class Laplace:
     0.5
     """
 
-    epsilon: float
+    epsilon: Number
     sensitivity: float = static()
     relation: str = static()
 
     @classmethod
-    def create(cls, *, epsilon: float, sensitivity: float = 1.0, relation: str = "REPLACE_ONE") -> "Laplace":
+    def create(cls, *, epsilon: Number, sensitivity: Number = 1.0, relation: str = "REPLACE_ONE") -> "Laplace":
         """Checks and binds; `relation` is the one for which `sensitivity` holds.
 
         Raises:
@@ -136,19 +151,19 @@ class Laplace:
             relation=checks.choice("relation", relation, RELATIONS),
         )
 
-    def __call__(self, key: Array, value: Real[Array, "*s"]) -> Float[Array, "*s"]:
+    def __call__(self, key: Array, value: Real[ArrayLike, "*s"]) -> Float[Array, "*s"]:
         """A release of `value`."""
         return laplace(key, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_pdf(self, output: Real[Array, "*s"], value: Real[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_pdf(self, output: Real[ArrayLike, "*#s"], value: Real[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln of the release's density."""
         return log_pdf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_cdf(self, output: Real[Array, "*s"], value: Real[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_cdf(self, output: Real[ArrayLike, "*#s"], value: Real[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln P[release <= output]."""
         return log_cdf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_sf(self, output: Real[Array, "*s"], value: Real[Array, "*s"]) -> Float[Array, "*s"]:
+    def log_sf(self, output: Real[ArrayLike, "*#s"], value: Real[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
         """ln P[release > output]."""
         return log_sf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 

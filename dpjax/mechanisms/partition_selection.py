@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import checks, random
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen
+from dpjax.mechanisms.laplace import Number
 
 
 class Anchors(NamedTuple):
@@ -31,7 +33,7 @@ class Anchors(NamedTuple):
     excess: Float[Array, ""]
 
 
-def anchors(epsilon: float, delta: float) -> Anchors:
+def anchors(epsilon: Number, delta: Number) -> Anchors:
     """Where the closed form turns and ends: in host float64 if the parameters have numbers, else traced.
 
     Traced in float32, z is off by about 1e-7 z, which changes q by about 1e-7 z eps delta and no p by more.
@@ -57,7 +59,7 @@ def _log_expm1(xp: Any, x: Any) -> Any:
     return x + xp.log(-xp.expm1(-x))
 
 
-def saturation(epsilon: float, delta: float) -> int:
+def saturation(epsilon: Number, delta: Number) -> int:
     """g: the least count that is surely kept, about 1 + (2/eps) ln((e^eps - 1) / ((e^eps + 1) delta)).
 
     >>> saturation(1.0, 1e-6), saturation(0.1, 1e-8), saturation(0.05, 1e-9)
@@ -67,7 +69,7 @@ def saturation(epsilon: float, delta: float) -> int:
 
 
 def log_keep(
-    count: Int[Array, "*s"], *, epsilon: float, delta: float, at: Anchors | None = None
+    count: Int[ArrayLike, "*s"], *, epsilon: Number, delta: Number, at: Anchors | None = None
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln p(c), ln(1 - p(c))), each accurate however small; `at` saves working the anchors out again."""
     at = anchors(epsilon, delta) if at is None else at
@@ -87,7 +89,7 @@ def log_keep(
 
 
 def partition_selection(
-    key: Array, counts: Int[Array, "*s"], *, epsilon: float, delta: float, at: Anchors | None = None
+    key: Array, counts: Int[ArrayLike, "*s"], *, epsilon: Number, delta: Number, at: Anchors | None = None
 ) -> Bool[Array, "*s"]:
     """Keeps each group with probability p(count), by its own coin.
 
@@ -125,12 +127,12 @@ class PartitionSelection:
     'ADD_OR_REMOVE_ONE'
     """
 
-    epsilon: float
-    delta: float
+    epsilon: Number
+    delta: Number
     at: Anchors
 
     @classmethod
-    def create(cls, *, epsilon: float, delta: float) -> "PartitionSelection":
+    def create(cls, *, epsilon: Number, delta: Number) -> "PartitionSelection":
         """Checks, binds, and works the anchors out.
 
         Raises:
@@ -139,15 +141,15 @@ class PartitionSelection:
         epsilon, delta = checks.epsilon(epsilon), checks.delta(delta)
         return cls(epsilon=epsilon, delta=delta, at=anchors(epsilon, delta))
 
-    def __call__(self, key: Array, counts: Int[Array, "*s"]) -> Bool[Array, "*s"]:
+    def __call__(self, key: Array, counts: Int[ArrayLike, "*s"]) -> Bool[Array, "*s"]:
         """Which groups are kept."""
         return partition_selection(key, counts, epsilon=self.epsilon, delta=self.delta, at=self.at)
 
-    def log_keep(self, counts: Int[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
+    def log_keep(self, counts: Int[ArrayLike, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
         """(ln p, ln(1 - p)) for every group."""
         return log_keep(counts, epsilon=self.epsilon, delta=self.delta, at=self.at)
 
-    def log_pmf(self, count: Int[Array, ""]) -> Float[Array, "2"]:
+    def log_pmf(self, count: Int[ArrayLike, ""]) -> Float[Array, "2"]:
         """ln P of the two outcomes for one group: dropped, kept."""
         log_p, log_q = self.log_keep(count)
         return jnp.stack([log_q, log_p])

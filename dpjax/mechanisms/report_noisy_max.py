@@ -9,6 +9,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import Guarantee
@@ -16,15 +17,15 @@ from dpjax.core import checks
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.exponential import Selection, log_weights, relation_for, valid
-from dpjax.mechanisms.laplace import standard_exponential
+from dpjax.mechanisms.laplace import Number, standard_exponential
 
 
 def log_pmf(
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    where: Bool[ArrayLike, "k"] | None = None,
     monotone: bool = False,
 ) -> Float[Array, "k"]:
     """ln P[h wins] for every candidate; all -inf when none is valid.
@@ -44,11 +45,11 @@ def log_pmf(
 
 def report_noisy_max(
     key: Array,
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    where: Bool[Array, "k"] | None = None,
+    epsilon: Number,
+    sensitivity: Number = 1.0,
+    where: Bool[ArrayLike, "k"] | None = None,
     monotone: bool = False,
 ) -> Selection:
     """The candidate whose score plus exponential noise of mean 2 Delta/eps is largest.
@@ -88,7 +89,7 @@ class ReportNoisyMax:
     'ADD_OR_REMOVE_ONE'
     """
 
-    epsilon: float
+    epsilon: Number
     sensitivity: float = static()
     monotone: bool = static()
     relation: str = static()
@@ -97,8 +98,8 @@ class ReportNoisyMax:
     def create(
         cls,
         *,
-        epsilon: float,
-        sensitivity: float = 1.0,
+        epsilon: Number,
+        sensitivity: Number = 1.0,
         monotone: bool = False,
         relation: str | None = None,
     ) -> "ReportNoisyMax":
@@ -116,7 +117,7 @@ class ReportNoisyMax:
         )
 
     def __call__(
-        self, key: Array, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+        self, key: Array, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
     ) -> Selection:
         """The noisy winner."""
         return report_noisy_max(
@@ -128,9 +129,7 @@ class ReportNoisyMax:
             monotone=self.monotone,
         )
 
-    def log_pmf(
-        self, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
-    ) -> Float[Array, "k"]:
+    def log_pmf(self, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None) -> Float[Array, "k"]:
         """ln P[h wins] for every candidate."""
         return log_pmf(
             scores,

@@ -17,19 +17,20 @@ threshold - s] = delta.
 import math
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import checks, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.exponential import Selection, largest, valid
-from dpjax.mechanisms.laplace import log_tails
+from dpjax.mechanisms.laplace import Number, log_tails
 
 CALIBRATIONS = ("printed", "proved", "proved_counts")
 GAP_SENSITIVITY = {"proved": 2.0, "proved_counts": 1.0}
 
 
-def _checked(calibration: str, epsilon: float, delta: float) -> tuple[str, float, float]:
+def _checked(calibration: str, epsilon: Number, delta: Number) -> tuple[str, Number, Number]:
     """The three parameters, refused when out of range."""
     checks.choice("calibration", calibration, CALIBRATIONS)
     delta = checks.delta(delta)
@@ -38,7 +39,7 @@ def _checked(calibration: str, epsilon: float, delta: float) -> tuple[str, float
     return calibration, checks.epsilon(epsilon), delta
 
 
-def noise(calibration: str, epsilon: float, delta: float) -> tuple[Array, Array]:
+def noise(calibration: str, epsilon: Number, delta: Number) -> tuple[Array, Array]:
     """(scale, threshold) of the test gap + Lap(scale) >= threshold; differentiable in epsilon and delta.
 
     Raises:
@@ -56,7 +57,7 @@ def noise(calibration: str, epsilon: float, delta: float) -> tuple[Array, Array]
 
 
 def log_keep(
-    gap: Real[Array, "*s"], *, epsilon: float, delta: float, calibration: str = "proved"
+    gap: Real[ArrayLike, "*s"], *, epsilon: Number, delta: Number, calibration: str = "proved"
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln P[kept], ln P[not kept]) given the gap, each accurate however small; (0, -inf) at gap +inf."""
     scale, threshold = noise(calibration, epsilon, delta)
@@ -68,7 +69,7 @@ def log_keep(
 
 
 def leader(
-    scores: Real[Array, "k"], where: Bool[Array, "k"] | None = None
+    scores: Real[ArrayLike, "k"], where: Bool[ArrayLike, "k"] | None = None
 ) -> tuple[Selection, Float[Array, ""]]:
     """The best valid candidate (the lowest index on ties) and its gap to the next: +inf when it is alone.
 
@@ -84,12 +85,12 @@ def leader(
 
 
 def log_pmf(
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: Number,
+    delta: Number,
     calibration: str = "proved",
-    where: Bool[Array, "k"] | None = None,
+    where: Bool[ArrayLike, "k"] | None = None,
 ) -> Float[Array, "k+1"]:
     """ln P of every candidate, then of ⊥ (last)."""
     best, gap = leader(scores, where)
@@ -101,12 +102,12 @@ def log_pmf(
 
 def stability(
     key: Array,
-    scores: Real[Array, "k"],
+    scores: Real[ArrayLike, "k"],
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: Number,
+    delta: Number,
     calibration: str = "proved",
-    where: Bool[Array, "k"] | None = None,
+    where: Bool[ArrayLike, "k"] | None = None,
 ) -> Selection:
     """The best candidate if it passes the noisy stability test, else ⊥ (BNS Proposition 2.27).
 
@@ -149,12 +150,12 @@ class Stability:
     1e-06
     """
 
-    epsilon: float
-    delta: float
+    epsilon: Number
+    delta: Number
     calibration: str = static()
 
     @classmethod
-    def create(cls, *, epsilon: float, delta: float, calibration: str = "proved") -> "Stability":
+    def create(cls, *, epsilon: Number, delta: Number, calibration: str = "proved") -> "Stability":
         """Checks and binds.
 
         Raises:
@@ -164,7 +165,7 @@ class Stability:
         return cls(epsilon=epsilon, delta=delta, calibration=calibration)
 
     def __call__(
-        self, key: Array, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+        self, key: Array, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
     ) -> Selection:
         """The stable best candidate, or ⊥."""
         return stability(
@@ -177,12 +178,10 @@ class Stability:
         )
 
     def log_pmf(
-        self, scores: Real[Array, "k"], *, where: Bool[Array, "k"] | None = None
+        self, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
     ) -> Float[Array, "k+1"]:
         """ln P of every candidate, then of ⊥."""
-        return log_pmf(
-            scores, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration, where=where
-        )
+        return log_pmf(scores, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration, where=where)
 
     def guarantee(self) -> Guarantee:
         """What is proved for these constants; "printed" keeps less than it claims."""

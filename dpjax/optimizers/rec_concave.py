@@ -29,9 +29,8 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen, static
@@ -72,14 +71,12 @@ def levels_run(last: int, depth: int) -> int:
 def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
     """L(j) for j = 0, 1, ..., 32 limbs - 1: max over windows of 2^j points of the least value; entries past log T' are -inf.
 
-    Around each piece lies a longest run of points no worse than it; the run's length in binary digits tells for which
-    windows the piece's value is reached. Right for any function: quasi-concavity is only needed for utility.
+    A run of points no worse than v, so many binary digits long, reaches v for all windows up to that size. Right for any function:
+    quasi-concavity is only needed for utility.
     """
-    nonempty = pieces.nonempty()
-    left, right = ordered.runs(jnp.where(nonempty, pieces.values, jnp.inf))  # empty pieces break no run
+    values, first, stop = ordered.longest_runs(pieces)
     starts = jnp.concatenate([pieces.starts, pieces.end[None]])
-    digits = wide.bit_length(wide.subtract(starts[right], starts[left]))
-    values = jnp.where(nonempty, pieces.values, -jnp.inf)
+    digits = wide.bit_length(wide.subtract(starts[stop], starts[first]))
     by_digits = jnp.full((32 * pieces.limbs + 1,), -jnp.inf, values.dtype).at[digits].max(values)
     return lax.cummax(by_digits, reverse=True)[1:]
 
@@ -120,8 +117,7 @@ def dense_log_law(
     inside = jnp.arange(size + 1, dtype=jnp.int32) <= (1 << exponent)
     quality = jnp.where(inside, quality, -jnp.inf)
     windows = [
-        jnp.max(jnp.minimum(quality[: size + 2 - (1 << j)], quality[(1 << j) - 1 :]))
-        for j in range(size.bit_length())
+        jnp.max(jnp.minimum(quality[: size + 2 - (1 << j)], quality[(1 << j) - 1 :])) for j in range(size.bit_length())
     ]
     inner = window_quality(jnp.stack(windows), exponent, promise, alpha)
     choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget, levels - 1)
@@ -172,9 +168,7 @@ def _log_keep(exists: Array, best: Array, second: Array, budget: Budget) -> tupl
     """ln P[A_dist releases the best block] and ln P[not]; an empty partition releases nothing, a single block is sure."""
     single = jnp.isneginf(second)
     gap = jnp.where(exists & ~single, jnp.where(exists, best, 0.0) - jnp.where(single, 0.0, second), 0.0)
-    log_p, log_q = stability.log_keep(
-        gap, epsilon=budget.epsilon, delta=budget.delta, calibration=budget.calibration
-    )
+    log_p, log_q = stability.log_keep(gap, epsilon=budget.epsilon, delta=budget.delta, calibration=budget.calibration)
     log_p = jnp.where(exists, jnp.where(single, 0.0, log_p), -jnp.inf)
     log_q = jnp.where(exists, jnp.where(single, -jnp.inf, log_q), 0.0)
     return log_p, log_q
@@ -292,9 +286,7 @@ def choose_length(problem: Problem, budget: Budget, levels: int) -> Float[Array,
     pieces = problem.pieces
     windows = best_windows(pieces)
     quality = window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
-    law = dense_log_law(
-        quality, pieces.exponent, problem.alpha * problem.promise / 2, INNER_ALPHA, budget, levels - 1
-    )
+    law = dense_log_law(quality, pieces.exponent, problem.alpha * problem.promise / 2, INNER_ALPHA, budget, levels - 1)
     return _lump(law, windows.shape[0])
 
 
@@ -307,7 +299,10 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
     if levels == 1:
         everywhere = piecewise.everything(pieces)
         block = Block(
-            interval=everywhere, log_keep=jnp.zeros(()), log_drop=jnp.full((), -jnp.inf), gap=jnp.full((), jnp.inf)
+            interval=everywhere,
+            log_keep=jnp.zeros(()),
+            log_drop=jnp.full((), -jnp.inf),
+            gap=jnp.full((), jnp.inf),
         )
         point = piecewise.draw(key_point, pieces, log_density, everywhere, nothing)
         yes, no = jnp.bool_(True), jnp.bool_(False)
@@ -324,9 +319,7 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
     one = _pick(merged, both, _pick(kept_a, a.interval, b.interval))
     other = _pick(kept_a & kept_b & ~merged, b.interval, nothing)
     point = piecewise.draw(key_point, pieces, log_density, one, other)
-    return Run(
-        point=point, ok=found & (kept_a | kept_b), k=k, block_a=a, block_b=b, kept_a=kept_a, kept_b=kept_b
-    )
+    return Run(point=point, ok=found & (kept_a | kept_b), k=k, block_a=a, block_b=b, kept_a=kept_a, kept_b=kept_b)
 
 
 def _pick(condition: Array, a: Interval, b: Interval) -> Interval:

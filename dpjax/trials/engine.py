@@ -230,9 +230,7 @@ def tree_of_arrays(params: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnames=("run", "lanes"))
-def _block(
-    run: Run, root: Array, cell: UInt[Array, ""], start: UInt[Array, ""], params: Any, lanes: int
-) -> Any:
+def _block(run: Run, root: Array, cell: UInt[Array, ""], start: UInt[Array, ""], params: Any, lanes: int) -> Any:
     """Outcomes of trials start, ..., start + lanes - 1."""
     trials = start + jnp.arange(lanes, dtype=jnp.uint32)
     fold_trial = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
@@ -330,9 +328,7 @@ def _operations(program: Any) -> list[int]:
     """Bytes read and written by each innermost operation of a traced program."""
     sizes = []
     for equation in program.eqns:
-        inner = [
-            part for value in equation.params.values() for part in _parts(value) if hasattr(part, "eqns")
-        ]
+        inner = [part for value in equation.params.values() for part in _parts(value) if hasattr(part, "eqns")]
         for part in inner:
             sizes += _operations(part)
         if not inner:
@@ -382,9 +378,7 @@ def _fits(given: np.ndarray, dtype: Any) -> bool:
 
 def _check_key(root: Array) -> Array:
     """`root`, if it is a typed threefry key."""
-    if not (
-        isinstance(root, jax.Array) and jnp.issubdtype(root.dtype, jax.dtypes.prng_key) and root.ndim == 0
-    ):
+    if not (isinstance(root, jax.Array) and jnp.issubdtype(root.dtype, jax.dtypes.prng_key) and root.ndim == 0):
         raise TypeError(f"root must be one typed key, as of root_key(seed), got {root!r}")
     if str(jax.random.key_impl(root)) != "threefry2x32":
         rule = "a threefry2x32 key: other generators draw differently under vmap"

@@ -44,9 +44,7 @@ class Progress:
         if not stream.isatty():
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = checks.integer("total", total, at_least=0)
-        self._bar = tqdm(
-            total=total, desc=label, unit=f" {unit}", unit_scale=True, dynamic_ncols=True, **options
-        )
+        self._bar = tqdm(total=total, desc=label, unit=f" {unit}", unit_scale=True, dynamic_ncols=True, **options)
 
     def done(self, amount: int) -> None:
         """`amount` more is done."""

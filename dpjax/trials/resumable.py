@@ -50,9 +50,7 @@ def count(
     """
 
     def part(first: int, size: int, report: engine.Report | None) -> Any:
-        return engine.count(
-            run, params, root=root, cell=cell, trials=size, first=first, batch=batch, report=report
-        )
+        return engine.count(run, params, root=root, cell=cell, trials=size, first=first, batch=batch, report=report)
 
     structure = engine.outcome_structure(run, params)
     parts = _chunks(part, store, key, "trials", trials, chunk, progress)
@@ -89,9 +87,7 @@ def evaluate(
     """
 
     def part(first: int, size: int, report: engine.Report | None) -> Any:
-        return engine.evaluate(
-            run, params, root=root, cell=cell, draws=size, first=first, batch=batch, report=report
-        )
+        return engine.evaluate(run, params, root=root, cell=cell, draws=size, first=first, batch=batch, report=report)
 
     structure = engine.outcome_structure(run, params)
     parts = _chunks(part, store, key, "draws", draws, chunk, progress)

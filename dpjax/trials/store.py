@@ -92,9 +92,7 @@ class Store:
         self._size += len(line)
 
 
-def open_store(
-    directory: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool = False
-) -> Store:
+def open_store(directory: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool = False) -> Store:
     """Opens an output directory for one run; refuses one that holds something else, and leaves it as it was.
 
     Args:
@@ -128,9 +126,7 @@ def open_store(
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"directory must be a directory, got the file {directory}")
     if directory.is_dir():
-        _check_usable(
-            directory, resume
-        )  # before the lock too: a plain refusal should not depend on who else is there
+        _check_usable(directory, resume)  # before the lock too: a plain refusal should not depend on who else is there
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as undo:
         lock = _lock(directory)
@@ -152,13 +148,9 @@ def _check_usable(directory: pathlib.Path, resume: bool) -> None:
     """ValueError unless the directory is empty, or holds a run and may be resumed."""
     names = {entry.name for entry in directory.iterdir()}
     if names and not resume:
-        raise ValueError(
-            f"directory must be empty or absent unless resume is set, got {directory} with {_some(names)}"
-        )
+        raise ValueError(f"directory must be empty or absent unless resume is set, got {directory} with {_some(names)}")
     if names - {_UNBORN} and FILE not in names:
-        raise ValueError(
-            f"directory must hold a run ({FILE}) to be resumed, got {directory} with {_some(names)}"
-        )
+        raise ValueError(f"directory must hold a run ({FILE}) to be resumed, got {directory} with {_some(names)}")
 
 
 def _some(names: set[str]) -> str:
@@ -175,9 +167,7 @@ def _lock(directory: pathlib.Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise BlockingIOError(
-            f"directory {directory} is in use by another process; wait for it or stop it"
-        ) from None
+        raise BlockingIOError(f"directory {directory} is in use by another process; wait for it or stop it") from None
     return descriptor
 
 
@@ -234,9 +224,7 @@ def _differences(stored: Any, asked: Any, where: str = "") -> list[str]:
         fields = sorted(stored.keys() | asked.keys())
         pairs = [(stored.get(field, _ABSENT), asked.get(field, _ABSENT)) for field in fields]
         names = [f"{where}.{field}".removeprefix(".").removeprefix("identity.") for field in fields]
-        return [
-            phrase for pair, name in zip(pairs, names, strict=True) for phrase in _differences(*pair, name)
-        ]
+        return [phrase for pair, name in zip(pairs, names, strict=True) for phrase in _differences(*pair, name)]
     same = _dump(stored) == _dump(asked)  # as text: NaN equals NaN, 1 is not 1.0
     return [] if same else [f"{where} is {stored!r} there, {asked!r} here"]
 

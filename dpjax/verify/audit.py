@@ -86,9 +86,7 @@ def audit_samples(
     first, second = np.asarray(first).ravel(), np.asarray(second).ravel()
     trials = min(len(first), len(second))
     if trials < 4:
-        raise ValueError(
-            f"first and second must hold at least 4 outcomes each, got {len(first)} and {len(second)}"
-        )
+        raise ValueError(f"first and second must hold at least 4 outcomes each, got {len(first)} and {len(second)}")
     labels, codes = np.unique(np.concatenate([first[:trials], second[:trials]]), return_inverse=True)
     half, each = trials // 2, 1 - (1 - confidence) / 2  # two bounds share the error
     tallies = [
@@ -169,9 +167,7 @@ def audit(
     True
     """
     trials = checks.integer("trials", trials, at_least=4)
-    run = jax.jit(
-        lambda keys, dataset: jax.lax.map(lambda k: mechanism(k, dataset), keys, batch_size=batch_size)
-    )
+    run = jax.jit(lambda keys, dataset: jax.lax.map(lambda k: mechanism(k, dataset), keys, batch_size=batch_size))
     outcomes = [
         np.asarray(run(jax.random.split(side, trials), dataset))
         for side, dataset in zip(jax.random.split(key), pair, strict=True)

@@ -67,9 +67,7 @@ def exponential_without_half(*, epsilon: float = 1.0) -> Specimen:
     """Weights exp(epsilon q) claimed epsilon-DP under replace-one: near 2 epsilon for scores both ways."""
     counts = histograms(3, [6])
     # Built past the factory, which would refuse monotone weights under replace-one.
-    mechanism = exponential.Exponential(
-        epsilon=epsilon, sensitivity=1.0, monotone=True, relation="REPLACE_ONE"
-    )
+    mechanism = exponential.Exponential(epsilon=epsilon, sensitivity=1.0, monotone=True, relation="REPLACE_ONE")
     return Specimen(
         name="exponential mechanism without the 1/2",
         law=mechanism.log_pmf,

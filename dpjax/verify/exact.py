@@ -196,7 +196,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
 
     Example: adding no noise at all reveals everything.
     >>> counts = histograms(2, [3])
-    >>> law = lambda count: jnp.where(jnp.arange(4) == count[0], 0.0, -jnp.inf)
+    >>> law = lambda count: jnp.where(jnp.arange(4, dtype=jnp.int32) == count[0], 0.0, -jnp.inf)
     >>> worst_pair(law, counts, neighbours(counts, "REPLACE_ONE"), 1.0).delta
     1.0
     """

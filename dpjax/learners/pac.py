@@ -1,0 +1,64 @@
+"""One PAC experiment: draw a sample from a known distribution, learn, compare with the target; as a trial, or as an exact law.
+
+The two functions take (key, experiment), so `dpjax.trials` can run either; both draw the same sample from the same key.
+
+    >>> import jax
+    >>> from dpjax.concepts import thresholds as concept
+    >>> from dpjax.learners import pac, thresholds
+    >>> experiment = pac.Experiment(
+    ...     learner=thresholds.exponential(bits=64, epsilon=1.0), distribution=concept.log_uniform(bits=64),
+    ...     n=400, alpha=0.1, capacity=511)
+    >>> outcome = pac.trial(jax.random.key(0), experiment)
+    >>> bool(outcome["failed"]), float(pac.failure(jax.random.key(0), experiment)) < 0.01
+    (False, True)
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax.core.pytree import frozen, static
+from dpjax.core.status import Status
+
+
+@frozen
+class Experiment:
+    """What is run: everything but the capacity is data, so one program serves every n up to it, and every epsilon.
+
+    Attributes:
+      learner: for instance of `dpjax.learners.thresholds`.
+      distribution: of `dpjax.concepts.thresholds`; knows its target.
+      n: number of examples, at most `capacity`.
+      alpha: largest population error that counts as success.
+      capacity: rows of the padded sample, 2^b - 1 (see `dpjax.core.sample.bucket`).
+    """
+
+    learner: Any
+    distribution: Any
+    n: Int[Array, ""] | int
+    alpha: Float[Array, ""] | float
+    capacity: int = static()
+
+
+def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
+    """One run: whether it failed (population error > alpha, or no hypothesis), and whether that was bottom."""
+    key_coins, sample = _draw(key, experiment)
+    outcome = experiment.learner(key_coins, sample)
+    released = outcome.status == Status.OK
+    good = experiment.distribution.error(outcome.hypothesis) <= experiment.alpha
+    return {"failed": ~(released & good), "bottom": outcome.status == Status.BOTTOM}
+
+
+def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
+    """P[failure | sample] over the learner's coins, exactly, for the sample that `trial` draws from this key."""
+    _, sample = _draw(key, experiment)
+    low, high = experiment.distribution.within(jnp.asarray(experiment.alpha, float))
+    return experiment.learner.law_within(sample, low, high)[1]
+
+
+def _draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
+    """The key for the learner's coins, and the sample."""
+    key_sample, key_coins = jax.random.split(key)
+    return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)

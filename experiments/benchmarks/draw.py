@@ -1,0 +1,44 @@
+"""The benchmark's picture, and its tables in Markdown for the README."""
+
+import pathlib
+
+from dpjax.plotting import style
+from experiments import table
+from experiments.table import Row
+
+RATES, SECONDS = "trials per second, ", "seconds to answer, "
+
+
+def draw(rows: list[Row], out: pathlib.Path) -> None:
+    """Writes benchmarks_rates (PNG, SVG) and benchmarks.md."""
+    panels = [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(RATES)]
+    with style.house():
+        fig, grid = style.figure(1, len(panels), figsize=(3.6 * len(panels), 4.2), squeeze=False)
+        for axes, panel in zip(grid[0], panels, strict=True):
+            part = [row for row in rows if row.panel == panel][::-1]
+            axes.barh([row.series for row in part], [row.value for row in part], color=[_colour(r.series) for r in part])
+            axes.set(xscale="log", xlabel="trials per second", title=panel.removeprefix(RATES))
+        style.save(fig, out / "benchmarks_rates")
+    (out / "benchmarks.md").write_text("\n".join(_tables(rows, panels)) + "\n")
+
+
+def _colour(series: str) -> str:
+    return style.COLOURS[{"dpjax": 2, "NumPy": 1, "floor": 0}.get(series.split()[0], 5)]
+
+
+def _tables(rows: list[Row], panels: list[str]) -> list[str]:
+    """One table of rates and ratios a learner and cell, one of seconds to an answer."""
+    lines = ["| cell | learner | dpjax, trials/s | floor / dpjax | dpjax / NumPy |", "|---|---|---|---|---|"]
+    for panel in panels:
+        rate = {name: part[0].value for name, part in table.series(rows, panel).items()}
+        for name in [series.removeprefix("dpjax ") for series in rate if series.startswith("dpjax ")]:
+            ours = rate[f"dpjax {name}"]
+            against = f"{rate['floor'] / ours:.2f} | {ours / rate[f'NumPy {name}']:.2f}"
+            lines.append(f"| {panel.removeprefix(RATES)} | {name} | {ours:,.0f} | {against} |")
+        for name in [series for series in rate if series.endswith(" median")]:
+            lines.append(f"| {panel.removeprefix(RATES)} | {name} | {rate[name]:,.0f} | | |")
+    lines += ["", "| question | by | n* | seconds |", "|---|---|---|---|"]
+    for row in rows:
+        if row.panel.startswith(SECONDS):
+            lines.append(f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {row.x:.0f} | {row.value:.1f} |")
+    return lines

@@ -1,0 +1,66 @@
+"""The numbers of an experiment: rows of one CSV, every number plotted and no other."""
+
+import csv
+import dataclasses
+import pathlib
+from collections.abc import Iterable
+
+FIELDS = ("panel", "series", "x", "value", "low", "high")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One plotted number: y = value at x, with an interval where there is one.
+
+    Attributes:
+        panel: which picture.
+        series: which line of it.
+        x, value: coordinates.
+        low, high: the interval's ends; equal to value where the number is exact.
+    """
+
+    panel: str
+    series: str
+    x: float
+    value: float
+    low: float
+    high: float
+
+
+def exact(panel: str, series: str, x: float, value: float) -> Row:
+    """A number without an interval."""
+    return Row(panel, series, x, value, value, value)
+
+
+def write(rows: Iterable[Row], path: pathlib.Path) -> None:
+    """Writes the CSV; floats so that they read back exactly."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(FIELDS)
+        for row in rows:
+            writer.writerow([row.panel, row.series, *(repr(float(v)) for v in (row.x, row.value, row.low, row.high))])
+
+
+def read(path: pathlib.Path) -> list[Row]:
+    """The rows of a CSV.
+
+    Raises:
+        ValueError: another header than this module writes.
+    """
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != FIELDS:
+            raise ValueError(f"{path} must have the columns {', '.join(FIELDS)}, got {reader.fieldnames}")
+        return [
+            Row(r["panel"], r["series"], float(r["x"]), float(r["value"]), float(r["low"]), float(r["high"]))
+            for r in reader
+        ]
+
+
+def series(rows: Iterable[Row], panel: str) -> dict[str, list[Row]]:
+    """The rows of one panel, by series, each in order of x."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.panel == panel:
+            found.setdefault(row.series, []).append(row)
+    return {name: sorted(part, key=lambda row: row.x) for name, part in found.items()}

@@ -1,0 +1,238 @@
+"""The numbers of the three pictures."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from dpjax import bounds
+from dpjax.concepts import thresholds as concept
+from dpjax.core.sample import bucket
+from dpjax.domains import wide
+from dpjax.learners import pac, thresholds
+from dpjax.optimizers import rec_concave
+from dpjax.trials import estimates, resumable, search
+from dpjax.trials.progress import Progress
+from experiments.runner import Context
+from experiments.table import Row, exact
+
+Settings = Mapping[str, Any]
+MAXIMUM = 200_000  # examples; beyond that a cell is left out
+
+
+def learner(name: str, bits: int, settings: Settings) -> Any:
+    """The learner of that name at the experiment's privacy. LearnThresholds gets twice alpha: its RecConcave then runs at alpha."""
+    epsilon, delta = settings["epsilon"], settings["delta"]
+    if name == "ERM":
+        return thresholds.erm(bits=bits)
+    if name == "exponential mechanism":
+        return thresholds.exponential(bits=bits, epsilon=epsilon)
+    if name == "binary search":
+        return thresholds.binary_search(bits=bits, epsilon=epsilon, delta=delta)
+    depth = int(name.rpartition("=")[2])
+    return thresholds.rec_concave(
+        bits=bits,
+        epsilon=epsilon,
+        delta=delta,
+        alpha=2 * settings["alpha"],
+        depth=depth,
+        calibration=settings["calibration"],
+    )
+
+
+LEARNERS = ("ERM", "exponential mechanism", "binary search", "RecConcave, N=2")
+FIRST_GUESS = {"ERM": 20, "exponential mechanism": 40, "binary search": 800, "RecConcave, N=2": 1200}
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "least n", "success", "anatomy: ..."."""
+    return [
+        *_least_n(settings, context),
+        *_bounds(settings),
+        *_success(settings, context),
+        *_anatomy(settings, context),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------ (a) n* by d
+
+
+def _least_n(settings: Settings, context: Context) -> list[Row]:
+    """Least n with mean failure <= beta, by exact laws over data draws, with the n-interval of the draws' t-intervals."""
+    rows = []
+    cells = [(name, bits) for name in LEARNERS for bits in settings["bits"]]
+    with Progress(len(cells), "least n", unit="cells") as progress:
+        guess = 0
+        for cell, (name, bits) in enumerate(cells):
+            guess = FIRST_GUESS[name] if bits == settings["bits"][0] else guess
+            found = _search(name, bits, guess, cell, settings, context)
+            progress.done(1)
+            if found.n is None:
+                continue
+            guess = found.n
+            rows.append(Row("least n", name, bits, found.n, found.low, found.high or math.inf))
+    return rows
+
+
+def _search(name: str, bits: int, start: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
+    """`search.least_n` for one learner and one d."""
+    base = bucket(2 * start)  # one capacity, hence one compiled program, for all n the search is likely to visit
+
+    def failure(n: int) -> estimates.Estimate:
+        experiment = _experiment(name, bits, n, max(bucket(n), base), settings)
+        laws = resumable.evaluate(
+            pac.failure,
+            experiment,
+            store=context.store,
+            key={"panel": "least n", "learner": name, "bits": bits, "n": n},
+            root=context.root,
+            cell=cell,
+            draws=settings["draws"],
+            chunk=settings["draws"],
+        )
+        return estimates.mean(laws, level=settings["level"])
+
+    return search.least_n(
+        failure, beta=settings["beta"], start=start, maximum=MAXIMUM, minimum=2, rtol=settings["rtol"], reach=1.5
+    )
+
+
+def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
+    return pac.Experiment(
+        learner=learner(name, bits, settings),
+        distribution=concept.log_uniform(bits=bits),
+        n=n,
+        alpha=settings["alpha"],
+        capacity=capacity,
+    )
+
+
+def _bounds(settings: Settings) -> list[Row]:
+    """What the theorems ask for population error alpha with probability 1 - beta."""
+    rows = []
+    for bits in settings["bits"]:
+        for name in LEARNERS:
+            if name.startswith("RecConcave") and int(name.rpartition("=")[2]) > bounds.log_star(2**bits):
+                continue  # Theorem 3.18 is stated for N <= log*(2^d) only
+            # Theorem 3.18's alpha is the population error: LearnThresholds runs RecConcave at half of it.
+            at = {**settings, "alpha": settings["alpha"] / 2}
+            size = learner(name, bits, at).sample_size(alpha=settings["alpha"], beta=settings["beta"])
+            rows.append(exact("theorem", name, bits, size))
+    return rows
+
+
+# ------------------------------------------------------------------------------------------------- (b) success by n
+
+
+def _success(settings: Settings, context: Context) -> list[Row]:
+    """Success probability by exact laws and by plain trials; the two use different data."""
+    rows = []
+    sizes = settings["success"]["sizes"]
+    cells = [(name, n) for name, several in sizes.items() for n in several]
+    total = len(cells) * settings["trials"]
+    with Progress(total, "success", unit="trials") as progress:
+        for number, (name, n) in enumerate(cells):
+            experiment = _experiment(name, settings["success"]["bits"], n, bucket(max(sizes[name])), settings)
+            key = {"panel": "success", "learner": name, "n": n}
+            law = _mean_success(experiment, {**key, "by": "law"}, 1000 + 2 * number, settings, context)
+            rows.append(Row("success by law", name, n, *law))
+            counted = resumable.count(
+                pac.trial,
+                experiment,
+                store=context.store,
+                key={**key, "by": "trials"},
+                root=context.root,
+                cell=1001 + 2 * number,
+                trials=settings["trials"],
+                chunk=1000,
+                progress=progress,
+            )
+            rate = estimates.clopper_pearson(
+                settings["trials"] - counted["failed"], settings["trials"], level=settings["level"]
+            )
+            rows.append(Row("success by trials", name, n, rate.value, rate.low, rate.high))
+    return rows
+
+
+def _mean_success(
+    experiment: pac.Experiment, key: dict[str, Any], cell: int, settings: Settings, context: Context
+) -> tuple[float, float, float]:
+    """(value, low, high) of 1 - mean failure, cut to [0, 1]."""
+    draws = settings["success_draws"]
+    laws = resumable.evaluate(
+        pac.failure, experiment, store=context.store, key=key, root=context.root, cell=cell, draws=draws, chunk=draws
+    )
+    failure = estimates.mean(laws, level=settings["level"])
+    return tuple(min(max(1 - p, 0.0), 1.0) for p in (failure.value, failure.high, failure.low))  # type: ignore[return-value]
+
+
+# --------------------------------------------------------------------------------------------------- (c) one run
+
+
+@jax.jit
+def _dissect(key: jax.Array, experiment: pac.Experiment) -> dict[str, Any]:
+    """Everything RecConcave looks at and chooses in one run."""
+    key_coins, sample = pac._draw(key, experiment)
+    learner = experiment.learner
+    pieces = concept.quality(sample, learner.bits, learner.limbs)
+    problem, budget = learner.problem(pieces), learner.budget()
+    windows = rec_concave.best_windows(pieces)
+    quality = rec_concave.window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
+    run = rec_concave.sample(key_coins, problem, budget, learner.levels)
+    return {"pieces": pieces, "windows": windows, "quality": quality, "run": run}
+
+
+def _anatomy(settings: Settings, context: Context) -> list[Row]:
+    """Q, L, q, the blocks near the target, what was chosen: the data of the paper's Figures 5 to 7 in one run."""
+    bits, n = settings["anatomy"]["bits"], settings["anatomy"]["n"]
+    experiment = _experiment("RecConcave, N=2", bits, n, bucket(n), settings)
+    seen = jax.device_get(_dissect(jax.random.fold_in(context.root, 2**31), experiment))
+    target = 1 << (bits - 1)
+    rows = _anatomy_quality(seen["pieces"], target)
+    for j in range(bits + 1):
+        rows.append(exact("anatomy: L", "L(j)", j, float(seen["windows"][j])))
+        rows.append(exact("anatomy: L", "q(j)", j, float(seen["quality"][j])))
+    run = seen["run"]
+    rows += [
+        exact("anatomy: chosen", "k", 0, int(run.k)),
+        exact("anatomy: chosen", "released", 0, int(run.ok)),
+        exact("anatomy: chosen", "threshold", 0, signed_log2(wide.to_ints(run.point.position)[0] - target)),
+        exact("anatomy: chosen", "promise", 0, n),
+        exact("anatomy: chosen", "alpha", 0, settings["alpha"]),
+    ]
+    for name, block, kept, shift in (("A", run.block_a, run.kept_a, 0), ("B", run.block_b, run.kept_b, 1)):
+        rows += _anatomy_blocks(name, block, bool(kept), int(run.k), shift, bits)
+    return rows
+
+
+def _anatomy_quality(pieces: Any, target: int) -> list[Row]:
+    """Q at both ends of every non-empty piece, against the signed logarithm of the distance from the target."""
+    starts = wide.to_ints(np.asarray(pieces.starts))
+    ends = [*starts[1:], wide.to_ints(np.asarray(pieces.end))[0]]
+    rows = []
+    for start, end, value in zip(starts, ends, np.asarray(pieces.values), strict=True):
+        for point in sorted({start, end - 1}) if start < end else ():
+            rows.append(exact("anatomy: Q", "Q(j)", signed_log2(point - target), float(value)))
+    return rows
+
+
+def _anatomy_blocks(name: str, block: Any, kept: bool, k: int, shift: int, bits: int) -> list[Row]:
+    """The winning block and its two neighbours: ends as signed logs (low, high), value 1 for the winner, 2 if released."""
+    low, high = (wide.to_ints(np.asarray(end))[0] for end in (block.interval.low, block.interval.high))
+    target, size, begin = 1 << (bits - 1), 8 << k, shift * (4 << k)
+    rows = []
+    for offset in (-1, 0, 1):
+        first, last = max(low + offset * size, begin), min(high + offset * size, (1 << bits) + 1) - 1
+        if first <= last:
+            state = (2.0 if kept else 1.0) if offset == 0 else 0.0
+            ends = signed_log2(first - target), signed_log2(last - target)
+            rows.append(Row("anatomy: blocks", name, offset, state, *ends))
+    rows.append(exact("anatomy: chosen", f"gap {name}", 0, float(block.gap)))
+    return rows
+
+
+def signed_log2(distance: int) -> float:
+    """sign(distance) log2(1 + |distance|): zero at the target, one unit an octave."""
+    return math.copysign(math.log2(1 + abs(distance)), distance) if distance else 0.0

@@ -1,0 +1,68 @@
+"""The strict session every test and doctest runs in.
+
+Rank promotion raises, dtype promotion is strict, reusing a key is an error, warnings are errors (pyproject.toml),
+and beartype checks the jaxtyping shapes of dpjax on every call. Hypothesis draws the same examples every time.
+"""
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import types
+import typing
+from typing import Any
+
+import beartype
+import hypothesis
+import jax
+import jaxtyping
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_debug_key_reuse", True)  # a test that wants a draw twice makes the key twice
+
+
+class _HostMeta(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return not isinstance(value, jax.Array)
+
+
+class Host(metaclass=_HostMeta):
+    """Anything but a JAX array: Python and NumPy values are left to the package's own argument checks."""
+
+
+def has_shape(hint: Any) -> bool:
+    """Whether a jaxtyping array occurs in an annotation."""
+    if isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray):
+        return True
+    return any(has_shape(part) for part in typing.get_args(hint))
+
+
+def check_shapes(function: types.FunctionType) -> Any:
+    """Beartype on shapes and dtypes alone.
+
+    Not on constructors: a pytree rebuilt by vmap or jax.tree holds batched arrays, or no arrays at all.
+    """
+    if function.__name__ == "__init__":
+        return function
+    function.__annotations__ = {
+        name: hint if name == "return" else hint | Host
+        for name, hint in function.__annotations__.items()
+        if has_shape(hint)
+    }
+    return beartype.beartype(function)
+
+
+# Before anything imports dpjax: modules are instrumented as they load.
+jaxtyping.install_import_hook("dpjax", f"{__name__}.check_shapes")
+
+hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("fixed")
+
+
+@pytest.fixture
+def x64():
+    """64-bit types for one test."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,359 @@
+"""Thresholds and the distributions on their domain: samples against the law, errors against exact arithmetic."""
+
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Sample
+from dpjax.concepts import thresholds
+from dpjax.domains import wide
+
+FALSE_ALARM = 2e-5
+
+sample_of = jax.jit(lambda law, key, capacity, n: law.sample(key, capacity, n), static_argnums=2)
+errors_of = jax.jit(jax.vmap(lambda law, h: law.error(h), in_axes=(None, 0)))
+within_of = jax.jit(lambda law, alpha: law.within(alpha))
+quantiles_of = jax.jit(lambda law, v: law.quantile(v))
+
+
+def target_of(law):
+    return wide.to_ints(law.target)[0]
+
+
+def errors(law, hypotheses):
+    limbs = law.target.shape[0]
+    return errors_of(law, wide.from_ints(hypotheses, min(32 * limbs, wide.MAX_BITS + 1)))
+
+
+def within(law, alpha):
+    low, high = within_of(law, alpha)
+    return wide.to_ints(low)[0], wide.to_ints(high)[0]
+
+
+# ------------------------------------------------------------------------------------------------- naive exact errors
+
+
+def exact_log_uniform(law, h):
+    """log2 of a Python int is right to 1e-16, however large it is."""
+    t = target_of(law)
+    distance = 1 + t - h if h <= t else h - t
+    return min(math.log2(distance) / (2 * int(law.octaves)), 0.5)
+
+
+def exact_uniform(law, h):
+    step = 1 << max(int(law.bits) - 32, 0)
+    ranks = [-(-x // step) for x in (h, target_of(law))]
+    return Fraction(abs(ranks[0] - ranks[1]), 1 << min(int(law.bits), 32))
+
+
+def exact_point_masses(law, h):
+    t, points = target_of(law), wide.to_ints(law.points)
+    cumulative = [*law.cumulative.tolist(), 2**32]
+    masses = zip(points, cumulative, cumulative[1:], strict=False)
+    return sum(Fraction(b - a, 2**32) for x, a, b in masses if min(h, t) <= x < max(h, t))
+
+
+EXACT = {
+    thresholds.LogUniform: exact_log_uniform,
+    thresholds.Uniform: exact_uniform,
+    thresholds.PointMasses: exact_point_masses,
+}
+
+
+def exact(law, h):
+    return EXACT[type(law)](law, h)
+
+
+def small_laws(bits):
+    size = 1 << bits
+    points = [0, 1, size // 3, size // 2, size - 1]
+    return [
+        thresholds.log_uniform(bits=bits),
+        thresholds.log_uniform(bits=bits, target=size // 4 + 1),
+        *(thresholds.uniform(bits=bits, target=t) for t in (0, 1, size // 3, size)),
+        *(
+            thresholds.point_masses(bits=bits, points=points, masses=[1, 2, 0.5, 3, 1.5], target=t)
+            for t in (0, size // 2, size // 2 + 1, size)
+        ),
+    ]
+
+
+ALPHAS = [0.03125, 0.05, 0.1, 0.125, 0.137, 0.25, 0.3, 0.375, 0.49]
+
+
+@pytest.mark.parametrize("bits", range(4, 13))
+def test_errors_of_all_thresholds_and_all_within_alpha(bits):
+    """Up to twelve bits every threshold is looked at."""
+    everything = list(range(2**12 + 1))
+    for law in small_laws(bits):
+        computed = errors(law, everything)[: 2**bits + 1]
+        truth = [exact(law, h) for h in range(2**bits + 1)]
+        np.testing.assert_allclose(computed, np.array(truth, float), rtol=3e-7)
+        for alpha in ALPHAS:
+            low, high = within(law, jnp.float32(alpha))
+            rounded = float(np.float32(alpha))
+            for h, error in enumerate(truth):
+                # A logarithm within rounding of alpha may fall on either side; powers of two below are exact.
+                if type(law) is thresholds.LogUniform and 0 < abs(error - rounded) < 1e-7:
+                    continue
+                assert (low <= h < high) == (error <= rounded), (law, alpha, h)
+
+
+@pytest.mark.parametrize("bits", [5, 9])
+def test_within_at_exact_powers_of_two(bits):
+    """Four and eight octaves: 2 alpha octaves is a whole number and error(h) = alpha exactly at both ends."""
+    law = thresholds.log_uniform(bits=bits)
+    octaves, t = int(law.octaves), target_of(law)
+    for whole in range(octaves):
+        alpha = whole / (2 * octaves)
+        assert within(law, jnp.float32(alpha)) == (t + 1 - 2**whole, t + 2**whole + 1)
+        assert errors(law, [t + 1 - 2**whole, t + 2**whole] * 2).tolist() == pytest.approx([alpha] * 4, rel=2e-7)
+
+
+@pytest.mark.parametrize("bits", [64, 1024])
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.2501, 0.45])
+def test_log_uniform_borders_of_wide_domains(bits, alpha):
+    """Within float32's rounding of alpha at both ends: `within` promises leading digits only."""
+    law = thresholds.log_uniform(bits=bits)
+    low, high = within(law, jnp.float32(alpha))
+    t, slack = target_of(law), 1e-6
+    width = t + 1 - low
+    assert high == t + width + 1
+    assert abs(exact(law, low) - alpha) <= slack * alpha + math.log2(1 + 1 / width) / (2 * int(law.octaves))
+    outside = 1 + math.ceil(width * slack * alpha * 2 * int(law.octaves))
+    for inner, outer in ((low, low - outside), (high - 1, high - 1 + outside)):
+        assert exact(law, inner) <= alpha * (1 + slack) and exact(law, outer) > alpha * (1 - slack)
+    np.testing.assert_allclose(errors(law, [low, high - 1]), [exact(law, low), exact(law, high - 1)], rtol=5e-7)
+
+
+@pytest.mark.parametrize("bits", [31, 32, 33, 64, 1024])
+@pytest.mark.parametrize("alpha", [0.0, 2.0**-32, 0.1, 0.5, 0.75])
+def test_uniform_borders_are_exact(bits, alpha):
+    for target in (0, 1, (1 << bits) // 3, 1 << bits):
+        law = thresholds.uniform(bits=bits, target=target)
+        low, high = within(law, jnp.float32(alpha))
+        rounded = Fraction(float(np.float32(alpha)))
+        assert low == 0 or exact(law, low - 1) > rounded
+        assert high == (1 << bits) + 1 or exact(law, high) > rounded
+        assert exact(law, low) <= rounded and exact(law, high - 1) <= rounded
+        inside = [low, high - 1, target, (low + high) // 2]
+        np.testing.assert_allclose(errors(law, inside), [float(exact(law, h)) for h in inside], rtol=1.2e-7)
+
+
+@pytest.mark.parametrize("bits", [64, 1024])
+def test_point_masses_on_wide_domains(bits):
+    points = [0, 2 ** (bits - 40), 2 ** (bits - 1), 2 ** (bits - 1) + 1, 2**bits - 1]
+    law = thresholds.point_masses(bits=bits, points=points, masses=[1, 2, 3, 4, 6], target=2 ** (bits - 1))
+    hypotheses = [*points, *(x + 1 for x in points)]
+    np.testing.assert_allclose(errors(law, hypotheses), [float(exact(law, h)) for h in hypotheses], rtol=1e-7)
+    low, high = within(law, jnp.float32(0.3))
+    assert (low, high) == (1, 2 ** (bits - 1) + 2)
+
+
+@pytest.mark.parametrize("bits", [12, 64, 1024])
+def test_errors_in_x64(bits, x64):
+    law = thresholds.log_uniform(bits=bits)
+    t = target_of(law)
+    hypotheses = [t, t - 1, t + 1, t + 2, t + 3, t - t // 3, t + t // 7, 0, 2**bits]
+    np.testing.assert_allclose(errors(law, hypotheses), [exact(law, h) for h in hypotheses], rtol=2e-15)
+
+
+# -------------------------------------------------------------------------------------------------------------- draws
+
+
+def p_value(observed, law):
+    observed = np.asarray(observed)
+    return stats.chisquare(observed, np.asarray(law) / np.sum(law) * observed.sum()).pvalue
+
+
+def test_log_uniform_samples_fill_octaves_and_sides_evenly():
+    law, n = thresholds.log_uniform(bits=64), 50_000
+    t, octaves = target_of(law), int(law.octaves)
+    points = wide.to_ints(sample_of(law, jax.random.key(1), 2**16 - 1, n).x)[:n]
+    cells = [(abs(x - t).bit_length() - 1) + octaves * (x > t) for x in points]
+    observed = np.bincount(cells, minlength=2 * octaves)
+    assert observed.size == 2 * octaves
+    assert p_value(observed, np.ones(2 * octaves)) > FALSE_ALARM
+    lopsided = np.repeat([0.53, 0.47], octaves)  # negative control: a biased coin for the side
+    assert p_value(observed, lopsided) < FALSE_ALARM
+
+
+def test_log_uniform_samples_are_log_uniform_within_an_octave():
+    law, n = thresholds.log_uniform(bits=64), 50_000
+    points = wide.to_ints(sample_of(law, jax.random.key(2), 2**16 - 1, n).x)[:n]
+    distances = [abs(x - target_of(law)) for x in points]
+    fractions = [math.log2(d) % 1.0 for d in distances if d > 2**20]
+    assert stats.kstest(fractions, stats.uniform.cdf).pvalue > FALSE_ALARM
+    linear = [d / 2 ** (d.bit_length() - 1) - 1 for d in distances if d > 2**20]  # negative control: uniform in it
+    assert stats.kstest(linear, stats.uniform.cdf).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("bits", [8, 32, 64])
+def test_uniform_samples_are_uniform(bits):
+    law, n = thresholds.uniform(bits=bits, target=1 << (bits - 1)), 50_000
+    points = wide.to_ints(sample_of(law, jax.random.key(3), 2**16 - 1, n).x)[:n]
+    observed = np.bincount([x >> (bits - 8) for x in points], minlength=256)
+    assert p_value(observed, np.ones(256)) > FALSE_ALARM
+    assert p_value(observed, np.linspace(0.9, 1.1, 256)) < FALSE_ALARM
+
+
+def test_point_masses_are_drawn_as_often_as_they_weigh():
+    points, masses, n = [7, 2, 200, 90], [1.0, 4.0, 2.0, 3.0], 50_000
+    law = thresholds.point_masses(bits=8, points=points, masses=masses, target=50)
+    drawn = wide.to_ints(sample_of(law, jax.random.key(4), 2**16 - 1, n).x)[:n]
+    observed = [drawn.count(x) for x in points]
+    assert sum(observed) == n
+    assert p_value(observed, masses) > FALSE_ALARM
+    assert p_value(observed, [1.1, 4.0, 2.0, 3.0]) < FALSE_ALARM
+
+
+def laws(bits):
+    size = 1 << bits
+    return [
+        thresholds.log_uniform(bits=bits),
+        thresholds.uniform(bits=bits, target=size // 3),
+        thresholds.point_masses(bits=bits, points=[0, 1, size - 1], masses=[1, 1, 2], target=size - 1),
+    ]
+
+
+@pytest.mark.parametrize("bits", [2, 12, 31, 32, 64])
+def test_samples_are_sorted_labelled_and_inside(bits):
+    for law in laws(bits):
+        sample = sample_of(law, jax.random.key(5), 63, 40)
+        points = wide.to_ints(sample.x)[:40]
+        assert points == sorted(points) and max(points) < 2**bits
+        assert sample.y.tolist()[:40] == [int(x < target_of(law)) for x in points]
+        assert int(sample.n_valid) == 40 and sample.rows == 63 and sample.ordered
+        padded = sample_of(law, jax.random.key(5), 127, 40)
+        assert wide.to_ints(padded.x)[:40] == points
+
+
+EDGES = [0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1]
+FRACTIONS = sorted({*EDGES, *(int(2**32 * i / 57) for i in range(57))})
+
+
+@pytest.mark.parametrize("bits", [*range(2, 41), 63, 64, 65, 1024])
+def test_quantiles_rise_and_stay_inside(bits):
+    for law in laws(bits):
+        points = wide.to_ints(quantiles_of(law, jnp.array(FRACTIONS, jnp.uint32)))
+        assert points == sorted(points)
+        assert 0 <= points[0] and points[-1] < 2**bits
+
+
+@pytest.mark.parametrize("bits", [3, 12, 24, 33, 64, 1024])
+def test_log_uniform_quantile_is_the_inverse_of_its_law(bits):
+    """|x - target| = floor(2^U) to 24 digits (less what float32 rounds), U = octaves |2 v - 1|."""
+    law = thresholds.log_uniform(bits=bits)
+    points = wide.to_ints(quantiles_of(law, jnp.array(FRACTIONS, jnp.uint32)))
+    for v, x in zip(FRACTIONS, points, strict=True):
+        offset = x - target_of(law)
+        assert (offset > 0) == (v >= 2**31)
+        distance = 2 * (v - 2**31) if v >= 2**31 else 2 * (2**31 - 1 - v)
+        exact_offset = 2 ** Fraction(int(law.octaves) * distance, 2**32)
+        assert exact_offset * (1 - 3e-7) - 1 < abs(offset) < exact_offset * (1 + 3e-7)
+
+
+def test_extreme_quantiles():
+    """The outermost draws touch the outermost octaves, the ends of the grid, and the first and last point."""
+    log_uniform, uniform, masses = laws(12)
+    ends = jnp.array([0, 2**32 - 1], jnp.uint32)
+    t, octaves = target_of(log_uniform), int(log_uniform.octaves)
+    low, high = wide.to_ints(quantiles_of(log_uniform, ends))
+    assert (t - low, high - t) == (2**octaves - 1, 2**octaves - 1)
+    middle = wide.to_ints(quantiles_of(log_uniform, jnp.array([2**31 - 1, 2**31], jnp.uint32)))
+    assert middle == [t - 1, t + 1]
+    assert wide.to_ints(quantiles_of(uniform, ends)) == [0, 2**12 - 1]
+    assert wide.to_ints(quantiles_of(masses, ends)) == [0, 2**12 - 1]
+
+
+# ----------------------------------------------------------------------------------------------- labels and qualities
+
+
+@pytest.mark.parametrize("bits", [3, 32, 64])
+def test_label_is_one_below_the_threshold(bits):
+    points = [0, 1, 2**bits // 2, 2**bits - 1]
+    for j in (0, 1, 2**bits // 2, 2**bits):
+        labels = thresholds.label(wide.from_ints([j], bits + 1)[0], wide.from_ints(points, bits))
+        assert labels.tolist() == [int(x < j) for x in points]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_quality_counts_the_correct_labels_of_every_threshold(ordered):
+    rng = np.random.default_rng(6)
+    points = rng.integers(0, 16, 7)
+    points = sorted(points) if ordered else points
+    labels = rng.integers(0, 2, 7)
+    quality = jax.jit(thresholds.quality, static_argnums=2)
+    for n in (1, 4, 7):
+        x = wide.from_ints(points, 4)
+        sample = Sample(x=x, y=labels, n_valid=n, ordered=ordered)
+        pieces = quality(sample, jnp.int32(4), 1)
+        located = jax.vmap(pieces.locate)(wide.from_ints(list(range(17)), 5))
+        examples = list(zip(points, labels, strict=True))[:n]
+        expected = [sum(int(x < j) == y for x, y in examples) for j in range(17)]
+        assert pieces.values[located].tolist() == expected
+
+
+def test_in_domain_sees_points_and_labels_but_no_padding():
+    in_domain = jax.jit(thresholds.in_domain, static_argnums=2)
+    x = wide.from_ints([3, 15, 16], 8)
+
+    def check(labels, n):
+        leaves = (x, jnp.array(labels, jnp.int32), jnp.int32(n))
+        return bool(in_domain(Sample.tree_unflatten(False, leaves), jnp.int32(4), 1))
+
+    assert check([0, 1, 0], 2) and not check([0, 1, 0], 3)
+    assert not check([0, 2, 0], 2) and check([0, 1, 2], 2)
+
+
+# ---------------------------------------------------------------------------------------------------------- factories
+
+
+@pytest.mark.parametrize(
+    ("factory", "error", "message"),
+    [
+        (lambda: thresholds.log_uniform(bits=0), ValueError, "bits must be from 1 to 4096, got 0"),
+        (lambda: thresholds.log_uniform(bits=2.0), TypeError, "bits must be an int, got 2.0"),
+        (lambda: thresholds.log_uniform(bits=1), ValueError, "target must leave room"),
+        (lambda: thresholds.log_uniform(bits=8, target=1), ValueError, "target must leave room .* got 1"),
+        (lambda: thresholds.log_uniform(bits=8, target=256), ValueError, "target must leave room .* got 256"),
+        (lambda: thresholds.log_uniform(bits=8, target=1000), ValueError, "target must leave room .* got 1000"),
+        (lambda: thresholds.uniform(bits=8, target=257), ValueError, "target must be from 0 to 256, got 257"),
+        (lambda: thresholds.uniform(bits=8, target=-1), ValueError, "target must be from 0 to 256, got -1"),
+        (lambda: masses([], []), ValueError, "masses must have one entry a point, got 0 for 0"),
+        (lambda: masses([1], [1.0, 2.0]), ValueError, "masses must have one entry a point, got 2 for 1"),
+        (lambda: masses([1, 1], [1.0, 2.0]), ValueError, "points must be distinct"),
+        (lambda: masses([1, 2], [1.0, 0.0]), ValueError, "masses must be > 0.0, got 0.0"),
+        (lambda: masses([1, 2], [1.0, math.inf]), ValueError, "masses must be < inf, got inf"),
+        (lambda: masses([1, 2], [1.0, math.nan]), ValueError, "masses must be"),
+        (lambda: masses([1, 2], [1.0, 1e-12]), ValueError, "masses must each be at least 2\\^-32"),
+        (lambda: masses([1, 256], [1.0, 1.0]), ValueError, "points must be from 0 to 255, got 256"),
+        (lambda: masses([1, 2.5], [1.0, 1.0]), TypeError, "points must be an int, got 2.5"),
+    ],
+)
+def test_factories_refuse(factory, error, message):
+    with pytest.raises(error, match=message):
+        factory()
+
+
+def masses(points, weights):
+    return thresholds.point_masses(bits=8, points=points, masses=weights, target=5)
+
+
+def test_one_trace_serves_every_target_and_every_number_of_examples():
+    traces = []
+
+    @jax.jit
+    def error(law, h):
+        traces.append(1)
+        return law.error(h)
+
+    for bits in (40, 50, 60):
+        law = thresholds.log_uniform(bits=bits)
+        error(law, law.target)
+    assert len(traces) == 1

@@ -1,0 +1,136 @@
+"""Which way the doors open: who imports whom, and what `import dpjax` brings along."""
+
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import dpjax
+
+PACKAGE = pathlib.Path(dpjax.__file__).parent
+
+# What each room may import besides itself. Accounting and bounds are arithmetic on the host and stand alone.
+MECHANISTIC = {"core", "domains", "accounting", "mechanisms"}
+LEARNING = MECHANISTIC | {"concepts", "optimizers", "sanitizers", "bounds"}
+ROOMS = {
+    "core": set(),
+    "domains": {"core"},
+    "accounting": set(),
+    "bounds": set(),
+    "mechanisms": {"core", "domains", "accounting"},
+    "concepts": {"core", "domains"},
+    "optimizers": MECHANISTIC,
+    "sanitizers": MECHANISTIC | {"optimizers"},
+    "learners": LEARNING,
+    "multi": LEARNING | {"learners"},
+    "fingerprinting": {"core"},
+    "verify": {"mechanisms", "accounting", "core"},
+    "trials": {"core"},
+    "relaxations": {"mechanisms", "learners", "core"},
+    "plotting": {"core"},
+}
+
+# Third-party packages; those that are heavy or optional in one room each.
+EVERYWHERE = {"jax", "jaxtyping", "numpy", "scipy", "tqdm"}
+ONE_ROOM = {"dp_accounting": "accounting", "optax": "relaxations", "matplotlib": "plotting"}
+
+
+def imported(source):
+    """All modules a source imports, in functions too; names of relative imports begin with a dot."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            names += [f"dpjax.{alias.name}" for alias in node.names] if module == "dpjax" else [module]
+    return names
+
+
+def allowed(room, name):
+    """Whether a file of `room` may import the module `name`; relative imports would slip past the table."""
+    top, *inner = name.split(".")
+    if top == "dpjax":
+        return bool(inner) and inner[0] in ROOMS[room] | {room}
+    return top in EVERYWHERE or top in sys.stdlib_module_names or ONE_ROOM.get(top) == room
+
+
+def violations(room, source):
+    return [name for name in imported(source) if not allowed(room, name)]
+
+
+def files():
+    return sorted(PACKAGE.glob("*/**/*.py"))
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_go_one_way(path):
+    assert violations(path.relative_to(PACKAGE).parts[0], path.read_text()) == []
+
+
+def test_every_room_is_in_the_table():
+    assert {path.relative_to(PACKAGE).parts[0] for path in files()} <= set(ROOMS)
+
+
+def test_the_table_has_no_cycle():
+    seen: set[str] = set()
+    while len(seen) < len(ROOMS):
+        ready = {room for room, may in ROOMS.items() if may <= seen} - seen
+        assert ready, f"a cycle among {set(ROOMS) - seen}"
+        seen |= ready
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("core", "from dpjax.domains import wide"),
+        ("core", "from dpjax import domains"),
+        ("core", "import dpjax"),
+        ("mechanisms", "def f():\n    import dpjax.learners.thresholds"),
+        ("concepts", "from ..mechanisms import laplace"),
+        ("bounds", "from dpjax.core import checks"),
+        ("learners", "import matplotlib.pyplot as plt"),
+        ("core", "import pandas"),
+    ],
+)
+def test_a_wrong_import_would_be_seen(room, source):
+    """Negative control."""
+    assert violations(room, source) != []
+
+
+IMPORT_EVERYTHING = """
+import importlib, json, pkgutil, sys
+import jax
+
+def packages():
+    return sorted({name.split(".")[0] for name in sys.modules})
+
+before = dict(jax.config.values)
+import dpjax
+light = packages()
+for module in pkgutil.walk_packages(dpjax.__path__, "dpjax."):
+    if module.name.split(".")[1] not in ("plotting", "relaxations"):
+        importlib.import_module(module.name)
+after = jax.config.values
+print(json.dumps({
+    "light": light,
+    "all": packages(),
+    "changed": [name for name in before if before[name] != after[name]],
+    "settings": len(before),
+}))
+"""
+
+
+def test_import_is_light_and_leaves_jax_alone():
+    """In a fresh interpreter: only the rooms that are for it load what is slow; no setting of JAX changes."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", IMPORT_EVERYTHING], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert not set(ONE_ROOM) & set(report["light"])
+    assert not set(ONE_ROOM) & set(report["all"])
+    assert report["settings"] > 50 and report["changed"] == []

@@ -1,0 +1,171 @@
+"""The NumPy trials of the benchmark against dpjax: the same success rates, or the benchmark compares different things.
+
+Statistical tests: fixed keys, false-alarm rate 2e-5 each.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax.concepts import thresholds as concept
+from dpjax.core.sample import bucket
+from dpjax.learners import thresholds as learners
+from experiments.benchmarks import numpy_trials, peers
+from experiments.benchmarks.numpy_trials import Cell, PooledTrials, success_counts
+
+ALARM = 2e-5
+BUILD = {
+    "erm": learners.erm,
+    "exponential": functools.partial(learners.exponential, epsilon=1.0),
+    "binary_search": functools.partial(learners.binary_search, epsilon=1.0),
+    "rec_concave": functools.partial(
+        learners.rec_concave, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2, calibration="printed"
+    ),
+}
+
+
+@functools.partial(jax.jit, static_argnums=(1, 4))
+def dpjax_successes(learner, capacity, distribution, n, trials):
+    """Successes of dpjax: sample, learner, exact error."""
+
+    def trial(key):
+        sample_key, run_key = jax.random.split(key)
+        outcome = learner(run_key, distribution.sample(sample_key, capacity, n))
+        return (outcome.status == 0) & (distribution.error(outcome.hypothesis) <= np.float32(numpy_trials.ALPHA))
+
+    return jnp.sum(jax.vmap(trial)(jax.random.split(jax.random.key(3), trials)), dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 4))
+def dpjax_laws(learner, capacity, distribution, n, samples):
+    """Exact success probabilities given samples."""
+
+    def law(key):
+        zone = distribution.within(jnp.asarray(numpy_trials.ALPHA, float))
+        return learner.law_within(distribution.sample(key, capacity, n), *zone)[0]
+
+    return jax.vmap(law)(jax.random.split(jax.random.key(4), samples))
+
+
+def p_value(successes, trials, others, other_trials):
+    """Fisher's exact test of equal rates."""
+    return stats.fisher_exact([[successes, trials - successes], [others, other_trials - others]]).pvalue
+
+
+@pytest.mark.parametrize(
+    ("learner", "d", "n"),
+    [("erm", 31, 12), ("exponential", 31, 150), ("binary_search", 31, 800), ("rec_concave", 31, 900)],
+)
+def test_success_rates_agree_with_dpjax(learner, d, n):
+    trials, ours = 1000, 20_000
+    expected = int(
+        dpjax_successes(BUILD[learner](bits=d), bucket(n), concept.log_uniform(bits=d), jnp.int32(n), trials)
+    )
+    assert 0.05 < expected / trials < 0.95
+    got = success_counts(learner, d, n, ours, 5)
+    assert p_value(got, ours, expected, trials) > ALARM
+    other = success_counts(learner, d, n * 13 // 10, ours, 5)  # the test tells n from 1.3 n
+    assert p_value(other, ours, expected, trials) < ALARM
+
+
+def t_p_value(successes, trials, laws):
+    """Welch's t-test of a success rate against the mean of exact probabilities."""
+    rate = successes / trials
+    variance = np.var(laws, ddof=1) / len(laws) + rate * (1 - rate) / trials
+    return 2 * stats.t.sf(abs(np.mean(laws) - rate) / math.sqrt(variance), len(laws) - 1)
+
+
+@pytest.mark.parametrize(("d", "n"), [(31, 900), (9, 250)])
+def test_rec_concave_agrees_with_the_exact_law(d, n):
+    trials = 20_000
+    args = (BUILD["rec_concave"](bits=d), bucket(n), concept.log_uniform(bits=d), jnp.int32(n), 48)
+    laws = np.asarray(dpjax_laws(*args), float)
+    assert t_p_value(success_counts("rec_concave", d, n, trials, 6), trials, laws) > ALARM
+    assert t_p_value(success_counts("rec_concave", d, n * 13 // 10, trials, 6), trials, laws) < ALARM
+
+
+def naive_erm(rng, d, n):
+    """One trial in Python integers, from the definition."""
+    target = 2 ** (d - 1)
+    offsets = [math.floor(2 ** (rng.random() * (d - 1))) for _ in range(n)]
+    x = [target - offset if rng.random() < 0.5 else target + offset for offset in offsets]
+    low = max([p + 1 for p in x if p < target], default=0)
+    high = min([p for p in x if p >= target], default=2**d)
+    h = int(rng.integers(low, high + 1))
+    distance = target + 1 - h if h <= target else h - target
+    return math.log2(distance) / (2 * (d - 1)) <= numpy_trials.ALPHA
+
+
+def test_erm_agrees_with_the_definition():
+    rng, trials = np.random.default_rng(0), 4000
+    naive = sum(naive_erm(rng, 8, 7) for _ in range(trials))
+    assert p_value(success_counts("erm", 8, 7, 40_000, 0), 40_000, naive, trials) > ALARM
+    assert p_value(success_counts("erm", 8, 9, 40_000, 0), 40_000, naive, trials) < ALARM
+
+
+@pytest.mark.parametrize("learner", sorted(numpy_trials.LEARNERS))
+@pytest.mark.parametrize(("d", "n"), [(6, 1), (6, 40), (64, 2), (64, 1000), (65, 300), (1024, 1), (1024, 2000)])
+def test_every_cell_runs_without_a_warning_and_depends_on_the_seed_alone(learner, d, n):
+    count = success_counts(learner, d, n, 70, 1)
+    assert 0 <= count <= 70
+    assert success_counts(learner, d, n, 70, 1) == count
+
+
+@pytest.mark.parametrize(("d", "n"), [(31, 3), (31, 40), (64, 2000), (1024, 700)])
+def test_distances_are_order_statistics(d, n):
+    """The k-th least of about n/2 distances exceeds 2^(octaves u) iff fewer than k of n words fall in u/2 of the circle."""
+    cell, rows, k = Cell(d, n), 4000, min(3, n)
+    ends = numpy_trials._nearest(np.random.default_rng(2), cell, rows, min(n, 60))
+    assert (np.diff(ends, axis=2) >= 0).all() and (ends >= 1).all()
+    edge = 2.0 ** round(cell.octaves * min(1.0, 2.5 * k / n))
+    share = math.log2(edge) / cell.octaves / 2
+    fewer = stats.binom.cdf(k - 1, n, share)
+    for side in ends[:, :, k - 1]:
+        assert stats.binomtest(int((side >= edge).sum()), rows, fewer).pvalue > ALARM
+        assert stats.binomtest(int((side >= edge).sum()), rows, stats.binom.cdf(k, n, share)).pvalue < ALARM
+
+
+def test_pool_adds_up_its_shares():
+    with PooledTrials(processes=2) as pool:
+        got = pool.success_count("erm", 31, 12, 1001, 9)
+    seeds = np.random.SeedSequence(9).spawn(2)
+    shares = [numpy_trials._successes("erm", Cell(31, 12), m, s) for m, s in zip((500, 501), seeds, strict=True)]
+    assert got == sum(shares) and 0 < got < 1001
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"learner": "best"}, "learner"),
+        ({"d": 5}, "d "),
+        ({"d": 1025}, "d "),
+        ({"n": 0}, "n "),
+        ({"trials": -1}, "trials"),
+    ],
+)
+def test_bad_arguments_are_named(change, named):
+    with pytest.raises(ValueError, match=f"^{named}"):
+        success_counts(**{"learner": "erm", "d": 31, "n": 10, "trials": 5, "seed": 0, **change})
+
+
+@pytest.mark.parametrize("median", [peers.opendp_median, peers.diffprivlib_median])
+def test_peers_say_why_they_cannot(median):
+    wide = median(bits=1024, n=10)
+    assert wide.seconds is None and "1024 bits" in wide.note
+
+
+def test_peers_without_the_package_give_none(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "opendp.prelude", None)
+    missing = peers.opendp_median(bits=31, n=10)
+    assert missing.seconds is None and "opendp" in missing.note
+
+
+def test_peers_sample_lies_in_the_domain():
+    points = peers.log_uniform_sample(bits=31, n=1000, seed=0)
+    assert points.dtype == np.int64 and 0 < points.min() and points.max() < 2**31
+    assert np.abs(points - 2**30).min() >= 1

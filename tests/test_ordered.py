@@ -1,0 +1,223 @@
+"""Piecewise constant functions and sorted uniforms, against plain Python."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpjax.domains import ordered, wide
+
+FALSE_ALARM = 2e-5
+
+
+# --------------------------------------------------------------------------------------------------------------- runs
+
+
+def naive_runs(values):
+    """Walks out from each i while values are no smaller."""
+    left, right = [], []
+    for i, value in enumerate(values):
+        low, high = i, i
+        while low > 0 and values[low - 1] >= value:
+            low -= 1
+        while high < len(values) and values[high] >= value:
+            high += 1
+        left.append(low)
+        right.append(high)
+    return left, right
+
+
+runs = jax.jit(ordered.runs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 32])
+def test_runs_equal_the_naive_ones(n):
+    # Few different values, so that ties abound; infinity is what empty pieces hold.
+    value = st.sampled_from([-1.0, 0.0, 1.0, 2.0, math.inf])
+
+    @settings(max_examples=100)
+    @given(st.lists(value, min_size=n, max_size=n))
+    def check(values):
+        left, right = runs(jnp.array(values, jnp.float32))
+        assert (left.tolist(), right.tolist()) == naive_runs(values)
+
+    check()
+
+
+def test_runs_of_a_monotone_and_of_a_constant_function():
+    n = 1024
+    rising = jnp.arange(n, dtype=jnp.float32)
+    for values in (rising, rising[::-1], jnp.zeros(n, jnp.float32)):
+        left, right = runs(values)
+        assert (left.tolist(), right.tolist()) == naive_runs(values.tolist())
+
+
+# ------------------------------------------------------------------------------------------------------------- pieces
+
+
+def tabulate(pieces):
+    """The function as a list, one entry a point of {0, ..., 2^exponent}."""
+    starts, values = wide.to_ints(pieces.starts), pieces.values.tolist()
+    ends = [*starts[1:], wide.to_ints(pieces.end)[0]]
+    return [value for low, high, value in zip(starts, ends, values, strict=True) for _ in range(low, high)]
+
+
+@settings(max_examples=40)
+@given(st.sets(st.integers(1, 40)), st.integers(0, 30))
+def test_from_breakpoints_is_the_function_it_was_told(breaks, further):
+    starts = [0, *sorted(breaks)]
+    values = [float(i * i % 7) for i in range(len(starts))]
+    last = max(starts[-1], 1) + further
+    pieces = ordered.from_breakpoints(starts, values, last, beyond=-2.0)
+    exponent = int(pieces.exponent)
+    assert 2 ** (exponent - 1) < last <= 2**exponent
+    assert wide.to_ints(pieces.last) == [last] and wide.to_ints(pieces.end) == [2**exponent + 1]
+    expected = [values[sum(start <= x for start in starts) - 1] for x in range(last + 1)]
+    assert tabulate(pieces) == expected + [-2.0] * (2**exponent - last)
+    assert pieces.count & (pieces.count - 1) == 0 and pieces.limbs == 1
+
+
+@pytest.mark.parametrize(
+    ("starts", "values", "last", "message"),
+    [
+        ([], [], 4, "starts must begin with 0"),
+        ([1, 2], [0.0, 0.0], 4, "starts must begin with 0"),
+        ([0, 3, 3], [0.0, 0.0, 0.0], 4, "starts must .* increase strictly"),
+        ([0, 3], [0.0], 4, "values must have one entry a start, got 1 for 2 starts"),
+        ([0, 5], [0.0, 0.0], 4, "last must be >= 1 and not below the last start, got 4"),
+        ([0], [0.0], 0, "last must be >= 1 and not below the last start, got 0"),
+    ],
+)
+def test_from_breakpoints_refuses(starts, values, last, message):
+    with pytest.raises(ValueError, match=message):
+        ordered.from_breakpoints(starts, values, last, beyond=0.0)
+
+
+steps_of = jax.jit(ordered.from_steps)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 15), st.sampled_from([-1, 1])), max_size=7), st.integers(0, 9))
+def test_from_steps_moves_right_after_each_point(examples, first):
+    examples = sorted(examples)
+    padding = 7 - len(examples)
+    points = wide.from_ints([*(x for x, _ in examples), *[16] * padding], 5)
+    steps = jnp.array([*(step for _, step in examples), *[0] * padding], jnp.int32)
+    pieces = steps_of(points, jnp.int32(first), steps, jnp.int32(4))
+    assert tabulate(pieces) == [first + sum(step for x, step in examples if x < j) for j in range(17)]
+    ends = wide.to_ints(pieces.ends())
+    assert ends == [*wide.to_ints(pieces.starts)[1:], 17]
+    assert pieces.nonempty().tolist() == [
+        low < high for low, high in zip(wide.to_ints(pieces.starts), ends, strict=True)
+    ]
+
+
+def test_locate_finds_the_nonempty_piece_of_every_position():
+    points = wide.from_ints([3, 3, 5, 9, 9, 16, 16], 5)
+    pieces = ordered.from_steps(points, jnp.int32(0), jnp.ones(7, jnp.int32), jnp.int32(4))
+    located = jax.jit(jax.vmap(pieces.locate))(wide.from_ints(list(range(17)), 5))
+    assert pieces.values[located].tolist() == tabulate(pieces)
+    assert bool(jnp.all(pieces.nonempty()[located]))
+
+
+def test_positions_of_many_limbs():
+    exponent = 2000
+    starts = [0, 1, 2**1000, 2**1999 + 1, 2**2000]
+    pieces = ordered.from_breakpoints(starts, [0.0, 1.0, 2.0, 3.0, 4.0], 2**exponent, beyond=0.0)
+    positions = wide.from_ints([0, 1, 2**1000 - 1, 2**1000, 2**1999, 2**1999 + 1, 2**2000], exponent + 1)
+    located = jax.jit(jax.vmap(pieces.locate))(positions)
+    assert pieces.values[located].tolist() == [0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 4.0]
+
+
+# ---------------------------------------------------------------------------------------------------- sorted uniforms
+
+
+@functools.partial(jax.jit, static_argnums=(1, 3))
+def uniforms(key, capacity, n, samples):
+    keys = jax.random.split(key, samples)
+    return jax.vmap(lambda k: ordered.sorted_uniforms(k, capacity, n))(keys)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 6, 7])
+def test_sorted_and_padded_with_zeros(n):
+    values = np.asarray(uniforms(jax.random.key(1), 7, jnp.int32(n), 500))
+    assert (np.diff(values[:, :n].astype(np.int64), axis=1) >= 0).all()
+    assert (values[:, n:] == 0).all()
+    assert n == 0 or (values[:, :n] > 0).mean() > 0.99
+
+
+def test_capacity_changes_nothing():
+    for n in (1, 5, 7):
+        small, large = (uniforms(jax.random.key(2), capacity, jnp.int32(n), 20) for capacity in (7, 63))
+        np.testing.assert_array_equal(small[:, :n], large[:, :n])
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 100])
+def test_order_statistics_follow_their_beta_laws(n):
+    values = np.asarray(uniforms(jax.random.key(3), 127, jnp.int32(n), 20_000)) / 2.0**32
+    for rank in sorted({1, n // 2 + 1, n}):
+        law = stats.beta(rank, n + 1 - rank)
+        assert stats.kstest(values[:, rank - 1], law.cdf).pvalue > FALSE_ALARM
+        # Negative control: order statistics of a tenth more (at least one more) would be seen.
+        wrong = stats.beta(rank, n + 1 + max(n // 10, 1) - rank)
+        assert stats.kstest(values[:, rank - 1], wrong.cdf).pvalue < FALSE_ALARM
+
+
+def test_unsorted_they_are_independent_uniforms():
+    """All n of a sample together: sums of a symmetric function, which order does not change."""
+    n = 50
+    values = np.asarray(uniforms(jax.random.key(4), 63, jnp.int32(n), 20_000))[:, :n] / 2.0**32
+    sums = np.sum((values < 0.3), axis=1)
+    expected = stats.binom(n, 0.3)
+    cells = np.arange(8, 23)
+    observed = np.histogram(sums, [-1, *cells, n + 1])[0]
+    probability = np.diff([0.0, *expected.cdf(cells - 1), 1.0])
+    assert stats.chisquare(observed, probability * len(sums)).pvalue > FALSE_ALARM
+    wrong = np.diff([0.0, *stats.binom(n, 0.31).cdf(cells - 1), 1.0])
+    assert stats.chisquare(observed, wrong * len(sums)).pvalue < FALSE_ALARM
+
+
+def test_x64_draws_the_same(x64):
+    in_x64 = uniforms(jax.random.key(5), 15, jnp.int32(11), 50)
+    with jax.enable_x64(False):
+        np.testing.assert_array_equal(in_x64, uniforms(jax.random.key(5), 15, jnp.int32(11), 50))
+
+
+# -------------------------------------------------------------------------------------------------------- exact ratio
+
+ratio = jax.jit(jax.vmap(ordered._ratio, in_axes=(0, 0)))
+
+
+def ratios_of(pairs):
+    numerators, denominators = (jnp.array(column, jnp.uint32) for column in zip(*pairs, strict=True))
+    return [row[0] for row in ratio(numerators[:, None], denominators).tolist()]
+
+
+def test_ratio_is_within_three_units():
+    rng = np.random.default_rng(6)
+    denominators = [1, 2, 3, 7, 2**16, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1]
+    denominators += [int(2.0 ** rng.uniform(0, 32)) for _ in range(500)]
+    pairs = [(x, d) for d in denominators for x in {0, d // 2, d - 1, int(rng.integers(0, d))}]
+    for (x, d), value in zip(pairs, ratios_of(pairs), strict=True):
+        assert 0 <= (x << 32) // d - value <= 3, (x, d)
+
+
+@pytest.mark.parametrize("denominator", [5, 1000, 2**31 + 12345, 2**32 - 1])
+def test_ratio_is_monotone_up_to_the_whole(denominator):
+    """Even at numerator = denominator, which a last spacing of 0 makes: no overflow."""
+    near_the_end = range(max(denominator - 500, 0), denominator + 1)
+    values = ratios_of([(x, denominator) for x in near_the_end])
+    assert values == sorted(values) and values[-1] >= 2**32 - 4
+
+
+def test_reciprocal_is_exact():
+    rng = np.random.default_rng(7)
+    divisors = [2**31, 2**31 + 1, 2**32 - 1, *(int(x) for x in rng.integers(2**31, 2**32, 500))]
+    values = jax.jit(jax.vmap(ordered._reciprocal))(jnp.array(divisors, jnp.uint32))
+    assert values.tolist() == [(2**63 - 1) // d for d in divisors]
