@@ -92,9 +92,7 @@ def success_probability(
     return sum(mass(law, lo, hi) for lo, hi in good_thresholds(xs, ys, bits, error))
 
 
-def exponential_success(
-    xs: Sequence[int], ys: Sequence[int], bits: int, epsilon: Number, error: float
-) -> float:
+def exponential_success(xs: Sequence[int], ys: Sequence[int], bits: int, epsilon: Number, error: float) -> float:
     """The same probability for the exponential mechanism over all 2^bits + 1 thresholds."""
     law = rec_concave_law(*threshold_quality(xs, ys), 2**bits, len(xs), 1, epsilon, 1, 1, "printed")
     return sum(mass(law, lo, hi) for lo, hi in good_thresholds(xs, ys, bits, error))
@@ -241,9 +239,7 @@ def _stable_block(
     """A_dist over blocks of that width from first on: the best (the lowest of equals) and P[it is kept]."""
     end = pieces[-1][1]
     spans = [
-        ((max(lo, first) - first) // width, (hi - first) // width, value)
-        for lo, hi, value in pieces
-        if hi >= first
+        ((max(lo, first) - first) // width, (hi - first) // width, value) for lo, hi, value in pieces if hi >= first
     ]
     top = max(value for _, _, value in spans)
     winner = min(block for block, _, value in spans if value == top)
@@ -275,10 +271,7 @@ def _weights(pieces: list[Piece], epsilon: Fraction) -> list[Piece]:
 def _exponential(weights: list[Piece], blocks: list[Interval]) -> list[Piece]:
     """The exponential mechanism on the union of the blocks, a point in two of them counted once."""
     cells = [
-        (max(lo, a), min(hi, b), weight)
-        for a, b in _union(blocks)
-        for lo, hi, weight in weights
-        if lo <= b and a <= hi
+        (max(lo, a), min(hi, b), weight) for a, b in _union(blocks) for lo, hi, weight in weights if lo <= b and a <= hi
     ]
     total = sum((hi - lo + 1) * weight for lo, hi, weight in cells)
     return [(lo, hi, (hi - lo + 1) * weight / total) for lo, hi, weight in cells]

@@ -92,11 +92,7 @@ def test_group_privacy_is_the_sum_of_the_steps(epsilon, size):
     with decimal.localcontext(prec=150):  # enough for 2^-100 itself
         steps = sum((i * Decimal(epsilon)).exp() for i in range(size)) * Decimal(delta)
         assert steps <= Decimal(group.delta) <= steps * Decimal("1.000000000001")
-    assert (
-        size * Fraction(epsilon)
-        <= Fraction(group.epsilon)
-        <= size * Fraction(epsilon) * (1 + Fraction(1, 2**50))
-    )
+    assert size * Fraction(epsilon) <= Fraction(group.epsilon) <= size * Fraction(epsilon) * (1 + Fraction(1, 2**50))
 
 
 def test_group_privacy_at_the_ends():
@@ -205,10 +201,7 @@ def test_budgets_with_a_common_multiple_compose_exactly():
 @pytest.mark.parametrize("seed", range(4))
 def test_unequal_budgets_compose_from_above(seed):
     draw = np.random.default_rng(seed)
-    pairs = [
-        (float(e), float(d))
-        for e, d in zip(draw.uniform(0.01, 0.6, 8), draw.uniform(0, 1e-6, 8), strict=True)
-    ]
+    pairs = [(float(e), float(d)) for e, d in zip(draw.uniform(0.01, 0.6, 8), draw.uniform(0, 1e-6, 8), strict=True)]
     whole = sum(epsilon for epsilon, _ in pairs)
     for fraction in (0.1, 0.4, 0.8):
         truth = exact_delta(pairs, fraction * whole)
@@ -251,9 +244,7 @@ def test_composition_at_the_ends():
     assert accounting.total_delta({Guarantee(0.0, 1e-6, REPLACE): 2}, 0.0) == pytest.approx(2e-6)
     open_book = [Guarantee(math.inf, 1.0, REPLACE), Guarantee(1.0, 0.0, REPLACE)]
     assert accounting.basic(open_book) == Guarantee(math.inf, 1.0, REPLACE)
-    assert (
-        accounting.total_delta(open_book, 5.0) == 1.0 and accounting.total_epsilon(open_book, 0.5) == math.inf
-    )
+    assert accounting.total_delta(open_book, 5.0) == 1.0 and accounting.total_epsilon(open_book, 0.5) == math.inf
     with pytest.raises(ValueError, match="epsilon"):
         accounting.total_delta(pure, math.inf)
     huge = [Guarantee(1000.0, 0.0, REPLACE)] * 2  # exp(1000) is no float
@@ -303,10 +294,7 @@ def test_calibration_methods_in_order():
         for method in ("basic", "advanced", "optimal")
     )
     assert basic < advanced < optimal
-    few = [
-        accounting.calibrate(total, 2, method=m, delta_share=0.0).epsilon
-        for m in ("basic", "advanced", "optimal")
-    ]
+    few = [accounting.calibrate(total, 2, method=m, delta_share=0.0).epsilon for m in ("basic", "advanced", "optimal")]
     assert few[1] < few[0] <= few[2]  # the printed theorem loses to basic composition for few mechanisms
 
 
@@ -360,9 +348,7 @@ def test_closed_form_has_a_gradient():
     assert float(slope) == pytest.approx(step / 0.02, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "wrong", [(0.0, 1e-6, 5), (math.inf, 1e-6, 5), (1.0, 0.0, 5), (1.0, 1.0, 5), (1.0, 1e-6, 0)]
-)
+@pytest.mark.parametrize("wrong", [(0.0, 1e-6, 5), (math.inf, 1e-6, 5), (1.0, 0.0, 5), (1.0, 1.0, 5), (1.0, 1e-6, 0)])
 def test_closed_form_refuses(wrong):
     with pytest.raises(ValueError, match=r"epsilon|delta|count"):
         accounting.closed_form_epsilon(*wrong)

@@ -41,9 +41,7 @@ def test_iterated_logarithm():
     assert bounds.iterated_log2(100, 2) == pytest.approx(math.log2(math.log2(100)))
     assert bounds.iterated_log2(100, 2, ceil=True) == 3.0
     assert bounds.iterated_log2(2**1024, 1) == 1024.0
-    assert bounds.iterated_log2(2**64, 50) == pytest.approx(
-        math.log2(math.log2(math.log2(6)))
-    )  # stops at <= 1
+    assert bounds.iterated_log2(2**64, 50) == pytest.approx(math.log2(math.log2(math.log2(6))))  # stops at <= 1
     for number in (2, 7, 1000, 2**40 + 1):
         assert bounds.iterated_log2(number, bounds.log_star(number), ceil=True) <= 1
 
@@ -88,18 +86,14 @@ def bottom(gap, epsilon, delta, calibration):
 
 
 @pytest.mark.parametrize("calibration", ["printed", "proved"])
-@pytest.mark.parametrize(
-    ("beta", "epsilon", "delta"), [*itertools.product([0.3, 1e-3], [0.1, 2.0], [0.1, 1e-8])]
-)
+@pytest.mark.parametrize(("beta", "epsilon", "delta"), [*itertools.product([0.3, 1e-3], [0.1, 2.0], [0.1, 1e-8])])
 def test_stability_gap_is_kept(calibration, beta, epsilon, delta):
     gap = bounds.stability_gap(beta, epsilon, delta, calibration=calibration)
     assert bottom(gap, epsilon, delta, calibration) <= beta * (1 + 1e-9)
     assert bottom(gap - 2 / epsilon, epsilon, delta, calibration) > beta
 
 
-@pytest.mark.parametrize(
-    ("beta", "epsilon", "delta"), [*itertools.product([0.3, 1e-3], [0.05, 1.0, 9.0], [0.3, 1e-8])]
-)
+@pytest.mark.parametrize(("beta", "epsilon", "delta"), [*itertools.product([0.3, 1e-3], [0.05, 1.0, 9.0], [0.3, 1e-8])])
 def test_printed_equivalent_carries_the_proposition(beta, epsilon, delta):
     lower = bounds.printed_equivalent(epsilon, delta)
     assert 0 < lower <= epsilon / 2
@@ -182,9 +176,7 @@ def test_theorem_3_15_reference_values():
 
 
 GRID = list(
-    itertools.product(
-        [2**8, 2**64, 2**64 + 1, 2**4096], [1, 2, 3, 4, 5], [0.5, 0.01], [0.4, 1e-6], [0.1, 1e-9]
-    )
+    itertools.product([2**8, 2**64, 2**64 + 1, 2**4096], [1, 2, 3, 4, 5], [0.5, 0.01], [0.4, 1e-6], [0.1, 1e-9])
 )
 
 
@@ -193,9 +185,7 @@ def test_theorem_3_15_follows_from_lemma_3_14(calibration):
     for size, depth, alpha, beta, delta in GRID:
         theorem = bounds.rec_concave(size, depth, alpha, beta, 1.0, delta, calibration=calibration)
         each = 1.0 / (3 * depth), delta / (3 * depth)
-        lemma = bounds.rec_concave_lemma(
-            size, depth, alpha, beta / (2 * depth), *each, calibration=calibration
-        )
+        lemma = bounds.rec_concave_lemma(size, depth, alpha, beta / (2 * depth), *each, calibration=calibration)
         assert lemma <= theorem
 
 
@@ -212,8 +202,7 @@ def test_lemma_3_14_pays_for_every_step_of_its_proof():
 
 def test_proved_asks_for_twice_the_printed_at_small_epsilon():
     printed, proved = (
-        bounds.learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6, calibration=which)
-        for which in ("printed", "proved")
+        bounds.learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6, calibration=which) for which in ("printed", "proved")
     )
     assert proved == pytest.approx(2 * printed)
 
@@ -237,9 +226,7 @@ def test_theorem_3_18_is_the_larger_of_two():
 
 def test_remark_3_19_by_hand():
     expected = 2 * 8**4 * 4 / (0.1 * 0.1) * math.log2(4 / (0.1 * 0.2 * 1e-6))
-    assert bounds.learn_thresholds_full_depth(64, 0.1, 0.2, 1.0, 1e-6, constant=2.0) == pytest.approx(
-        expected
-    )
+    assert bounds.learn_thresholds_full_depth(64, 0.1, 0.2, 1.0, 1e-6, constant=2.0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("bits", [1, 16, 900])
@@ -288,13 +275,9 @@ def test_binary_search_is_right_on_the_sample():
     assert 0 < max(failures) <= beta / 2
     # A quarter of the sample is not enough, and zeros at the middle have to be counted.
     fewer = size // 4
-    assert (
-        max(search_failure(*sample, epsilon, alpha * fewer / 2) for sample in samples(2**bits, fewer))
-        > beta / 2
-    )
+    assert max(search_failure(*sample, epsilon, alpha * fewer / 2) for sample in samples(2**bits, fewer)) > beta / 2
     skipping = (
-        search_failure(*sample, epsilon, alpha * size / 2, zeros_at_mid=False)
-        for sample in samples(2**bits, size)
+        search_failure(*sample, epsilon, alpha * size / 2, zeros_at_mid=False) for sample in samples(2**bits, size)
     )
     assert max(skipping) > 0.4
 

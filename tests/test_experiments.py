@@ -24,8 +24,8 @@ TINY = textwrap.dedent(
     from experiments.thresholds import measure
     measure.LEARNERS = ("ERM", "exponential mechanism")
     sizes = {"ERM": [8, 15], "exponential mechanism": [31, 47]}
-    settings = {**thresholds.COMMON, "bits": [8], "draws": 8, "rtol": 0.2, "success": {"bits": 8, "sizes": sizes},
-                "success_draws": 8, "trials": 40, "anatomy": {"bits": 8, "n": 60}}
+    settings = {**thresholds.COMMON, "bits": [8], "draws": {"other": 8}, "rtol": 0.2, "success": {"bits": 8, "sizes": sizes},
+                "trials": 40, "anatomy": {"bits": 8, "n": 60}}
     tiny = dataclasses.replace(thresholds.EXPERIMENT, presets={"smoke": settings})
     runner.load = lambda name: tiny
     sys.exit(command.main(sys.argv[1:]))

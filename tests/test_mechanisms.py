@@ -279,9 +279,7 @@ def test_bad_parameters_are_refused(build: Callable[[], Any], names: str) -> Non
         build()
 
 
-CHOOSERS = [
-    case for case in CASES if case.name in ("exponential", "report_noisy_max", "stability", "choosing")
-]
+CHOOSERS = [case for case in CASES if case.name in ("exponential", "report_noisy_max", "stability", "choosing")]
 
 
 @pytest.mark.parametrize("case", CHOOSERS, ids=lambda case: case.name)
@@ -291,9 +289,7 @@ def test_masked_padding_changes_nothing_and_nothing_valid_is_bottom(case: Case) 
     mask = jnp.arange(8) < 5
     for key in jax.random.split(jax.random.key(3), 20):
         plain, wide = mechanism(key, scores), mechanism(jax.random.clone(key), padded, where=mask)
-        assert (bool(plain.ok), int(plain.index)) == (bool(wide.ok), int(wide.index)) or not bool(
-            plain.ok | wide.ok
-        )
+        assert (bool(plain.ok), int(plain.index)) == (bool(wide.ok), int(wide.index)) or not bool(plain.ok | wide.ok)
     law, wide_law = np.exp(mechanism.log_pmf(scores)), np.exp(mechanism.log_pmf(padded, where=mask))
     np.testing.assert_allclose(wide_law[:5], law[:5], rtol=1e-6)
     assert (wide_law[5:8] == 0).all()
@@ -560,9 +556,7 @@ def test_partition_selection_against_the_recursion(epsilon: float, delta: float,
 def test_partition_selection_spends_its_budget_exactly(epsilon: float, delta: float) -> None:
     counts = np.arange(partition_selection.saturation(epsilon, delta) + 3, dtype=np.int32)
     with jax.enable_x64(True):
-        p, q = (
-            np.exp(np.asarray(x)) for x in partition_selection.log_keep(counts, epsilon=epsilon, delta=delta)
-        )
+        p, q = (np.exp(np.asarray(x)) for x in partition_selection.log_keep(counts, epsilon=epsilon, delta=delta))
     more = p[1:] - math.exp(epsilon) * p[:-1]  # a person joins: kept more often
     fewer = q[:-1] - math.exp(epsilon) * q[1:]  # a person leaves: dropped more often
     assert np.maximum(more, fewer).max() <= delta * (1 + 1e-6)
@@ -573,9 +567,7 @@ def test_partition_selection_spends_its_budget_exactly(epsilon: float, delta: fl
 # AboveThreshold
 
 
-def _first_above(
-    queries: np.ndarray, threshold: float, epsilon: float, outcomes: Sequence[int]
-) -> np.ndarray:
+def _first_above(queries: np.ndarray, threshold: float, epsilon: float, outcomes: Sequence[int]) -> np.ndarray:
     """The law of some outcomes, by adaptive quadrature between kinks of the integrand."""
     unit, law = 2 / epsilon, stats.laplace
     margins = (queries - threshold) / unit
@@ -586,10 +578,7 @@ def _first_above(
         return law.pdf(z) * silent * (law.sf((z - margins[i]) / 2) if i < len(margins) else 1.0)
 
     pieces = [
-        [
-            integrate.quad(density, low, high, (i,), epsabs=0, epsrel=1e-10)[0]
-            for low, high in itertools.pairwise(kinks)
-        ]
+        [integrate.quad(density, low, high, (i,), epsabs=0, epsrel=1e-10)[0] for low, high in itertools.pairwise(kinks)]
         for i in outcomes
     ]
     return np.array(pieces).sum(axis=1)
@@ -599,9 +588,7 @@ def _first_above(
 def test_above_threshold_law_against_adaptive_quadrature(threshold: float) -> None:
     queries = np.array([3.0, 5.0, 0.0, 4.0, 5.0])
     expected = _first_above(queries, threshold, 1.0, range(6))
-    np.testing.assert_allclose(
-        np.exp(above_threshold.log_pmf(queries, threshold, epsilon=1.0)), expected, rtol=1e-5
-    )
+    np.testing.assert_allclose(np.exp(above_threshold.log_pmf(queries, threshold, epsilon=1.0)), expected, rtol=1e-5)
     with jax.enable_x64(True):
         got = np.exp(np.asarray(above_threshold.log_pmf(queries, threshold, epsilon=1.0)))
     np.testing.assert_allclose(got, expected, rtol=1e-9)

@@ -27,9 +27,7 @@ def brute_law(quality, r, alpha, epsilon, delta, depth, calibration, base):
         K = 2**k
         halves = []
         for first in (0, 4 * K):
-            blocks = [
-                {i for i in range(a, a + 8 * K) if i in points} for a in range(first, 2**log + 1, 8 * K)
-            ]
+            blocks = [{i for i in range(a, a + 8 * K) if i in points} for a in range(first, 2**log + 1, 8 * K)]
             halves.append(brute_stable(quality, blocks, epsilon, delta, calibration))
         for A, a in halves[0]:
             for B, b in halves[1]:
@@ -67,9 +65,7 @@ def compare(starts, values, T, r, alpha, epsilon, delta, depth, calibration, bas
     """Assert that both laws agree on every point, those added above T included."""
     law = reference.rec_concave_law(starts, values, T, r, alpha, epsilon, delta, depth, calibration, base)
     quality = [Fraction(values[sum(start <= i for start in starts) - 1]) for i in range(T + 1)]
-    expected, bottom = brute_law(
-        quality, Fraction(r), Fraction(alpha), epsilon, delta, depth, calibration, base
-    )
+    expected, bottom = brute_law(quality, Fraction(r), Fraction(alpha), epsilon, delta, depth, calibration, base)
     for i, p in enumerate(expected):
         assert reference.mass(law, i, i) == pytest.approx(p, abs=TOLERANCE)
     assert law[1] == pytest.approx(bottom, abs=TOLERANCE)
@@ -140,9 +136,7 @@ def test_learn_thresholds_is_the_figure_with_its_share_of_the_budget(calibration
     for j, p in enumerate(expected):
         assert reference.mass(law, j, j) == pytest.approx(p, abs=TOLERANCE)
     success = reference.success_probability(xs, ys, 7, 0.1, 8.0, 0.05, 0.5, 2, calibration)
-    assert success == pytest.approx(
-        sum(p for p, q in zip(expected, right, strict=True) if 60 - q <= 6), abs=TOLERANCE
-    )
+    assert success == pytest.approx(sum(p for p, q in zip(expected, right, strict=True) if 60 - q <= 6), abs=TOLERANCE)
 
 
 def test_levels_run_stop_at_ranges_of_33_points():

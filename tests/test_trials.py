@@ -259,9 +259,7 @@ def test_shorter_intervals_do_not_cover():
         assert min(coverage(intervals, 40, rate) for rate in RATES) < 0.95
 
 
-@pytest.mark.parametrize(
-    ("method", "name"), [(estimates.clopper_pearson, "exact"), (estimates.wilson, "wilson")]
-)
+@pytest.mark.parametrize(("method", "name"), [(estimates.clopper_pearson, "exact"), (estimates.wilson, "wilson")])
 @pytest.mark.parametrize(("events", "trials"), [(0, 1), (0, 64), (3, 64), (64, 64), (123_456, 10**9)])
 def test_intervals_agree_with_scipy(method, name, events, trials):
     got = method(events, trials, level=0.99)
@@ -350,9 +348,7 @@ def test_interval_from_the_ends_of_the_estimates():
 
     found = search.least_n(failure, beta=0.1, start=7, maximum=10**6)
     assert (found.low, found.n, found.high) == (80, 100, 150)
-    unresolved = search.least_n(
-        lambda n: Estimate(10 / n, 0.0, 1.0, 0.95, 100), beta=0.1, start=7, maximum=10**6
-    )
+    unresolved = search.least_n(lambda n: Estimate(10 / n, 0.0, 1.0, 0.95, 100), beta=0.1, start=7, maximum=10**6)
     assert (unresolved.low, unresolved.n, unresolved.high) == (1, 100, None)
     assert max(n for n, _ in unresolved.evaluations) <= 400
 

@@ -174,9 +174,7 @@ def test_histograms_and_their_neighbours_against_brute_force() -> None:
 def test_sequences_and_their_neighbours_against_brute_force() -> None:
     values = sequences(3, 3)
     assert values.tolist() == [list(row) for row in itertools.product(range(3), repeat=3)]
-    expected = {
-        (i, j) for (i, a), (j, b) in itertools.permutations(enumerate(values), 2) if (a != b).sum() == 1
-    }
+    expected = {(i, j) for (i, a), (j, b) in itertools.permutations(enumerate(values), 2) if (a != b).sum() == 1}
     pairs = list(map(tuple, sequence_neighbours(3, 3).tolist()))
     assert set(pairs) == expected and len(pairs) == len(expected)
 
@@ -208,9 +206,7 @@ def test_datasets_may_be_any_pytree() -> None:
     values, n_valid = records(counts, 4)
 
     def law(dataset: Any) -> Any:
-        ones = jnp.sum(
-            (dataset["x"] == 1) & (jnp.arange(4, dtype=jnp.int32) < dataset["n_valid"]), dtype=jnp.int32
-        )
+        ones = jnp.sum((dataset["x"] == 1) & (jnp.arange(4, dtype=jnp.int32) < dataset["n_valid"]), dtype=jnp.int32)
         return Exponential.create(epsilon=1.0).log_pmf(jnp.stack([dataset["n_valid"] - ones, ones]))
 
     datasets, pairs = {"x": values, "n_valid": n_valid}, neighbours(counts, ADD_OR_REMOVE_ONE)
@@ -279,9 +275,7 @@ def test_honest_mechanisms_are_not_flagged_by_runs() -> None:
 def test_the_bound_is_rarely_above_the_truth() -> None:
     # Randomised response at epsilon 1, audits at confidence 0.9: at most a tenth may exceed 1.
     rng, p = np.random.default_rng(0), math.e / (1 + math.e)
-    bounds = [
-        audit_samples(rng.random(2000) > p, rng.random(2000) < p, confidence=0.9).epsilon for _ in range(400)
-    ]
+    bounds = [audit_samples(rng.random(2000) > p, rng.random(2000) < p, confidence=0.9).epsilon for _ in range(400)]
     above = np.mean(np.array(bounds) > 1.0)
     assert above < 0.1 + 4.2 * math.sqrt(0.09 / 400)
     assert np.median(bounds) > 0.75

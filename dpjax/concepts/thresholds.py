@@ -101,8 +101,9 @@ class LogUniform(_Distribution):
         octave = lax.mulhi(distance, jnp.broadcast_to(octaves, distance.shape)).astype(jnp.int32)
         within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
         offset = _power_of_two(octave, within, self.target.shape[-1])
-        target = jnp.broadcast_to(self.target[None], offset.shape)
-        return wide.select(left, wide.subtract(target, offset), wide.add(target, offset))
+        # target - o = ~(~target + o): one addition serves both sides.
+        total = wide.add(wide.select(left, ~self.target[None], self.target[None]), offset)
+        return wide.select(left, ~total, total)
 
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """log2(1 + target - h) / (2 octaves) on the left, log2(h - target) / (2 octaves) on the right, at most 1/2."""
@@ -114,7 +115,7 @@ class LogUniform(_Distribution):
 
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """Thresholds from target + 1 - w to target + w, w = floor(2^(2 alpha octaves)) (24 digits); alpha < 1/2."""
-        exponent = 2 * alpha * jnp.asarray(self.octaves, float)
+        exponent = 2 * jnp.asarray(alpha, float) * jnp.asarray(self.octaves, float)
         whole = jnp.floor(exponent)
         fraction = (exponent - whole).astype(jnp.float32)
         width = _power_of_two(whole.astype(jnp.int32), fraction, self.target.shape[-1])
@@ -143,14 +144,14 @@ class Uniform(_Distribution):
         count = between[-1].astype(float)
         if between.shape[-1] > 1:  # 2^32 itself: the whole grid
             count = count + between[-2].astype(float) * 2.0**32
-        return count * jnp.exp2(-jnp.minimum(bits, 32).astype(float))
+        return jnp.ldexp(count, -jnp.minimum(bits, 32))  # exact, as exp2 is not
 
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """All thresholds with at most alpha of the grid between them and the target, within 0, ..., 2^d."""
         bits = jnp.asarray(self.bits, jnp.int32)
         limbs = self.target.shape[-1]
         step, one = jnp.maximum(bits - 32, 0), _one(self.target)
-        room = jnp.floor(alpha * jnp.exp2(jnp.minimum(bits, 32).astype(float)))
+        room = jnp.floor(jnp.ldexp(jnp.asarray(alpha, float), jnp.minimum(bits, 32)))
         allowed = wide.from_uint32(room.astype(jnp.uint32), limbs)
         rank, top = self._rank(self.target), wide.power_of_two(jnp.minimum(bits, 32), limbs)
         low = wide.subtract(rank, wide.minimum(allowed, rank))
@@ -219,7 +220,7 @@ def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
     (0.0, 63)
     """
     bits = _bits(bits)
-    target = 1 << (bits - 1) if target is None else checks.integer("target", target, at_least=0)
+    target = 1 << (bits - 1) if target is None else checks.integer("target", target, at_least=0, at_most=1 << bits)
     octaves = min(target.bit_length(), ((1 << bits) - target).bit_length()) - 1
     if octaves < 1:
         raise ValueError(
@@ -248,6 +249,7 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
     bits = _bits(bits)
     if len(points) != len(masses) or not points:
         raise ValueError(f"masses must have one entry a point, got {len(masses)} for {len(points)} points")
+    points = [checks.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in points]
     if len(set(points)) != len(points):
         raise ValueError("points must be distinct")
     for mass in masses:
@@ -276,5 +278,4 @@ def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
 def _power_of_two(whole: Int[Array, "*n"], fraction: Float[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
     """floor(2^(whole + fraction)) cut to 24 leading binary digits, fraction in [0, 1]."""
     digits = jnp.clip((jnp.exp2(fraction) * np.float32(2**23)).astype(jnp.uint32), 2**23, 2**24 - 1)
-    down = digits >> jnp.clip(23 - whole, 0, 31).astype(jnp.uint32)
-    return wide.shift_left(wide.from_uint32(down, limbs), jnp.maximum(whole - 23, 0))
+    return wide.scaled(digits, whole - 23, limbs)

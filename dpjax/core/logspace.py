@@ -60,7 +60,7 @@ def draw(key: Array, tree: Float[Array, "nodes"]) -> Int[Array, ""]:
     """
     leaves = tree.shape[0] // 2
     depth = leaves.bit_length() - 1
-    rarity = random.exponential(key, (depth,))  # used from the leaves upward: padding the leaves shifts nothing
+    rarity = random.exponential(key, (max(depth, 1),))  # used from the leaves upward: padding the leaves shifts nothing
 
     def descend(level: Array, node: Array) -> Array:
         left, right = tree[2 * node], tree[2 * node + 1]

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     """Standard exponential variates E = -ln U, with U = (64 random bits + 1/2) 2^-64.
 
-    P[E > t] is right to a relative 1e-6 for t up to 42 (probability 5e-19). Small values are multiples of about 6e-8 in
+    P[E > t] is right to a relative 2e-6 for t up to 42 (probability 5e-19). Small values are multiples of about 6e-8 in
     float32, so compare E with large numbers only; `bernoulli` does. A longer array begins with the same variates.
     """
     words = jax.random.bits(key, (*shape, 2), jnp.uint32).astype(float) * 2.0**-32

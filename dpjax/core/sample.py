@@ -73,8 +73,9 @@ class Sample:
         return self.x.shape[0]
 
     def padded(self, rows: int | None = None) -> "Sample":
-        """The same sample with more rows (default: up to its bucket)."""
-        extra = (bucket(self.rows) if rows is None else rows) - self.rows
+        """The same sample with `rows` >= its own rows (default: up to its bucket)."""
+        rows = bucket(self.rows) if rows is None else checks.integer("rows", rows, at_least=self.rows)
+        extra = rows - self.rows
         if extra == 0:
             return self
         x, y = jnp.pad(self.x, ((0, extra), (0, 0))), jnp.pad(self.y, (0, extra))

@@ -80,8 +80,21 @@ def from_uint32(x: UInt32[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]
 
 
 def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """2^exponent (0 when the exponent does not fit)."""
-    return shift_left(from_uint32(jnp.ones(jnp.shape(exponent), jnp.uint32), limbs), exponent)
+    """2^exponent for a traced exponent >= 0 (0 when that does not fit)."""
+    return scaled(jnp.ones(jnp.shape(exponent), jnp.uint32), exponent, limbs)
+
+
+def scaled(x: UInt32[Array, "*n"], exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """floor(x 2^exponent) for a one-word x and a traced exponent of either sign; what does not fit is cut off.
+
+    Each limb sees x shifted by its own amount: no limb is gathered, unlike in `shift_left`.
+    """
+    x = x[..., None]
+    significance = _significance(jnp.broadcast_to(x, (*x.shape[:-1], limbs)))
+    amount = jnp.asarray(exponent).astype(jnp.int32)[..., None] - 32 * significance
+    up = x << jnp.clip(amount, 0, 31).astype(jnp.uint32)
+    down = x >> jnp.clip(-amount, 0, 31).astype(jnp.uint32)
+    return jnp.where((amount >= 0) & (amount < 32), up, jnp.where((amount < 0) & (amount > -32), down, np.uint32(0)))
 
 
 # ------------------------------------------------------------------------------------------------- comparing, adding

@@ -17,8 +17,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from dpjax.core import checks
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Status
 
@@ -60,5 +62,7 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
 
 def _draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
     """The key for the learner's coins, and the sample."""
+    if not checks.is_traced(experiment.n):
+        checks.integer("n", np.asarray(experiment.n)[()], at_least=1, at_most=experiment.capacity)
     key_sample, key_coins = jax.random.split(key)
     return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)

@@ -303,55 +303,76 @@ class BinarySearch(ThresholdLearner):
         return right, left
 
     def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
-        """Runs `step(index, low, high, middle, open, state) -> (go_right, state)` down the search tree."""
+        """(where, state): runs `step(index, low, high, middle, state) -> (go_right, state)` down the search tree."""
 
         def body(index: Array, carry: Any) -> Any:
             low, high, state = carry
             middle = wide.midpoint(low, high)
             is_open = wide.less(low, high)
-            go_right, state = step(index, middle, is_open, state)
-            above = wide.add(middle, wide.from_uint32(jnp.uint32(1), self.limbs))
-            low = wide.select(is_open & go_right, above, low)
+            go_right, changed = step(index, low, high, middle, state)
+            low = wide.select(is_open & go_right, self._after(middle), low)
             high = wide.select(is_open & ~go_right, middle, high)
-            return low, high, state
+            return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
 
         zero = jnp.zeros((self.limbs,), jnp.uint32)
-        return jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
+        low, _, state = jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
+        return low, state
+
+    def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
+        """position + 1."""
+        return wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
 
     def _draw(self, key: Array, pieces: Pieces) -> Any:
-        def step(index: Array, middle: Array, _: Array, turns: Array) -> Any:
-            go_right = random.bernoulli(jax.random.fold_in(key, index), *self._log_turn(pieces, middle))
-            return go_right, turns
+        def step(index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+            return random.bernoulli(jax.random.fold_in(key, index), *self._log_turn(pieces, middle)), state
 
-        low, _, _ = self._walk(pieces, step, jnp.int32(0))
-        return low, jnp.bool_(True), {}
+        return self._walk(pieces, step, ())[0], jnp.bool_(True), {}
 
-    def _tails(self, pieces: Pieces, position: UInt32[Array, "limbs"]) -> tuple[Array, Array]:
-        """(P[result < position], P[result >= position]): along the path to `position`, what turns off it."""
+    def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array, Array]:
+        """Along the path to `target`: its end, P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""
 
-        def step(_: Array, middle: Array, is_open: Array, state: Any) -> Any:
-            reach, below, above = state
+        def step(_: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+            reach, aside = state
             right, left = self._log_turn(pieces, middle)
-            towards_right = wide.less(middle, position)
-            follow = jnp.where(towards_right, right, left)
-            leave = reach * jnp.exp(jnp.where(towards_right, left, right))
-            below = below + jnp.where(is_open & towards_right, leave, 0.0)
-            above = above + jnp.where(is_open & ~towards_right, leave, 0.0)
-            return towards_right, (jnp.where(is_open, reach * jnp.exp(follow), reach), below, above)
+            go_right = wide.less(middle, target)
+            off = wide.select(go_right, low, self._after(middle)), wide.select(go_right, middle, high)
+            turned = reach * jnp.exp(jnp.where(go_right, left, right))
+            reach = reach * jnp.exp(jnp.where(go_right, right, left))
+            return go_right, (reach, aside + jnp.where(counted(*off), turned, 0.0))
 
-        low, _, (reach, below, above) = self._walk(pieces, step, (jnp.ones(()), jnp.zeros(()), jnp.zeros(())))
-        ends_above = wide.less_equal(position, low)
-        return below + jnp.where(ends_above, 0.0, reach), above + jnp.where(ends_above, reach, 0.0)
+        end, (reach, aside) = self._walk(pieces, step, (jnp.ones(()), jnp.zeros((2,))))
+        return end, reach, aside
+
+    def _tails(self, pieces: Pieces, position: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
+        """(P[result < position], P[result >= position])."""
+
+        def sides(low: Array, high: Array) -> Array:
+            return jnp.stack([wide.less(high, position), wide.less(position, low)])
+
+        end, reach, aside = self._path(pieces, position, sides)
+        below = wide.less(end, position)
+        return aside + jnp.where(jnp.stack([below, ~below]), reach, 0.0)
+
+    def _mass(self, pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+        """P[low <= result < high], as a sum of positive terms: both ends, and what leaves the paths to them to stay between."""
+        last = wide.subtract(high, wide.from_uint32(jnp.uint32(1), self.limbs))
+
+        def between(a: Array, b: Array) -> Array:
+            return jnp.stack([wide.less(low, a) & wide.less(b, last), jnp.bool_(False)])
+
+        _, at_low, after_low = self._path(pieces, low, between)
+        _, at_last, before_last = self._path(pieces, last, between)
+        mass = at_low + jnp.where(wide.equal(low, last), 0.0, at_last) + jnp.sum(after_low + before_last)
+        return jnp.where(wide.less(low, high), mass, 0.0)
 
     def _law(self, pieces: Pieces, goal: Goal) -> Array:
         low, high = goal.within.low, goal.within.high
         cuts = jnp.concatenate([pieces.starts, pieces.end[None]])
         cuts = wide.minimum(wide.maximum(cuts, low[None]), high[None])
-        _, above = jax.vmap(lambda position: self._tails(pieces, position))(cuts)
-        mass = above[:-1] - above[1:]
+        mass = jax.vmap(lambda a, b: self._mass(pieces, a, b))(cuts[:-1], cuts[1:])
+        outside = self._tails(pieces, low)[0] + self._tails(pieces, high)[1]
         good = jnp.sum(jnp.where(goal.marked, mass, 0.0))
-        bad = jnp.sum(jnp.where(goal.marked, 0.0, mass)) + self._tails(pieces, low)[0] + above[-1]
-        return jnp.stack([good, bad])
+        return jnp.stack([good, jnp.sum(jnp.where(goal.marked, 0.0, mass)) + outside])
 
     def _law_between(self, pieces: Pieces, low: Array, high: Array) -> Array:
         # Two paths instead of one for every piece, and no difference: a small failure keeps its digits.

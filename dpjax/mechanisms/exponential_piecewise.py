@@ -70,6 +70,12 @@ def everything(pieces: Pieces) -> Interval:
     return Interval(low=zero, high=wide.add(pieces.last, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
 
 
+def log_density(pieces: Pieces, epsilon: Float[Array, ""]) -> Float[Array, "pieces"]:
+    """ln of the weight a point, epsilon q / 2, less that of the best: where the mass is, float32 keeps its digits for any n."""
+    best = jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
+    return epsilon * (pieces.values - best) / 2
+
+
 # ------------------------------------------------------------------------------------------------------- exact law
 
 
@@ -94,7 +100,8 @@ class Judge:
         parts = jax.tree.map(lambda *x: jnp.stack(x), interval.meet(self.within), below, above)
         inside, beneath, beyond = jax.vmap(self._log_mass)(parts)
         good, bad_inside = inside[1], inside[2]
-        return jnp.stack([good, jnp.logaddexp(bad_inside, jnp.logaddexp(beneath[0], beyond[0]))])
+        bad = logspace.logsumexp(jnp.stack([bad_inside, beneath[0], beyond[0]]))
+        return jnp.stack([good, bad])
 
     def _log_mass(self, interval: Interval) -> Float[Array, "3"]:
         """ln of the summed weight of the points of an interval, by each weighting; -inf when empty."""
@@ -188,8 +195,8 @@ class ExponentialPiecewise:
     epsilon: Float[Array, ""]
 
     def log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
-        """ln of the unnormalised weight a point: epsilon q / 2."""
-        return jnp.asarray(self.epsilon, float) * pieces.values / 2
+        """ln of the unnormalised weight a point; see `log_density`."""
+        return log_density(pieces, jnp.asarray(self.epsilon, float))
 
     def __call__(self, key: Array, pieces: Pieces) -> Point:
         """One draw."""

@@ -25,8 +25,6 @@ epsilon and 2(N-1) of A_dist: with `proved` constants each A_dist is (epsilon, d
 Not promised: floating-point side channels; a cryptographic generator.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -82,7 +80,7 @@ def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
 
 
 def window_quality(
-    windows: Float[Array, "exponents"], exponent: Int[Array, ""], promise: Array, alpha: Array
+    windows: Float[Array, "exponents"], exponent: Int[Array, ""], promise: Array, alpha: Array | float
 ) -> Float[Array, "exponents"]:
     """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary)."""
     index = jnp.arange(windows.shape[0], dtype=jnp.int32)
@@ -98,7 +96,7 @@ def dense_log_law(
     quality: Float[Array, "points"],
     last: Int[Array, ""],
     promise: Array,
-    alpha: Array,
+    alpha: Array | float,
     budget: Budget,
     levels: int,
 ) -> Float[Array, "outcomes"]:
@@ -126,8 +124,8 @@ def dense_log_law(
         jnp.arange(size.bit_length(), dtype=jnp.int32)
     )
     return _append(
-        jax.nn.logsumexp(choice[:-1, None] + chosen[:, :-1], axis=0),
-        jnp.logaddexp(choice[-1], jax.nn.logsumexp(choice[:-1] + chosen[:, -1])),
+        logspace.logsumexp((choice[:-1, None] + chosen[:, :-1]).T),
+        logspace.logsumexp(_append(choice[:-1] + chosen[:, -1], choice[-1])),
     )
 
 
@@ -143,7 +141,7 @@ def _dense_given(
         (keep_a + drop_b, in_a),
         (drop_a + keep_b, in_b),
     ]
-    law = functools.reduce(jnp.logaddexp, [log_p + _log_softmax(quality, where, budget) for log_p, where in cases])
+    law = _log_sum([log_p + _log_softmax(quality, where, budget) for log_p, where in cases])
     return _append(law, drop_a + drop_b)
 
 
@@ -187,8 +185,13 @@ def _lump(log_law: Float[Array, "outcomes"], points: int) -> Float[Array, "fewer
     if outcomes.shape[0] <= points:
         outcomes = jnp.pad(outcomes, (0, points - outcomes.shape[0]), constant_values=-jnp.inf)
         return _append(outcomes, bottom)
-    tail = jax.nn.logsumexp(outcomes[points - 1 :])
+    tail = logspace.logsumexp(outcomes[points - 1 :])
     return jnp.concatenate([outcomes[: points - 1], tail[None], bottom[None]])
+
+
+def _log_sum(logs: list[Array]) -> Array:
+    """ln of the sum of exponentials; unlike `jnp.logaddexp`, with a gradient where all are -inf."""
+    return logspace.logsumexp(jnp.stack(logs, axis=-1))
 
 
 def _append(values: Array, last: Array | float) -> Array:
@@ -197,9 +200,10 @@ def _append(values: Array, last: Array | float) -> Array:
 
 def _log_softmax(quality: Array, where: Array, budget: Budget) -> Array:
     """Log law of the exponential mechanism over the masked-in points; -inf elsewhere (everywhere, if there are none)."""
+    best = jnp.max(jnp.where(where, quality, -jnp.inf))  # subtracted, so that float32 keeps the digits that matter
     # Masked before multiplying: -inf times a zero cotangent would make the gradient in epsilon NaN.
-    scores = budget.epsilon * jnp.where(where, quality, 0.0) / 2
-    total = jax.nn.logsumexp(jnp.where(where, scores, -jnp.inf))
+    scores = budget.epsilon * jnp.where(where, quality - best, 0.0) / 2
+    total = logspace.logsumexp(jnp.where(where, scores, -jnp.inf))
     return jnp.where(where, scores - jnp.where(jnp.isneginf(total), 0.0, total), -jnp.inf)
 
 
@@ -294,7 +298,7 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
     """One run of RecConcave with `levels` levels."""
     key_k, key_a, key_b, key_point = jax.random.split(key, 4)
     pieces = problem.pieces
-    log_density = budget.epsilon * pieces.values / 2
+    log_density = piecewise.log_density(pieces, budget.epsilon)
     nothing = Interval(low=pieces.end, high=pieces.end)
     if levels == 1:
         everywhere = piecewise.everything(pieces)
@@ -329,7 +333,7 @@ def _pick(condition: Array, a: Interval, b: Interval) -> Interval:
 def law(problem: Problem, budget: Budget, levels: int, goal: Goal) -> Float[Array, "2"]:
     """(P[success], P[failure]) of one run, over its coins; bottom is a failure. Each is a sum of positive terms."""
     pieces = problem.pieces
-    judge = piecewise.judge(pieces, budget.epsilon * pieces.values / 2, goal)
+    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.epsilon), goal)
     if levels == 1:
         masses = judge.log_masses(piecewise.everything(pieces))
         return jnp.exp(_normalised(masses))
@@ -345,7 +349,7 @@ def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget)
     a, b = (best_block(pieces, k, budget, shifted=shifted) for shifted in (False, True))
     intervals = jax.tree.map(lambda *x: jnp.stack(x), a.interval, b.interval, hull(a.interval, b.interval))
     in_a, in_b, in_hull = jax.vmap(judge.log_masses)(intervals)
-    in_both = jnp.where(overlapping(a, b), in_hull, jnp.logaddexp(in_a, in_b))
+    in_both = jnp.where(overlapping(a, b), in_hull, _log_sum([in_a, in_b]))
     cases = [
         (a.log_keep + b.log_keep, in_both),
         (a.log_keep + b.log_drop, in_a),
@@ -353,10 +357,10 @@ def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget)
     ]
     weighted = [log_p + _normalised(masses) for log_p, masses in cases]
     bottom = jnp.stack([jnp.full_like(a.log_drop, -jnp.inf), a.log_drop + b.log_drop])
-    return functools.reduce(jnp.logaddexp, [*weighted, bottom])
+    return _log_sum([*weighted, bottom])
 
 
 def _normalised(log_masses: Float[Array, "2"]) -> Float[Array, "2"]:
     """Logs of the shares of two masses; both -inf when there is no mass at all."""
-    total = jax.nn.logsumexp(log_masses)
+    total = logspace.logsumexp(log_masses)
     return log_masses - jnp.where(jnp.isneginf(total), 0.0, total)

@@ -16,7 +16,9 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
         fig, grid = style.figure(1, len(panels), figsize=(3.6 * len(panels), 4.2), squeeze=False)
         for axes, panel in zip(grid[0], panels, strict=True):
             part = [row for row in rows if row.panel == panel][::-1]
-            axes.barh([row.series for row in part], [row.value for row in part], color=[_colour(r.series) for r in part])
+            axes.barh(
+                [row.series for row in part], [row.value for row in part], color=[_colour(r.series) for r in part]
+            )
             axes.set(xscale="log", xlabel="trials per second", title=panel.removeprefix(RATES))
         style.save(fig, out / "benchmarks_rates")
     (out / "benchmarks.md").write_text("\n".join(_tables(rows, panels)) + "\n")

@@ -20,7 +20,7 @@ and cost next to nothing, but then there would be no sample for anybody to learn
 - The binary search is lost at the first wrong turn, so coins are drawn first, and counted is only where a coin leaves doubt.
 - Samples are drawn in pieces that stay in cache; the smaller arrays that remain are worked off in larger batches.
 
-Rounding: distances have 24 significant bits for d <= 64 and 53 above; spacings are cut to about 2^-20 of their mean; categorical draws have
+Rounding: distances are float32 for d <= 64, float64 above; spacings are cut to about 2^-20 of their mean; categorical draws have
 weights rounded to 2^-30. Examples left out of sight change a trial with probability below 2e-7. A_dist with gap 0 releases with
 probability 9e-8 as printed; here it does so only where the block holds the target.
 """
@@ -50,7 +50,7 @@ LARGEST_BATCH = 1 << 10
 # A C library may return freed blocks above some size to the system, which zeroes them before the next use: half of ERM's time. The GNU
 # library's limit rises to the size of the largest such block freed so far (up to 2^25), so one that is never touched helps all the rest.
 LARGE_BLOCK = 31 << 20
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 Floats = NDArray[Any]
 Counts = NDArray[Any]
@@ -75,9 +75,9 @@ class Cell:
         return np.float32 if self.d <= 64 else np.float64
 
     @property
-    def width(self) -> int:
+    def width(self) -> float:
         """The largest rank whose error, log2(rank) / (2 octaves), is at most alpha."""
-        return math.floor(2.0 ** (2 * ALPHA * self.octaves))
+        return float(math.floor(2.0 ** (2 * ALPHA * self.octaves)))
 
 
 # -------------------------------------------------------------------------------------------------------- the sample
@@ -128,11 +128,10 @@ def _nearest(rng: np.random.Generator, cell: Cell, rows: int, reach: int) -> Flo
         spacings *= unit
         units = spacings.astype(np.int32)
         np.cumsum(units[:, :reach], axis=1, dtype=np.int32, out=sums[0, piece])
-        other = (
-            units[:, reach:] if middle >= 0 else units[:, : -reach - 1 : -1]
-        )  # the same spacings seen from the other end
+        # Where the sides meet, the left one is the same spacings, seen from the other end.
+        other = units[:, reach:] if middle >= 0 else units[:, : -reach - 1 : -1]
         np.cumsum(other, axis=1, dtype=np.int32, out=sums[1, piece])
-    positions = sums.astype(cell.dtype)
+    positions: Floats = sums.astype(cell.dtype)
     positions *= (2 * cell.octaves / unit / total).astype(cell.dtype)[:, None]
     return _distances(cell, positions)
 
@@ -184,7 +183,7 @@ def _choose(rng: np.random.Generator, weights: Floats) -> Counts:
 
 
 @functools.lru_cache
-def _layers(epsilon: float, reach: int, dtype: type) -> Floats:
+def _layers(epsilon: float, reach: int, dtype: np.dtype[Any]) -> Floats:
     """Weights of the layers: exp(-epsilon k / 2) is the sum of layers k + 1, ..., reach."""
     density = np.exp(-epsilon / 2 * np.arange(reach))
     return np.append(density[:-1] - density[1:], density[-1]).astype(dtype)
@@ -196,7 +195,7 @@ def _released(rng: np.random.Generator, sides: Floats, epsilon: float) -> Floats
     sides[s, i, k] is the last rank with k errors on side s of sample i, cut to what may be chosen.
     """
     rows, reach = sides.shape[1:]
-    layers = _layers(epsilon, reach, sides.dtype.type)
+    layers = _layers(epsilon, reach, sides.dtype)
     masses = np.einsum("sik,k->si", sides, layers, dtype=sides.dtype)
     side = (rng.random(rows) * (masses[0] + masses[1]) >= masses[0]).astype(np.intp)
     ends = sides[side, np.arange(rows)]

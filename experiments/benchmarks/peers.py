@@ -1,4 +1,4 @@
-"""Private medians by OpenDP and diffprivlib on the samples of the threshold benchmark: seconds a call.
+"""Private medians by OpenDP and diffprivlib on the samples of the threshold benchmark.
 
 Neither has a learner of thresholds, but a private median (quality: distance in rank to the middle) of the same points is the same kind of
 problem: on samples around a target T it returns a point near T. What they can do:
@@ -6,10 +6,12 @@ problem: on samples around a target T it returns a point near T. What they can d
 - OpenDP, `make_private_quantile`: noisy best of a list of candidates, so the domain is a grid (1,000 candidates by default).
 - diffprivlib, `tools.median`: exponential mechanism over the intervals between sorted data, as our `exponential`, in double precision.
 
-Both packages are extras of a benchmark environment (`pip install dpjax[bench]`); without them the answer is None and the reason.
+Both packages are extras of a benchmark environment (`pip install dpjax[bench]`); without them the call is None, with the reason.
 """
 
+import functools
 import importlib
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,11 +22,42 @@ from numpy.typing import NDArray
 LARGEST_BITS = 64
 
 
-class Timing(NamedTuple):
-    """Seconds of one call, or None and why not."""
+class Median(NamedTuple):
+    """`call()` computes one private median; or None, and why."""
 
-    seconds: float | None
+    call: Callable[[], Any] | None
     note: str
+
+    def seconds(self, *, at_least: float = 0.2, groups: int = 3) -> float | None:
+        """Seconds of one call: the least mean of some groups of calls, each group `at_least` seconds long."""
+        if self.call is None:
+            return None
+        means: list[float] = []
+        repeats = 1
+        while len(means) < groups:
+            spent = _timed(self.call, repeats)
+            if spent >= at_least:
+                means.append(spent / repeats)
+            else:
+                repeats *= 2
+        return min(means)
+
+
+def _timed(call: Callable[[], Any], repeats: int) -> float:
+    began = time.perf_counter()
+    _repeat(call, repeats)
+    return time.perf_counter() - began
+
+
+def _repeat(call: Callable[[], Any], repeats: int) -> None:
+    for _ in range(repeats):
+        call()
+
+
+def medians(bits: int, n: int) -> dict[str, Callable[[int], None]]:
+    """For each package that is installed and can: what computes as many medians as it is told to, one after another."""
+    found = {"OpenDP": opendp_median(bits=bits, n=n), "diffprivlib": diffprivlib_median(bits=bits, n=n)}
+    return {name: functools.partial(_repeat, median.call) for name, median in found.items() if median.call is not None}
 
 
 def log_uniform_sample(*, bits: int, n: int, seed: int) -> NDArray[Any]:
@@ -35,7 +68,7 @@ def log_uniform_sample(*, bits: int, n: int, seed: int) -> NDArray[Any]:
     return points.astype(np.int64) if bits <= 62 else points
 
 
-def opendp_median(*, bits: int, n: int, epsilon: float = 1.0, candidates: int = 1000, seed: int = 0) -> Timing:
+def opendp_median(*, bits: int, n: int, epsilon: float = 1.0, candidates: int = 1000, seed: int = 0) -> Median:
     """OpenDP's median among evenly spaced candidates, epsilon under replacement of one point.
 
     Args:
@@ -45,24 +78,22 @@ def opendp_median(*, bits: int, n: int, epsilon: float = 1.0, candidates: int = 
       candidates: how many, >= 2.
       seed: of the sample; OpenDP's own noise cannot be seeded.
     """
-    found = _ready("opendp.prelude", bits)
-    if isinstance(found, Timing):
-        return found
-    found.enable_features("contrib")
+    dp = _ready("opendp.prelude", bits)
+    if isinstance(dp, Median):
+        return dp
+    dp.enable_features("contrib")
     points = log_uniform_sample(bits=bits, n=n, seed=seed)
-    whole = points.dtype == np.int64
     grid = np.unique(np.linspace(0, 2.0**bits - 1, candidates).astype(points.dtype))
-    atom = found.atom_domain(T="i64") if whole else found.atom_domain(T="f64", nan=False)
-    space = found.vector_domain(atom, size=n), found.symmetric_distance()
-    median = found.m.make_private_quantile(
-        *space, found.max_divergence(), candidates=grid.tolist(), alpha=0.5, scale=2 / epsilon
-    )
-    if median.map(2) > epsilon * (1 + 1e-12):  # replacing is two steps of the symmetric distance
-        return Timing(None, f"opendp: scale {2 / epsilon} costs {median.map(2)}, not {epsilon}")
-    return Timing(_seconds(lambda: median(points)), f"opendp: {grid.size} candidates, {points.dtype}")
+    atom = dp.atom_domain(T="i64") if points.dtype == np.int64 else dp.atom_domain(T="f64", nan=False)
+    space = dp.vector_domain(atom, size=n), dp.symmetric_distance(), dp.max_divergence()
+    median = dp.m.make_private_quantile(*space, candidates=grid.tolist(), alpha=0.5, scale=2 / epsilon)
+    spent = median.map(2)  # replacing a point is two steps of the symmetric distance
+    if not math.isclose(spent, epsilon, rel_tol=1e-9):
+        return Median(None, f"opendp: noise of scale {2 / epsilon} costs {spent}, not epsilon = {epsilon}")
+    return Median(lambda: median(points), f"opendp: {grid.size} candidates, {points.dtype}")
 
 
-def diffprivlib_median(*, bits: int, n: int, epsilon: float = 1.0, seed: int = 0) -> Timing:
+def diffprivlib_median(*, bits: int, n: int, epsilon: float = 1.0, seed: int = 0) -> Median:
     """diffprivlib's median on [0, 2^bits - 1] in float64.
 
     Args:
@@ -71,37 +102,19 @@ def diffprivlib_median(*, bits: int, n: int, epsilon: float = 1.0, seed: int = 0
       epsilon: > 0.
       seed: of the sample and the mechanism.
     """
-    found = _ready("diffprivlib.tools", bits)
-    if isinstance(found, Timing):
-        return found
+    tools = _ready("diffprivlib.tools", bits)
+    if isinstance(tools, Median):
+        return tools
     points = log_uniform_sample(bits=bits, n=n, seed=seed).astype(float)
-    state = np.random.RandomState(seed)
-    bounds = (0.0, 2.0**bits - 1)
-    seconds = _seconds(lambda: found.median(points, epsilon=epsilon, bounds=bounds, random_state=state))
-    return Timing(seconds, "diffprivlib: intervals between points, float64")
+    given = {"epsilon": epsilon, "bounds": (0.0, 2.0**bits - 1), "random_state": np.random.RandomState(seed)}
+    return Median(lambda: tools.median(points, **given), "diffprivlib: intervals between points, float64")
 
 
 def _ready(module: str, bits: int) -> Any:
-    """The module, or a Timing that tells why there is none to use."""
+    """The module, or a Median that tells why there is none to use."""
     if not 2 <= bits <= LARGEST_BITS:
-        return Timing(None, f"{module}: points of {bits} bits do not fit its numbers (2 to {LARGEST_BITS} bits here)")
+        return Median(None, f"{module}: points of {bits} bits do not fit its numbers (2 to {LARGEST_BITS} bits here)")
     try:
         return importlib.import_module(module)
     except ImportError as error:  # the package, or something that it needs
-        return Timing(None, f"{module}: {error}")
-
-
-def _seconds(call: Callable[[], object], *, at_least: float = 0.2, groups: int = 3) -> float:
-    """Seconds a call: the least mean of some groups of calls, each of them `at_least` seconds long."""
-    call()
-    best, repeats = float("inf"), 1
-    while groups:
-        start = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        spent = time.perf_counter() - start
-        if spent < at_least:
-            repeats *= 2
-        else:
-            best, groups = min(best, spent / repeats), groups - 1
-    return best
+        return Median(None, f"{module}: {error}")

@@ -89,14 +89,19 @@ def _search(name: str, bits: int, start: int, cell: int, settings: Settings, con
             key={"panel": "least n", "learner": name, "bits": bits, "n": n},
             root=context.root,
             cell=cell,
-            draws=settings["draws"],
-            chunk=settings["draws"],
+            draws=_draws(name, settings),
+            chunk=1024,
         )
         return estimates.mean(laws, level=settings["level"])
 
     return search.least_n(
         failure, beta=settings["beta"], start=start, maximum=MAXIMUM, minimum=2, rtol=settings["rtol"], reach=1.5
     )
+
+
+def _draws(name: str, settings: Settings) -> int:
+    """How many data draws a mean law of this learner averages."""
+    return settings["draws"].get(name, settings["draws"]["other"])
 
 
 def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
@@ -128,7 +133,7 @@ def _bounds(settings: Settings) -> list[Row]:
 
 def _success(settings: Settings, context: Context) -> list[Row]:
     """Success probability by exact laws and by plain trials; the two use different data."""
-    rows = []
+    rows = [exact("settings", "success bits", 0, settings["success"]["bits"])]
     sizes = settings["success"]["sizes"]
     cells = [(name, n) for name, several in sizes.items() for n in several]
     total = len(cells) * settings["trials"]
@@ -136,7 +141,8 @@ def _success(settings: Settings, context: Context) -> list[Row]:
         for number, (name, n) in enumerate(cells):
             experiment = _experiment(name, settings["success"]["bits"], n, bucket(max(sizes[name])), settings)
             key = {"panel": "success", "learner": name, "n": n}
-            law = _mean_success(experiment, {**key, "by": "law"}, 1000 + 2 * number, settings, context)
+            draws = _draws(name, settings)
+            law = _mean_success(experiment, {**key, "by": "law"}, 1000 + 2 * number, draws, settings["level"], context)
             rows.append(Row("success by law", name, n, *law))
             counted = resumable.count(
                 pac.trial,
@@ -157,14 +163,13 @@ def _success(settings: Settings, context: Context) -> list[Row]:
 
 
 def _mean_success(
-    experiment: pac.Experiment, key: dict[str, Any], cell: int, settings: Settings, context: Context
+    experiment: pac.Experiment, key: dict[str, Any], cell: int, draws: int, level: float, context: Context
 ) -> tuple[float, float, float]:
     """(value, low, high) of 1 - mean failure, cut to [0, 1]."""
-    draws = settings["success_draws"]
     laws = resumable.evaluate(
-        pac.failure, experiment, store=context.store, key=key, root=context.root, cell=cell, draws=draws, chunk=draws
+        pac.failure, experiment, store=context.store, key=key, root=context.root, cell=cell, draws=draws, chunk=1024
     )
-    failure = estimates.mean(laws, level=settings["level"])
+    failure = estimates.mean(laws, level=level)
     return tuple(min(max(1 - p, 0.0), 1.0) for p in (failure.value, failure.high, failure.low))  # type: ignore[return-value]
 
 

@@ -1,0 +1,368 @@
+"""Random draws, log-space sums, samples and argument checks."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpjax import Sample
+from dpjax.core import checks, logspace, random
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import bucket
+from dpjax.domains import wide
+
+FALSE_ALARM = 2e-5
+
+
+# -------------------------------------------------------------------------------------------------------- exponential
+
+
+@pytest.fixture
+def exponential_of(monkeypatch):
+    """`random.exponential` as a function of the 64 random bits it sees."""
+
+    def feed(numbers):
+        words = np.array([divmod(x, 2**32) for x in numbers], np.uint32)
+        monkeypatch.setattr(jax.random, "bits", lambda *_: jnp.asarray(words))
+        return np.asarray(random.exponential(jax.random.key(0), (len(numbers),)), float)
+
+    return feed
+
+
+def naive_exponential(number):
+    """-ln((number + 1/2) 2^-64), near 0 by the series' own function."""
+    missing = 2**65 - 2 * number - 1
+    if missing < 2**60:
+        return -math.log1p(-missing / 2**65)
+    return 65 * math.log(2) - math.log(2 * number + 1)
+
+
+ANY_WORDS = [
+    *(0, 1, 2, 3, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**33 - 1, 2**63 - 1, 2**63, 2**64 - 2**32, 2**64 - 1),
+    *(int(2.0**e) for e in np.linspace(0, 63.99, 500)),
+]
+
+
+def test_exponential_is_right_on_any_words(exponential_of):
+    values, exact = exponential_of(ANY_WORDS), np.array([naive_exponential(x) for x in ANY_WORDS])
+    # P[E > t] = e^-t: an absolute error of E is a relative error of the probability.
+    np.testing.assert_allclose(values, exact, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(values[exact < 1], exact[exact < 1], rtol=0, atol=2e-7)
+    assert values.max() == pytest.approx(65 * math.log(2), rel=1e-6) and values.min() >= 0
+
+
+@pytest.mark.parametrize("k", [1, 10, 20, 31, 32, 33, 40, 44])
+def test_exponential_passes_k_doublings_with_probability_two_to_the_minus_k(exponential_of, k):
+    """E > k ln 2 for the numbers below 2^(64 - k), up to four parts in a million."""
+    border = 2.0 ** (64 - k)
+    rarer, commoner = exponential_of([int(border * (1 - 4e-6)), int(border * (1 + 4e-6))])
+    assert commoner < k * math.log(2) < rarer
+
+
+def test_exponential_in_x64(exponential_of, x64):
+    exact = np.array([naive_exponential(x) for x in ANY_WORDS])
+    np.testing.assert_allclose(exponential_of(ANY_WORDS), exact, rtol=1e-14, atol=1e-14)  # of the reference
+
+
+def test_exponential_follows_its_law():
+    values = np.asarray(random.exponential(jax.random.key(1), (200_000,)))
+    assert stats.kstest(values, stats.expon.cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(values, stats.expon(scale=1.02).cdf).pvalue < FALSE_ALARM
+
+
+# ---------------------------------------------------------------------------------------------------------- bernoulli
+
+
+def tosses(key, p, count):
+    log_p, log_q = jnp.full(count, math.log(p), jnp.float32), jnp.full(count, math.log1p(-p), jnp.float32)
+    return int(jnp.sum(random.bernoulli(key, log_p, log_q)))
+
+
+def test_rare_events_stay_rare_on_both_sides():
+    """Of a million tosses at 1e-12 one succeeds with probability 1e-6."""
+    count = 1_000_000
+    rare = jnp.full(count, math.log(1e-12), jnp.float32), jnp.full(count, -1e-12, jnp.float32)
+    assert not jnp.any(random.bernoulli(jax.random.key(2), *rare))
+    assert jnp.all(random.bernoulli(jax.random.key(3), *rare[::-1]))
+
+
+def test_coins_at_the_border(monkeypatch):
+    """The threshold lies where it should, to eight parts in a million of the rarer side, or one in 2^64."""
+    for p in (1e-15, 1e-9, 0.01, 0.4, 0.6, 0.99, 1 - 1e-9):
+        tail = min(p, 1 - p)
+        border = 2.0**64 * tail
+        near = [int(border * (1 - 8e-6)) - 1, int(border * (1 + 8e-6)) + 1]
+        words = np.array([divmod(x, 2**32) for x in near], np.uint32)
+        monkeypatch.setattr(jax.random, "bits", lambda *_, words=words: jnp.asarray(words))
+        log_p, log_q = (jnp.full(2, x, jnp.float32) for x in (math.log(p), math.log1p(-p)))
+        decided = random.bernoulli(jax.random.key(0), log_p, log_q).tolist()
+        assert decided == ([True, False] if p < 0.5 else [False, True])
+
+
+@pytest.mark.parametrize("p", [0.0001, 0.3, 0.5, 0.9])
+def test_coins_follow_their_law(p):
+    successes = tosses(jax.random.key(4), p, 200_000)
+    assert stats.binomtest(successes, 200_000, p).pvalue > FALSE_ALARM
+    wrong = p + 8 * math.sqrt(p * (1 - p) / 200_000)
+    assert stats.binomtest(successes, 200_000, wrong).pvalue < FALSE_ALARM
+
+
+def test_sure_coins():
+    zero, sure = jnp.float32(-jnp.inf), jnp.float32(0.0)
+    for key in jax.random.split(jax.random.key(5), 20):
+        assert random.bernoulli(jax.random.clone(key), sure, zero) and not random.bernoulli(key, zero, sure)
+
+
+# ---------------------------------------------------------------------------------------------------------- log-space
+
+
+@pytest.mark.parametrize("log_p", [-1e-30, -1e-8, -0.1, -0.6931471, -0.6931473, -1.0, -20.0, -80.0])
+def test_log1mexp_at_both_ends(log_p):
+    exact = math.log(-math.expm1(log_p)) if log_p > -0.7 else math.log1p(-math.exp(log_p))
+    assert float(logspace.log1mexp(jnp.float32(log_p))) == pytest.approx(exact, rel=1e-6)
+    slope = -math.exp(log_p) / -math.expm1(log_p)
+    assert float(jax.grad(logspace.log1mexp)(jnp.float32(log_p))) == pytest.approx(slope, rel=1e-5)
+
+
+LOG_WEIGHT = st.one_of(st.just(-math.inf), st.floats(-300, 300, width=32))
+
+
+def naive_sum(log_weights):
+    """ln of a sum, in float64, from the largest on."""
+    return np.logaddexp.reduce(np.array([-np.inf, *log_weights], float))
+
+
+every_range = jax.jit(
+    lambda tree: jax.vmap(lambda a: jax.vmap(lambda b: logspace.range_sum(tree, a, b))(jnp.arange(9, dtype=jnp.int32)))(
+        jnp.arange(9, dtype=jnp.int32)
+    )
+)
+tree_of = jax.jit(logspace.sum_tree)
+
+
+@settings(max_examples=60)
+@given(st.lists(LOG_WEIGHT, min_size=8, max_size=8))
+def test_every_range_of_a_tree(log_weights):
+    tree = tree_of(jnp.array(log_weights, jnp.float32))
+    exact = [[naive_sum(log_weights[a:b]) for b in range(9)] for a in range(9)]
+    np.testing.assert_allclose(every_range(tree), exact, rtol=1e-6, atol=1e-6)
+    assert math.isinf(tree[0]) and tree.shape == (16,)
+    np.testing.assert_allclose(tree[1], naive_sum(log_weights), rtol=1e-6, atol=1e-6)
+
+
+def test_a_difference_of_prefix_sums_would_lose_small_ranges():
+    """Negative control for what the tree is for."""
+    weights = jnp.array([0.0, -40.0, -41.0, -42.0], jnp.float32)
+    exact = naive_sum([-40.0, -41.0])
+    tree = logspace.sum_tree(weights)
+    assert float(logspace.range_sum(tree, jnp.int32(1), jnp.int32(3))) == pytest.approx(exact, rel=1e-6)
+    prefix = jnp.cumsum(jnp.exp(weights))
+    assert float(prefix[2] - prefix[0]) == 0.0
+
+
+def test_several_trees_at_once_and_one_leaf():
+    trees = jnp.stack([logspace.sum_tree(jnp.arange(4.0) * k) for k in (1, -1)])
+    sums = logspace.range_sum(trees, jnp.int32(1), jnp.int32(4))
+    np.testing.assert_allclose(sums, [naive_sum([1, 2, 3]), naive_sum([-1, -2, -3])], rtol=1e-6)
+    leaf = logspace.sum_tree(jnp.array([2.5]))
+    assert float(logspace.range_sum(leaf, jnp.int32(0), jnp.int32(1))) == 2.5
+    assert int(logspace.draw(jax.random.key(0), leaf)) == 0
+
+
+def test_sum_tree_refuses_what_is_no_power_of_two():
+    with pytest.raises(ValueError, match="log_weights must have a power of two of entries, got 6"):
+        logspace.sum_tree(jnp.zeros(6))
+
+
+@pytest.mark.parametrize("weights", [[0.0, -jnp.inf, 1.0, 2.0], [-jnp.inf] * 4, [-jnp.inf, 0.0, -jnp.inf, -jnp.inf]])
+def test_gradients_are_finite_where_weights_vanish(weights):
+    weights = jnp.array(weights, jnp.float32)
+
+    def total(scale, start):
+        scaled = jnp.where(jnp.isneginf(weights), -jnp.inf, scale * jnp.where(jnp.isneginf(weights), 0.0, weights))
+        return logspace.range_sum(logspace.sum_tree(scaled), start, jnp.int32(4))
+
+    shares = np.exp(np.array(weights, float) - naive_sum(weights)) if np.isfinite(naive_sum(weights)) else np.zeros(4)
+    slope = float(np.sum(shares * np.where(np.isneginf(weights), 0.0, weights)))
+    assert float(jax.grad(total)(1.0, jnp.int32(0))) == pytest.approx(slope, rel=1e-5)
+    assert math.isfinite(jax.grad(total)(1.0, jnp.int32(4)))
+    assert np.isfinite(jax.grad(logspace.logsumexp)(weights)).all()
+
+
+draws = jax.jit(lambda key, tree: jax.vmap(logspace.draw, in_axes=(0, None))(jax.random.split(key, 50_000), tree))
+
+
+def test_draw_follows_the_weights():
+    weights = np.array([1.0, 0.0, 3.0, 2.0, 0.0, 0.0, 0.5, 3.5])
+    tree = logspace.sum_tree(jnp.asarray(np.log(weights, where=weights > 0, out=np.full(8, -np.inf)), jnp.float32))
+    observed = np.bincount(draws(jax.random.key(6), tree), minlength=8)
+    assert (observed[weights == 0] == 0).all()
+    mass = weights[weights > 0] / weights.sum() * observed.sum()
+    assert stats.chisquare(observed[weights > 0], mass).pvalue > FALSE_ALARM
+    wrong = mass * np.array([1.1, 1, 1, 1, 1])
+    assert stats.chisquare(observed[weights > 0], wrong / wrong.sum() * mass.sum()).pvalue < FALSE_ALARM
+
+
+def test_draw_never_takes_a_leaf_of_weight_1e_minus_12():
+    tree = logspace.sum_tree(jnp.array([math.log(1e-12), 0.0, math.log(1e-12), math.log(1e-12)], jnp.float32))
+    assert (np.asarray(draws(jax.random.key(7), tree)) == 1).all()
+
+
+# ------------------------------------------------------------------------------------------------------------- sample
+
+X = wide.from_ints([5, 6, 7], 64)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"x": np.zeros((3, 2), np.int32)}, TypeError, "x must be a uint32 array .* got int32"),
+        ({"x": [[1], [2], [3]]}, TypeError, "x must be a uint32 array .* got list"),
+        ({"x": np.zeros(3, np.uint32)}, ValueError, r"x must have shape \(rows, limbs\), got \(3,\)"),
+        ({"x": np.zeros((3, 0), np.uint32)}, ValueError, r"x must have shape \(rows, limbs\), got \(3, 0\)"),
+        ({"x": np.zeros((0, 2), np.uint32), "y": []}, ValueError, "x must hold at least one row"),
+        ({"y": [1, 0]}, ValueError, r"y must have the length of x, shape \(3,\), got \(2,\)"),
+        ({"y": [[1, 0, 1]]}, ValueError, r"y must have the length of x, shape \(3,\), got \(1, 3\)"),
+        ({"y": [1, 0, 2]}, ValueError, r"y must hold labels 0 and 1 only, got y\[2\] = 2"),
+        ({"y": jnp.array([1, -1, 0])}, ValueError, r"y must hold labels 0 and 1 only, got y\[1\] = -1"),
+        ({"y": [1, 0.5, 0]}, ValueError, r"y must hold labels 0 and 1 only, got y\[1\] = 0.5"),
+        ({"y": [1, math.nan, 0]}, ValueError, r"y must hold labels 0 and 1 only, got y\[1\] = nan"),
+        ({"y": ["a", "b", "c"]}, TypeError, "y must hold labels 0 and 1"),
+        ({"n_valid": 4}, ValueError, "n_valid must be from 1 to 3, got 4"),
+        ({"n_valid": 0}, ValueError, "n_valid must be from 1 to 3, got 0"),
+        ({"n_valid": jnp.int32(4)}, ValueError, "n_valid must be from 1 to 3, got 4"),
+        ({"n_valid": 2.0}, TypeError, "n_valid must be an int, got 2.0"),
+        ({"n_valid": True}, TypeError, "n_valid must be an int, got True"),
+        ({"n_valid": jnp.float32(2)}, TypeError, "n_valid must be an int"),
+    ],
+)
+def test_sample_refuses(given, error, message):
+    with pytest.raises(error, match=message):
+        Sample(**{"x": X, "y": [1, 0, 1], **given})
+
+
+@pytest.mark.parametrize(
+    "y", [[1, 0, 1], [True, False, True], np.array([1.0, 0.0, 1.0]), jnp.array([1, 0, 1], jnp.uint8)]
+)
+def test_sample_takes_any_numbers_for_labels(y):
+    sample = Sample(x=np.asarray(X), y=y)
+    assert sample.y.dtype == jnp.int32 and sample.y.tolist() == [1, 0, 1]
+    assert isinstance(sample.x, jax.Array) and int(sample.n_valid) == sample.rows == 3
+
+
+def test_sample_is_a_frozen_pytree():
+    sample = Sample(x=X, y=[1, 0, 1], n_valid=2, ordered=True)
+    leaves, structure = jax.tree.flatten(sample)
+    assert len(leaves) == 3
+    again = jax.tree.unflatten(structure, leaves)
+    assert again.ordered and all(map(np.array_equal, leaves, jax.tree.leaves(again)))
+    assert structure != jax.tree.structure(Sample(x=X, y=[1, 0, 1], n_valid=2))
+    assert [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(sample)] == [".x", ".y", ".n_valid"]
+    assert jax.tree.map(lambda _: None, sample).x is None
+    with pytest.raises(AttributeError, match="frozen"):
+        sample.x = X
+
+
+def test_sample_is_built_under_tracing():
+    sample = jax.jit(lambda x, y, n: Sample(x=x, y=y, n_valid=n))(X, jnp.array([1, 0, 1]), jnp.int32(9))
+    assert int(sample.n_valid) == 9  # traced values pass unchecked: algorithms report them in their status
+    batch = jax.vmap(lambda n: Sample(x=X, y=[1, 0, 1], n_valid=n))(jnp.array([1, 2]))
+    assert batch.x.shape == (2, 3, 2) or batch.n_valid.shape == (2,)
+
+
+def test_padding_adds_rows_that_do_not_count():
+    sample = Sample(x=wide.from_ints([1, 2, 3, 4], 64), y=[1, 1, 0, 1], n_valid=3, ordered=True)
+    for padded, rows in ((sample.padded(), 7), (sample.padded(5), 5), (sample.padded(4), 4)):
+        assert padded.rows == padded.y.shape[0] == rows and padded.ordered and int(padded.n_valid) == 3
+        assert wide.to_ints(padded.x)[:4] == [1, 2, 3, 4] and padded.y.tolist()[:4] == [1, 1, 0, 1]
+    with pytest.raises(ValueError, match="rows must be >= 4, got 3"):
+        sample.padded(3)
+
+
+@given(st.integers(1, 10**6))
+def test_bucket_is_the_least_one(n):
+    capacity = bucket(n)
+    assert capacity & (capacity + 1) == 0 and capacity // 2 < n <= capacity
+
+
+# ------------------------------------------------------------------------------------------------ checks and pytrees
+
+
+@pytest.mark.parametrize(
+    ("check", "error", "message"),
+    [
+        (lambda: checks.integer("n", 2.0, at_least=1), TypeError, "n must be an int, got 2.0 of type float"),
+        (lambda: checks.integer("n", True, at_least=0), TypeError, "n must be an int, got True of type bool"),
+        (lambda: checks.integer("n", 0, at_least=1), ValueError, "n must be >= 1, got 0"),
+        (lambda: checks.integer("n", 9, at_least=1, at_most=8), ValueError, "n must be from 1 to 8, got 9"),
+        (lambda: checks.epsilon(0.0), ValueError, "epsilon must be > 0.0, got 0.0"),
+        (lambda: checks.epsilon(math.inf), ValueError, "epsilon must be < inf, got inf"),
+        (lambda: checks.epsilon(math.nan), ValueError, "epsilon must be .* got nan"),
+        (lambda: checks.epsilon("1"), TypeError, "epsilon must be a real number, got '1' of type str"),
+        (lambda: checks.epsilon(True), TypeError, "epsilon must be a real number, got True"),
+        (lambda: checks.epsilon([1.0]), TypeError, "epsilon must be a real number"),
+        (lambda: checks.epsilon(1j), TypeError, "epsilon must be a real number"),
+        (lambda: checks.epsilon(None), TypeError, "epsilon must be a real number, got None"),
+        (lambda: checks.delta(0.0), ValueError, "delta must be > 0.0, got 0.0"),
+        (lambda: checks.delta(1.0), ValueError, "delta must be < 1.0, got 1.0"),
+        (lambda: checks.delta(-0.1, positive=False), ValueError, "delta must be >= 0.0, got -0.1"),
+        (lambda: checks.fraction("alpha", 1.0), ValueError, "alpha must be < 1.0, got 1.0"),
+        (lambda: checks.real("x", math.nan), ValueError, "x must be a number, not NaN, got nan"),
+        (lambda: checks.choice("kind", "c", ("a", "b")), ValueError, "kind must be one of 'a', 'b', got 'c'"),
+    ],
+)
+def test_checks_refuse(check, error, message):
+    with pytest.raises(error, match=message):
+        check()
+
+
+def test_checks_let_through():
+    assert checks.integer("n", np.int64(3), at_least=1) == 3 and checks.delta(0, positive=False) == 0.0
+    assert isinstance(checks.epsilon(jnp.float32(0.5)), np.float64) and checks.choice("kind", "a", ("a",)) == "a"
+    traced = jax.jit(lambda epsilon: checks.epsilon(epsilon))(-1)
+    assert traced.dtype == jnp.float32 and not checks.is_traced(1.0)
+
+
+@frozen
+class Scale:
+    factor: float
+    limbs: int = static(default=1)
+
+
+def test_frozen_makes_pytrees_with_static_fields():
+    traces = []
+
+    @jax.jit
+    def apply(scale):
+        traces.append(scale.limbs)
+        return scale.factor * scale.limbs
+
+    for scale in (Scale(factor=2.0), Scale(factor=3.0), Scale(factor=3.0, limbs=4)):
+        assert float(apply(scale)) == scale.factor * scale.limbs
+    assert traces == [1, 4]
+    with pytest.raises(AttributeError):
+        Scale(factor=1.0).factor = 2.0
+
+
+# --------------------------------------------------------------------------------------------- the session is strict
+
+
+def test_wrong_shapes_types_and_reused_keys_are_seen():
+    """Negative control of conftest.py."""
+    with pytest.raises(TypeError, match="parameter 'x'"):
+        wide.bit_length(jnp.zeros((2, 2)))
+    with pytest.raises(TypeError, match="parameter 'b'"):
+        wide.add(jnp.zeros((2, 2), jnp.uint32), jnp.zeros((2, 3), jnp.uint32))
+    with pytest.raises(ValueError, match="rank_promotion"):
+        jnp.zeros((2, 2)) + jnp.zeros(2)
+    with pytest.raises(ValueError, match="promotion"):
+        jnp.zeros(2) + jnp.zeros(2, jnp.int32)
+    key = jax.random.key(0)
+    jax.random.bits(key)
+    with pytest.raises(jax.errors.KeyReuseError):
+        jax.random.bits(key)
