@@ -88,7 +88,7 @@ def test_list_names_every_experiment(capsys):
     [
         (["run", "thresholds", "--preset", "huge"], ["preset", "'huge'", "smoke"]),
         (["run", "nothing"], ["experiment", "'nothing'", "thresholds"]),
-        (["run", "thresholds", "--seed", "-1"], ["seed", "-1", ">= 0"]),
+        (["run", "thresholds", "--seed", "-1"], ["seed", "-1", "from 0 to"]),
         (["plot", "thresholds"], ["out", "thresholds.csv"]),
     ],
 )

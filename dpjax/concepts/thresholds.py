@@ -98,7 +98,7 @@ class LogUniform(_Distribution):
         left = v < half
         distance = jnp.where(left, (half - np.uint32(1)) - v, v - half) << np.uint32(1)
         octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
-        octave = lax.mulhi(distance, jnp.broadcast_to(octaves, distance.shape)).astype(jnp.int32)
+        octave = wide.high_product(distance, jnp.broadcast_to(octaves, distance.shape)).astype(jnp.int32)
         within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
         offset = _power_of_two(octave, within, self.target.shape[-1])
         # target - o = ~(~target + o): one addition serves both sides.
@@ -226,14 +226,14 @@ def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
         raise ValueError(
             f"target must leave room for offsets 1 and 2 on both sides in 0, ..., 2^{bits} - 1, got {target}"
         )
-    return LogUniform(target=wide.from_ints([target], bits + 1)[0], octaves=np.int32(octaves))
+    return LogUniform(target=wide.from_ints([target], bits + 1)[0], octaves=jnp.int32(octaves))
 
 
 def uniform(*, bits: int, target: int) -> Uniform:
     """Uniform on X_bits with any target threshold in 0, ..., 2^bits."""
     bits = _bits(bits)
     target = checks.integer("target", target, at_least=0, at_most=1 << bits)
-    return Uniform(target=wide.from_ints([target], bits + 1)[0], bits=np.int32(bits))
+    return Uniform(target=wide.from_ints([target], bits + 1)[0], bits=jnp.int32(bits))
 
 
 def point_masses(*, bits: int, points: list[int], masses: list[float], target: int) -> PointMasses:

@@ -22,10 +22,11 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None)
     """`value` as int; TypeError unless an integer (bool is not), ValueError outside the bounds."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
         raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
+    value = int(value)
     if value < at_least or (at_most is not None and value > at_most):
         rule = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
         raise ValueError(f"{name} must be {rule}, got {value}")
-    return int(value)
+    return value
 
 
 def real(

@@ -88,7 +88,8 @@ class Sample:
     @classmethod
     def tree_unflatten(cls, ordered: bool, leaves: Any) -> "Sample":
         sample = object.__new__(cls)
-        sample._set(*leaves, ordered)
+        x, y, n_valid = leaves
+        sample._set(x, y, n_valid, ordered)
         return sample
 
 

@@ -119,11 +119,11 @@ def runs(values: Float[Array, "n"]) -> tuple[Int[Array, "n"], Int[Array, "n"]]:
         minima.append(jnp.minimum(minima[k], jnp.concatenate([minima[k][step:], outside])))
     left = right = jnp.arange(n, dtype=jnp.int32)
     for k in reversed(range(len(minima))):
-        step = np.int32(1 << k)
+        stride = jnp.int32(1 << k)
         ahead = minima[k][jnp.minimum(right, n - 1)]
-        right = jnp.where((right < n) & (ahead >= values), right + step, right)
-        behind = minima[k][jnp.maximum(left - step, 0)]
-        left = jnp.where((left >= step) & (behind >= values), left - step, left)
+        right = jnp.where((right < n) & (ahead >= values), right + stride, right)
+        behind = minima[k][jnp.maximum(left - stride, 0)]
+        left = jnp.where((left >= stride) & (behind >= values), left - stride, left)
     return left, right
 
 
@@ -203,7 +203,7 @@ def _ratio(numerator: UInt32[Array, "n"], denominator: UInt32[Array, ""]) -> UIn
     """
     shift = lax.clz(denominator)
     scaled, reciprocal = numerator << shift, _reciprocal(denominator << shift)
-    return (lax.mulhi(scaled, reciprocal) << np.uint32(1)) | ((scaled * reciprocal) >> np.uint32(31))
+    return (wide.high_product(scaled, reciprocal) << np.uint32(1)) | ((scaled * reciprocal) >> np.uint32(31))
 
 
 def _reciprocal(divisor: UInt32[Array, ""]) -> UInt32[Array, ""]:

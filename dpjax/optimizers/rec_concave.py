@@ -285,7 +285,7 @@ class Run:
     kept_b: Bool[Array, ""]
 
 
-def choose_length(problem: Problem, budget: Budget, levels: int) -> Float[Array, "exponents+1"]:
+def choose_length(problem: Problem, budget: Budget, levels: int) -> Float[Array, "outcomes"]:
     """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know of it."""
     pieces = problem.pieces
     windows = best_windows(pieces)

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
-SETTINGS = {
+SETTINGS: Any = {
     "figure.dpi": 150,
     "font.size": 9,
     "axes.titlesize": 10,
