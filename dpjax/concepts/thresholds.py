@@ -10,12 +10,12 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.core import checks
 from dpjax.core.pytree import frozen
 from dpjax.core.sample import Sample
+from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
 from dpjax.domains.ordered import Pieces
 
@@ -45,7 +45,8 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     if not sample.ordered:
         points, falls = wide.sort(points, -steps, payload_keys=1)  # equal points: ones first
         steps = -falls
-    return ordered.from_steps(points, zeros, steps, bits)
+    exponent = jnp.asarray(bits, jnp.int32)
+    return once(exponent >= 0, ordered.from_steps, points, zeros, steps, exponent)
 
 
 def in_domain(sample: Sample, bits: Int[Array, ""], limbs: int) -> Bool[Array, ""]:
@@ -74,9 +75,9 @@ class _Distribution:
 
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
         """n independent examples labelled by the target, in increasing order, drawn without a sort."""
-        fractions = ordered.sorted_uniforms(key, capacity, jnp.asarray(n, jnp.int32))
-        # The barriers keep XLA's fusion from computing the draws over again for every limb and label that uses them.
-        x = lax.optimization_barrier(self.quantile(lax.optimization_barrier(fractions)))
+        n = jnp.asarray(n, jnp.int32)
+        fractions = ordered.sorted_uniforms(key, capacity, n)
+        x = once(n >= 0, self.quantile, fractions)
         return Sample.tree_unflatten(True, (x, label(self.target, x), jnp.asarray(n, jnp.int32)))
 
 

@@ -12,9 +12,7 @@ whose gradient is zero. One limb (bits <= 32) takes short cuts, so small domains
     ((2, 3), [6, 36893488147419103242])
 """
 
-import functools
 import math
-import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.core import checks
 
 MAX_BITS = 4096
-_UNROLLED = 8  # up to this many limbs, masks are packed column by column: one fused pass, no reduction
+_UNROLLED = 8  # up to this many limbs they are worked off one by one: one fused pass, no reduction
 
 
 def limbs_for(bits: int) -> int:
@@ -98,8 +96,8 @@ def scaled(x: UInt32[Array, "*n"], exponent: Int[Array, "*n"], limbs: int) -> UI
 
 
 # ------------------------------------------------------------------------------------------------- comparing, adding
-# Comparisons and carries between limbs are decided all at once, on bit masks with one bit a limb (bit i for the limb of
-# weight 2^(32 i)): no chain of `limbs` dependent steps, and a graph whose size does not grow with the width.
+# A few limbs are compared, and their carries found, one after the other. Beyond, both are decided all at once on bit masks with one bit
+# a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width.
 
 
 def _significance(x: Array) -> Int[Array, "*n limbs"]:
@@ -111,9 +109,6 @@ def _significance(x: Array) -> Int[Array, "*n limbs"]:
 def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
     """One bit a limb, packed into a wide number: the last limb's bit is the least significant."""
     limbs = bits.shape[-1]
-    if limbs <= _UNROLLED:
-        columns = [bits[..., i].astype(jnp.uint32) << np.uint32(limbs - 1 - i) for i in range(limbs)]
-        return functools.reduce(operator.or_, columns)[..., None]
     words = limbs_for(limbs)
     lead = [(0, 0)] * (bits.ndim - 1) + [(32 * words - limbs, 0)]
     padded = jnp.pad(bits, lead).reshape(*bits.shape[:-1], words, 32)
@@ -130,9 +125,12 @@ def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n li
 def less(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
     a, b = jnp.broadcast_arrays(a, b)
-    if a.shape[-1] == 1:
-        return a[..., 0] < b[..., 0]
-    return less(_pack(a > b), _pack(a < b))
+    if a.shape[-1] > _UNROLLED:
+        return less(_pack(a > b), _pack(a < b))
+    result = a[..., -1] < b[..., -1]
+    for i in range(a.shape[-1] - 2, -1, -1):
+        result = (a[..., i] < b[..., i]) | ((a[..., i] == b[..., i]) & result)
+    return result
 
 
 def less_equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
@@ -153,10 +151,15 @@ def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
 def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     """0 or 1 a limb: the carry (or borrow) that comes into it.
 
-    With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P
-    exactly where a carry came in.
+    For many limbs: with G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs
+    from P exactly where a carry came in.
     """
     limbs = generate.shape[-1]
+    if limbs <= _UNROLLED:
+        carries = [jnp.zeros(generate.shape[:-1], bool)]
+        for i in range(limbs - 1, 0, -1):
+            carries.append(generate[..., i] | (propagate[..., i] & carries[-1]))
+        return jnp.stack(carries[::-1], axis=-1).astype(jnp.uint32)
     g, p = _pack(generate), _pack(propagate)
     mask = add(p, shift_left(g, jnp.full(g.shape[:-1], 1, jnp.int32))) ^ p
     return _unpack(mask, limbs)

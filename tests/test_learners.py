@@ -1,0 +1,637 @@
+"""Threshold learners: exact laws against the naive reference, samplers against laws, gradients, compilation, refusals."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from scipy import stats
+
+from dpjax import Sample, Status
+from dpjax.accounting import REPLACE_ONE
+from dpjax.concepts import thresholds as concept
+from dpjax.core.sample import bucket
+from dpjax.domains import wide
+from dpjax.learners import pac, thresholds
+
+FALSE_ALARM = 2e-5
+
+
+def make_sample(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:
+    """Points in the learner's own limbs, so that neighbouring widths share a program."""
+    sample = Sample(x=wide.from_ints([int(x) for x in xs], bits + 1), y=np.asarray(ys))
+    return sample if rows is None else sample.padded(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A way to build one learner; for the tests over all of them."""
+
+    name: str
+    create: Callable[..., Any]  # (epsilon) to a learner
+    epsilon: float
+    private: bool = True
+    bits: int = 6
+
+
+def _rec_concave(calibration: str) -> Callable[..., Any]:
+    return lambda epsilon: thresholds.rec_concave(
+        bits=6, epsilon=epsilon, delta=0.2, alpha=0.8, depth=2, calibration=calibration
+    )
+
+
+KINDS = (
+    Kind("erm", lambda epsilon: thresholds.erm(bits=6), 1.0, private=False),
+    Kind("exponential", lambda epsilon: thresholds.exponential(bits=6, epsilon=epsilon), 0.6),
+    Kind("binary_search", lambda epsilon: thresholds.binary_search(bits=6, epsilon=epsilon), 3.0),
+    Kind("binary_search_delta", lambda e: thresholds.binary_search(bits=6, epsilon=e, delta=0.1), 2.0),
+    Kind("rec_concave", _rec_concave("proved"), 5.0),
+    Kind("rec_concave_printed", _rec_concave("printed"), 5.0),
+)
+kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+private_kinds = pytest.mark.parametrize("kind", [k for k in KINDS if k.private], ids=lambda kind: kind.name)
+
+
+def mixed_sample(seed: int = 0, n: int = 50) -> Sample:
+    """Ones below 20, zeros above, a fifth of the labels wrong, many ties; 6 bits, bucket 63."""
+    rng = np.random.default_rng(seed)
+    xs = rng.integers(0, 64, 12)[rng.integers(0, 12, n)]
+    return make_sample(xs, (xs < 20) ^ (rng.random(n) < 0.2), 6, 63)
+
+
+SINGLE = mixed_sample()
+ERROR = 0.3
+
+
+# --------------------------------------------------------------------------------------------------- laws: reference
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """Which learner meets the reference: the widths share limbs and levels, so one program serves all cases."""
+
+    widths: tuple[int, ...]
+    depth: int
+    calibration: str
+    cases: int
+
+
+SETTINGS = {
+    "narrow": Setting((6, 16, 31), 2, "proved", 24),
+    "narrow-printed": Setting((6, 16, 31), 2, "printed", 24),
+    "one-level": Setting((4, 6, 16, 31), 1, "proved", 16),
+    "base-case": Setting((1, 2, 4, 5), 3, "printed", 16),
+    "two-limbs": Setting((32,), 3, "proved", 8),
+    "three-levels": Setting((33,), 3, "proved", 8),
+    "two-limbs-printed": Setting((32, 33), 2, "printed", 8),
+    "wide": Setting((64,), 3, "printed", 8),
+    "huge": Setting((1024,), 2, "proved", 4),
+    "huge-three-levels": Setting((1024,), 3, "printed", 4),
+}
+FAST = {
+    ("narrow", False),
+    ("narrow", True),
+    ("wide", True),
+    ("three-levels", True),
+    ("huge", False),
+    ("base-case", False),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    xs: list[int]
+    ys: list[int]
+    bits: int
+    error: float
+    epsilon: float
+    delta: float
+    alpha: float
+
+
+def random_case(rng: np.random.Generator, bits: int, n_max: int) -> Case:
+    """Clustered points at all distances from a target, labels right, noisy or arbitrary."""
+    n = int(rng.integers(40, n_max))
+    target = 1 << (bits - 1)
+    far = [int(2 ** (u % 1) * 2**30) << int(u) >> 30 for u in rng.uniform(0, bits - 1, n)]
+    points = [
+        min(max(target + sign * offset, 0), 2**bits - 1)
+        for sign, offset in zip(rng.choice([-1, 1], n), far, strict=False)
+    ]
+    xs = [points[i] for i in rng.integers(0, rng.choice([5, n]), n)]
+    flip = rng.random(n) < rng.choice([0.0, 0.05, 0.2, 0.5])
+    ys = [int((x < target) ^ bool(f)) for x, f in zip(xs, flip, strict=False)]
+    best = max(reference.threshold_quality(xs, ys)[1])
+    # Between two values of the error; one in four sits on a value, where the comparison has to be exact.
+    wrong = n - best + int(rng.integers(0, max(2, n // 8)))
+    error = wrong / n if rng.random() < 0.25 else (wrong + 0.5) / n
+    epsilon, delta = float(rng.choice([4.0, 8.0, 16.0, 50.0])), float(rng.choice([0.01, 0.2]))
+    return Case(xs, ys, bits, error, epsilon, delta, float(rng.choice([0.3, 0.8])))
+
+
+def reference_law(case: Case, setting: Setting) -> tuple[float, float]:
+    """(success, failure), neither computed from the other."""
+    law = reference.learn_thresholds_law(
+        case.xs, case.ys, case.bits, case.epsilon, case.delta, case.alpha, setting.depth, setting.calibration
+    )
+    good = reference.good_thresholds(case.xs, case.ys, case.bits, case.error)
+    edges = [(-1, -1), *good, (2**case.bits + 1, 0)]
+    bad = [(a[1] + 1, b[0] - 1) for a, b in itertools.pairwise(edges) if a[1] + 1 <= b[0] - 1]
+    return sum(reference.mass(law, *gap) for gap in good), law[1] + sum(reference.mass(law, *gap) for gap in bad)
+
+
+@functools.cache
+def reference_cases(name: str) -> tuple[list[Case], np.ndarray]:
+    """Cases of a setting and their laws; shared by both precisions."""
+    setting = SETTINGS[name]
+    rng = np.random.default_rng(len(name))
+    n_max = 50 if max(setting.widths) > 64 else 250
+    cases = [random_case(rng, setting.widths[i % len(setting.widths)], n_max) for i in range(setting.cases)]
+    return cases, np.array([reference_law(case, setting) for case in cases])
+
+
+def computed(case: Case, setting: Setting) -> list[float]:
+    learner = thresholds.rec_concave(
+        bits=case.bits,
+        epsilon=case.epsilon,
+        delta=case.delta,
+        alpha=case.alpha,
+        depth=setting.depth,
+        calibration=setting.calibration,
+    )
+    sample = make_sample(case.xs, case.ys, case.bits, 255)
+    return [
+        float(learner.success_probability(sample, error=case.error)),
+        float(learner.failure_probability(sample, error=case.error)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "double"),
+    [
+        pytest.param(name, double, marks=[] if (name, double) in FAST else pytest.mark.slow)
+        for name in SETTINGS
+        for double in (False, True)
+    ],
+)
+def test_rec_concave_law_agrees_with_the_reference(name: str, double: bool) -> None:
+    cases, expected = reference_cases(name)
+    with jax.enable_x64(double):
+        found = np.array([computed(case, SETTINGS[name]) for case in cases])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 if double else 1e-3)
+    # Also where one of the two is tiny: relative, down to 1e-30.
+    np.testing.assert_allclose(found, expected, rtol=1e-7 if double else 2e-3, atol=1e-30)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-9 if double else 1e-5)
+
+
+def test_the_references_cases_are_neither_all_sure_nor_all_hopeless() -> None:
+    success = np.concatenate([reference_cases(name)[1][:, 0] for name in ("narrow", "wide", "three-levels")])
+    assert np.mean((success > 0.05) & (success < 0.95)) > 0.4
+    failure = np.concatenate([reference_cases(name)[1][:, 1] for name in ("narrow", "wide", "three-levels")])
+    assert np.any((failure > 1e-13) & (failure < 1e-6))
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_exponential_law_agrees_with_the_reference(double: bool) -> None:
+    rng = np.random.default_rng(5)
+    cases = [random_case(rng, bits, 250) for bits in (1, 4, 6, 16, 31) * 4]
+    cases = [dataclasses.replace(case, epsilon=case.epsilon / 20) for case in cases]
+    expected = [reference.exponential_success(c.xs, c.ys, c.bits, c.epsilon, c.error) for c in cases]
+    with jax.enable_x64(double):
+        found = [
+            float(
+                thresholds.exponential(bits=c.bits, epsilon=c.epsilon).success_probability(
+                    make_sample(c.xs, c.ys, c.bits, 255), error=c.error
+                )
+            )
+            for c in cases
+        ]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 if double else 1e-3)
+    assert np.mean([0.05 < p < 0.95 for p in expected]) > 0.4
+
+
+def naive_search_law(sample: Sample, bits: int, comparison_epsilon: float) -> np.ndarray:
+    """P[j] of the noisy binary search by following every path in plain Python."""
+    n = int(sample.n_valid)
+    xs, ys = wide.to_ints(sample.x)[:n], np.asarray(sample.y)[:n].tolist()
+    law = np.zeros(2**bits + 1)
+
+    def visit(low: int, high: int, reach: float) -> None:
+        if low == high:
+            law[low] += reach
+            return
+        middle = (low + high) // 2
+        ones = sum(y == 1 and x >= middle for x, y in zip(xs, ys, strict=False))
+        zeros = sum(y == 0 and x <= middle for x, y in zip(xs, ys, strict=False))
+        right = float(stats.laplace.cdf((ones - zeros) * comparison_epsilon / 2))
+        visit(middle + 1, high, reach * right)
+        visit(low, middle, reach * float(stats.laplace.sf((ones - zeros) * comparison_epsilon / 2)))
+
+    visit(0, 2**bits, 1.0)
+    return law
+
+
+def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
+    learner = thresholds.binary_search(bits=6, epsilon=6.0)
+    for seed in range(3):
+        sample = mixed_sample(seed)
+        law = naive_search_law(sample, 6, 6.0 / 7)
+        np.testing.assert_allclose(learner.pmf(sample)[:-1], law, atol=1e-12)
+        starts, values = reference.threshold_quality(wide.to_ints(sample.x)[:50], np.asarray(sample.y)[:50].tolist())
+        quality = np.array([values[np.searchsorted(starts, j, side="right") - 1] for j in range(65)])
+        good = (50 - quality) / 50 <= ERROR
+        found = [learner.success_probability(sample, error=ERROR), learner.failure_probability(sample, error=ERROR)]
+        np.testing.assert_allclose(found, [law[good].sum(), law[~good].sum()], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(40, 10.0), (50, 20.0), (63, 40.0)])
+def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsilon: float) -> None:
+    xs = 10 + np.arange(n) % 44
+    sample = make_sample(xs, xs < 40, 6, 63)
+    learner = thresholds.binary_search(bits=6, epsilon=epsilon)
+    law = naive_search_law(sample, 6, epsilon / 7)
+    bad = np.array([np.sum((xs < j) != (xs < 40)) / n > 0.2 for j in range(65)])
+    expected = law[bad].sum()
+    assert expected < 1e-3
+    np.testing.assert_allclose(learner.failure_probability(sample, error=0.2), expected, rtol=1e-4)
+
+
+def test_large_samples_keep_three_digits_in_float32() -> None:
+    rng = np.random.default_rng(6)
+    n, bits = 16383, 31
+    sample = make_sample(rng.integers(0, 2**20, n), rng.integers(0, 2, n), bits)
+    learner = thresholds.exponential(bits=bits, epsilon=1.0)
+    with jax.enable_x64(True):
+        exact = float(learner.success_probability(sample, error=0.4985))
+    assert 0.05 < exact < 0.95
+    np.testing.assert_allclose(learner.success_probability(sample, error=0.4985), exact, rtol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------- samplers: frequency
+
+
+def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
+    """Chi-square, outcomes expected fewer than 10 times lumped together."""
+    rare = expected < 10
+    counts, expected = (np.append(v[~rare], v[rare].sum()) for v in (counts, expected))
+    if expected[-1] < 1e-3:
+        assert counts[-1] <= 1
+        counts, expected = counts[:-1], expected[:-1]
+    return float(stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)
+
+
+@kinds
+def test_sampler_follows_the_law_and_not_another(kind: Kind) -> None:
+    trials = 40_000
+    learner = kind.create(kind.epsilon)
+    outcomes = jax.jit(jax.vmap(learner, in_axes=(0, None)))(jax.random.split(jax.random.key(1), trials), SINGLE)
+    assert np.all(np.isin(outcomes.status, (Status.OK, Status.BOTTOM)))
+    place = np.where(outcomes.status == Status.OK, np.asarray(outcomes.hypothesis)[:, 0], 65)
+    counts = np.bincount(place, minlength=66)
+    law = np.asarray(learner.pmf(SINGLE), np.float64)
+    assert p_value(counts, trials * law) > FALSE_ALARM / len(KINDS)
+    if "rec_concave" in kind.name:
+        assert 0.02 < law[65] < 0.98  # bottom among the outcomes
+    other = kind.create(1.3 * kind.epsilon).pmf(SINGLE) if kind.private else learner.pmf(mixed_sample(1))
+    assert p_value(counts, trials * np.asarray(other, np.float64)) < FALSE_ALARM
+
+
+# ----------------------------------------------------------------------------------------------- gradients and batches
+
+
+@private_kinds
+def test_success_is_differentiable_in_epsilon(kind: Kind) -> None:
+    def success(epsilon: Any) -> Any:
+        return kind.create(epsilon).success_probability(SINGLE, error=ERROR)
+
+    with jax.enable_x64(True):
+        value, slope = jax.jit(jax.value_and_grad(success))(kind.epsilon)
+        step = 1e-5
+        secant = (success(kind.epsilon + step) - success(kind.epsilon - step)) / (2 * step)
+        assert 0.05 < value < 0.95 and abs(secant) > 1e-3
+        np.testing.assert_allclose(slope, secant, rtol=1e-6)
+
+
+@private_kinds
+def test_gradients_are_finite_in_float32_also_at_the_edges(kind: Kind) -> None:
+    same = make_sample([3] * 50, [1] * 50, 6, 63)
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, 0, None))
+    def slope(epsilon: Any, error: Any, sample: Sample) -> Any:
+        return jax.value_and_grad(lambda e: kind.create(e).success_probability(sample, error=error))(epsilon)
+
+    epsilons, errors = (jnp.asarray(v.ravel(), float) for v in np.meshgrid([0.01, 1.0, 300.0], [0.0, 0.3, 1.0]))
+    for sample in (SINGLE, same):
+        values, slopes = slope(epsilons, errors, sample)
+        assert np.all(np.isfinite(slopes)), (errors, epsilons, slopes)
+        assert np.all((values >= 0) & (values <= 1 + 1e-5))
+
+
+@kinds
+def test_a_batch_of_samples_and_of_epsilons_equals_a_loop(kind: Kind) -> None:
+    samples = [mixed_sample(seed, n) for seed, n in ((0, 50), (1, 40), (2, 63))]
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samples)
+    learner = kind.create(kind.epsilon)
+    batched = jax.vmap(lambda sample: learner.success_probability(sample, error=ERROR))(stack)
+    looped = [float(learner.success_probability(sample, error=ERROR)) for sample in samples]
+    np.testing.assert_allclose(batched, looped, rtol=2e-5)
+    epsilons = kind.epsilon * np.array([0.5, 1.0, 2.0])
+    batched = jax.vmap(lambda e: kind.create(e).success_probability(SINGLE, error=ERROR))(jnp.asarray(epsilons))
+    looped = [float(kind.create(e).success_probability(SINGLE, error=ERROR)) for e in epsilons]
+    np.testing.assert_allclose(batched, looped, rtol=2e-5)
+
+
+@kinds
+def test_padding_changes_nothing(kind: Kind) -> None:
+    learner = kind.create(kind.epsilon)
+    run = jax.vmap(learner, in_axes=(0, None))
+    narrow, broad = (run(jax.random.split(jax.random.key(2), 64), s) for s in (SINGLE, SINGLE.padded(127)))
+    np.testing.assert_array_equal(narrow.status, broad.status)
+    np.testing.assert_array_equal(narrow.hypothesis, broad.hypothesis)
+    assert len(np.unique(narrow.hypothesis)) > 1
+    for law in (learner.success_probability, learner.failure_probability):
+        np.testing.assert_allclose(law(SINGLE, error=ERROR), law(SINGLE.padded(127), error=ERROR), rtol=1e-6)
+
+
+@pytest.mark.slow
+@kinds
+def test_compiled_equals_eager(kind: Kind) -> None:
+    sample, learner = make_sample([3, 9, 40], [1, 1, 0], 6), kind.create(kind.epsilon)
+    compiled = learner(jax.random.key(3), sample), learner.success_probability(sample, error=ERROR)
+    with jax.disable_jit():
+        eager = learner(jax.random.key(3), sample), learner.success_probability(sample, error=ERROR)
+    np.testing.assert_array_equal(compiled[0].hypothesis, eager[0].hypothesis)
+    np.testing.assert_array_equal(compiled[0].status, eager[0].status)
+    np.testing.assert_allclose(compiled[1], eager[1], rtol=2e-5)
+
+
+def test_the_order_of_the_examples_and_a_promise_of_order_do_not_matter() -> None:
+    learner = thresholds.exponential(bits=6, epsilon=0.6)
+    order = sorted(range(50), key=lambda i: (int(SINGLE.x[i, 0]), -int(SINGLE.y[i])))
+    xs, ys = np.asarray(SINGLE.x)[order], np.asarray(SINGLE.y)[order]
+    ordered = Sample(x=xs, y=ys, ordered=True).padded(63)
+    np.testing.assert_array_equal(learner.pmf(ordered), learner.pmf(SINGLE))
+
+
+# -------------------------------------------------------------------------------------------------------- compilation
+
+
+def test_twenty_epsilons_sizes_and_widths_share_one_program() -> None:
+    def go(bits: int, epsilon: Any, delta: float, n: int) -> None:
+        learner = thresholds.rec_concave(bits=bits, epsilon=epsilon, delta=delta, alpha=0.8, depth=2)
+        sample = make_sample([1, 2, 3] * (n // 3), [1, 1, 0] * (n // 3), bits)
+        learner(jax.random.key(4), sample)
+        learner.success_probability(sample, error=ERROR)
+
+    go(6, 1.0, 0.1, 48)
+    entries = (thresholds._run, thresholds._empirical_law)
+    before = [entry._cache_size() for entry in entries]
+    for i in range(20):
+        go((6, 16, 31)[i % 3], 0.5 + i, 0.01 + i / 100, 33 + 3 * (i % 10))
+    go(6, np.float32(2), 0.1, 60)  # and every way to write a number
+    go(6, 2, 0.1, 60)
+    assert [entry._cache_size() for entry in entries] == before
+
+
+# ------------------------------------------------------------------------------------------------- conformance, theorem
+
+
+@kinds
+def test_every_learner_is_a_learner(kind: Kind) -> None:
+    learner = kind.create(kind.epsilon)
+    leaves, structure = jax.tree.flatten(learner)
+    rebuilt = jax.tree.unflatten(structure, leaves)
+    assert rebuilt == learner and all(np.ndim(leaf) == 0 for leaf in leaves)
+    outcome = rebuilt(jax.random.key(5), SINGLE)
+    assert outcome.hypothesis.dtype == jnp.uint32 and outcome.hypothesis.shape == (1,)
+    assert outcome.status.dtype == jnp.int32 and outcome.status.shape == ()
+    guarantee = learner.guarantee()
+    assert guarantee.relation == REPLACE_ONE and guarantee.neighboring_relation.name == REPLACE_ONE
+    assert np.isinf(guarantee.epsilon) != kind.private
+    law = np.asarray(learner.pmf(SINGLE))
+    assert law.shape == (66,) and law.min() > -1e-6
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+    low, high = wide.from_ints([7, 31], 7)
+    np.testing.assert_allclose(learner.law_within(SINGLE, low, high), [law[7:31].sum(), 1 - law[7:31].sum()], atol=1e-5)
+    assert learner.sample_size(alpha=0.2, beta=0.1) > learner.sample_size(alpha=0.2, beta=0.3) > 0
+    with pytest.raises(AttributeError):
+        learner.bits = 7
+
+
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+@pytest.mark.parametrize(("bits", "depth"), [(6, 2), (31, 3), (64, 3), (1024, 2), (5, 3), (6, 1)])
+def test_shares_add_up_to_the_guarantee(calibration: str, bits: int, depth: int) -> None:
+    learner = thresholds.rec_concave(
+        bits=bits, epsilon=0.9, delta=1e-6, alpha=0.1, depth=depth, calibration=calibration
+    )
+    n, share = learner.levels, learner.budget()
+    guarantee, e, d = learner.guarantee(), float(share.epsilon), float(share.delta)
+    spent = (3 * n - 2) * e, 2 * (n - 1) * d
+    if calibration == "printed":
+        spent = (5 * n - 4) * e, (n - 1) * np.exp(2 * e) * d
+        np.testing.assert_allclose((3 * depth * e, 3 * depth * d), (0.9, 1e-6), rtol=1e-6)
+        claimed = learner.claimed_guarantee()
+        assert (claimed.epsilon, claimed.delta) == (0.9, 1e-6)
+    np.testing.assert_allclose((guarantee.epsilon, guarantee.delta), spent, rtol=1e-6)
+
+
+THEOREM_ALPHA, BETA = 0.4, 0.3
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda: thresholds.exponential(bits=8, epsilon=0.5),
+        lambda: thresholds.binary_search(bits=8, epsilon=1.0),
+        pytest.param(
+            lambda: thresholds.rec_concave(bits=16, epsilon=20.0, delta=0.1, alpha=0.4, depth=2, calibration="printed"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["exponential", "binary_search", "rec_concave"],
+)
+def test_at_the_theorems_sample_size_failures_are_as_rare_as_it_says(create: Callable[[], Any]) -> None:
+    learner = create()
+    distribution = concept.log_uniform(bits=int(learner.bits))
+
+    def mean_failure(n: int) -> float:
+        experiment = pac.Experiment(
+            learner=learner, distribution=distribution, n=n, alpha=THEOREM_ALPHA, capacity=bucket(n)
+        )
+        run = jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))
+        return float(np.mean(run(jax.random.split(jax.random.key(6), 20), experiment)))
+
+    assert mean_failure(int(np.ceil(learner.sample_size(alpha=THEOREM_ALPHA, beta=BETA)))) <= BETA
+    assert mean_failure(1) > BETA  # so this can fail
+
+
+def test_trials_fail_as_often_as_their_exact_law_says() -> None:
+    experiment = pac.Experiment(
+        learner=thresholds.exponential(bits=16, epsilon=1.0),
+        distribution=concept.log_uniform(bits=16),
+        n=60,
+        alpha=0.2,
+        capacity=63,
+    )
+    trials = 4000
+    keys = lambda: jax.random.split(jax.random.key(7), trials)  # noqa: E731
+    failed = jax.jit(jax.vmap(pac.trial, in_axes=(0, None)))(keys(), experiment)["failed"]
+    law = np.asarray(jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))(keys(), experiment), np.float64)
+    assert 0.1 < law.mean() < 0.9
+
+    def surprise(probabilities: np.ndarray) -> float:
+        """Two-sided, the samples given: a sum of independent coins, each with its own known odds."""
+        spread = np.sqrt(np.sum(probabilities * (1 - probabilities)))
+        return float(2 * stats.norm.sf(abs(np.sum(failed) - probabilities.sum()) / spread))
+
+    assert surprise(law) > FALSE_ALARM
+    cheaper = dataclasses.replace(experiment, learner=thresholds.exponential(bits=16, epsilon=1.3))
+    assert surprise(np.asarray(jax.vmap(pac.failure, in_axes=(0, None))(keys(), cheaper), np.float64)) < FALSE_ALARM
+
+
+# ------------------------------------------------------------------------------------------------------ status, refusals
+
+
+def test_bottom_happens_and_is_flagged() -> None:
+    learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-6, alpha=0.8, depth=2)
+    sample = make_sample([3, 40], [1, 0], 6, 63)
+    outcomes = jax.vmap(learner, in_axes=(0, None))(jax.random.split(jax.random.key(8), 200), sample)
+    bottoms = np.mean(outcomes.status == Status.BOTTOM)
+    assert set(np.unique(outcomes.status)) == {Status.OK, Status.BOTTOM}
+    assert abs(bottoms - float(learner.pmf(sample)[-1])) < 0.2
+    assert "bottom" in Status(int(outcomes.status.max())).message
+
+
+@pytest.mark.parametrize(("x", "y"), [(64, 1), (2**31, 0), (3, 2), (3, -1)])
+def test_values_nobody_could_check_are_flagged(x: int, y: int) -> None:
+    learner = thresholds.exponential(bits=6, epsilon=1.0)
+
+    @jax.jit
+    def run(x: Any, y: Any) -> Any:
+        return learner(jax.random.key(9), Sample(x=x, y=y)).status
+
+    xs, ys = jnp.full((3, 1), 3, jnp.uint32), jnp.ones((3,), jnp.int32)
+    assert run(xs, ys) == Status.OK
+    assert run(xs.at[1].set(jnp.uint32(x)), ys.at[1].set(y)) == Status.OUTSIDE_DOMAIN
+
+
+GOOD: dict[str, Any] = dict(bits=6, epsilon=1.0, delta=0.1, alpha=0.5, depth=2)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "error", "rule"),
+    [
+        *(("bits", bits, ValueError, "1 to 4096") for bits in (0, -1, 4097)),
+        *(("bits", bits, TypeError, "int") for bits in (True, 1.5, "8", None)),
+        *(("epsilon", e, ValueError, "> 0") for e in (0.0, -1.0, float("nan"))),
+        ("epsilon", float("inf"), ValueError, "< inf"),
+        *(("epsilon", e, TypeError, "real number") for e in ("1", True, None, [1.0], 1j)),
+        *(("delta", d, ValueError, "> 0") for d in (0.0, -0.1, float("nan"))),
+        *(("delta", d, ValueError, "< 1") for d in (1.0, 2)),
+        ("delta", "small", TypeError, "real number"),
+        *(("alpha", a, ValueError, "> 0") for a in (0.0, float("nan"))),
+        ("alpha", 1.0, ValueError, "< 1"),
+        ("depth", 0, ValueError, ">= 1"),
+        *(("depth", depth, TypeError, "int") for depth in (2.0, True, "2")),
+        *(("calibration", c, ValueError, "'printed', 'proved'") for c in ("exact", None, "proved_counts")),
+    ],
+)
+def test_bad_parameters_are_refused_by_name_value_and_rule(
+    argument: str, value: Any, error: type[Exception], rule: str
+) -> None:
+    with pytest.raises(error) as refusal:
+        thresholds.rec_concave(**{**GOOD, argument: value})
+    message = str(refusal.value)
+    assert argument in message and rule in message
+    assert str(value) in message or repr(value) in message
+
+
+def test_delta_may_be_zero_where_no_stability_test_runs() -> None:
+    for given in ({"depth": 1}, {"bits": 5}):
+        learner = thresholds.rec_concave(**{**GOOD, "delta": 0.0, **given})
+        assert learner.guarantee().delta == 0.0
+    assert thresholds.binary_search(bits=6, epsilon=1.0, delta=0).guarantee().delta == 0.0
+    for bad in (-0.1, 1.0, float("nan")):
+        with pytest.raises(ValueError, match="delta"):
+            thresholds.binary_search(bits=6, epsilon=1.0, delta=bad)
+    for create in (thresholds.exponential, thresholds.binary_search):
+        with pytest.raises(ValueError, match="epsilon must be > 0"):
+            create(bits=6, epsilon=0)
+        with pytest.raises(TypeError, match="bits must be an int"):
+            create(bits="6", epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Sample(x=wide.from_ints([1, 2], 6), y=[1]), ValueError, r"y must .* \(2,\), got \(1,\)"),
+        (lambda: Sample(x=wide.from_ints([1, 2], 6), y=[1, 2]), ValueError, r"y must .* got y\[1\] = 2"),
+        (lambda: Sample(x=wide.from_ints([1], 6), y=[1], n_valid=2), ValueError, "n_valid must .* got 2"),
+        (lambda: Sample(x=wide.from_ints([1], 6), y=[1], n_valid=0), ValueError, "n_valid must .* got 0"),
+        (lambda: Sample(x=wide.from_ints([], 6), y=[]), ValueError, "x must .* empty"),
+        (lambda: Sample(x=[1, 2], y=[1, 0]), TypeError, "x must be a uint32 array .* got list"),
+        (lambda: Sample(x=wide.from_ints([1], 6), y=["a"]), TypeError, "y must hold labels"),
+    ],
+)
+def test_bad_samples_are_refused(make: Callable[[], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("bits", "sample", "error", "words"),
+    [
+        (6, Sample(x=wide.from_ints([1, 64], 7), y=[1, 0]), ValueError, r"2\^6 - 1, got x\[1\] = 64"),
+        (31, Sample(x=wide.from_ints([2**31], 32), y=[1]), ValueError, r"2\^31 - 1, got x\[0\] = 2147483648"),
+        (40, Sample(x=wide.from_ints([2**40], 41), y=[1]), ValueError, r"2\^40 - 1, got x\[0\] = 1099511627776"),
+        (64, Sample(x=wide.from_ints([2**64], 65), y=[1]), ValueError, r"2\^64 - 1, got x\[0\] = 18446744073709551616"),
+        (40, Sample(x=wide.from_ints([1], 20), y=[1]), ValueError, "2 limbs .* got 1"),
+        (6, Sample(x=wide.from_ints([1], 64), y=[1]), ValueError, "1 limbs .* got 2"),
+        (6, ([1], [1]), TypeError, "sample must be a dpjax.Sample, got tuple"),
+        (6, None, TypeError, "sample must be a dpjax.Sample, got NoneType"),
+    ],
+)
+def test_samples_that_do_not_fit_the_learner_are_refused(
+    bits: int, sample: Any, error: type[Exception], words: str
+) -> None:
+    learner = thresholds.exponential(bits=bits, epsilon=1.0)
+    for call in (
+        lambda: learner(jax.random.key(10), sample),
+        lambda: learner.success_probability(sample, error=0.1),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_rows_past_n_valid_may_hold_anything() -> None:
+    learner = thresholds.exponential(bits=6, epsilon=1.0)
+    clean = Sample(x=wide.from_ints([3, 9, 0], 7), y=[1, 0, 0], n_valid=2)
+    dirty = Sample(x=wide.from_ints([3, 9, 127], 7), y=[1, 0, 1], n_valid=2)
+    np.testing.assert_array_equal(learner.pmf(clean), learner.pmf(dirty))
+
+
+@pytest.mark.parametrize("error", [-0.1, 1.1, float("nan")])
+def test_an_error_that_is_no_fraction_is_refused(error: float) -> None:
+    with pytest.raises(ValueError, match="error must be"):
+        thresholds.erm(bits=6).success_probability(SINGLE, error=error)
+
+
+def test_a_law_point_by_point_needs_a_small_domain() -> None:
+    with pytest.raises(ValueError, match="bits must be from 1 to 12, got 31"):
+        thresholds.erm(bits=31).pmf(SINGLE)
+
+
+def test_more_examples_than_rows_are_refused() -> None:
+    experiment = pac.Experiment(
+        learner=thresholds.erm(bits=6), distribution=concept.log_uniform(bits=6), n=64, alpha=0.1, capacity=63
+    )
+    for run in (pac.trial, pac.failure):
+        with pytest.raises(ValueError, match="n must be from 1 to 63, got 64"):
+            run(jax.random.key(11), experiment)
