@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.core import checks, logspace, random
+from dpjax.core import checks, logspace, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import bucket
 from dpjax.domains import wide
@@ -366,3 +366,16 @@ def test_wrong_shapes_types_and_reused_keys_are_seen():
     jax.random.bits(key)
     with pytest.raises(jax.errors.KeyReuseError):
         jax.random.bits(key)
+
+
+def test_once_is_the_function_itself():
+    """Value, batch and gradient of `staging.once` are those of the function; the untaken branch never shows."""
+    always = jnp.bool_(True)
+
+    def staged(x):
+        return staging.once(always, lambda y: {"square": y * y, "sum": jnp.sum(y)}, x)
+
+    x = jnp.arange(4.0)
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), staged(x), {"square": x * x, "sum": x.sum()}))
+    assert jax.vmap(staged)(jnp.stack([x, 2 * x]))["sum"].tolist() == [6.0, 12.0]
+    assert jax.grad(lambda y: staged(y)["square"].sum())(x).tolist() == (2 * x).tolist()

@@ -54,8 +54,17 @@ KINDS = (
     Kind("rec_concave", _rec_concave("proved"), 5.0),
     Kind("rec_concave_printed", _rec_concave("printed"), 5.0),
 )
-kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-private_kinds = pytest.mark.parametrize("kind", [k for k in KINDS if k.private], ids=lambda kind: kind.name)
+SLOW = ("erm", "binary_search_delta", "rec_concave_printed")  # much like another one
+SIMPLE = (*SLOW, "exponential")  # what RecConcave does too
+
+
+def over(kinds: Any, slow: tuple[str, ...] = ()) -> Any:
+    """One test a learner."""
+    marked = [pytest.param(k, id=k.name, marks=[pytest.mark.slow] if k.name in slow else []) for k in kinds]
+    return pytest.mark.parametrize("kind", marked)
+
+
+PRIVATE = [kind for kind in KINDS if kind.private]
 
 
 def mixed_sample(seed: int = 0, n: int = 50) -> Sample:
@@ -69,6 +78,13 @@ SINGLE = mixed_sample()
 ERROR = 0.3
 
 
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def runs(learner: Any, key: jax.Array, sample: Sample) -> Any:
+    """Many runs on one sample; the learner's parameters are data, so tests share programs."""
+    return learner(key, sample)
+
+
 # --------------------------------------------------------------------------------------------------- laws: reference
 
 
@@ -80,28 +96,22 @@ class Setting:
     depth: int
     calibration: str
     cases: int
+    scale: float = 1.0  # of epsilon, so that success is neither sure nor hopeless
 
 
 SETTINGS = {
     "narrow": Setting((6, 16, 31), 2, "proved", 24),
     "narrow-printed": Setting((6, 16, 31), 2, "printed", 24),
-    "one-level": Setting((4, 6, 16, 31), 1, "proved", 16),
-    "base-case": Setting((1, 2, 4, 5), 3, "printed", 16),
+    "one-level": Setting((4, 6, 16, 31), 1, "proved", 16, 1 / 40),
+    "base-case": Setting((1, 2, 4, 5), 3, "printed", 16, 1 / 5),
     "two-limbs": Setting((32,), 3, "proved", 8),
     "three-levels": Setting((33,), 3, "proved", 8),
     "two-limbs-printed": Setting((32, 33), 2, "printed", 8),
-    "wide": Setting((64,), 3, "printed", 8),
-    "huge": Setting((1024,), 2, "proved", 4),
-    "huge-three-levels": Setting((1024,), 3, "printed", 4),
+    "wide": Setting((64,), 3, "printed", 8, 2.0),
+    "huge": Setting((1024,), 2, "proved", 6, 12.0),
+    "huge-three-levels": Setting((1024,), 3, "printed", 6, 60.0),
 }
-FAST = {
-    ("narrow", False),
-    ("narrow", True),
-    ("wide", True),
-    ("three-levels", True),
-    ("huge", False),
-    ("base-case", False),
-}
+FAST = {("narrow", False), ("narrow", True), ("three-levels", True), ("huge", False)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,18 +130,16 @@ def random_case(rng: np.random.Generator, bits: int, n_max: int) -> Case:
     n = int(rng.integers(40, n_max))
     target = 1 << (bits - 1)
     far = [int(2 ** (u % 1) * 2**30) << int(u) >> 30 for u in rng.uniform(0, bits - 1, n)]
-    points = [
-        min(max(target + sign * offset, 0), 2**bits - 1)
-        for sign, offset in zip(rng.choice([-1, 1], n), far, strict=False)
-    ]
+    sides = rng.choice([-1, 1], n).tolist()
+    points = [min(max(target + side * offset, 0), 2**bits - 1) for side, offset in zip(sides, far, strict=True)]
     xs = [points[i] for i in rng.integers(0, rng.choice([5, n]), n)]
     flip = rng.random(n) < rng.choice([0.0, 0.05, 0.2, 0.5])
-    ys = [int((x < target) ^ bool(f)) for x, f in zip(xs, flip, strict=False)]
+    ys = [int((x < target) ^ bool(f)) for x, f in zip(xs, flip, strict=True)]
     best = max(reference.threshold_quality(xs, ys)[1])
     # Between two values of the error; one in four sits on a value, where the comparison has to be exact.
     wrong = n - best + int(rng.integers(0, max(2, n // 8)))
     error = wrong / n if rng.random() < 0.25 else (wrong + 0.5) / n
-    epsilon, delta = float(rng.choice([4.0, 8.0, 16.0, 50.0])), float(rng.choice([0.01, 0.2]))
+    epsilon, delta = float(rng.choice([2.0, 4.0, 8.0, 50.0])), float(rng.choice([0.01, 0.2]))
     return Case(xs, ys, bits, error, epsilon, delta, float(rng.choice([0.3, 0.8])))
 
 
@@ -151,8 +159,9 @@ def reference_cases(name: str) -> tuple[list[Case], np.ndarray]:
     """Cases of a setting and their laws; shared by both precisions."""
     setting = SETTINGS[name]
     rng = np.random.default_rng(len(name))
-    n_max = 50 if max(setting.widths) > 64 else 250
+    n_max = 80 if max(setting.widths) > 64 else 250
     cases = [random_case(rng, setting.widths[i % len(setting.widths)], n_max) for i in range(setting.cases)]
+    cases = [dataclasses.replace(case, epsilon=setting.scale * case.epsilon) for case in cases]
     return cases, np.array([reference_law(case, setting) for case in cases])
 
 
@@ -191,17 +200,16 @@ def test_rec_concave_law_agrees_with_the_reference(name: str, double: bool) -> N
 
 
 def test_the_references_cases_are_neither_all_sure_nor_all_hopeless() -> None:
-    success = np.concatenate([reference_cases(name)[1][:, 0] for name in ("narrow", "wide", "three-levels")])
-    assert np.mean((success > 0.05) & (success < 0.95)) > 0.4
-    failure = np.concatenate([reference_cases(name)[1][:, 1] for name in ("narrow", "wide", "three-levels")])
-    assert np.any((failure > 1e-13) & (failure < 1e-6))
+    success, failure = np.concatenate([reference_cases(name)[1] for name, _ in sorted(FAST)]).T
+    assert np.mean((success > 0.05) & (success < 0.95)) > 0.3
+    assert np.sum((failure > 1e-30) & (failure < 1e-6)) >= 5
 
 
 @pytest.mark.parametrize("double", [False, True])
 def test_exponential_law_agrees_with_the_reference(double: bool) -> None:
     rng = np.random.default_rng(5)
     cases = [random_case(rng, bits, 250) for bits in (1, 4, 6, 16, 31) * 4]
-    cases = [dataclasses.replace(case, epsilon=case.epsilon / 20) for case in cases]
+    cases = [dataclasses.replace(case, epsilon=case.epsilon / 40) for case in cases]
     expected = [reference.exponential_success(c.xs, c.ys, c.bits, c.epsilon, c.error) for c in cases]
     with jax.enable_x64(double):
         found = [
@@ -227,8 +235,8 @@ def naive_search_law(sample: Sample, bits: int, comparison_epsilon: float) -> np
             law[low] += reach
             return
         middle = (low + high) // 2
-        ones = sum(y == 1 and x >= middle for x, y in zip(xs, ys, strict=False))
-        zeros = sum(y == 0 and x <= middle for x, y in zip(xs, ys, strict=False))
+        ones = sum(y == 1 and x >= middle for x, y in zip(xs, ys, strict=True))
+        zeros = sum(y == 0 and x <= middle for x, y in zip(xs, ys, strict=True))
         right = float(stats.laplace.cdf((ones - zeros) * comparison_epsilon / 2))
         visit(middle + 1, high, reach * right)
         visit(low, middle, reach * float(stats.laplace.sf((ones - zeros) * comparison_epsilon / 2)))
@@ -262,15 +270,17 @@ def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsi
     np.testing.assert_allclose(learner.failure_probability(sample, error=0.2), expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_large_samples_keep_three_digits_in_float32() -> None:
     rng = np.random.default_rng(6)
     n, bits = 16383, 31
-    sample = make_sample(rng.integers(0, 2**20, n), rng.integers(0, 2, n), bits)
-    learner = thresholds.exponential(bits=bits, epsilon=1.0)
+    xs, ys = rng.integers(0, 2**20, n), rng.integers(0, 2, n)
+    sample, learner = make_sample(xs, ys, bits), thresholds.exponential(bits=bits, epsilon=1.0)
+    error = (n - max(reference.threshold_quality(xs.tolist(), ys.tolist())[1]) + 2.5) / n
     with jax.enable_x64(True):
-        exact = float(learner.success_probability(sample, error=0.4985))
+        exact = float(learner.success_probability(sample, error=error))
     assert 0.05 < exact < 0.95
-    np.testing.assert_allclose(learner.success_probability(sample, error=0.4985), exact, rtol=1e-4)
+    np.testing.assert_allclose(learner.success_probability(sample, error=error), exact, rtol=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------- samplers: frequency
@@ -280,17 +290,18 @@ def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
     """Chi-square, outcomes expected fewer than 10 times lumped together."""
     rare = expected < 10
     counts, expected = (np.append(v[~rare], v[rare].sum()) for v in (counts, expected))
-    if expected[-1] < 1e-3:
-        assert counts[-1] <= 1
+    if expected[-1] < 1e-6:
+        if counts[-1]:
+            return 0.0
         counts, expected = counts[:-1], expected[:-1]
     return float(stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)
 
 
-@kinds
+@over(KINDS, SLOW)
 def test_sampler_follows_the_law_and_not_another(kind: Kind) -> None:
-    trials = 40_000
+    trials = 20_000
     learner = kind.create(kind.epsilon)
-    outcomes = jax.jit(jax.vmap(learner, in_axes=(0, None)))(jax.random.split(jax.random.key(1), trials), SINGLE)
+    outcomes = runs(learner, jax.random.split(jax.random.key(1), trials), SINGLE)
     assert np.all(np.isin(outcomes.status, (Status.OK, Status.BOTTOM)))
     place = np.where(outcomes.status == Status.OK, np.asarray(outcomes.hypothesis)[:, 0], 65)
     counts = np.bincount(place, minlength=66)
@@ -305,20 +316,18 @@ def test_sampler_follows_the_law_and_not_another(kind: Kind) -> None:
 # ----------------------------------------------------------------------------------------------- gradients and batches
 
 
-@private_kinds
-def test_success_is_differentiable_in_epsilon(kind: Kind) -> None:
+@over(PRIVATE, SLOW)
+def test_success_is_differentiable_in_epsilon(kind: Kind, x64: None) -> None:
     def success(epsilon: Any) -> Any:
         return kind.create(epsilon).success_probability(SINGLE, error=ERROR)
 
-    with jax.enable_x64(True):
-        value, slope = jax.jit(jax.value_and_grad(success))(kind.epsilon)
-        step = 1e-5
-        secant = (success(kind.epsilon + step) - success(kind.epsilon - step)) / (2 * step)
-        assert 0.05 < value < 0.95 and abs(secant) > 1e-3
-        np.testing.assert_allclose(slope, secant, rtol=1e-6)
+    run, step = jax.jit(jax.value_and_grad(success)), 1e-5
+    (value, slope), (above, _), (below, _) = (run(kind.epsilon + shift) for shift in (0, step, -step))
+    assert 0.05 < value < 0.999 and abs(slope) > 1e-3
+    np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=1e-6)
 
 
-@private_kinds
+@over(PRIVATE, SLOW)
 def test_gradients_are_finite_in_float32_also_at_the_edges(kind: Kind) -> None:
     same = make_sample([3] * 50, [1] * 50, 6, 63)
 
@@ -334,25 +343,26 @@ def test_gradients_are_finite_in_float32_also_at_the_edges(kind: Kind) -> None:
         assert np.all((values >= 0) & (values <= 1 + 1e-5))
 
 
-@kinds
+@over(KINDS, SIMPLE)
 def test_a_batch_of_samples_and_of_epsilons_equals_a_loop(kind: Kind) -> None:
     samples = [mixed_sample(seed, n) for seed, n in ((0, 50), (1, 40), (2, 63))]
     stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samples)
-    learner = kind.create(kind.epsilon)
-    batched = jax.vmap(lambda sample: learner.success_probability(sample, error=ERROR))(stack)
-    looped = [float(learner.success_probability(sample, error=ERROR)) for sample in samples]
-    np.testing.assert_allclose(batched, looped, rtol=2e-5)
     epsilons = kind.epsilon * np.array([0.5, 1.0, 2.0])
-    batched = jax.vmap(lambda e: kind.create(e).success_probability(SINGLE, error=ERROR))(jnp.asarray(epsilons))
-    looped = [float(kind.create(e).success_probability(SINGLE, error=ERROR)) for e in epsilons]
+
+    def success(sample: Sample, epsilon: Any) -> Any:
+        return kind.create(epsilon).success_probability(sample, error=ERROR)
+
+    batched = jax.vmap(success)(stack, jnp.asarray(epsilons, float))
+    looped = [float(success(sample, epsilon)) for sample, epsilon in zip(samples, epsilons, strict=True)]
     np.testing.assert_allclose(batched, looped, rtol=2e-5)
 
 
-@kinds
+@over(KINDS, SIMPLE)
 def test_padding_changes_nothing(kind: Kind) -> None:
     learner = kind.create(kind.epsilon)
-    run = jax.vmap(learner, in_axes=(0, None))
-    narrow, broad = (run(jax.random.split(jax.random.key(2), 64), s) for s in (SINGLE, SINGLE.padded(127)))
+    narrow, broad = (
+        runs(learner, jax.random.split(jax.random.key(2), 200), sample) for sample in (SINGLE, SINGLE.padded(127))
+    )
     np.testing.assert_array_equal(narrow.status, broad.status)
     np.testing.assert_array_equal(narrow.hypothesis, broad.hypothesis)
     assert len(np.unique(narrow.hypothesis)) > 1
@@ -361,7 +371,7 @@ def test_padding_changes_nothing(kind: Kind) -> None:
 
 
 @pytest.mark.slow
-@kinds
+@over(KINDS)
 def test_compiled_equals_eager(kind: Kind) -> None:
     sample, learner = make_sample([3, 9, 40], [1, 1, 0], 6), kind.create(kind.epsilon)
     compiled = learner(jax.random.key(3), sample), learner.success_probability(sample, error=ERROR)
@@ -377,7 +387,8 @@ def test_the_order_of_the_examples_and_a_promise_of_order_do_not_matter() -> Non
     order = sorted(range(50), key=lambda i: (int(SINGLE.x[i, 0]), -int(SINGLE.y[i])))
     xs, ys = np.asarray(SINGLE.x)[order], np.asarray(SINGLE.y)[order]
     ordered = Sample(x=xs, y=ys, ordered=True).padded(63)
-    np.testing.assert_array_equal(learner.pmf(ordered), learner.pmf(SINGLE))
+    laws = [learner.success_probability(sample, error=ERROR) for sample in (ordered, SINGLE)]
+    np.testing.assert_array_equal(*laws)
 
 
 # -------------------------------------------------------------------------------------------------------- compilation
@@ -403,7 +414,7 @@ def test_twenty_epsilons_sizes_and_widths_share_one_program() -> None:
 # ------------------------------------------------------------------------------------------------- conformance, theorem
 
 
-@kinds
+@over(KINDS, SLOW)
 def test_every_learner_is_a_learner(kind: Kind) -> None:
     learner = kind.create(kind.epsilon)
     leaves, structure = jax.tree.flatten(learner)
@@ -482,7 +493,7 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
     )
     trials = 4000
     keys = lambda: jax.random.split(jax.random.key(7), trials)  # noqa: E731
-    failed = jax.jit(jax.vmap(pac.trial, in_axes=(0, None)))(keys(), experiment)["failed"]
+    failed = np.asarray(jax.jit(jax.vmap(pac.trial, in_axes=(0, None)))(keys(), experiment)["failed"])
     law = np.asarray(jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))(keys(), experiment), np.float64)
     assert 0.1 < law.mean() < 0.9
 
@@ -502,7 +513,7 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
 def test_bottom_happens_and_is_flagged() -> None:
     learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-6, alpha=0.8, depth=2)
     sample = make_sample([3, 40], [1, 0], 6, 63)
-    outcomes = jax.vmap(learner, in_axes=(0, None))(jax.random.split(jax.random.key(8), 200), sample)
+    outcomes = runs(learner, jax.random.split(jax.random.key(8), 200), sample)
     bottoms = np.mean(outcomes.status == Status.BOTTOM)
     assert set(np.unique(outcomes.status)) == {Status.OK, Status.BOTTOM}
     assert abs(bottoms - float(learner.pmf(sample)[-1])) < 0.2

@@ -17,7 +17,7 @@ from scipy import stats
 from dpjax.concepts import thresholds as concept
 from dpjax.core.sample import bucket
 from dpjax.learners import thresholds as learners
-from experiments.benchmarks import numpy_trials, peers
+from experiments.benchmarks import numpy_general, numpy_trials, peers
 from experiments.benchmarks.numpy_trials import Cell, PooledTrials, success_counts
 
 ALARM = 2e-5
@@ -132,6 +132,67 @@ def test_distances_are_order_statistics(d, n, reach):
         law, other = (stats.binom.cdf(k - 1, size, m / cell.octaves / 2) for size in (n, math.ceil(1.3 * n)))
         assert stats.binomtest(reached, rows, law).pvalue > ALARM
         assert stats.binomtest(reached, rows, other).pvalue < ALARM
+
+
+@pytest.mark.parametrize(
+    ("learner", "d", "n"),
+    [("exponential", 31, 100), ("exponential", 64, 250)]
+    + [("rec_concave", d, n) for d, n in [(9, 400), (31, 900), (64, 1500), (64, 2000)]],
+)
+def test_general_trials_agree_with_the_specialised_ones(learner, d, n):
+    trials = 10_000
+    expected = success_counts(learner, d, n, trials, 7)
+    assert 0.05 < expected / trials < 0.99
+    got = numpy_general.success_counts(learner, d, n, trials, 8)
+    assert p_value(got, trials, expected, trials) > ALARM
+    other = numpy_general.success_counts(learner, d, n * 12 // 10, trials, 8)  # the test tells n from 1.2 n
+    assert p_value(other, trials, expected, trials) < ALARM
+
+
+def run_lengths(starts, correct, end):
+    """L(j) from the definition, in Python integers: the longest run of pieces that are no worse than v, for each value v."""
+    best = {}
+    for v in set(correct):
+        at, longest = 0, 0
+        for stop, q in zip([*starts[1:], end], correct, strict=True):
+            at = at if q >= v else stop
+            longest = max(longest, stop - at)
+        best[v] = longest
+    return [max(v for v, longest in best.items() if longest >= 2**j) for j in range(end.bit_length())]
+
+
+@pytest.mark.parametrize(("d", "n"), [(7, 1), (9, 30), (31, 200), (63, 50)])
+def test_best_windows_agree_with_the_definition(d, n):
+    batch = numpy_general.Batch(Cell(d, n), 20)
+    batch.draw(np.random.default_rng(1))
+    windows = numpy_general._best_windows(batch)
+    for i in range(batch.rows):
+        starts, correct = batch.starts[i, : n + 1].tolist(), batch.correct[i].tolist()
+        assert windows[i].tolist() == run_lengths(starts, correct, 2**d + 1)
+
+
+@pytest.mark.parametrize("learner", sorted(numpy_general.LEARNERS))
+@pytest.mark.parametrize(("d", "n"), [(6, 1), (6, 40), (31, 1), (32, 5), (64, 1), (64, 3000)])
+def test_general_trials_run_without_a_warning_and_depend_on_the_seed_alone(learner, d, n):
+    count = numpy_general.success_counts(learner, d, n, 70, 1)
+    assert 0 <= count <= 70
+    assert numpy_general.success_counts(learner, d, n, 70, 1) == count
+
+
+@pytest.mark.parametrize(
+    ("change", "named"), [({"learner": "erm"}, "learner"), ({"d": 65}, "d "), ({"n": 0}, "n "), ({"trials": -1}, "tr")]
+)
+def test_bad_arguments_of_general_trials_are_named(change, named):
+    with pytest.raises(ValueError, match=f"^{named}"):
+        numpy_general.success_counts(**{"learner": "exponential", "d": 31, "n": 9, "trials": 5, "seed": 0, **change})
+
+
+def test_pool_takes_another_count():
+    with PooledTrials(processes=2, count=numpy_general.success_counts) as pool:
+        got = pool.success_count("rec_concave", 31, 900, 501, 9)
+    seeds = np.random.SeedSequence(9).spawn(2)
+    shares = [("rec_concave", 31, 900, m, s) for m, s in zip((250, 251), seeds, strict=True)]
+    assert got == sum(numpy_general.success_counts(*share) for share in shares)
 
 
 def test_pool_adds_up_its_shares():

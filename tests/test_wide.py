@@ -326,3 +326,16 @@ def test_random_bits_fills_exactly_the_asked_bits():
         # One bit is the same in all 400 draws with probability 2^-399.
         assert functools.reduce(int.__or__, values) == 2**width - 1
         assert functools.reduce(int.__and__, values) == 0
+
+
+def test_high_product_and_scaled_are_exact():
+    """Against Python ints, corners included."""
+    corners = [0, 1, 2**16 - 1, 2**16, 2**31, 2**32 - 1]
+    pairs = [(a, b) for a in corners for b in corners]
+    a, b = (jnp.asarray([pair[i] for pair in pairs], jnp.uint32) for i in (0, 1))
+    assert np.asarray(wide.high_product(a, b)).tolist() == [x * y >> 32 for x, y in pairs]
+    exponents = [-40, -32, -31, -1, 0, 1, 31, 32, 33, 64, 95, 96, 200]
+    cases = [(x, e) for x in corners for e in exponents]
+    x, e = jnp.asarray([c[0] for c in cases], jnp.uint32), jnp.asarray([c[1] for c in cases], jnp.int32)
+    expected = [(x << e if e >= 0 else x >> -e) % 2**96 for x, e in cases]
+    assert wide.to_ints(wide.scaled(x, e, 3)) == expected

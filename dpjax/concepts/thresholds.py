@@ -99,7 +99,7 @@ class LogUniform(_Distribution):
         left = v < half
         distance = jnp.where(left, (half - np.uint32(1)) - v, v - half) << np.uint32(1)
         octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
-        octave = wide.high_product(distance, jnp.broadcast_to(octaves, distance.shape)).astype(jnp.int32)
+        octave = wide.high_product(distance, octaves).astype(jnp.int32)
         within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
         offset = _power_of_two(octave, within, self.target.shape[-1])
         # target - o = ~(~target + o): one addition serves both sides.

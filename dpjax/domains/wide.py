@@ -199,7 +199,7 @@ def maximum(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UIn
     return select(less(a, b), b, a)
 
 
-def high_product(a: UInt32[Array, "*n"], b: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
+def high_product(a: UInt32[Array, "*#n"], b: UInt32[Array, "*#n"]) -> UInt32[Array, "*#n"]:
     """The upper word of the 64-bit product of two words, by four products of half-words."""
     half, low = np.uint32(16), np.uint32(0xFFFF)
     a1, a0, b1, b0 = a >> half, a & low, b >> half, b & low

@@ -25,20 +25,25 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
 
 
 def _colour(series: str) -> str:
-    return style.COLOURS[{"dpjax": 2, "NumPy": 1, "floor": 0}.get(series.split()[0], 5)]
+    return style.COLOURS[{"dpjax": 2, "NumPy": 1, "specialised": 6, "floor": 0}.get(series.split()[0], 5)]
 
 
 def _tables(rows: list[Row], panels: list[str]) -> list[str]:
     """One table of rates and ratios a learner and cell, one of seconds to an answer."""
-    lines = ["| cell | learner | dpjax, trials/s | floor / dpjax | dpjax / NumPy |", "|---|---|---|---|---|"]
+    lines = [
+        "| cell | learner | dpjax, trials/s | floor / dpjax | dpjax / NumPy | dpjax / specialised NumPy |",
+        "|---|---|---|---|---|---|",
+    ]
     for panel in panels:
         rate = {name: part[0].value for name, part in table.series(rows, panel).items()}
+        cell = panel.removeprefix(RATES)
         for name in [series.removeprefix("dpjax ") for series in rate if series.startswith("dpjax ")]:
             ours = rate[f"dpjax {name}"]
-            against = f"{rate['floor'] / ours:.2f} | {ours / rate[f'NumPy {name}']:.2f}"
-            lines.append(f"| {panel.removeprefix(RATES)} | {name} | {ours:,.0f} | {against} |")
+            peers = [rate.get(f"{peer} {name}") for peer in ("NumPy", "specialised NumPy")]
+            ratios = " | ".join("" if peer is None else f"{ours / peer:.2f}" for peer in peers)
+            lines.append(f"| {cell} | {name} | {ours:,.0f} | {rate['floor'] / ours:.2f} | {ratios} |")
         for name in [series for series in rate if series.endswith(" median")]:
-            lines.append(f"| {panel.removeprefix(RATES)} | {name} | {rate[name]:,.0f} | | |")
+            lines.append(f"| {cell} | {name}, one process | {rate[name]:,.0f} | {rate['floor'] / rate[name]:.2f} | | |")
     lines += ["", "| question | by | n* | seconds |", "|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(SECONDS):

@@ -17,7 +17,7 @@ from dpjax.core.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.trials import engine, estimates, search
-from experiments.benchmarks import numpy_trials, peers
+from experiments.benchmarks import numpy_general, numpy_trials, peers
 from experiments.runner import Context
 from experiments.table import Row, exact
 
@@ -67,25 +67,29 @@ def floor_trial(key: jax.Array, floor: Floor) -> jax.Array:
 def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows; timings are records, so a resumed run keeps what it has measured."""
     rows = []
-    with numpy_trials.PooledTrials(processes=2) as pool:
+    specialised = numpy_trials.PooledTrials(processes=2)
+    general = numpy_trials.PooledTrials(processes=2, count=numpy_general.success_counts)
+    with specialised, general:
         for bits, n in settings["cells"]:
-            rows += _throughput(bits, n, pool, settings, context)
+            rows += _throughput(bits, n, specialised, general, settings, context)
         for beta in settings["betas"]:
-            rows += _time_to_answer(beta, pool, settings, context)
+            rows += _time_to_answer(beta, general, settings, context)
     return rows
 
 
 # ------------------------------------------------------------------------------------------------ trials per second
 
 
-def _throughput(bits: int, n: int, pool: Any, settings: Settings, context: Context) -> list[Row]:
+def _throughput(bits: int, n: int, specialised: Any, general: Any, settings: Settings, context: Context) -> list[Row]:
     """Trials per second of everything that can run this cell."""
     runners: dict[str, Callable[[int], Any]] = {
         "floor": _counted(floor_trial, Floor(n=n, limbs=wide.limbs_for(bits)), context)
     }
     for name in LEARNERS:
         runners[f"dpjax {name}"] = _counted(pac.trial, experiment(name, bits, n), context)
-        runners[f"NumPy {name}"] = functools.partial(_numpy, pool, name, bits, n)
+        runners[f"specialised NumPy {name}"] = functools.partial(_numpy, specialised, name, bits, n)
+        if bits <= 64 and name in numpy_general.LEARNERS:
+            runners[f"NumPy {name}"] = functools.partial(_numpy, general, name, bits, n)
     for name, median in peers.medians(bits, n).items():
         runners[f"{name} median"] = median
     record = context.store.get_or_compute(

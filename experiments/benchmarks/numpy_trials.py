@@ -371,7 +371,7 @@ LEARNERS: dict[str, Callable[[np.random.Generator, Cell, int], int]] = {
 }
 
 
-def success_counts(learner: str, d: int, n: int, trials: int, seed: int) -> int:
+def success_counts(learner: str, d: int, n: int, trials: int, seed: int | np.random.SeedSequence) -> int:
     """Number of successes among `trials` independent trials.
 
     Args:
@@ -387,7 +387,8 @@ def success_counts(learner: str, d: int, n: int, trials: int, seed: int) -> int:
     >>> success_counts("erm", 31, 500, 1000, 0)
     1000
     """
-    return _successes(learner, _cell(learner, d, n, trials), trials, np.random.SeedSequence(seed))
+    seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return _successes(learner, _cell(learner, d, n, trials), trials, seeds)
 
 
 def _cell(learner: str, d: int, n: int, trials: int) -> Cell:
@@ -412,22 +413,22 @@ def _successes(learner: str, cell: Cell, trials: int, seed: np.random.SeedSequen
 
 
 class PooledTrials:
-    """`success_counts` on several processes, started once.
+    """`success_counts`, or another `count` of the same arguments, on several processes, started once.
 
     >>> with PooledTrials(processes=2) as pool:  # doctest: +SKIP
     ...     pool.success_count("rec_concave", 31, 2000, 10_000, 0)
     """
 
-    def __init__(self, processes: int = 2) -> None:
+    def __init__(self, processes: int = 2, count: Callable[..., int] = success_counts) -> None:
         if processes < 1:
             raise ValueError(f"processes must be >= 1, got {processes}")
-        self.processes = processes
+        self.processes, self.count = processes, count
 
     def __enter__(self) -> "PooledTrials":
         # Spawned, not forked: the parent may run threads of its own (JAX does).
         context = multiprocessing.get_context("spawn")
         ready = context.Barrier(self.processes + 1)
-        self._pool = context.Pool(self.processes, _warm_up, (ready,))
+        self._pool = context.Pool(self.processes, _warm_up, (ready, self.count))
         ready.wait(timeout=START_SECONDS)
         return self
 
@@ -439,16 +440,14 @@ class PooledTrials:
 
     def success_count(self, learner: str, d: int, n: int, trials: int, seed: int) -> int:
         """As `success_counts`, cut evenly; the result depends on the number of processes, too."""
-        cell = _cell(learner, d, n, trials)
         shares = [(trials + i) // self.processes for i in range(self.processes)]
         seeds = np.random.SeedSequence(seed).spawn(self.processes)
-        return sum(
-            self._pool.starmap(_successes, [(learner, cell, *pair) for pair in zip(shares, seeds, strict=True)], 1)
-        )
+        calls = [(learner, d, n, *pair) for pair in zip(shares, seeds, strict=True)]
+        return sum(self._pool.starmap(self.count, calls, 1))
 
 
-def _warm_up(ready: Barrier) -> None:
+def _warm_up(ready: Barrier, count: Callable[..., int]) -> None:
     """A worker's start: a batch of everything, then waiting for the others."""
-    for learner in LEARNERS:
-        success_counts(learner, 31, 100, 16, 0)
+    for learner in LEARNERS if count is success_counts else ("exponential", "rec_concave"):
+        count(learner, 31, 100, 16, 0)
     ready.wait(timeout=START_SECONDS)
