@@ -1,5 +1,6 @@
 """Piecewise constant functions and sorted uniforms, against plain Python."""
 
+import dataclasses
 import functools
 import math
 
@@ -221,3 +222,29 @@ def test_reciprocal_is_exact():
     divisors = [2**31, 2**31 + 1, 2**32 - 1, *(int(x) for x in rng.integers(2**31, 2**32, 500))]
     values = jax.jit(jax.vmap(ordered._reciprocal))(jnp.array(divisors, jnp.uint32))
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
+
+
+@pytest.mark.parametrize("bits", [6, 40])
+def test_the_three_shapes_agree_on_realizable_samples(bits):
+    """Peak (no sort), walk (one sort) and any (binary lifting) give the same windows, with ties, padding and one-sided labels."""
+    from dpjax.optimizers import rec_concave
+
+    limbs, rows, rng = wide.limbs_for(bits + 1), 31, np.random.default_rng(bits)
+    shapes = ("peak", "walk", "any")
+
+    @jax.jit
+    def windows(points, rises, falls):
+        pieces = ordered.from_peak(points, rises, falls, jnp.int32(bits))
+        return [rec_concave.best_windows(dataclasses.replace(pieces, shape=shape)) for shape in shapes]
+
+    for ones, zeros in [(0, 1), (1, 0), (1, 1), (31, 0), (0, 31), (20, 11), (5, 9), (9, 5), (2, 29), (12, 0), (0, 7)]:
+        target = int(rng.integers(1, 2**bits - 1))
+        below = sorted(int(x) for x in rng.integers(max(0, target - 9), target, ones))
+        above = sorted(
+            int(x) for x in rng.integers(target, min(target + 2 ** int(rng.integers(1, 30)), 2**bits), zeros)
+        )
+        padding = [2**bits] * (rows - ones - zeros)
+        points = wide.from_ints([*below, *above, *padding], bits + 1)
+        peak, walk, general = windows(points, jnp.int32(ones), jnp.int32(zeros))
+        assert points.shape == (rows, limbs)
+        assert peak.tolist() == walk.tolist() == general.tolist(), (ones, zeros)

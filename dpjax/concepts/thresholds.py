@@ -40,12 +40,15 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
     beyond = wide.power_of_two(bits, limbs)
     points = wide.select(valid, wide.resize(sample.x, limbs), beyond[None])
+    exponent = jnp.asarray(bits, jnp.int32)
+    if sample.realizable:
+        ones = jnp.sum(jnp.where(valid, sample.y, 0), dtype=jnp.int32)
+        return once(exponent >= 0, ordered.from_peak, points, ones, sample.n_valid - ones, exponent)
     steps = jnp.where(valid, 2 * sample.y - 1, 0)
     zeros = jnp.sum(jnp.where(valid, 1 - sample.y, 0), dtype=jnp.int32)
     if not sample.ordered:
         points, falls = wide.sort(points, -steps, payload_keys=1)  # equal points: ones first
         steps = -falls
-    exponent = jnp.asarray(bits, jnp.int32)
     return once(exponent >= 0, ordered.from_steps, points, zeros, steps, exponent)
 
 
@@ -78,7 +81,7 @@ class _Distribution:
         n = jnp.asarray(n, jnp.int32)
         fractions = ordered.sorted_uniforms(key, capacity, n)
         x = once(n >= 0, self.quantile, fractions)
-        return Sample.tree_unflatten(True, (x, label(self.target, x), jnp.asarray(n, jnp.int32)))
+        return Sample.promised(x, label(self.target, x), n)
 
 
 @frozen

@@ -30,10 +30,11 @@ class Sample:
       y: labels 0 or 1, shape (rows,).
       n_valid: how many rows count, default all; may be traced. Rows from n_valid on are ignored, whatever they hold.
       ordered: promise that the valid rows are sorted by x, equal points with label 1 first, so that learners need not sort (static).
+      realizable: promise that they are ordered and all ones come before all zeros, as a threshold labels them (static).
 
     Raises:
       TypeError: x is not uint32 or y does not hold numbers. ValueError: shapes that do not fit, no rows, a label other
-      than 0 and 1, n_valid outside 1, ..., rows. Values under tracing pass unchecked.
+      than 0 and 1, n_valid outside 1, ..., rows, a promise that does not hold. Values under tracing pass unchecked.
 
     >>> from dpjax.domains import wide
     >>> sample = Sample(x=wide.from_ints([7, 2**40], 64), y=[1, 0])
@@ -45,8 +46,9 @@ class Sample:
     y: Int[Array, "rows"]
     n_valid: Int[Array, ""]
     ordered: bool
+    realizable: bool
 
-    def __init__(self, *, x: Any, y: Any, n_valid: Any = None, ordered: bool = False) -> None:
+    def __init__(self, *, x: Any, y: Any, n_valid: Any = None, ordered: bool = False, realizable: bool = False) -> None:
         x = _points(x)
         y = _labels(y, x.shape[0])
         n_valid = x.shape[0] if n_valid is None else n_valid
@@ -54,18 +56,25 @@ class Sample:
             n_valid = checks.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
         elif not checks.is_traced(n_valid):
             checks.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
-        self._set(x, y, jnp.asarray(n_valid, jnp.int32), ordered)
+        self._set((x, y, jnp.asarray(n_valid, jnp.int32)), (ordered or realizable, realizable))
+        _check_promises(self)
 
-    def _set(self, x: Any, y: Any, n_valid: Any, ordered: bool) -> None:
+    def _set(self, leaves: Any, promises: tuple[bool, bool]) -> None:
         """Plain assignment: what unflattening needs, where leaves may be anything."""
-        for name, value in (("x", x), ("y", y), ("n_valid", n_valid), ("ordered", ordered)):
+        for name, value in zip(("x", "y", "n_valid", "ordered", "realizable"), (*leaves, *promises), strict=True):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def promised(cls, x: Array, y: Array, n_valid: Array) -> "Sample":
+        """A sample known to be realizable (and so ordered) by construction; nothing is checked."""
+        return cls.tree_unflatten((True, True), (x, y, n_valid))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Sample is frozen: cannot set {name}")
 
     def __repr__(self) -> str:
-        return f"Sample(x={self.x!r}, y={self.y!r}, n_valid={self.n_valid!r}, ordered={self.ordered})"
+        promises = f"ordered={self.ordered}, realizable={self.realizable}"
+        return f"Sample(x={self.x!r}, y={self.y!r}, n_valid={self.n_valid!r}, {promises})"
 
     @property
     def rows(self) -> int:
@@ -79,18 +88,37 @@ class Sample:
         if extra == 0:
             return self
         x, y = jnp.pad(self.x, ((0, extra), (0, 0))), jnp.pad(self.y, (0, extra))
-        return type(self).tree_unflatten(self.ordered, (x, y, self.n_valid))
+        return type(self).tree_unflatten((self.ordered, self.realizable), (x, y, self.n_valid))
 
-    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], bool]:
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], tuple[bool, bool]]:
         key = jax.tree_util.GetAttrKey
-        return ((key("x"), self.x), (key("y"), self.y), (key("n_valid"), self.n_valid)), self.ordered
+        leaves = ((key("x"), self.x), (key("y"), self.y), (key("n_valid"), self.n_valid))
+        return leaves, (self.ordered, self.realizable)
 
     @classmethod
-    def tree_unflatten(cls, ordered: bool, leaves: Any) -> "Sample":
+    def tree_unflatten(cls, promises: tuple[bool, bool], leaves: Any) -> "Sample":
         sample = object.__new__(cls)
-        x, y, n_valid = leaves
-        sample._set(x, y, n_valid, ordered)
+        sample._set(leaves, promises)
         return sample
+
+
+def _check_promises(sample: Sample) -> None:
+    """ValueError if the valid rows, as far as they are known, are not as promised."""
+    if not sample.ordered or any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
+        return
+    n = int(sample.n_valid)
+    rows = np.ascontiguousarray(np.asarray(sample.x)[:n].astype(">u4"))  # big-endian bytes compare like the numbers
+    x, y = rows.view(f"S{rows.shape[1] * 4}")[:, 0], np.asarray(sample.y)[:n]
+    rises = y[1:] > y[:-1]
+    wrong = np.flatnonzero((x[1:] < x[:-1]) | ((x[1:] == x[:-1]) & rises))
+    if wrong.size:
+        raise ValueError(
+            f"ordered must be True only for rows sorted by x, ones first: row {wrong[0] + 1} is not in order"
+        )
+    if sample.realizable and rises.any():
+        raise ValueError(
+            f"realizable must be True only if all ones precede all zeros: row {np.flatnonzero(rises)[0] + 1} is a one"
+        )
 
 
 def _points(x: Any) -> Array:

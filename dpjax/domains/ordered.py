@@ -23,8 +23,9 @@ class Pieces:
       end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. A function whose T
         is no power of two carries its continuation on (T, 2^exponent] as pieces of its own.
       exponent: see `end`; int32.
-      unit_steps: promise that neighbouring values differ by at most 1, and that empty pieces never dip below both the nearest
-        non-empty ones (static); `longest_runs` is then a single sort.
+      shape: what `longest_runs` may use (static). "walk": neighbouring values differ by at most 1, and empty pieces never dip below
+        both the nearest non-empty ones. "peak": a walk that rises at each step up to its greatest value and then falls at each step, up
+        to empty pieces at the end. "any": nothing.
     """
 
     starts: UInt32[Array, "pieces limbs"]
@@ -32,7 +33,7 @@ class Pieces:
     last: UInt32[Array, "limbs"]
     end: UInt32[Array, "limbs"]
     exponent: Int[Array, ""]
-    unit_steps: bool = static(default=False)
+    shape: str = static(default="any")
 
     @property
     def count(self) -> int:
@@ -63,18 +64,24 @@ def from_steps(points: UInt32[Array, "n limbs"], first: Array, steps: Array, exp
     `points` is increasing, with n = 2^b - 1, and among equal points steps never rise after a fall (so that no empty piece dips
     below its neighbours); a point 2^exponent (padding, step 0) makes an empty piece.
     """
+    walk = jnp.concatenate([first[None], first + jnp.cumsum(steps, dtype=jnp.int32)])
+    return _unit_pieces(points, walk, exponent, "walk")
+
+
+def from_peak(points: UInt32[Array, "n limbs"], rises: Array, falls: Array, exponent: Array) -> Pieces:
+    """`from_steps` for `rises` steps up from the value `falls`, then `falls` steps down, then padding: no sum is needed."""
+    step = jnp.minimum(jnp.arange(points.shape[0] + 1, dtype=jnp.int32), rises + falls)
+    return _unit_pieces(points, falls + jnp.minimum(step, 2 * rises - step), exponent, "peak")
+
+
+def _unit_pieces(points: Array, walk: Array, exponent: Array, shape: str) -> Pieces:
+    """Pieces that begin at 0 and right after each point."""
     limbs = points.shape[1]
     one = wide.from_uint32(jnp.uint32(1), limbs)
     last = wide.power_of_two(exponent, limbs)
     starts = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None])])
-    walk = jnp.concatenate([first[None], first + jnp.cumsum(steps, dtype=jnp.int32)])
     return Pieces(
-        starts=starts,
-        values=walk.astype(float),
-        last=last,
-        end=wide.add(last, one),
-        exponent=exponent,
-        unit_steps=True,
+        starts=starts, values=walk.astype(float), last=last, end=wide.add(last, one), exponent=exponent, shape=shape
     )
 
 
@@ -132,11 +139,25 @@ def longest_runs(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], In
 
     Runs may be of empty pieces only; their length then is 0.
     """
-    if pieces.unit_steps:
+    if pieces.shape == "peak":
+        return _runs_of_peak(pieces)
+    if pieces.shape == "walk":
         return _runs_of_walk(pieces)
     nonempty = pieces.nonempty()
     left, right = runs(jnp.where(nonempty, pieces.values, jnp.inf))  # empty pieces break no run
     return jnp.where(nonempty, pieces.values, -jnp.inf), left, right
+
+
+def _runs_of_peak(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], Int[Array, "r"]]:
+    """`longest_runs` for a peak: piece i before it is matched by the equally good piece as far behind it, or by the end."""
+    values = pieces.values
+    index = jnp.arange(pieces.count, dtype=jnp.int32)
+    top = jnp.argmax(values).astype(jnp.int32)  # the first of the best: the peak itself
+    last_step = jnp.min(jnp.where((index >= top) & (values == values[-1]), index, pieces.count))
+    index = jnp.minimum(index, last_step)  # the empty pieces behind it repeat its run
+    mirror = 2 * top - index
+    first = jnp.maximum(jnp.minimum(index, mirror), 0)
+    return values, first, jnp.minimum(jnp.maximum(index, mirror), last_step) + 1
 
 
 def _runs_of_walk(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], Int[Array, "r"]]:

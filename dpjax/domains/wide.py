@@ -262,16 +262,19 @@ def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
 
 
 def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
-    """ln x to full relative accuracy of the default float (-inf for 0): ln 2^e + ln(x / 2^e), e = floor(log2 x).
+    """ln x to full relative accuracy of the default float (-inf for 0): from the leading non-zero limb and the two below it.
 
-    Both terms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
+    x = (a + b 2^-32 + c 2^-64) 2^(32 k) with a >= 1: both logarithms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
     """
-    exponent = jnp.maximum(bit_length(x) - 1, 0)
-    weight = 32 * _significance(x) - exponent[..., None]
-    # Limbs far below the leading one cannot be seen in a float, those above it are 0: clipping keeps exp2 in range.
-    scale = jnp.exp2(jnp.clip(weight, -96, 0).astype(float))
-    mantissa = jnp.sum(x.astype(float) * scale, axis=-1)
-    return exponent.astype(float) * math.log(2.0) + jnp.log(mantissa)
+    limbs = x.shape[-1]
+    padded = [x[..., i] for i in range(limbs)] + [jnp.zeros(x.shape[:-1], jnp.uint32)] * 2
+    leading, place = padded[limbs - 1 : limbs + 2], jnp.zeros(x.shape[:-1], jnp.int32)
+    for i in range(limbs - 2, -1, -1):
+        nonzero = padded[i] > 0
+        leading = [jnp.where(nonzero, new, old) for new, old in zip(padded[i : i + 3], leading, strict=True)]
+        place = jnp.where(nonzero, limbs - 1 - i, place)
+    a, b, c = (word.astype(float) for word in leading)
+    return jnp.log(a + (b + c * 2.0**-32) * 2.0**-32) + place.astype(float) * (32 * math.log(2.0))
 
 
 def midpoint(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
