@@ -491,20 +491,20 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
         alpha=0.2,
         capacity=63,
     )
-    trials = 4000
-    keys = lambda: jax.random.split(jax.random.key(7), trials)  # noqa: E731
-    failed = np.asarray(jax.jit(jax.vmap(pac.trial, in_axes=(0, None)))(keys(), experiment)["failed"])
-    law = np.asarray(jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))(keys(), experiment), np.float64)
-    assert 0.1 < law.mean() < 0.9
+    trials, batched = 4000, {run: jax.jit(jax.vmap(run, in_axes=(0, None))) for run in (pac.trial, pac.failure)}
 
-    def surprise(probabilities: np.ndarray) -> float:
+    def results(run: Any, epsilon: float) -> Any:
+        changed = dataclasses.replace(experiment, learner=thresholds.exponential(bits=16, epsilon=epsilon))
+        return jax.tree.map(np.asarray, batched[run](jax.random.split(jax.random.key(7), trials), changed))
+
+    def surprise(failures: int, law: np.ndarray) -> float:
         """Two-sided, the samples given: a sum of independent coins, each with its own known odds."""
-        spread = np.sqrt(np.sum(probabilities * (1 - probabilities)))
-        return float(2 * stats.norm.sf(abs(np.sum(failed) - probabilities.sum()) / spread))
+        return float(2 * stats.norm.sf(abs(failures - law.sum()) / np.sqrt(np.sum(law * (1 - law)))))
 
-    assert surprise(law) > FALSE_ALARM
-    cheaper = dataclasses.replace(experiment, learner=thresholds.exponential(bits=16, epsilon=1.3))
-    assert surprise(np.asarray(jax.vmap(pac.failure, in_axes=(0, None))(keys(), cheaper), np.float64)) < FALSE_ALARM
+    failures, law = int(results(pac.trial, 1.0)["failed"].sum()), results(pac.failure, 1.0).astype(np.float64)
+    assert 0.1 < law.mean() < 0.9
+    assert surprise(failures, law) > FALSE_ALARM
+    assert surprise(failures, results(pac.failure, 1.3).astype(np.float64)) < FALSE_ALARM
 
 
 # ------------------------------------------------------------------------------------------------------ status, refusals

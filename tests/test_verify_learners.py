@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dpjax import Sample
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.learners import thresholds
-from dpjax.verify import histograms, neighbours, probabilities, records, worst_pair
+from dpjax.verify import histograms, hockey_stick, neighbours, probabilities, records, worst_pair
 
 Create = Callable[[Any, Any], Any]  # (epsilon, delta) to a learner
 
@@ -74,17 +75,22 @@ def given(samples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Family:
     return Family(x.astype(np.uint32), y, np.full(len(samples), x.shape[1], np.int32), pairs)
 
 
-def tables(create: Create, family: Family, budgets: Sequence[tuple[float, float]]) -> list[np.ndarray]:
-    """P[outcome | sample] for every budget: one program for all of them."""
+def log_law(create: Create) -> Callable[[dict[str, Any]], Any]:
+    """A law as the verifier wants it: of one sample and budget."""
 
     def law(row: dict[str, Any]) -> Any:
         sample = Sample(x=row["x"][:, None], y=row["y"], n_valid=row["n"])
         return jnp.log(jnp.maximum(create(row["epsilon"], row["delta"]).pmf(sample), 0.0))
 
+    return law
+
+
+def tables(create: Create, family: Family, budgets: Sequence[tuple[float, float]]) -> list[np.ndarray]:
+    """P[outcome | sample] for every budget: one program for all of them."""
     size, count = len(family.n), len(budgets)
     rows = {name: np.concatenate([getattr(family, name)] * count) for name in ("x", "y", "n")}
     rows["epsilon"], rows["delta"] = np.repeat(np.array(budgets), size, axis=0).T
-    return np.split(probabilities(law, rows, batch_size=32), count)
+    return np.split(probabilities(log_law(create), rows, batch_size=32), count)
 
 
 def worst(table: np.ndarray, pairs: np.ndarray, epsilon: float) -> Any:
@@ -128,7 +134,7 @@ def test_exponential_and_binary_search_are_refuted_when_they_spend_more() -> Non
     assert worst(table, family.pairs, 1.0).refutes(Guarantee(1.0, 0.0, REPLACE_ONE))
 
 
-@pytest.mark.parametrize("calibration", ["proved", "printed"])
+@pytest.mark.parametrize("calibration", ["proved", pytest.param("printed", marks=pytest.mark.slow)])
 def test_no_pair_of_small_samples_refutes_rec_concave(calibration: str) -> None:
     family = all_samples({1: range(64), 2: BORDERS, 3: BORDERS[1:4]})
     found = check(recursive(calibration), family, BUDGETS)
@@ -141,7 +147,7 @@ def test_no_pair_of_small_samples_refutes_rec_concave(calibration: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
 def test_no_pair_of_two_or_three_examples_refutes_rec_concave(calibration: str) -> None:
-    family = all_samples({2: range(0, 64), 3: BORDERS})
+    family = all_samples({2: range(0, 64, 2), 3: BORDERS})
     check(recursive(calibration), family, [(8.0, 0.4)])
 
 
@@ -184,21 +190,25 @@ def test_printed_constants_break_the_claim_at_large_epsilon_and_keep_what_is_pro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
-def test_climbing_finds_no_pair_that_refutes(calibration: str) -> None:
-    """From random pairs of 15 examples, keep what raises the hockey-stick at half of epsilon."""
+def test_climbing_finds_no_pair_that_refutes(calibration: str, x64: None) -> None:
+    """From random pairs of 15 examples, keep what raises the hockey-stick at a quarter of epsilon."""
     rng = np.random.default_rng(0)
-    budget, lanes = (6.0, 0.2), 16
+    (epsilon, delta), lanes = (6.0, 0.2), 16
     create = recursive(calibration, alpha=0.9)
-    guarantee = create(*budget).guarantee()
-    state = rng.integers(0, 128, (lanes, 16))  # 15 examples in common with the neighbour, and what replaces the first
-    best = np.zeros(lanes)
-    for step in range(25):
+    guarantee = create(epsilon, delta).guarantee()
+    laws = jax.jit(jax.vmap(log_law(create)))  # compiled once for all steps
+    budgets = {"epsilon": np.full(2 * lanes, epsilon), "delta": np.full(2 * lanes, delta)}
+    state = rng.integers(0, 128, (lanes, 16))  # 15 examples, and what replaces the first
+    best = start = np.zeros(lanes)
+    for step in range(60):
         proposal = state.copy()
         if step:
             proposal[np.arange(lanes), rng.integers(0, 16, lanes)] = rng.integers(0, 128, lanes)
         pair = given([(row // 2, row % 2) for p in proposal for row in (p[:15], np.r_[p[15], p[1:15]])])
-        (table,) = tables(create, pair, [budget])
-        assert not worst(table, pair.pairs, guarantee.epsilon).refutes(guarantee)
-        value = np.array([worst(table, np.array([[2 * i, 2 * i + 1]]), budget[0] / 2).delta for i in range(lanes)])
+        logs = np.asarray(laws({"x": pair.x, "y": pair.y, "n": pair.n, **budgets}))
+        assert hockey_stick(logs[pair.pairs[:, 0]], logs[pair.pairs[:, 1]], guarantee.epsilon).max() <= guarantee.delta
+        value = hockey_stick(logs[::2], logs[1::2], epsilon / 4)
+        start = value if step == 0 else start
         state[value > best], best = proposal[value > best], np.maximum(best, value)
-    assert best.max() > 0.01
+    assert best.max() > 1.5 * start.max() > 0  # it did climb
+    print(start.max(),best.max(),best)

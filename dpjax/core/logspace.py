@@ -28,7 +28,7 @@ def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
     levels = [log_weights]
     while levels[-1].shape[0] > 1:
         below = levels[-1].reshape(-1, 2)
-        levels.append(jnp.logaddexp(below[:, 0], below[:, 1]))
+        levels.append(logaddexp(below[:, 0], below[:, 1]))
     unused = jnp.full((1,), -jnp.inf, log_weights.dtype)
     return jnp.concatenate([unused, *reversed(levels)])
 
@@ -44,6 +44,12 @@ def range_sum(tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[A
         low, high = (low + 1) // 2, high // 2
     terms = jnp.where(jnp.stack(taken), tree[..., jnp.stack(nodes)], -jnp.inf)
     return logsumexp(terms)
+
+
+def logaddexp(a: Float[Array, "*s"], b: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """ln(exp a + exp b); where both are -inf so is the result, with a zero gradient (JAX's own is NaN there)."""
+    nothing = jnp.isneginf(a) & jnp.isneginf(b)
+    return jnp.where(nothing, -jnp.inf, jnp.logaddexp(jnp.where(nothing, 0.0, a), jnp.where(nothing, 0.0, b)))
 
 
 def logsumexp(terms: Float[Array, "*k n"]) -> Float[Array, "*k"]:

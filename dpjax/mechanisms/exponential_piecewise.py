@@ -180,7 +180,7 @@ def _offered(
 def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
     """(P[goal met], P[not]) for a point of the whole range."""
     masses = judge(pieces, log_density, goal).log_masses(everything(pieces))
-    return jnp.exp(masses - jax.nn.logsumexp(masses))
+    return jnp.exp(masses - logspace.logsumexp(masses))
 
 
 def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
