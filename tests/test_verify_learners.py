@@ -191,7 +191,7 @@ def test_printed_constants_break_the_claim_at_large_epsilon_and_keep_what_is_pro
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
 def test_climbing_finds_no_pair_that_refutes(calibration: str, x64: None) -> None:
-    """From random pairs of 15 examples, keep what raises the hockey-stick at a quarter of epsilon."""
+    """From random pairs of 15 examples, keep what raises the hockey-stick at an eighth of epsilon."""
     rng = np.random.default_rng(0)
     (epsilon, delta), lanes = (6.0, 0.2), 16
     create = recursive(calibration, alpha=0.9)
@@ -207,8 +207,7 @@ def test_climbing_finds_no_pair_that_refutes(calibration: str, x64: None) -> Non
         pair = given([(row // 2, row % 2) for p in proposal for row in (p[:15], np.r_[p[15], p[1:15]])])
         logs = np.asarray(laws({"x": pair.x, "y": pair.y, "n": pair.n, **budgets}))
         assert hockey_stick(logs[pair.pairs[:, 0]], logs[pair.pairs[:, 1]], guarantee.epsilon).max() <= guarantee.delta
-        value = hockey_stick(logs[::2], logs[1::2], epsilon / 4)
+        value = hockey_stick(logs[::2], logs[1::2], epsilon / 8)
         start = value if step == 0 else start
         state[value > best], best = proposal[value > best], np.maximum(best, value)
-    assert best.max() > 1.5 * start.max() > 0  # it did climb
-    print(start.max(),best.max(),best)
+    assert best.max() > max(1.5 * start.max(), 0.01)  # it did climb

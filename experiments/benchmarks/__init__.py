@@ -9,7 +9,7 @@ EXPERIMENT = Experiment(
     summary="trials per second against the floor, NumPy, OpenDP and diffprivlib; seconds to n*",
     presets={
         "smoke": {"cells": [[31, 500]], "seconds": 0.2, "repeats": 1, "draws": 8, "trials": 100, "betas": [0.1]},
-        "quick": {"cells": CELLS, "seconds": 2.0, "repeats": 3, "draws": 32, "trials": 1000, "betas": [0.1, 1e-6]},
+        "quick": {"cells": CELLS, "seconds": 1.0, "repeats": 3, "draws": 32, "trials": 1000, "betas": [0.1, 1e-6]},
         "full": {"cells": CELLS, "seconds": 10.0, "repeats": 5, "draws": 64, "trials": 10_000, "betas": [0.1, 1e-6]},
     },
     measure=measure,

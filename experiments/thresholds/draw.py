@@ -81,8 +81,8 @@ def _mark_crossing(axes: Any, measured: dict[str, list[Row]]) -> None:
     axes.annotate(
         f"d ≈ {found[0]:.0f}: RecConcave overtakes\nthe exponential mechanism",
         found,
-        xytext=(0, -42),
-        textcoords="offset points",
+        xytext=(0.98, 0.2),
+        textcoords="axes fraction",
         ha="right",
         fontsize=8,
         arrowprops={"arrowstyle": "-", "color": "black", "linewidth": 0.7},
