@@ -289,8 +289,10 @@ def test_label_is_one_below_the_threshold(bits):
 def test_quality_counts_the_correct_labels_of_every_threshold(ordered):
     rng = np.random.default_rng(6)
     points = rng.integers(0, 16, 7)
-    points = sorted(points) if ordered else points
     labels = rng.integers(0, 2, 7)
+    if ordered:
+        order = np.lexsort((-labels, points))
+        points, labels = points[order], labels[order]
     quality = jax.jit(thresholds.quality, static_argnums=2)
     for n in (1, 4, 7):
         x = wide.from_ints(points, 4)
@@ -308,7 +310,7 @@ def test_in_domain_sees_points_and_labels_but_no_padding():
 
     def check(labels, n):
         leaves = (x, jnp.array(labels, jnp.int32), jnp.int32(n))
-        return bool(in_domain(Sample.tree_unflatten(False, leaves), jnp.int32(4), 1))
+        return bool(in_domain(Sample.tree_unflatten((False, False), leaves), jnp.int32(4), 1))
 
     assert check([0, 1, 0], 2) and not check([0, 1, 0], 3)
     assert not check([0, 2, 0], 2) and check([0, 1, 2], 2)

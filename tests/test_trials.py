@@ -27,9 +27,10 @@ ALARM = 2e-5
 
 def counters(key, params):
     """Counters of several types and shapes, some of them huge or negative."""
-    bits = jax.random.bits(key, (3,), jnp.uint32)
+    key_bits, key_hit = jax.random.split(key)
+    bits = jax.random.bits(key_bits, (3,), jnp.uint32)
     return {
-        "hit": jax.random.uniform(key) < params["p"],
+        "hit": jax.random.uniform(key_hit) < params["p"],
         "small": (bits[0] % 256).astype(jnp.uint8),
         "signed": bits[:2].astype(jnp.int32),
         "unsigned": bits | jnp.uint32(2**31),
