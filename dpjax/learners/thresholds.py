@@ -290,10 +290,7 @@ class BinarySearch(ThresholdLearner):
 
     def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:
         """ln P[right], ln P[left] at a midpoint."""
-        here, after = (
-            pieces.locate(middle),
-            pieces.locate(wide.add(middle, wide.from_uint32(jnp.uint32(1), self.limbs))),
-        )
+        here, after = pieces.locate(middle), pieces.locate(self._after(middle))
         zeros, ones = pieces.values[0], pieces.values[-1]
         # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts.
         ones_before = (here.astype(float) + pieces.values[here] - zeros) / 2

@@ -190,7 +190,7 @@ def _lump(log_law: Float[Array, "outcomes"], points: int) -> Float[Array, "fewer
 
 
 def _log_sum(logs: list[Array]) -> Array:
-    """ln of the sum of exponentials; unlike `logspace.logaddexp`, with a gradient where all are -inf."""
+    """ln of the sum of exponentials of several logs, entry by entry."""
     return logspace.logsumexp(jnp.stack(logs, axis=-1))
 
 
