@@ -28,7 +28,7 @@ def exponential_of(monkeypatch):
 
     def feed(numbers):
         words = np.array([divmod(x, 2**32) for x in numbers], np.uint32)
-        monkeypatch.setattr(jax.random, "bits", lambda *_: jnp.asarray(words))
+        monkeypatch.setattr(random, "bits", lambda *_: jnp.asarray(words))
         return np.asarray(random.exponential(jax.random.key(0), (len(numbers),)), float)
 
     return feed
@@ -75,6 +75,15 @@ def test_exponential_follows_its_law():
     assert stats.kstest(values, stats.expon(scale=1.02).cdf).pvalue < FALSE_ALARM
 
 
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
+def test_bits_are_those_of_jax(generator):
+    for count in (1, 7, 1000):
+        key = jax.random.key(7, impl=generator)
+        np.testing.assert_array_equal(
+            random.bits(jax.random.clone(key), count), jax.random.bits(key, (count,), jnp.uint32)
+        )
+
+
 # ---------------------------------------------------------------------------------------------------------- bernoulli
 
 
@@ -98,7 +107,7 @@ def test_coins_at_the_border(monkeypatch):
         border = 2.0**64 * tail
         near = [int(border * (1 - 8e-6)) - 1, int(border * (1 + 8e-6)) + 1]
         words = np.array([divmod(x, 2**32) for x in near], np.uint32)
-        monkeypatch.setattr(jax.random, "bits", lambda *_, words=words: jnp.asarray(words))
+        monkeypatch.setattr(random, "bits", lambda *_, words=words: jnp.asarray(words))
         log_p, log_q = (jnp.full(2, x, jnp.float32) for x in (math.log(p), math.log1p(-p)))
         decided = random.bernoulli(jax.random.key(0), log_p, log_q).tolist()
         assert decided == ([True, False] if p < 0.5 else [False, True])
@@ -195,6 +204,33 @@ def test_gradients_are_finite_where_weights_vanish(weights):
 
 
 draws = jax.jit(lambda key, tree: jax.vmap(logspace.draw, in_axes=(0, None))(jax.random.split(key, 50_000), tree))
+
+
+chosen = jax.jit(lambda key, w: jax.vmap(logspace.choose, in_axes=(0, None))(jax.random.split(key, 50_000), w))
+
+
+def test_choose_follows_the_weights_in_and_across_lanes():
+    weights = np.zeros(256, np.float32)
+    weights[[0, 1, 64, 65, 192, 255]] = [1.0, 2.0, 3.0, 4.0, 1e-12, 2.0]
+    observed = np.bincount(chosen(jax.random.key(8), jnp.asarray(weights)), minlength=256)
+    likely = weights > 1e-6
+    law = weights[likely].astype(float) / weights[likely].sum(dtype=float)
+    assert observed[~likely].sum() == 0
+    assert stats.chisquare(observed[likely], 50_000 * law).pvalue > FALSE_ALARM
+    wrong = np.array([1.0, 2.0, 3.0, 4.2, 2.0]) / 12.2  # negative control
+    assert stats.chisquare(observed[likely], 50_000 * wrong).pvalue < FALSE_ALARM
+    padded = chosen(jax.random.key(8), jnp.asarray(np.pad(weights, (0, 256))))
+    np.testing.assert_array_equal(np.bincount(padded, minlength=256), observed)
+
+
+def test_choose_sees_rare_weights():
+    """As often as it should, in the lane of the largest weight and in another one, near the end of float32's range."""
+    for rare in (3, 64):
+        weights = np.zeros(128, np.float32)
+        weights[[0, rare]] = [1e30, 1e27]
+        hits = int(np.sum(np.asarray(chosen(jax.random.key(9), jnp.asarray(weights))) == rare))
+        assert stats.binomtest(hits, 50_000, 1e-3 / 1.001).pvalue > FALSE_ALARM
+        assert stats.binomtest(hits, 50_000, 2e-3).pvalue < FALSE_ALARM
 
 
 def test_draw_follows_the_weights():
@@ -347,6 +383,21 @@ def test_frozen_makes_pytrees_with_static_fields():
     assert traces == [1, 4]
     with pytest.raises(AttributeError):
         Scale(factor=1.0).factor = 2.0
+
+
+@frozen
+class Shift:
+    factor: float
+    limbs: int = static(default=1)
+
+
+def test_structures_of_two_classes_differ():
+    """Or a jitted function called with one runs, now and then, the program compiled for the other."""
+    scale, shift = jax.tree.structure(Scale(factor=2.0)), jax.tree.structure(Shift(factor=2.0))
+    assert scale != shift and scale == jax.tree.structure(Scale(factor=5.0))
+    assert scale != jax.tree.structure(Scale(factor=2.0, limbs=2))
+    (path, value), *rest = jax.tree_util.tree_leaves_with_path(Scale(factor=2.0))
+    assert jax.tree_util.keystr(path) == ".factor" and value == 2.0 and not rest
 
 
 # --------------------------------------------------------------------------------------------- the session is strict

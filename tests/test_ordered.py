@@ -224,6 +224,39 @@ def test_reciprocal_is_exact():
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
 
 
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 2048])
+def test_running_sums_wrap_like_cumsum(n):
+    values = jnp.asarray(np.random.default_rng(n).integers(0, 2**32, n, np.uint32))
+    np.testing.assert_array_equal(ordered.running_sum(values), jnp.cumsum(values, dtype=jnp.uint32))
+
+
+@pytest.mark.parametrize("shape", ["peak", "walk"])
+def test_best_between_is_the_lowest_best_point(shape):
+    """Against the table of the function, over all intervals, empty ones included; ties, an empty top piece, one-sided labels."""
+
+    @jax.jit
+    def best(points, rises, falls, lows, highs):
+        pieces = dataclasses.replace(ordered.from_peak(points, rises, falls, jnp.int32(4)), shape=shape)
+        return pieces, jax.vmap(ordered.best_between, in_axes=(None, 0, 0))(pieces, lows, highs)
+
+    intervals = [(low, high) for low in range(18) for high in range(low, 18)]
+    lows, highs = (wide.from_ints(ends, 5) for ends in zip(*intervals, strict=True))
+    for below, above in [
+        ([3, 3, 5], [5, 5, 9]),
+        ([1], []),
+        ([], [0, 15]),
+        ([2, 4, 4], [8, 8, 8, 12]),
+        ([0] * 3, [15] * 3),
+    ]:
+        points = wide.from_ints([*below, *above, *[16] * (7 - len(below + above))], 5)
+        pieces, (values, positions) = best(points, jnp.int32(len(below)), jnp.int32(len(above)), lows, highs)
+        table = tabulate(pieces)
+        for (low, high), value, position in zip(intervals, values.tolist(), wide.to_ints(positions), strict=True):
+            inside = table[low:high]
+            assert value == max(inside, default=-math.inf)
+            assert not inside or position == low + inside.index(value)
+
+
 @pytest.mark.parametrize("bits", [6, 40])
 def test_the_three_shapes_agree_on_realizable_samples(bits):
     """Peak (no sort), walk (one sort) and any (binary lifting) give the same windows, with ties, padding and one-sided labels."""

@@ -5,6 +5,7 @@ A distribution is a map of one 32-bit uniform fraction v to a point, increasing 
 (no sort), and error_D(c_h, c_t) = D[points between h and t] is known exactly.
 """
 
+import functools
 import math
 
 import jax
@@ -38,8 +39,7 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     n_valid become empty pieces at the end, so padding changes nothing. `limbs` must hold bits + 1 bits; rows = 2^b - 1.
     """
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
-    beyond = wide.power_of_two(bits, limbs)
-    points = wide.select(valid, wide.resize(sample.x, limbs), beyond[None])
+    points = wide.select(valid, wide.resize(sample.x, limbs), wide.power_of_two(bits, limbs)[None])
     exponent = jnp.asarray(bits, jnp.int32)
     if sample.realizable:
         ones = jnp.sum(jnp.where(valid, sample.y, 0), dtype=jnp.int32)
@@ -55,9 +55,12 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
 def in_domain(sample: Sample, bits: Int[Array, ""], limbs: int) -> Bool[Array, ""]:
     """Whether every valid example is a point of X_bits with a label 0 or 1."""
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
+    labelled = jnp.all(~valid | (sample.y == 0) | (sample.y == 1))
     x = wide.resize(sample.x, max(limbs, sample.x.shape[1]))
-    small = wide.less(x, wide.power_of_two(bits, x.shape[1])[None])
-    return jnp.all(~valid | (small & ((sample.y == 0) | (sample.y == 1))))
+    bound = wide.power_of_two(bits, x.shape[1])
+    if sample.ordered:  # then the last point speaks for all
+        return labelled & wide.less(wide.rows_of(x)(sample.n_valid - 1), bound)
+    return labelled & jnp.all(~valid | wide.less(x, bound[None]))
 
 
 # --------------------------------------------------------------------------------------------------- distributions
@@ -98,16 +101,21 @@ class LogUniform(_Distribution):
 
     def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
         """target - floor(2^U) for v < 1/2, target + floor(2^U) above; see the class."""
-        half = np.uint32(1 << 31)
-        left = v < half
-        distance = jnp.where(left, (half - np.uint32(1)) - v, v - half) << np.uint32(1)
+        left = v < np.uint32(1 << 31)
         octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
-        octave = wide.high_product(distance, octaves).astype(jnp.int32)
-        within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
-        offset = _power_of_two(octave, within, self.target.shape[-1])
+        whole, digits = once(octaves > 0, self._leading, v, octaves)
+        offset = once(octaves > 0, functools.partial(_scaled, limbs=self.target.shape[-1]), whole, digits)
         # target - o = ~(~target + o): one addition serves both sides.
-        total = wide.add(wide.select(left, ~self.target[None], self.target[None]), offset)
-        return wide.select(left, ~total, total)
+        flip = lambda x: wide.select(left, wide.along_rows(jnp.invert, x), x)  # noqa: E731
+        return flip(wide.add(flip(self.target[None]), offset))
+
+    @staticmethod
+    def _leading(v: UInt32[Array, "n"], octaves: UInt32[Array, ""]) -> tuple[Int[Array, "n"], UInt32[Array, "n"]]:
+        """U's whole part, and the leading digits of 2^U."""
+        half = np.uint32(1 << 31)
+        distance = jnp.where(v < half, (half - np.uint32(1)) - v, v - half) << np.uint32(1)
+        within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
+        return wide.high_product(distance, octaves).astype(jnp.int32), _digits(within)
 
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """log2(1 + target - h) / (2 octaves) on the left, log2(h - target) / (2 octaves) on the right, at most 1/2."""
@@ -279,7 +287,16 @@ def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
 
 
-def _power_of_two(whole: Int[Array, "*n"], fraction: Float[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+def _power_of_two(whole: Int[Array, ""], fraction: Float[Array, ""], limbs: int) -> UInt32[Array, "limbs"]:
     """floor(2^(whole + fraction)) cut to 24 leading binary digits, fraction in [0, 1]."""
-    digits = jnp.clip((jnp.exp2(fraction) * np.float32(2**23)).astype(jnp.uint32), 2**23, 2**24 - 1)
+    return _scaled(whole, _digits(fraction), limbs)
+
+
+def _digits(fraction: Float[Array, "*n"]) -> UInt32[Array, "*n"]:
+    """floor(2^(23 + fraction)), fraction in [0, 1], rounded down at 1."""
+    return jnp.clip((jnp.exp2(fraction) * np.float32(2**23)).astype(jnp.uint32), 2**23, 2**24 - 1)
+
+
+def _scaled(whole: Int[Array, "*n"], digits: UInt32[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """2^whole times 24 digits, of which the first is the unit."""
     return wide.scaled(digits, whole - 23, limbs)

@@ -64,13 +64,31 @@ def draw(key: Array, tree: Float[Array, "nodes"]) -> Int[Array, ""]:
 
     An all-zero tree (total -inf) gives an arbitrary leaf: callers test `tree[1]` first.
     """
+    depth = tree.shape[0].bit_length() - 2
+    return descend(random.exponential(key, (max(depth, 1),)), tree)
+
+
+def descend(rarity: Float[Array, "levels"], tree: Float[Array, "nodes"]) -> Int[Array, ""]:
+    """`draw` given one standard exponential a level."""
     leaves = tree.shape[0] // 2
     depth = leaves.bit_length() - 1
-    rarity = random.exponential(key, (max(depth, 1),))  # used from the leaves upward: padding the leaves shifts nothing
 
-    def descend(level: Array, node: Array) -> Array:
+    def step(level: Array, node: Array) -> Array:
         left, right = tree[2 * node], tree[2 * node + 1]
         total = jnp.where(jnp.isneginf(tree[node]), 0.0, tree[node])
+        # Used from the leaves upward: padding the leaves shifts nothing.
         return 2 * node + random.decide(rarity[depth - 1 - level], right - total, left - total).astype(jnp.int32)
 
-    return jax.lax.fori_loop(0, depth, descend, jnp.int32(1)) - leaves
+    return jax.lax.fori_loop(0, depth, step, jnp.int32(1)) - leaves
+
+
+def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
+    """An index with probability proportional to its weight >= 0, exact down to what float32 can hold beside the largest.
+
+    A tree over all weights would spend a logarithm on each. The weights are added up in 64 lanes, of equal rank modulo 64; one draw
+    chooses the lane, another one the weight within it. n is a power of two; all weights 0: an arbitrary index.
+    """
+    lanes = weights.reshape(-1, min(weights.shape[0], 64))
+    rarity = random.exponential(key, (6 + lanes.shape[0].bit_length(),))
+    lane = descend(rarity[:6], sum_tree(jnp.log(jnp.sum(lanes, axis=0))))
+    return descend(rarity[6:], sum_tree(jnp.log(lanes[:, lane]))) * lanes.shape[1] + lane

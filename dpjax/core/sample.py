@@ -49,7 +49,7 @@ class Sample:
     realizable: bool
 
     def __init__(self, *, x: Any, y: Any, n_valid: Any = None, ordered: bool = False, realizable: bool = False) -> None:
-        x = _points(x)
+        x = wide_rows("x", x)
         y = _labels(y, x.shape[0])
         n_valid = x.shape[0] if n_valid is None else n_valid
         if not isinstance(n_valid, jax.Array):
@@ -107,8 +107,7 @@ def _check_promises(sample: Sample) -> None:
     if not sample.ordered or any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
         return
     n = int(sample.n_valid)
-    rows = np.ascontiguousarray(np.asarray(sample.x)[:n].astype(">u4"))  # big-endian bytes compare like the numbers
-    x, y = rows.view(f"S{rows.shape[1] * 4}")[:, 0], np.asarray(sample.y)[:n]
+    x, y = _comparable(np.asarray(sample.x)[:n]), np.asarray(sample.y)[:n]
     rises = y[1:] > y[:-1]
     wrong = np.flatnonzero((x[1:] < x[:-1]) | ((x[1:] == x[:-1]) & rises))
     if wrong.size:
@@ -121,15 +120,29 @@ def _check_promises(sample: Sample) -> None:
         )
 
 
-def _points(x: Any) -> Array:
+def _comparable(rows: np.ndarray) -> np.ndarray:
+    """Limbs as fixed-length strings: big-endian bytes compare like the numbers."""
+    rows = np.ascontiguousarray(rows.astype(">u4"))
+    return rows.view(f"S{rows.shape[1] * 4}")[:, 0]
+
+
+def out_of_order(rows: np.ndarray) -> int | None:
+    """The first row of limbs that is below the one before it, if any."""
+    x = _comparable(rows)
+    wrong = np.flatnonzero(x[1:] < x[:-1])
+    return int(wrong[0]) + 1 if wrong.size else None
+
+
+def wide_rows(name: str, x: Any) -> Array:
     """x as a uint32 array of shape (rows, limbs) with at least one row."""
     dtype = getattr(x, "dtype", None)
     if dtype != np.uint32:
-        raise TypeError(f"x must be a uint32 array (see dpjax.domains.wide.from_ints), got {dtype or type(x).__name__}")
+        got = dtype or type(x).__name__
+        raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
     if x.ndim != 2 or x.shape[1] == 0:
-        raise ValueError(f"x must have shape (rows, limbs), got {x.shape}")
+        raise ValueError(f"{name} must have shape (rows, limbs), got {x.shape}")
     if x.shape[0] == 0:
-        raise ValueError("x must hold at least one row: the sample is empty")
+        raise ValueError(f"{name} must hold at least one row: it is empty")
     return jnp.asarray(x)
 
 

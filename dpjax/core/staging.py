@@ -9,6 +9,7 @@ from jax import lax
 from jaxtyping import Array, Bool
 
 T = TypeVar("T")
+SHORT_ROW = 8  # of limbs: what is cut into columns, so that vector instructions run along the rows
 
 
 def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) -> T:
@@ -27,6 +28,34 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     >>> once(jnp.arange(3)[1] == 1, lambda x: x + 1, jnp.ones(2)).tolist()
     [2.0, 2.0]
     """
-    shapes = jax.eval_shape(function, *operands)
+
+    def stored(*operands: Any) -> Any:
+        return apart(function(*together(operands)))
+
+    operands = apart(operands)
+    shapes = jax.eval_shape(stored, *operands)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return lax.cond(always, function, lambda *_: zeros, *operands)
+    return together(lax.cond(always, stored, lambda *_: zeros, *operands))
+
+
+class _Columns(tuple):
+    """The columns of an array with short rows (of limbs): stored one by one."""
+
+
+jax.tree_util.register_pytree_node(_Columns, lambda parts: (tuple(parts), None), lambda _, parts: _Columns(parts))
+
+
+def apart(tree: Any) -> Any:
+    """Arrays with short rows cut into columns. What a loop reads should be cut before it, and put `together` inside."""
+
+    def cut(leaf: Array) -> Any:
+        short = leaf.ndim > 1 and leaf.shape[-1] <= SHORT_ROW
+        return _Columns(leaf[..., i] for i in range(leaf.shape[-1])) if short else leaf
+
+    return jax.tree.map(cut, tree)
+
+
+def together(tree: Any) -> Any:
+    """The inverse."""
+    is_cut = lambda part: isinstance(part, _Columns)  # noqa: E731
+    return jax.tree.map(lambda part: jnp.stack(part, axis=-1) if is_cut(part) else part, tree, is_leaf=is_cut)

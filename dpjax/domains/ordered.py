@@ -1,5 +1,6 @@
 """Functions on an ordered wide range that are constant on pieces: what any finite sample makes of a quality function."""
 
+import functools
 import itertools
 
 import jax
@@ -8,7 +9,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from dpjax.core import random
 from dpjax.core.pytree import frozen, static
+from dpjax.core.staging import SHORT_ROW, once
 from dpjax.domains import wide
 
 
@@ -47,7 +50,7 @@ class Pieces:
 
     def ends(self) -> UInt32[Array, "pieces limbs"]:
         """One beyond the last point of each piece."""
-        return jnp.concatenate([self.starts[1:], self.end[None]])
+        return wide.concatenate(self.starts[1:], self.end[None])
 
     def nonempty(self) -> Bool[Array, "pieces"]:
         """Which pieces have a point."""
@@ -79,7 +82,7 @@ def _unit_pieces(points: Array, walk: Array, exponent: Array, shape: str) -> Pie
     limbs = points.shape[1]
     one = wide.from_uint32(jnp.uint32(1), limbs)
     last = wide.power_of_two(exponent, limbs)
-    starts = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None])])
+    starts = wide.concatenate(jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None]))
     return Pieces(
         starts=starts, values=walk.astype(float), last=last, end=wide.add(last, one), exponent=exponent, shape=shape
     )
@@ -112,6 +115,54 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     )
 
 
+def best_between(
+    pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
+) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
+    """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and anything when there is no point."""
+    at = wide.rows_of(pieces.starts)
+    if pieces.shape == "peak":
+        # The function rises up to the point before the top piece's start and falls from there on.
+        one = wide.from_uint32(jnp.uint32(1), pieces.limbs)
+        top = at(top_of_peak(pieces))
+        before = wide.select(wide.is_zero(top), top, wide.subtract(top, one))
+        last = wide.subtract(high, one)
+        nearest = [wide.maximum(low, wide.minimum(point, last)) for point in (before, top)]
+        found = jax.vmap(pieces.locate)(jnp.stack(nearest))
+        values = pieces.values[found]
+        winner = jnp.where(values[0] >= values[1], found[0], found[1])
+    else:
+        index = jnp.arange(pieces.count, dtype=jnp.int32)
+        offered = pieces.nonempty() & (index >= pieces.locate(low)) & (index < wide.search(pieces.starts, high))
+        best = jnp.max(jnp.where(offered, pieces.values, -jnp.inf))
+        winner = jnp.min(jnp.where(offered & (pieces.values == best), index, pieces.count - 1))
+    value = jnp.where(wide.less(low, high), pieces.values[winner], -jnp.inf)
+    return value, wide.maximum(at(winner), low)
+
+
+def top_of_peak(pieces: Pieces) -> Int[Array, ""]:
+    """Index of the greatest value of a peak."""
+    return jnp.sum(pieces.values[1:] > pieces.values[:-1], dtype=jnp.int32)
+
+
+def digits_around_top(pieces: Pieces) -> Int[Array, "pieces"]:
+    """For a peak: binary digits of the lengths of pieces top - e, ..., top + e, e = 0, 1, ..., as far as there are such pieces."""
+    after, count, always = top_of_peak(pieces) + 1, pieces.count, pieces.exponent >= 0
+    error = jnp.arange(count, dtype=jnp.int32)
+
+    def ends_of_runs(around: Array) -> tuple[Array, Array]:
+        first = wide.along_rows(lambda rows: rows[::-1], around)
+        first = wide.select(error < after, first, jnp.zeros_like(first))
+        return first, wide.select(error < count - after, around, jnp.broadcast_to(pieces.end, around.shape))
+
+    # In one rotation of the starts, those behind the top come first and those up to it last: no gathers.
+    around = once(
+        always, lambda starts: wide.along_rows(lambda rows: jnp.roll(rows, -after, axis=0), starts), pieces.starts
+    )
+    # Many limbs are looked at several times by a subtraction, a few ones once.
+    first, stop = once(always, ends_of_runs, around) if pieces.limbs > SHORT_ROW else ends_of_runs(around)
+    return wide.bit_length(wide.subtract(stop, first))
+
+
 def runs(values: Float[Array, "n"]) -> tuple[Int[Array, "n"], Int[Array, "n"]]:
     """For each i the longest run left[i], ..., right[i]-1 around i on which no value is below values[i].
 
@@ -139,25 +190,11 @@ def longest_runs(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], In
 
     Runs may be of empty pieces only; their length then is 0.
     """
-    if pieces.shape == "peak":
-        return _runs_of_peak(pieces)
-    if pieces.shape == "walk":
+    if pieces.shape != "any":
         return _runs_of_walk(pieces)
     nonempty = pieces.nonempty()
     left, right = runs(jnp.where(nonempty, pieces.values, jnp.inf))  # empty pieces break no run
     return jnp.where(nonempty, pieces.values, -jnp.inf), left, right
-
-
-def _runs_of_peak(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], Int[Array, "r"]]:
-    """`longest_runs` for a peak: piece i before it is matched by the equally good piece as far behind it, or by the end."""
-    values = pieces.values
-    index = jnp.arange(pieces.count, dtype=jnp.int32)
-    top = jnp.argmax(values).astype(jnp.int32)  # the first of the best: the peak itself
-    last_step = jnp.min(jnp.where((index >= top) & (values == values[-1]), index, pieces.count))
-    index = jnp.minimum(index, last_step)  # the empty pieces behind it repeat its run
-    mirror = 2 * top - index
-    first = jnp.maximum(jnp.minimum(index, mirror), 0)
-    return values, first, jnp.minimum(jnp.maximum(index, mirror), last_step) + 1
 
 
 def _runs_of_walk(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], Int[Array, "r"]]:
@@ -204,16 +241,39 @@ def sorted_uniforms(key: Array, capacity: int, n: Int[Array, ""]) -> UInt32[Arra
     each result to 2^-31), so results depend on nothing but the key and n. A mean spacing of 2^-20 units makes two equal
     values about n 2^-20 times more frequent than never: for n = 2000, in 0.1 % of samples.
     """
-    words = jax.random.bits(key, (capacity + 1,), jnp.uint32)
+    units = once(n >= 0, functools.partial(_spacings, capacity=capacity), key, n)
+    sums = once(n >= 0, running_sum, units)
+    return jnp.where(jnp.arange(capacity, dtype=jnp.int32) < n, _ratio(sums[:-1], sums[-1]), np.uint32(0))
+
+
+def _spacings(key: Array, n: Int[Array, ""], *, capacity: int) -> UInt32[Array, "m"]:
+    """n + 1 independent exponentials, as integers whose sum stays below 2^32 (up to a probability of e^-70); zeros behind."""
+    words = random.bits(key, capacity + 1)
     # (w + 1/2) 2^-32 lies in (0, 1), so a spacing is at most 22.9; log runs on float32 whatever the default float is.
     spacing = 32 * np.float32(np.log(2.0)) - jnp.log(words.astype(jnp.float32) + np.float32(0.5))
     count = n.astype(jnp.float32) + 1
     # The sum of `count` exponentials passes count + sqrt(140 count) + 70 with probability < e^-70, and never 22.9 count.
     limit = jnp.minimum(count + jnp.sqrt(140 * count) + 70, 23 * count)
     units = (jnp.maximum(spacing, 0) * (np.float32(2**32 - 2**9) / limit)).astype(jnp.uint32)
-    units = jnp.where(jnp.arange(capacity + 1, dtype=jnp.int32) <= n, units, np.uint32(0))
-    sums = jnp.cumsum(units, dtype=jnp.uint32)
-    return jnp.where(jnp.arange(capacity, dtype=jnp.int32) < n, _ratio(sums[:-1], sums[-1]), np.uint32(0))
+    return jnp.where(jnp.arange(capacity + 1, dtype=jnp.int32) <= n, units, np.uint32(0))
+
+
+def running_sum(values: UInt32[Array, "n"]) -> UInt32[Array, "n"]:
+    """jnp.cumsum, several times faster on a CPU: within rows of 32 by sliding sums, which are vector additions; then over the rows."""
+    n = values.shape[0]
+    rows = jnp.pad(values, (0, -n % 32)).reshape(-1, 32)
+    for step, terms in ((1, 4), (4, 8)):  # sums of 4 neighbours, then of 8 such sums
+        rows = _sliding_sum(rows, step, terms)
+    totals = rows[:, -1]
+    before = jnp.cumsum(totals, dtype=jnp.uint32) - totals
+    return (rows + before[:, None]).reshape(-1)[:n]
+
+
+def _sliding_sum(rows: UInt32[Array, "m n"], step: int, terms: int) -> UInt32[Array, "m n"]:
+    """rows[:, i] + rows[:, i - step] + rows[:, i - 2 step] + ..., so many terms."""
+    before, n = step * (terms - 1), rows.shape[1]
+    padded = jnp.pad(rows, ((0, 0), (before, 0)))
+    return functools.reduce(jnp.add, [padded[:, before - step * i :][:, :n] for i in range(terms)])
 
 
 def _ratio(numerator: UInt32[Array, "n"], denominator: UInt32[Array, ""]) -> UInt32[Array, "n"]:
@@ -238,4 +298,4 @@ def _reciprocal(divisor: UInt32[Array, ""]) -> UInt32[Array, ""]:
 
     # The first 31 of the 63 one bits cannot reach the divisor.
     start = (jnp.uint32((1 << 31) - 1), jnp.uint32(0))
-    return lax.fori_loop(0, 32, next_bit, start)[1]
+    return lax.fori_loop(0, 32, next_bit, start, unroll=8)[1]

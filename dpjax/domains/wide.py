@@ -12,20 +12,25 @@ whose gradient is zero. One limb (bits <= 32) takes short cuts, so small domains
     ((2, 3), [6, 36893488147419103242])
 """
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import checks
+from dpjax.core import checks, random
+from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
-_UNROLLED = 8  # up to this many limbs they are worked off one by one: one fused pass, no reduction
+_TRIES = 8  # at once, when a draw may be rejected: of many lanes in step, few then need more
+# Up to so many limbs are worked off one by one: one fused pass without a reduction, and vectors run along the rows. An operation on
+# whole rows would make XLA put them together in memory, and then run vectors along 2 or 3 limbs.
+_UNROLLED = SHORT_ROW
 
 
 def limbs_for(bits: int) -> int:
@@ -77,6 +82,31 @@ def from_uint32(x: UInt32[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]
     return resize(x[..., None], limbs)
 
 
+def columns(x: Shaped[Array, "*n limbs"]) -> list[Shaped[Array, "*n"]]:
+    """Limb by limb."""
+    return [x[..., i] for i in range(x.shape[-1])]
+
+
+def rows_of(x: UInt32[Array, "n limbs"]) -> Callable[[Array], Array]:
+    """The function index -> x[index]. Few limbs are fetched one by one, so that columns need not be put together in memory."""
+    if x.shape[-1] > _UNROLLED:
+        return lambda index: x[index]
+    parts = columns(x)
+    return lambda index: jnp.stack([part[index] for part in parts], axis=-1)
+
+
+def along_rows(function: Callable[..., Array], *arrays: UInt32[Array, "_ limbs"]) -> UInt32[Array, "n limbs"]:
+    """function(*arrays) for one that treats all limbs alike (it slices, concatenates): column by column where there are few."""
+    if arrays[0].shape[-1] > _UNROLLED:
+        return function(*arrays)
+    return jnp.stack([function(*parts) for parts in zip(*map(columns, arrays), strict=True)], axis=-1)
+
+
+def concatenate(*parts: UInt32[Array, "_ limbs"]) -> UInt32[Array, "n limbs"]:
+    """All rows, one part after the other."""
+    return along_rows(lambda *columns: jnp.concatenate(columns), *parts)
+
+
 def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
     """2^exponent for a traced exponent >= 0 (0 when that does not fit)."""
     return scaled(jnp.ones(jnp.shape(exponent), jnp.uint32), exponent, limbs)
@@ -87,9 +117,16 @@ def scaled(x: UInt32[Array, "*n"], exponent: Int[Array, "*n"], limbs: int) -> UI
 
     Each limb sees x shifted by its own amount: no limb is gathered, unlike in `shift_left`.
     """
+    exponent = jnp.asarray(exponent).astype(jnp.int32)
+    if limbs <= _UNROLLED:
+        return jnp.stack([_shifted(x, exponent - 32 * i) for i in range(limbs - 1, -1, -1)], axis=-1)
     x = x[..., None]
     significance = _significance(jnp.broadcast_to(x, (*x.shape[:-1], limbs)))
-    amount = jnp.asarray(exponent).astype(jnp.int32)[..., None] - 32 * significance
+    return _shifted(x, exponent[..., None] - 32 * significance)
+
+
+def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array, "*#n"]:
+    """One word shifted up, or down where the amount is negative."""
     up = x << jnp.clip(amount, 0, 31).astype(jnp.uint32)
     down = x >> jnp.clip(-amount, 0, 31).astype(jnp.uint32)
     return jnp.where((amount >= 0) & (amount < 32), up, jnp.where((amount < 0) & (amount > -32), down, np.uint32(0)))
@@ -124,12 +161,13 @@ def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n li
 
 def less(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
-    a, b = jnp.broadcast_arrays(a, b)
     if a.shape[-1] > _UNROLLED:
+        a, b = jnp.broadcast_arrays(a, b)
         return less(_pack(a > b), _pack(a < b))
-    result = a[..., -1] < b[..., -1]
-    for i in range(a.shape[-1] - 2, -1, -1):
-        result = (a[..., i] < b[..., i]) | ((a[..., i] == b[..., i]) & result)
+    *above, (low_a, low_b) = zip(columns(a), columns(b), strict=True)
+    result = low_a < low_b
+    for x, y in reversed(above):
+        result = (x < y) | ((x == y) & result)
     return result
 
 
@@ -140,53 +178,61 @@ def less_equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> 
 
 def equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a == b."""
-    return jnp.all(a == b, axis=-1)
+    if a.shape[-1] > _UNROLLED:
+        return jnp.all(a == b, axis=-1)
+    return functools.reduce(jnp.logical_and, [x == y for x, y in zip(columns(a), columns(b), strict=True)])
 
 
 def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
     """a == 0."""
-    return jnp.all(a == 0, axis=-1)
+    return equal(a, jnp.zeros_like(a))
 
 
 def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     """0 or 1 a limb: the carry (or borrow) that comes into it.
 
-    For many limbs: with G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs
-    from P exactly where a carry came in.
+    With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P exactly
+    where a carry came in.
     """
-    limbs = generate.shape[-1]
-    if limbs <= _UNROLLED:
-        carries = [jnp.zeros(generate.shape[:-1], bool)]
-        for i in range(limbs - 1, 0, -1):
-            carries.append(generate[..., i] | (propagate[..., i] & carries[-1]))
-        return jnp.stack(carries[::-1], axis=-1).astype(jnp.uint32)
     g, p = _pack(generate), _pack(propagate)
     mask = add(p, shift_left(g, jnp.full(g.shape[:-1], 1, jnp.int32))) ^ p
-    return _unpack(mask, limbs)
+    return _unpack(mask, generate.shape[-1])
 
 
 def add(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """a + b modulo 2^(32 limbs)."""
-    total = a + b
-    if total.shape[-1] == 1:
-        return total
-    return total + _carries(total < a, total == np.uint32(0xFFFFFFFF))
+    if a.shape[-1] > _UNROLLED:
+        total = a + b
+        return total + _carries(total < a, total == np.uint32(0xFFFFFFFF))
+    sums, carry = [], None
+    for x, y in reversed(list(zip(columns(a), columns(b), strict=True))):
+        total = x + y
+        sums.append(total if carry is None else total + carry.astype(jnp.uint32))
+        carry = total < x if carry is None else (total < x) | (carry & (total == np.uint32(0xFFFFFFFF)))
+    return jnp.stack(sums[::-1], axis=-1)
 
 
 def subtract(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """a - b modulo 2^(32 limbs)."""
-    difference = a - b
-    if difference.shape[-1] == 1:
-        return difference
-    a, b = jnp.broadcast_arrays(a, b)
-    return difference - _carries(a < b, a == b)
+    if a.shape[-1] > _UNROLLED:
+        difference = a - b
+        a, b = jnp.broadcast_arrays(a, b)
+        return difference - _carries(a < b, a == b)
+    differences, borrow = [], None
+    for x, y in reversed(list(zip(columns(a), columns(b), strict=True))):
+        difference = x - y
+        differences.append(difference if borrow is None else difference - borrow.astype(jnp.uint32))
+        borrow = x < y if borrow is None else (x < y) | (borrow & (x == y))
+    return jnp.stack(differences[::-1], axis=-1)
 
 
 def select(
     condition: Bool[Array, "*#n"], a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]
 ) -> UInt32[Array, "*#n limbs"]:
     """a where the condition holds, else b."""
-    return jnp.where(condition[..., None], a, b)
+    if a.shape[-1] > _UNROLLED:
+        return jnp.where(condition[..., None], a, b)
+    return jnp.stack([jnp.where(condition, x, y) for x, y in zip(columns(a), columns(b), strict=True)], axis=-1)
 
 
 def minimum(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
@@ -257,17 +303,26 @@ def _limb_or_zero(x: UInt32[Array, "*#n limbs"], index: Int[Array, "*#n _"]) -> 
 
 def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
     """Number of binary digits: floor(log2 x) + 1, and 0 for 0."""
-    digits = 32 - lax.clz(x).astype(jnp.int32)
-    return jnp.max(jnp.where(x > 0, digits + 32 * _significance(x), 0), axis=-1)
+    if x.shape[-1] > _UNROLLED:
+        digits = 32 - lax.clz(x).astype(jnp.int32)
+        return jnp.max(jnp.where(x > 0, digits + 32 * _significance(x), 0), axis=-1)
+    result = jnp.zeros(x.shape[:-1], jnp.int32)
+    for i, word in enumerate(reversed(columns(x))):
+        result = jnp.where(word > 0, 32 * (i + 1) - lax.clz(word).astype(jnp.int32), result)
+    return result
 
 
 def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
-    """ln x to full relative accuracy of the default float (-inf for 0): from the leading non-zero limb and the two below it.
+    """ln x to full relative accuracy of the default float (-inf for 0).
 
-    x = (a + b 2^-32 + c 2^-64) 2^(32 k) with a >= 1: both logarithms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
+    Up to three limbs x itself fits float32's range. Else x = (a + b 2^-32 + c 2^-64) 2^(32 k) with a, its leading non-zero limb, >= 1:
+    both logarithms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
     """
     limbs = x.shape[-1]
-    padded = [x[..., i] for i in range(limbs)] + [jnp.zeros(x.shape[:-1], jnp.uint32)] * 2
+    if limbs <= 3:
+        words = [word.astype(float) for word in columns(x)]
+        return jnp.log(functools.reduce(lambda high, low: high * 2.0**32 + low, words))
+    padded = columns(x) + [jnp.zeros(x.shape[:-1], jnp.uint32)] * 2
     leading, place = padded[limbs - 1 : limbs + 2], jnp.zeros(x.shape[:-1], jnp.int32)
     for i in range(limbs - 2, -1, -1):
         nonzero = padded[i] > 0
@@ -299,11 +354,12 @@ def sort(x: UInt32[Array, "n limbs"], *payload: Array, payload_keys: int = 0) ->
 def search(rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
     """How many of the increasing `rows` are < query (side="left") or <= query (side="right")."""
     precedes = less if side == "left" else less_equal
+    at = rows_of(rows)
 
     def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) // 2
-        go_right = precedes(rows[jnp.minimum(middle, rows.shape[0] - 1)], query) & (low < high)
+        go_right = precedes(at(jnp.minimum(middle, rows.shape[0] - 1)), query) & (low < high)
         return jnp.where(go_right, middle + 1, low), jnp.where(go_right, high, middle)
 
     return lax.fori_loop(0, rows.shape[0].bit_length(), halve, (jnp.int32(0), jnp.int32(rows.shape[0])))[0]
@@ -319,7 +375,7 @@ def uniform(key: Array, bound: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]
     """Uniform on 0, ..., bound - 1 (0 for bound 0).
 
     Rejection from the next power of two: each try is accepted with probability > 1/2 and then exactly uniform. After 80
-    tries (probability < 2^-80) the last one less `bound` is returned, so the bias is below 2^-80 in total variation.
+    tries (probability < 2^-80) one of them less `bound` is returned, so the bias is below 2^-80 in total variation.
     """
     limbs = bound.shape[-1]
     one = from_uint32(jnp.uint32(1), limbs)
@@ -328,7 +384,10 @@ def uniform(key: Array, bound: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]
 
     def attempt(state: tuple[Array, Array]) -> tuple[Array, Array]:
         tries, _ = state
-        return tries + 1, random_bits(jax.random.fold_in(key, tries), width, limbs)
+        words = random.bits(jax.random.fold_in(key, tries), _TRIES * limbs).reshape(_TRIES, limbs)
+        offers = words & subtract(power_of_two(width, limbs), one)[None]
+        first = jnp.argmax(less(offers, bound[None]))  # 0 when none fits
+        return tries + _TRIES, offers[first]
 
     def rejected(state: tuple[Array, Array]) -> Array:
         tries, x = state

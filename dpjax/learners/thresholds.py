@@ -34,7 +34,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.concepts import thresholds as concept
-from dpjax.core import checks, random
+from dpjax.core import checks, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
@@ -300,13 +300,15 @@ class BinarySearch(ThresholdLearner):
         return right, left
 
     def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
-        """(where, state): runs `step(index, low, high, middle, state) -> (go_right, state)` down the search tree."""
+        """(where, state): runs `step(pieces, index, low, high, middle, state) -> (go_right, state)` down the search tree."""
+
+        parts = staging.apart(pieces)
 
         def body(index: Array, carry: Any) -> Any:
             low, high, state = carry
             middle = wide.midpoint(low, high)
             is_open = wide.less(low, high)
-            go_right, changed = step(index, low, high, middle, state)
+            go_right, changed = step(staging.together(parts), index, low, high, middle, state)
             low = wide.select(is_open & go_right, self._after(middle), low)
             high = wide.select(is_open & ~go_right, middle, high)
             return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
@@ -320,7 +322,7 @@ class BinarySearch(ThresholdLearner):
         return wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
 
     def _draw(self, key: Array, pieces: Pieces) -> Any:
-        def step(index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+        def step(pieces: Pieces, index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
             return random.bernoulli(jax.random.fold_in(key, index), *self._log_turn(pieces, middle)), state
 
         return self._walk(pieces, step, ())[0], jnp.bool_(True), {}
@@ -328,7 +330,7 @@ class BinarySearch(ThresholdLearner):
     def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array, Array]:
         """Along the path to `target`: its end, P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""
 
-        def step(_: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+        def step(pieces: Pieces, _: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
             reach, aside = state
             right, left = self._log_turn(pieces, middle)
             go_right = wide.less(middle, target)

@@ -27,7 +27,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import checks, logspace
 from dpjax.core.pytree import frozen
-from dpjax.domains import wide
+from dpjax.core.staging import once
+from dpjax.domains import ordered, wide
 from dpjax.domains.ordered import Pieces
 
 
@@ -72,7 +73,7 @@ def everything(pieces: Pieces) -> Interval:
 
 def log_density(pieces: Pieces, epsilon: Float[Array, ""]) -> Float[Array, "pieces"]:
     """ln of the weight a point, epsilon q / 2, less that of the best: where the mass is, float32 keeps its digits for any n."""
-    best = jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
+    best, _ = ordered.best_between(pieces, jnp.zeros_like(pieces.end), pieces.end)
     return epsilon * (pieces.values - best) / 2
 
 
@@ -143,20 +144,8 @@ class Point:
 def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: Interval, other: Interval) -> Point:
     """A point of two disjoint intervals, with probability proportional to its weight."""
     key_piece, key_point = jax.random.split(key)
-    index = jnp.arange(pieces.count, dtype=jnp.int32)
-    log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
-    offered = jnp.zeros((pieces.count,), bool)
-    borders = []
-    for interval in (one, other):
-        first, last = pieces.locate(interval.low), wide.search(pieces.starts, interval.high) - 1
-        offered = offered | ((index > first) & (index < last))
-        borders += [jnp.minimum(first, pieces.count - 1), jnp.maximum(last, 0)]
-    log_length = jnp.where(offered, log_length, -jnp.inf)
-    # Pieces inside an interval count whole; only the few at its borders need exact lengths of what is offered of them.
-    border = jnp.stack(borders)
-    lengths = jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border)
-    log_length = log_length.at[border].set(wide.log(lengths))
-    piece = logspace.draw(key_piece, logspace.sum_tree(log_length + log_density))
+    weights = once(pieces.exponent >= 0, _weights, pieces, log_density, one, other)
+    piece = logspace.choose(key_piece, weights)
     part_one, part_other, length = _offered(pieces, piece, one, other)
     offset = wide.uniform(key_point, length)
     in_one = wide.less(offset, part_one.length())
@@ -164,12 +153,30 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: I
     return Point(position=wide.select(in_one, wide.add(part_one.low, offset), second), piece=piece)
 
 
+def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval) -> Float[Array, "pieces"]:
+    """What the pieces' offered points weigh, as shares of the largest weight."""
+    # Pieces inside an interval count whole; only the few at its borders need exact lengths of what is offered of them.
+    unit = wide.from_uint32(jnp.uint32(1), pieces.limbs)
+    ends = jnp.stack([end for each in (one, other) for end in (wide.add(each.low, unit), each.high)])
+    border = jnp.maximum(jax.vmap(lambda end: wide.search(pieces.starts, end))(ends) - 1, 0)
+    at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border))
+    index = jnp.arange(pieces.count, dtype=jnp.int32)
+    in_one, in_other = ((index > first) & (index < last) for first, last in border.reshape(2, 2))
+    log_length = jnp.where(in_one | in_other, wide.log(wide.subtract(pieces.ends(), pieces.starts)), -jnp.inf)
+    for i in range(4):
+        log_length = jnp.where(index == border[i], at_border[i], log_length)
+    logs = log_length + log_density
+    best = jnp.max(logs)
+    return jnp.exp(logs - jnp.where(jnp.isneginf(best), 0.0, best))
+
+
 def _offered(
     pieces: Pieces, piece: Int[Array, ""], one: Interval, other: Interval
 ) -> tuple[Interval, Interval, UInt32[Array, "limbs"]]:
     """What two disjoint intervals take of a piece, and how many points that is."""
-    stop = wide.select(piece + 1 < pieces.count, pieces.starts[jnp.minimum(piece + 1, pieces.count - 1)], pieces.end)
-    whole = Interval(low=pieces.starts[piece], high=stop)
+    at = wide.rows_of(pieces.starts)
+    stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), pieces.end)
+    whole = Interval(low=at(piece), high=stop)
     part_one, part_other = one.meet(whole), other.meet(whole)
     return part_one, part_other, wide.add(part_one.length(), part_other.length())
 

@@ -28,10 +28,11 @@ Not promised: floating-point side channels; a cryptographic generator.
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen, static
+from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
@@ -72,9 +73,16 @@ def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
     A run of points no worse than v, so many binary digits long, reaches v for all windows up to that size. Right for any function:
     quasi-concavity is only needed for utility.
     """
+    if pieces.shape == "peak":
+        # Values at most e below the best one are those of pieces top - e, ..., top + e, whose length grows with e: the number of
+        # such runs with at most j digits tells by how much windows of 2^j points miss the best value.
+        digits = once(pieces.exponent >= 0, ordered.digits_around_top, pieces)
+        missed = jnp.searchsorted(digits, jnp.arange(32 * pieces.limbs, dtype=jnp.int32), side="right")
+        best = pieces.values[ordered.top_of_peak(pieces)]
+        return jnp.where(missed < pieces.count, best - missed.astype(best.dtype), -jnp.inf)
     values, first, stop = ordered.longest_runs(pieces)
-    starts = jnp.concatenate([pieces.starts, pieces.end[None]])
-    digits = wide.bit_length(wide.subtract(starts[stop], starts[first]))
+    at = wide.rows_of(wide.concatenate(pieces.starts, pieces.end[None]))
+    digits = wide.bit_length(wide.subtract(at(stop), at(first)))
     by_digits = jnp.full((32 * pieces.limbs + 1,), -jnp.inf, values.dtype).at[digits].max(values)
     return lax.cummax(by_digits, reverse=True)[1:]
 
@@ -220,32 +228,27 @@ class Block:
     gap: Float[Array, ""]
 
 
-def best_block(pieces: Pieces, k: Int[Array, ""], budget: Budget, *, shifted: bool) -> Block:
-    """Steps 7 to 9 for one partition: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
+def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget) -> tuple[Block, Block]:
+    """Steps 7 to 9 for both partitions, from 0 on and from 4K on."""
+    second = wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
+    begins = jnp.stack([jnp.zeros_like(second), second])
+    exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
+    blocks = jax.vmap(lambda begin, exists: _best_block(pieces, k, budget, begin, exists))(begins, exist)
+    return jax.tree.map(lambda leaf: leaf[0], blocks), jax.tree.map(lambda leaf: leaf[1], blocks)
+
+
+def _best_block(pieces: Pieces, k: Array, budget: Budget, begin: UInt32[Array, "limbs"], exists: Array) -> Block:
+    """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
-    index = jnp.arange(pieces.count, dtype=jnp.int32)
-    begin = jnp.zeros((limbs,), jnp.uint32)
-    exists = jnp.bool_(True)
-    first = jnp.int32(0)
-    if shifted:
-        exists = k + 2 <= exponent
-        begin = wide.power_of_two(jnp.minimum(k + 2, exponent), limbs)
-        first = pieces.locate(begin)
-    offered = pieces.nonempty() & (index >= first)
-    best = jnp.max(jnp.where(offered, pieces.values, -jnp.inf))
-    winner = jnp.min(jnp.where(offered & (pieces.values == best), index, pieces.count - 1))
-    top = wide.maximum(pieces.starts[winner], begin)
+    best, top = ordered.best_between(pieces, begin, pieces.end)
 
     low = wide.add(begin, wide.shift_left(wide.shift_right(wide.subtract(top, begin), k + 3), k + 3))
     room = wide.subtract(pieces.end, low)
     size = wide.power_of_two(jnp.minimum(k + 3, exponent), limbs)
     high = wide.add(low, wide.select(k + 3 > exponent, room, wide.minimum(size, room)))
 
-    # Pieces with a point in another block: those that begin before this one, and those that reach beyond it.
-    before = jnp.where(wide.less(begin, low), wide.search(pieces.starts, low), 0)
-    beyond = jnp.where(wide.less(high, pieces.end), pieces.locate(high), pieces.count)
-    elsewhere = offered & ((index < before) | (index >= beyond))
-    second = jnp.max(jnp.where(elsewhere, pieces.values, -jnp.inf))
+    others = jnp.stack([begin, high]), jnp.stack([low, pieces.end])
+    second = jnp.max(jax.vmap(ordered.best_between, in_axes=(None, 0, 0))(pieces, *others)[0])
     log_p, log_q = _log_keep(exists, best, second, budget)
     return Block(interval=Interval(low=low, high=high), log_keep=log_p, log_drop=log_q, gap=best - second)
 
@@ -315,7 +318,7 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
     leaves = jnp.pad(law, (0, (1 << law.shape[0].bit_length()) - law.shape[0]), constant_values=-jnp.inf)
     k = logspace.draw(key_k, logspace.sum_tree(leaves))
     found = k < law.shape[0] - 1
-    a, b = (best_block(pieces, k, budget, shifted=shifted) for shifted in (False, True))
+    a, b = best_blocks(pieces, k, budget)
     kept_a = random.bernoulli(key_a, a.log_keep, a.log_drop)
     kept_b = random.bernoulli(key_b, b.log_keep, b.log_drop)
     merged = kept_a & kept_b & overlapping(a, b)
@@ -346,7 +349,7 @@ def law(problem: Problem, budget: Budget, levels: int, goal: Goal) -> Float[Arra
 
 def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget) -> Float[Array, "2"]:
     """(ln P[success], ln P[failure]) given the recursion's answer k."""
-    a, b = (best_block(pieces, k, budget, shifted=shifted) for shifted in (False, True))
+    a, b = best_blocks(pieces, k, budget)
     intervals = jax.tree.map(lambda *x: jnp.stack(x), a.interval, b.interval, hull(a.interval, b.interval))
     in_a, in_b, in_hull = jax.vmap(judge.log_masses)(intervals)
     in_both = jnp.where(overlapping(a, b), in_hull, _log_sum([in_a, in_b]))

@@ -39,7 +39,7 @@ Report = Callable[[int], None]
 MOST_TRIALS_A_PIECE = 2**15
 TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 
-_CACHE_BYTES = 2**20
+_CACHE_BYTES = 2**21
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
 
@@ -206,7 +206,7 @@ def evaluate(
 
 
 def default_batch(run: Run, params: Any) -> int:
-    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 1 MiB.
+    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 2 MiB.
 
     On accelerators the room is a sixteenth of the device's memory, and a block at most 2^15 trials.
     """

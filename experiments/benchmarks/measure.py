@@ -1,5 +1,6 @@
 """Timings. Everything of one cell is measured in turns, several times over, and the median is kept: machines drift."""
 
+import dataclasses
 import functools
 import statistics
 import time
@@ -12,10 +13,13 @@ import numpy as np
 from jax import lax
 
 from dpjax.concepts import thresholds as concept
+from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import bucket
+from dpjax.core.status import Status
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
+from dpjax.optimizers import interior_point
 from dpjax.trials import engine, estimates, search
 from experiments.benchmarks import numpy_general, numpy_trials, peers
 from experiments.runner import Context
@@ -64,6 +68,14 @@ def floor_trial(key: jax.Array, floor: Floor) -> jax.Array:
     return (functools.reduce(jnp.add, [column[floor.n // 2] for column in ordered]) & np.uint32(1)).astype(jnp.int32)
 
 
+def interior_trial(key: jax.Array, cell: pac.Experiment) -> jax.Array:
+    """One run of an interior point solver on the points of such a sample: whether there is an answer."""
+    key_points, key_coins = jax.random.split(key)
+    sample = cell.distribution.sample(key_points, cell.capacity, cell.n)
+    points = Points(x=wide.resize(sample.x, cell.learner.limbs), n_valid=sample.n_valid, ordered=True)
+    return (cell.learner(key_coins, points).status == Status.OK).astype(jnp.int32)
+
+
 def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows; timings are records, so a resumed run keeps what it has measured."""
     rows = []
@@ -85,6 +97,9 @@ def _throughput(bits: int, n: int, specialised: Any, general: Any, settings: Set
     runners: dict[str, Callable[[int], Any]] = {
         "floor": _counted(floor_trial, Floor(n=n, limbs=wide.limbs_for(bits)), context)
     }
+    tree_log = interior_point.tree_log(bits=bits, epsilon=EPSILON, delta=DELTA)
+    cell = dataclasses.replace(experiment("erm", bits, n), learner=tree_log)
+    runners["dpjax tree_log"] = _counted(interior_trial, cell, context)
     for name in LEARNERS:
         runners[f"dpjax {name}"] = _counted(pac.trial, experiment(name, bits, n), context)
         runners[f"specialised NumPy {name}"] = functools.partial(_numpy, specialised, name, bits, n)

@@ -1,0 +1,77 @@
+"""Unlabelled points of an ordered domain as a padded array with a traced count."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, UInt32
+
+from dpjax.core import checks
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import Sample, bucket, out_of_order, wide_rows
+
+
+@frozen
+class Points:
+    """A multiset of points, the first `n_valid` rows of x; build it by `Points.create`.
+
+    Unlike a `Sample` it may be empty: under add/remove the number of points is as private as the points are.
+
+    Attributes:
+      x: uint32 of shape (rows, limbs), as made by `dpjax.domains.wide.from_ints`.
+      n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
+      ordered: promise that the valid rows are sorted (static).
+    """
+
+    x: UInt32[Array, "rows limbs"]
+    n_valid: Int[Array, ""]
+    ordered: bool = static(default=False)
+
+    @classmethod
+    def create(cls, x: Any, n_valid: Any = None, *, ordered: bool = False) -> "Points":
+        """Checks and binds; n_valid defaults to every row.
+
+        Raises:
+          TypeError: x is no uint32 array. ValueError: no rows, n_valid outside 0, ..., rows, a promise that does not hold.
+          Values under tracing pass unchecked.
+
+        >>> from dpjax.domains import wide
+        >>> points = Points.create(wide.from_ints([3, 2**40], 64))
+        >>> points.rows, int(points.n_valid)
+        (2, 2)
+        """
+        x = wide_rows("x", x)
+        n_valid = x.shape[0] if n_valid is None else n_valid
+        if not checks.is_traced(n_valid):
+            n_valid = checks.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
+        points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=bool(ordered))
+        if points.ordered and not any(checks.is_traced(leaf) for leaf in jax.tree.leaves(points)):
+            wrong = out_of_order(np.asarray(x)[: int(n_valid)])
+            if wrong is not None:
+                raise ValueError(f"ordered must be True only for sorted rows: row {wrong} is below the one before it")
+        return points
+
+    @classmethod
+    def of(cls, data: Any) -> "Points":
+        """`data` itself, or the points of a `Sample` without their labels.
+
+        Raises:
+          TypeError: it is neither.
+        """
+        if isinstance(data, Sample):
+            return cls(x=data.x, n_valid=data.n_valid, ordered=data.ordered)
+        if not isinstance(data, cls):
+            raise TypeError(f"points must be dpjax.Points (or a dpjax.Sample), got {type(data).__name__}")
+        return data
+
+    @property
+    def rows(self) -> int:
+        """The capacity."""
+        return self.x.shape[0]
+
+    def padded(self) -> "Points":
+        """The same points with rows up to their bucket."""
+        extra = bucket(self.rows) - self.rows
+        x = jnp.pad(self.x, ((0, extra), (0, 0))) if extra else self.x
+        return Points(x=x, n_valid=self.n_valid, ordered=self.ordered)
