@@ -1,0 +1,638 @@
+"""What Reorder-Slice-Compute promises (CLNSS, Section 2): the printed analysis, plain composition, and a numerical one.
+
+A run cuts slices off a dataset, one after the other. Slice i is the first m_i + Geom(1 - exp(-s)) elements in an order
+of its own; computes, each (e, d)-private under add/remove, see one slice each, at once or later. Sizes, orders and
+computes may depend on everything published before.
+
+**The numerical accountant.** For neighbours D and D' = D + x (b = 0, 1), CLNSS's simulator (Algorithm 2) produces the
+transcript and calls the data holder only in rounds where the two slices differ, until one call synchronises the runs.
+A call tells (alpha, beta) ~ R^b(Geom(1 - exp(-s))) (`synchronization`) and what is computed on its slice. Then
+
+- with r = exp(-s) and g the least i with t_i = 0, the outcomes (alpha, beta) have only four losses ln(P_1 / P_0):
+
+      beta = 0 (go on)   alpha < g:      +s,  P_0 = (1+r)(1 - r^g) - g (1-r)
+      beta = 1 (stop)    alpha < g-1:    +s,  P_0 = (g-1)(1-r) - r (1 - r^(g-1))
+                         alpha = g-1:    ln(r^g / (1 - r^g)),  P_0 = (1-r)(1 - r^g)
+                         alpha >= g:     -s,  P_0 = r^g
+
+  (for i <= g-2: P_1[(i,1)] / P_0[(i,1)] = (1/r - r^i) / (1 - r^(i+1)) = 1/r; the rest is geometric sums), so equal
+  losses can be added up and nothing is truncated;
+- if beta = 1 the slices of D and D' differ by one element more: every compute is a post-processing of randomised response
+  RR(e, d) (Kairouz, Oh, Viswanath 2015);
+- if beta = 0 they have one element replaced (or, when the data run out, one element more): every compute is a
+  post-processing of RR(e', d'), (e', d') = (2e, (1 + exp(e)) d) by group privacy, or what the compute itself promises under
+  replace-one.
+
+Hence with b known the whole transcript is a randomised function, the same for b = 0 and 1, of a sequence of independent calls
+(slice outcome, k randomised responses) that ends with the first beta = 1: a run that calls less often reads a prefix. The
+loss of that sequence,
+
+      W = sum over j >= 0 of (go on)^{*j} * (stop)        (`*` is convolution of the laws of losses),
+
+bounds the run: delta(E) is at most the hockey-stick divergence of W, in each direction (the larger of b = 1 against 0 and
+0 against 1). That covers late computes, mappings that remove the difference (no more calls), a last mechanism on all that is
+left (a call without its slice outcome: count it as one slice), and any number of slices. With at most T slices the sum
+stops after T calls. n adaptive runs on one dataset give W^{*n}; other mechanisms are convolved on top.
+
+Slices need not have equal noise: s is the largest. For s' <= s, Geom(1 - exp(-s')) = Geom(1 - exp(-s)) + X with X >= 0
+independent, because (1 - r z) / (1 - r' z) = 1 + (r' - r) z / (1 - r' z) has no negative coefficient; so the slice is one with
+noise s and the random size m + X, which the simulator may know. (W itself is not monotone in s, g being
+an integer: at e = 1/8, E = 0.15 it gives 0.20779 for s = 0.5625 and 0.20769 for s = 0.565.)
+
+W's losses are on the lattice j s + (multiples of 2 e'), which is summed exactly, all terms positive. Only compositions
+(n > 1, other mechanisms) go through dp-accounting's privacy-loss distributions; there each loss between two grid points
+is split between them so that both probabilities are kept ("connecting the dots"), an upper bound whose error is of
+second order in the grid.
+"""
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpjax.accounting import composition, synchronization
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, checked_count, checked_real
+from dpjax.accounting.rounding import at_least, at_most
+
+METHODS = ("printed", "basic", "advanced", "optimal", "numerical")
+
+# The sum over the number of calls stops when what is left, counted as infinite loss, is this small: relative to the delta
+# found so far, or absolutely where it goes into a convolution, which has rounding errors of 1e-16 anyway.
+_LEFT, _LEFT_ON_GRID = 2.0**-40, 1e-18
+# And after so many calls at the latest: enough for slice noise up to 3; beyond, delta is overstated.
+_CALLS = 2048
+# Grid cells in the larger of the two budgets. The splitting error is about (slope of ln delta times the cell)^2 / 8.
+_CELLS = 64
+# But no more than about so many in the sum of the extras.
+_MOST_CELLS = 2**20
+# Masses on the grid under 8e-28 become infinite loss: long thin tails would only lengthen the convolutions.
+_THIN = 2.0**-90
+# What dp-accounting's convolutions may be wrong by, each.
+_FFT_ERROR = 2.0**-52
+# Sums of positive terms, each good to a few thousand roundings.
+_UP = 1.0 + 2.0**-36
+# exp(2 epsilon) must stay a float64; a larger epsilon counts as no promise.
+_LARGEST_EPSILON = 350.0
+# Searches end at this relative precision, on the safe side.
+_PRECISION = 2.0**-32
+
+Law = tuple[np.ndarray, np.ndarray]  # losses (the last may be infinite) and their masses
+
+
+class Best(NamedTuple):
+    """The smallest of several guarantees and the method that proves it."""
+
+    method: str
+    guarantee: Guarantee
+
+
+class Split(NamedTuple):
+    """A budget divided between the slice noise and the computes, and what it costs."""
+
+    slice_epsilon: float
+    compute_epsilon: float
+    cost: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of Reorder-Slice-Compute, as far as its privacy goes; neighbours add or remove one element.
+
+    Args:
+        slice_epsilon: s > 0, the rate of the slice noise Geom(1 - exp(-s)) (the largest, if they differ).
+        compute: what each compute promises under ADD_OR_REMOVE_ONE (the largest, if they differ).
+        slices: at most so many slices are cut, in each application; None for any number, which plain composition
+            and a printed analysis with delta > 0 cannot bear.
+        computes: number k of computes on each slice (Corollary 2.2), at once or later.
+        applications: number of adaptive runs on the same dataset (Theorem 2.3).
+        replacement: what each compute promises under REPLACE_ONE; by default group privacy.
+        extra: guarantees of whatever else looks at the dataset or at what is left of it, under ADD_OR_REMOVE_ONE; any
+            iterable, or a mapping guarantee -> how often.
+
+    Raises:
+        TypeError, ValueError: an argument out of range or under another relation.
+
+    Example:
+        >>> run = Run(0.1, Guarantee(0.1, 0.0, ADD_OR_REMOVE_ONE), slices=500)
+        >>> f"{run.delta(1.0):.3g}"
+        '0.000331'
+        >>> run.best(delta=1e-6).method
+        'numerical'
+    """
+
+    slice_epsilon: float
+    compute: Guarantee
+    slices: int | None = None
+    computes: int = 1
+    applications: int = 1
+    replacement: Guarantee | None = None
+    extra: composition.Guarantees = ()
+
+    def __post_init__(self) -> None:
+        smallest, largest = math.nextafter(0.0, 1.0), math.nextafter(math.inf, 0.0)
+        rate = checked_real("slice_epsilon", self.slice_epsilon, smallest, largest)
+        object.__setattr__(self, "slice_epsilon", rate)
+        object.__setattr__(self, "extra", tuple(Counter(self.extra).elements()))
+        for name in ("computes", "applications") if self.slices is None else ("computes", "applications", "slices"):
+            object.__setattr__(self, name, checked_count(name, getattr(self, name)))
+        for name, part in [("compute", self.compute), *(("extra", part) for part in self.extra)]:
+            _check_relation(name, part, ADD_OR_REMOVE_ONE)
+        if self.replacement is not None:
+            _check_relation("replacement", self.replacement, REPLACE_ONE)
+
+    @property
+    def compute_apart(self) -> Guarantee:
+        """What a compute promises for two slices with one element replaced, or one more: (e', d')."""
+        near, far = self.compute, self.replacement or self.compute.under_replace_one()
+        return Guarantee(max(near.epsilon, far.epsilon), max(near.delta, far.delta), ADD_OR_REMOVE_ONE)
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta the numerical accountant finds for the whole run at this total epsilon.
+
+        Args:
+            epsilon: total epsilon, finite, >= 0.
+
+        Returns:
+            delta in [0, 1], at least the hockey-stick divergence of W: above it by 1e-10 of itself for one application
+            without extras, otherwise by less than a hundredth down to 1e-12.
+
+        Raises:
+            TypeError, ValueError: epsilon negative, infinite or no number.
+        """
+        return self._profile()(checked_real("epsilon", epsilon, 0.0, math.nextafter(math.inf, 0.0)))
+
+    def guarantee(self, *, delta: float, method: str = "numerical") -> Guarantee:
+        """The run's guarantee at a total delta, by one of the accountants.
+
+        printed: Lemma 2.6 says that a call is (s + 2 k e, 2 k exp(2 e) d)-private, Lemmas 2.7 and 2.8 that there are more
+        than w = `printed_calls(d^)` of them with probability at most d^; so (w (s + 2 k e), d^ + 2 k n T exp(2 e) d) for n
+        applications of T slices (Theorems 2.1, 2.3, Corollary 2.2; s < 1), extras added. The deltas of the computes do not
+        depend on d^, and w falls with it: all the rest of `delta` is spent on d^.
+
+        basic, advanced, optimal: the same run by plain composition. With given sizes two slices have one element replaced (or
+        are equal, or have one more), each of the k n T computes costs `compute_apart`, and slice noise is not
+        needed (nor does it hurt). advanced adds the extras by basic composition.
+
+        numerical: the module's W.
+
+        Args:
+            delta: total delta in (0, 1).
+            method: "printed", "basic", "advanced", "optimal" or "numerical".
+
+        Returns:
+            The guarantee under ADD_OR_REMOVE_ONE, rounded up, with delta at most as asked; (inf, 1) when the
+            method promises nothing here.
+
+        Raises:
+            TypeError, ValueError: delta outside (0, 1), unknown method.
+        """
+        delta = _checked_delta(delta)
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        promised: Guarantee = _nothing() if self._hopeless() else getattr(self, f"_{method}")(delta)
+        return promised if promised.covers(_LARGEST_EPSILON, delta) else _nothing()
+
+    def best(self, *, delta: float) -> Best:
+        """The accountant with the smallest epsilon at a total delta, and its guarantee (ties: the simpler method)."""
+        found = (Best(method, self.guarantee(delta=delta, method=method)) for method in METHODS[1:] + METHODS[:1])
+        return min(found, key=lambda each: each.guarantee.epsilon)
+
+    def loss_distribution(self) -> Any:
+        """The whole run as a `PrivacyLossDistribution` of dp-accounting, ready to be composed further.
+
+        "Remove" is D' = D + x against D, "add" the other way. Losses lie on a grid whose cell is a power of two, at most
+        1/64 of the larger of s and e (more if extras dwarf both); an upper bound up to the rounding of FFTs.
+
+        Raises:
+            ValueError: something in the run promises nothing.
+        """
+        if self._hopeless():
+            raise ValueError(f"every guarantee must have epsilon <= {_LARGEST_EPSILON} and delta < 1, got {self}")
+        finest = sum(part.epsilon for part in self.extra) / _MOST_CELLS
+        cell = 2.0 ** math.floor(math.log2(max(self.slice_epsilon / _CELLS, self.compute.epsilon / _CELLS, finest)))
+        total = _composed(_on_grid(_atoms(self, 1), _atoms(self, 0), cell), self.applications)
+        for part, count in Counter(self.extra).items():
+            response = _response(part, 1)
+            total = total.compose(_composed(_on_grid(response, response, cell), count))
+        return total
+
+    def _profile(self) -> Callable[[float], float]:
+        """The function from total epsilon to total delta."""
+        if self._hopeless():
+            return lambda epsilon: 1.0
+        if self.applications == 1 and not self.extra:
+            return lambda epsilon: min(1.0, _UP * max(_excess_of_sum(self, bit, epsilon) for bit in (0, 1)))
+        losses = self.loss_distribution()
+        allowance = (self.applications + Counter(self.extra).total()) * _FFT_ERROR
+        return lambda epsilon: min(1.0, _UP * max(0.0, float(losses.get_delta_for_epsilon(epsilon))) + allowance)
+
+    def _hopeless(self) -> bool:
+        """Whether something in the run promises nothing."""
+        return any(part.epsilon > _LARGEST_EPSILON or part.delta == 1.0 for part in (self.compute_apart, *self.extra))
+
+    def _plain(self) -> Counter[Guarantee]:
+        """Everything there is to compose when the slices are taken one by one."""
+        return Counter({self.compute_apart: self._computes()}) + Counter(self.extra)
+
+    def _computes(self) -> int:
+        """How many computes there are in all; 0 if any number."""
+        return (self.slices or 0) * self.computes * self.applications
+
+    def _slack(self, delta: float, each: Fraction) -> float:
+        """What of a total delta is left when every compute has taken `each` and the extras theirs."""
+        return at_most(Fraction(delta) - self._computes() * each - sum(Fraction(part.delta) for part in self.extra))
+
+    def _printed(self, delta: float) -> Guarantee:
+        near = self.compute
+        each = Fraction(0)
+        if near.delta > 0.0:
+            each = 2 * Fraction(math.exp(2.0 * near.epsilon) * _UP) * Fraction(near.delta)
+        slack = self._slack(delta, each)
+        if self.slice_epsilon >= 1.0 or slack <= 0.0 or (self.slices is None and each):
+            return _nothing()
+        call = Fraction(self.slice_epsilon) + 2 * self.computes * Fraction(near.epsilon)
+        others = sum((Fraction(part.epsilon) for part in self.extra), Fraction(0))
+        return Guarantee(at_least(printed_calls(slack, self.applications) * call + others), delta, ADD_OR_REMOVE_ONE)
+
+    def _basic(self, delta: float) -> Guarantee:
+        return composition.basic(self._plain()) if self.slices else _nothing()
+
+    def _advanced(self, delta: float) -> Guarantee:
+        each = self.compute_apart
+        slack = self._slack(delta, Fraction(each.delta))
+        if not self.slices or not 0.0 < each.epsilon <= 1.0 or slack <= 0.0:
+            return _nothing()
+        composed = composition.advanced(each, self._computes(), slack)
+        return Guarantee(composition.basic([composed, *self.extra]).epsilon, delta, ADD_OR_REMOVE_ONE)
+
+    def _optimal(self, delta: float) -> Guarantee:
+        return composition.optimal(self._plain(), delta=delta) if self.slices else _nothing()
+
+    def _numerical(self, delta: float) -> Guarantee:
+        epsilon = _least_epsilon(self._profile(), delta)
+        return _nothing() if math.isinf(epsilon) else Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+
+
+def printed_calls(slack: float, applications: int = 1) -> int:
+    """w such that more than w calls to the data holder have probability at most d^, by the printed analysis.
+
+    Each call is the last of its application with probability >= 1/6. One application: (5/6)^w <= d^ (Lemma 2.7). n
+    of them: the proof of Lemma 2.8 bounds P[at least 6 n x calls] by exp(-n (x - 1 - ln x)), x >= 1. (The step after it,
+    exp(-calls/2), has lost the factor 1/6: it should read exp(-calls/12).)
+
+    Args:
+        slack: d^ in (0, 1).
+        applications: n >= 1.
+
+    Returns:
+        The number w, rounded up.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> printed_calls(1e-6), printed_calls(1e-6, 20)
+        (76, 320)
+    """
+    slack, count = _checked_delta(slack, "slack"), checked_count("applications", applications)
+    need = -math.log(slack) * _UP
+    if count == 1:
+        return math.ceil(need / math.log(1.2))
+
+    def exponent(calls: int) -> float:
+        return calls / 6 - count - count * math.log(calls / (6 * count))
+
+    # x - 1 - ln x >= x/2 from x = 6 on, so the answer lies in this range.
+    range_ = range(6 * count, 6 * math.ceil(max(6 * count, 2 * need)) + 1)
+    return range_[bisect.bisect_left(range_, need, key=exponent)] - 1
+
+
+def total_delta(
+    *,
+    slice_epsilon: float,
+    compute_epsilon: float,
+    total_epsilon: float,
+    compute_delta: float = 0.0,
+    slices: int | None = None,
+    computes: int = 1,
+    applications: int = 1,
+    extra: composition.Guarantees = (),
+) -> float:
+    """The total delta of a run at a total epsilon, by the numerical accountant: `Run.delta` in plain numbers.
+
+    Args:
+        slice_epsilon, slices, computes, applications, extra: as in `Run`.
+        compute_epsilon, compute_delta: what each compute promises under ADD_OR_REMOVE_ONE.
+        total_epsilon: finite, >= 0.
+
+    Returns:
+        delta in [0, 1], rounded up.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{total_delta(slice_epsilon=0.05, compute_epsilon=0.05, total_epsilon=2.0):.3g}"
+        '4.68e-12'
+    """
+    compute = Guarantee(compute_epsilon, compute_delta, ADD_OR_REMOVE_ONE)
+    return Run(slice_epsilon, compute, slices, computes, applications, None, extra).delta(total_epsilon)
+
+
+def step_epsilon(
+    *, total_epsilon: float, total_delta: float, method: str = "numerical", compute_delta: float = 0.0, **shape: Any
+) -> float:
+    """The largest budget for slice noise and compute, both the same, with which a run keeps a total guarantee.
+
+    Args:
+        total_epsilon: finite, > 0.
+        total_delta: in (0, 1).
+        method: the accountant, as in `Run.guarantee`; all but "numerical" and "printed" need `slices`.
+        compute_delta: what each compute takes of delta.
+        **shape: `slices`, `computes`, `applications`, `extra`, as in `Run`.
+
+    Returns:
+        The budget, rounded down: it was itself checked.
+
+    Raises:
+        TypeError, ValueError: an argument out of range, or no budget keeps the total.
+
+    Example:
+        >>> for method in ("printed", "numerical"):
+        ...     print(f"{step_epsilon(total_epsilon=1.0, total_delta=1e-6, method=method):.4f}")
+        0.0044
+        0.0534
+    """
+
+    def run(epsilon: float) -> Run:
+        return Run(epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
+
+    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), method=method)
+
+
+def compute_epsilon(
+    *,
+    slice_epsilon: float,
+    total_epsilon: float,
+    total_delta: float,
+    method: str = "numerical",
+    compute_delta: float = 0.0,
+    **shape: Any,
+) -> float:
+    """The largest budget for the computes with this slice noise, with which a run keeps a total guarantee.
+
+    Args:
+        slice_epsilon: the rate of the slice noise.
+        total_epsilon, total_delta, method, compute_delta, **shape: as in `step_epsilon`.
+
+    Returns:
+        The budget, rounded down: it was itself checked.
+
+    Raises:
+        TypeError, ValueError: an argument out of range, or no budget keeps the total.
+
+    Example:
+        >>> round(compute_epsilon(slice_epsilon=0.02, total_epsilon=1.0, total_delta=1e-6), 3)
+        0.071
+    """
+
+    def run(epsilon: float) -> Run:
+        return Run(slice_epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
+
+    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), method=method)
+
+
+def split(
+    *,
+    total_epsilon: float,
+    total_delta: float,
+    cost: Callable[[float, float], float],
+    method: str = "numerical",
+    compute_delta: float = 0.0,
+    **shape: Any,
+) -> Split:
+    """The cheapest way to divide a budget between slice noise and computes.
+
+    For each ratio of the two, from 1/64 to 64, the largest budgets that keep the total; the cost is minimised over
+    the ratio, by a grid and then a bounded search around its best point.
+
+    Args:
+        total_epsilon, total_delta, method, compute_delta, **shape: as in `step_epsilon`.
+        cost: cost(slice_epsilon, compute_epsilon), falling in both, for instance lambda s, e: a/s + b/e.
+
+    Returns:
+        The budgets, which were themselves checked, and their cost. A cost with valleys narrower than a factor 4 in the
+        ratio may have a cheaper one.
+
+    Raises:
+        TypeError, ValueError: as in `step_epsilon`.
+
+    Example:
+        >>> found = split(total_epsilon=1.0, total_delta=1e-6, cost=lambda s, e: 1 / s + 4 / e)
+        >>> found.cost < 5 / 0.0534 and found.slice_epsilon < 0.0534 < found.compute_epsilon
+        True
+    """
+    from scipy.optimize import minimize_scalar
+
+    total = Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE)
+
+    def at(log_ratio: float, precision: float) -> Split:
+        slices, rest = min(1.0, 2.0**log_ratio), min(1.0, 2.0**-log_ratio)
+
+        def run(scale: float) -> Run:
+            return Run(scale * slices, Guarantee(scale * rest, compute_delta, ADD_OR_REMOVE_ONE), **shape)
+
+        scale = largest(run, total, method=method, precision=precision)
+        return Split(scale * slices, scale * rest, float(cost(scale * slices, scale * rest)))
+
+    def coarse(log_ratio: float) -> float:
+        return at(log_ratio, 2.0**-12).cost
+
+    start = min(range(-6, 7, 2), key=coarse)
+    around = (max(start - 2, -6), min(start + 2, 6))
+    found = minimize_scalar(coarse, bounds=around, method="bounded", options={"xatol": 0.05})
+    return at(float(found.x), _PRECISION)
+
+
+def largest(
+    family: Callable[[float], Run], total: Guarantee, *, method: str = "numerical", precision: float = _PRECISION
+) -> float:
+    """The largest x for which the run family(x) keeps a total guarantee; its budgets must grow with x.
+
+    Doubling or halving from the total epsilon, then bisection. For calibrations that `step_epsilon` has no words for.
+
+    Args:
+        family: x > 0 to a `Run`.
+        total: the guarantee to keep under ADD_OR_REMOVE_ONE, 0 < epsilon < inf, 0 < delta < 1.
+        method: the accountant.
+        precision: relative precision.
+
+    Returns:
+        x, rounded down: family(x) was itself found to keep the total.
+
+    Raises:
+        ValueError: total out of range, or no x down to 2^-40 of its epsilon keeps it.
+
+    Example:
+        >>> count = Guarantee(0.05, 0.0, ADD_OR_REMOVE_ONE)
+        >>> total = Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE)
+        >>> f"{largest(lambda s: Run(s, count, computes=2), total):.3f}"
+        '0.013'
+    """
+    _check_relation("total", total, ADD_OR_REMOVE_ONE)
+    delta = _checked_delta(total.delta, "total.delta")
+    if not 0.0 < total.epsilon < math.inf:
+        raise ValueError(f"total.epsilon must be finite and > 0, got {total.epsilon}")
+
+    def fits(x: float) -> bool:
+        if method == "numerical":
+            return family(x).delta(total.epsilon) <= delta
+        return family(x).guarantee(delta=delta, method=method).epsilon <= total.epsilon
+
+    low = next((x for x in total.epsilon * 0.5 ** np.arange(41) if fits(float(x))), None)
+    if low is None:
+        raise ValueError(f"no budget down to {total.epsilon * 0.5**40:.3g} keeps {total} by method {method!r}")
+    low, high = float(low), 2.0 * float(low)
+    while fits(high) and high < _LARGEST_EPSILON:
+        low, high = high, 2.0 * high
+    while high - low > precision * high:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _least_epsilon(profile: Callable[[float], float], delta: float) -> float:
+    """The least epsilon >= 0 with profile(epsilon) <= delta, rounded up; inf if there is none of use."""
+    low, high = 0.0, 1.0
+    if profile(low) <= delta:
+        return low
+    while profile(high) > delta:
+        low, high = high, 2.0 * high
+        if low > _LARGEST_EPSILON:
+            return math.inf
+    while high - low > _PRECISION * high:
+        middle = low + (high - low) / 2
+        low, high = (low, middle) if profile(middle) <= delta else (middle, high)
+    return high
+
+
+def _call(slice_epsilon: float, bit: int) -> tuple[float, Law]:
+    """One holder call, b = bit against the other: P_b[go on] (loss s, or -s for bit 0), and the outcomes that stop."""
+    ratio, width = math.exp(-slice_epsilon), -math.expm1(-slice_epsilon)
+    first = synchronization.surely_synchronised(slice_epsilon)
+    tail, head = math.exp(-first * slice_epsilon), -math.expm1(-first * slice_epsilon)
+    low = width * (first - 1) + ratio * math.expm1(-(first - 1) * slice_epsilon)
+    losses = np.array([slice_epsilon, -first * slice_epsilon - math.log(head), -slice_epsilon])
+    if bit == 0:
+        return (1.0 + ratio) * head - first * width, (-losses, np.array([low, width * head, tail]))
+    return ((1.0 + ratio) * head - first * width) / ratio, (losses, np.array([low / ratio, width * tail, tail * ratio]))
+
+
+def _response(part: Guarantee, count: int) -> Law:
+    """`count` randomised responses RR(epsilon, delta): count+1 equally spaced losses, and the infinite one."""
+    up = (1.0 - part.delta) / (1.0 + math.exp(-part.epsilon))
+    masses = functools.reduce(np.convolve, [np.array([up * math.exp(-part.epsilon), up])] * count)
+    losses = part.epsilon * (2.0 * np.arange(count + 1) - count)
+    return np.append(losses, math.inf), np.append(masses, -math.expm1(count * math.log1p(-part.delta)))
+
+
+def _outcomes(run: Run, bit: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+    """W's losses and masses, by the number of calls, each with the mass that is still to come."""
+    go_on, (stop_losses, stop_masses) = _call(run.slice_epsilon, bit)
+    near_losses, near_masses = _response(run.compute, run.computes)
+    far_losses, far_masses = _response(run.compute_apart, run.computes)
+    # A call ends the process if it synchronises, or if a compute betrays b.
+    end_losses = np.append(np.add.outer(stop_losses, near_losses), math.inf)
+    end_masses = np.append(np.multiply.outer(stop_masses, near_masses), go_on * far_masses[-1])
+    kernel, step = go_on * far_masses[:-1], 2.0 * run.compute_apart.epsilon
+    lowest = (run.slice_epsilon if bit else -run.slice_epsilon) + far_losses[0]
+    losses, masses = np.zeros(1), np.ones(1)
+    for calls in itertools.count(1):
+        left = float(masses.sum() * kernel.sum())
+        yield np.add.outer(losses, end_losses), np.multiply.outer(masses, end_masses), left
+        masses = np.convolve(masses, kernel)
+        losses = calls * lowest + step * np.arange(len(masses))
+        if calls == run.slices:
+            yield losses, masses, 0.0
+            return
+
+
+def _excess_of_sum(run: Run, bit: int, epsilon: float) -> float:
+    """The hockey-stick divergence of W for b = bit against the other, what is left counted as infinite loss."""
+    total = 0.0
+    for calls, (losses, masses, left) in enumerate(_outcomes(run, bit), start=1):
+        above = losses > epsilon
+        total -= float(np.sum(masses[above] * np.expm1(epsilon - losses[above])))
+        if left <= max(_LEFT * total, 1e-300) or calls == _CALLS:
+            break
+    return total + left
+
+
+def _atoms(run: Run, bit: int) -> Law:
+    """W as one law, what is left counted as infinite loss."""
+    losses, masses = [], []
+    for calls, (some, their, left) in enumerate(_outcomes(run, bit), start=1):
+        losses.append(some.ravel())
+        masses.append(their.ravel())
+        if left <= _LEFT_ON_GRID or calls == _CALLS:
+            break
+    return np.append(np.concatenate(losses), math.inf), np.append(np.concatenate(masses), left)
+
+
+def _on_grid(law: Law, opposite: Law, cell: float) -> Any:
+    """The dp-accounting object for a law (b = 1 against 0) and its opposite, each loss split between two grid points."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    masses, infinite = _split_masses(law, cell)
+    masses_add, infinite_add = _split_masses(opposite, cell)
+    return PrivacyLossDistribution.create_from_rounded_probability(
+        masses, infinite, cell, True, masses_add, infinite_add, symmetric=False
+    )
+
+
+def _split_masses(law: Law, cell: float) -> tuple[dict[int, float], float]:
+    """Mass at each grid point, and at infinity.
+
+    A loss l between grid points a and a + h, of mass p, becomes p (1 - exp(a - l)) / (1 - exp(-h)) at a + h and the rest
+    at a: the masses under both datasets add up to the old ones, so merging the two points gives the old law back.
+    """
+    losses, masses = law
+    finite = np.isfinite(losses)
+    losses, masses, infinite = losses[finite], masses[finite], float(masses[~finite].sum())
+    points = np.floor(losses / cell).astype(np.int64)
+    upper = masses * (np.expm1(points * cell - losses) / math.expm1(-cell))
+    start, size = points.min(), np.ptp(points) + 2
+    grid = np.bincount(points - start, masses - upper, size) + np.bincount(points - start + 1, upper, size)
+    thick = np.flatnonzero(grid > _THIN)
+    infinite += float(grid[grid <= _THIN].sum())
+    return dict(zip((thick + start).tolist(), grid[thick].tolist(), strict=True)), infinite
+
+
+def _composed(losses: Any, count: int) -> Any:
+    """A loss distribution `count` times; dp-accounting would truncate a single one for nothing."""
+    return losses.self_compose(count) if count > 1 else losses
+
+
+def _nothing() -> Guarantee:
+    """No promise."""
+    return Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE)
+
+
+def _check_relation(name: str, part: Guarantee, relation: str) -> None:
+    """Refuses what is not a guarantee under this relation."""
+    if not isinstance(part, Guarantee):
+        raise TypeError(f"{name} must be a Guarantee, got {part!r}")
+    if part.relation != relation:
+        raise ValueError(f"{name} must be under {relation}, got {part.relation}")
+
+
+def _checked_delta(value: float, name: str = "delta") -> float:
+    """A number strictly between 0 and 1."""
+    return checked_real(name, value, math.nextafter(0.0, 1.0), math.nextafter(1.0, 0.0))

@@ -1,0 +1,65 @@
+"""The two pictures, from the table alone."""
+
+import pathlib
+
+from dpjax.plotting import style
+from experiments import table
+from experiments.table import Row
+
+COLOUR = {
+    "printed": style.COLOURS[4],
+    "basic": style.COLOURS[5],
+    "advanced": style.COLOURS[6],
+    "optimal": style.COLOURS[1],
+    "numerical": style.COLOURS[0],
+    "audited lower bound": style.COLOURS[2],
+}
+NAME = {
+    "printed": "slicing, printed (Theorem 2.1)",
+    "basic": "composition, basic",
+    "advanced": "composition, advanced",
+    "optimal": "composition, optimal",
+    "numerical": "slicing, numerical",
+    "audited lower bound": "lower bound, audited",
+}
+
+
+def draw(rows: list[Row], out: pathlib.Path) -> None:
+    """Writes slicing_epsilon and slicing_calls as PNG and SVG."""
+    with style.house():
+        _draw_epsilon(rows, out / "slicing_epsilon")
+        _draw_calls(rows, out / "slicing_calls")
+
+
+def _draw_epsilon(rows: list[Row], path: pathlib.Path) -> None:
+    """(a) total epsilon against the number of slices."""
+    fig, axes = style.figure(figsize=(6.8, 4.0))
+    found = table.series(rows, "total epsilon")
+    for name, colour in COLOUR.items():
+        part = [row for row in found.get(name, []) if row.value > 0]
+        kind = {"marker": "^", "linestyle": ":"} if name == "audited lower bound" else {"marker": "o"}
+        axes.plot([r.x for r in part], [r.value for r in part], color=colour, label=NAME[name], **kind)
+    axes.set(yscale="log", xlabel="number of slices", ylabel="total ε at δ = $10^{-6}$")
+    axes.set_xscale("log", base=2)
+    fig.suptitle(
+        "Reorder-Slice-Compute: privacy against the number of slices\nnoise and compute at ε = 1/4 each, add/remove",
+        fontsize=9,
+    )
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.save(fig, path)
+
+
+def _draw_calls(rows: list[Row], path: pathlib.Path) -> None:
+    """(b) calls to the data holder."""
+    fig, axes = style.figure(figsize=(6.0, 3.4))
+    for number, (name, part) in enumerate(table.series(rows, "calls").items()):
+        kind = {"marker": "o", "linestyle": "none"} if name.startswith("drawn") else {}
+        if name.startswith("printed"):
+            kind = {"linestyle": "--"}
+        colour = style.COLOURS[4] if name.startswith("printed") else style.COLOURS[1 + name.endswith("1")]
+        part = [row for row in part if row.value > 0]
+        axes.plot([r.x for r in part], [r.value for r in part], color=colour, label=name, zorder=number, **kind)
+    axes.set(yscale="log", xlabel="w", ylabel="P[more than w calls]")
+    fig.suptitle("Calls to the data holder on the worst case, slice noise at ε = 1/4", fontsize=9)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.save(fig, path)
