@@ -88,6 +88,23 @@ def log_keep(
     return log_p, jnp.where(sure, -jnp.inf, jnp.where(none, 0.0, log_q))
 
 
+def probabilities(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """(p(c), 1 - p(c)) for c = 0, ..., g, in float64 on the host: what `log_keep` tells of traced parameters, in logs.
+
+    >>> kept, dropped = probabilities(1.0, 0.1)
+    >>> kept.round(3).tolist()
+    [0.0, 0.1, 0.372, 0.806, 0.965, 1.0]
+    """
+    at = anchors(epsilon, delta)
+    count = np.arange(int(at.saturation) + 1)
+    unit = delta / np.expm1(epsilon)
+    kept = unit * np.expm1(epsilon * np.minimum(count, at.turn))
+    to_end = at.saturation - 1 - np.maximum(count, at.turn) + at.excess
+    dropped = unit * np.expm1(epsilon * np.maximum(to_end, 0.0))
+    below = count <= at.turn
+    return np.where(below, kept, 1 - dropped), np.where(below, 1 - kept, dropped)
+
+
 def partition_selection(
     key: Array, counts: Int[ArrayLike, "*s"], *, epsilon: Number, delta: Number, at: Anchors | None = None
 ) -> Bool[Array, "*s"]:

@@ -1,0 +1,399 @@
+"""How TreeLog's parameters follow from (epsilon, delta, beta): the split of the budget that needs the fewest points.
+
+**What is spent** under add/remove, with N levels before the last (`dpjax.optimizers.tree_log` has the proof):
+
+| part | times | public slice sizes (composition) | noisy slice sizes (slicing) |
+|---|---|---|---|
+| walk | N | (eps_w, delta_w) | (eps_w, delta_w), composed with the slicing |
+| A_dist on the deep slice | N | (2 eps_s, e^eps_s delta_s): two slices may differ by a replacement | a compute of (eps_s, delta_s) |
+| count on the left slice | N | (eps_c, 0): the count of the m1 smallest below a point moves by at most 1 | a compute of (eps_c, 0) |
+| exponential mechanism | 1 | (eps_b, 0) | the compute on all that is left |
+
+**What is needed** for an interior point with probability 1 - beta, each of the 3N + 1 steps that may fail getting b = beta / (3N + 1)
+(with noisy sizes 3N + 2, one share for the sum of the noises):
+
+    m1 = (2/eps_c) ln(1/(2b)),   m2 = max{K, 2c + 1 + (ln(1/(2 delta_s)) + ln(1/(2b))) / eps_s},
+    n  = N (m1 + m2) + (2/eps_b) ln(2^h/b) + [the (1-b)-quantile of 2N noises],   2^h the size of the last domain.
+
+m1: the count of the left slice is 0 or at least m1 when it matters, and Laplace noise passes m1/2 with probability b. m2: c is the largest
+lighter child that a walk passes with probability > b; so all but c points of the deep slice have the prefix, it leads by m2 - 2c, and
+A_dist drops it with probability b. The last line: an element that is no interior point has depth 0, the median half the points; the
+exponential mechanism may use exp(eps q), the depth being monotone.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, slicing
+from dpjax.accounting.composition import total_delta
+from dpjax.core import checks
+from dpjax.mechanisms import partition_selection
+from dpjax.optimizers.tree_log import Parameters
+
+DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """What each part may spend; see the table in the module. `slice_epsilon` is None where sizes are public."""
+
+    walk_epsilon: float
+    walk_delta: float
+    select_epsilon: float
+    select_delta: float
+    count_epsilon: float
+    base_epsilon: float
+    slice_epsilon: float | None = None
+
+    def composed(self, depth: int) -> dict[Guarantee, int]:
+        """Every part with how often it is used, when sizes are public."""
+        parts: dict[Guarantee, int] = {}
+        each = [(self.walk_epsilon, self.walk_delta, depth), (2 * self.select_epsilon, self._moved_delta(), depth)]
+        each += [(self.count_epsilon, 0.0, depth), (self.base_epsilon, 0.0, 1)]
+        for epsilon, delta, count in each:
+            part = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+            parts[part] = parts.get(part, 0) + count
+        return parts
+
+    def run(self, depth: int) -> slicing.Run:
+        """All of it as Reorder-Slice-Compute, when sizes are noisy. The last mechanism counts as a compute."""
+        largest = max(self.select_epsilon, self.count_epsilon, self.base_epsilon)
+        moved = max(2 * self.select_epsilon, self.count_epsilon, 2 * self.base_epsilon)
+        return slicing.Run(
+            slice_epsilon=math.inf if self.slice_epsilon is None else self.slice_epsilon,
+            compute=Guarantee(largest, self.select_delta, ADD_OR_REMOVE_ONE),
+            slices=2 * depth + 1,
+            replacement=Guarantee(moved, self._moved_delta(), REPLACE_ONE),
+            extra={Guarantee(self.walk_epsilon, self.walk_delta, ADD_OR_REMOVE_ONE): depth},
+        )
+
+    def _moved_delta(self) -> float:
+        """A_dist's delta when a point of its slice is replaced: counts move by 1 each way (`dpjax.mechanisms.stability`)."""
+        return min(1.0, math.exp(self.select_epsilon) * self.select_delta * (1 + 1e-12))
+
+    def guarantee(self, accountant: str, total: Guarantee, depth: int) -> Guarantee:
+        """What an accountant proves of this budget at the total's epsilon.
+
+        Raises:
+          ValueError: it is more than the total.
+        """
+        if accountant == "slicing_printed":
+            found = self.run(depth).guarantee(delta=total.delta, method="printed")
+        elif accountant == "slicing":
+            found = dataclasses.replace(total, delta=self.run(depth).delta(total.epsilon))
+        elif accountant == "optimal":
+            found = dataclasses.replace(total, delta=total_delta(self.composed(depth), total.epsilon))
+        else:
+            found = basic(self.composed(depth))
+        if not found.covers(total.epsilon, total.delta):
+            raise ValueError(f"the budget must keep {total} by the accountant {accountant!r}, got {found}")
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A choice of TreeLog's parameters that keeps (epsilon, delta) and finds an interior point of `sample_size` points.
+
+    Attributes:
+      budget: the split of the budget.
+      depth: levels before the last.
+      accountant: which analysis the budget rests on.
+      guarantee: what is proved, under ADD_OR_REMOVE_ONE.
+      beta: bound on the probability of failure on `sample_size` points or more.
+      stop_delta: the delta of the partition selection that stops the walk; its price is budget.walk_delta.
+      t1, t2, K: the walk's thresholds and the least deep slice.
+      m1, m2: points in the left and the deep slice, before noise.
+      base: points that the last level needs.
+      noise: bound on the sum of all noises in the sizes; 0 if public.
+      sample_size: the points that suffice.
+    """
+
+    budget: Budget
+    depth: int
+    accountant: str
+    guarantee: Guarantee
+    beta: float
+    stop_delta: float
+    t1: int
+    t2: int
+    K: int
+    m1: int
+    m2: int
+    base: int
+    noise: int
+    sample_size: int
+
+    def parameters(self) -> Parameters:
+        """The same as data for the compiled algorithm."""
+        budget = self.budget
+        return Parameters(
+            walk_epsilon=np.float64(budget.walk_epsilon),
+            walk_delta=np.float64(self.stop_delta),
+            select_epsilon=np.float64(budget.select_epsilon),
+            select_delta=np.float64(budget.select_delta),
+            count_epsilon=np.float64(budget.count_epsilon),
+            base_epsilon=np.float64(budget.base_epsilon),
+            slice_epsilon=np.float64(math.inf if budget.slice_epsilon is None else budget.slice_epsilon),
+            left=np.int32(self.m1),
+            deep=np.int32(self.m2),
+            never_below=np.int32(self.t1),
+            at=partition_selection.anchors(budget.walk_epsilon, self.stop_delta),
+            depth=self.depth,
+            noisy=budget.slice_epsilon is not None,
+        )
+
+
+def last_bits(bits: int, depth: int) -> int:
+    """Bits of the domain that `depth` levels leave.
+
+    >>> [last_bits(4096, depth) for depth in range(5)]
+    [4096, 13, 4, 3, 2]
+    """
+    for _ in range(depth):
+        bits = bits.bit_length()
+    return bits
+
+
+class Walk(NamedTuple):
+    """A walk's thresholds, and the chances of passing its tests: passing[c] = 1 - p~(c) for c = 0, ..., t2."""
+
+    stop_delta: float
+    t1: int
+    t2: int
+    passing: np.ndarray
+
+
+@functools.lru_cache(maxsize=1024)
+def cheapest_walk(epsilon: float, delta: float) -> Walk:
+    """The walk with the least t2 whose price is (epsilon, delta).
+
+    The walk's theorem (`dpjax.optimizers.tree_log`): with partition selection at (epsilon, d), saturating at g, shifted to start
+    at t1, the price is d + e^epsilon max q~(m) p~(floor(m/2)) over 2 t1 <= m < t2 = t1 + g - 1, if 2 t1 >= g - 1. From t1 = g - 1 on
+    there is no such m. A smaller t1 is paid for with a smaller d.
+
+    >>> walk = cheapest_walk(1.0, 1e-6)
+    >>> walk.t1 < partition_selection.saturation(1.0, 1e-6) - 1, walk.stop_delta < 1e-6
+    (True, True)
+    """
+    walks = [_walk(epsilon, delta, share) for share in np.linspace(0.2, 1.0, 17)]
+    return min(walks, key=lambda walk: walk.t2)
+
+
+def _walk(epsilon: float, delta: float, share: float) -> Walk:
+    """The least t1 for a given share of delta spent on partition selection itself."""
+    stop_delta = float(share * delta)
+    g = partition_selection.saturation(epsilon, stop_delta)
+    kept, dropped = partition_selection.probabilities(epsilon, stop_delta)
+    low, high = max(1, math.ceil((g - 1) / 2)), max(1, g - 1)
+    while low < high:  # the price falls as t1 grows: fewer m, and smaller products
+        middle = (low + high) // 2
+        low, high = (low, middle) if _price(epsilon, stop_delta, middle, kept, dropped) <= delta else (middle + 1, high)
+    passing = np.concatenate([np.ones(low - 1), dropped])
+    return Walk(stop_delta, low, low + g - 1, passing)
+
+
+def _price(epsilon: float, stop_delta: float, t1: int, kept: np.ndarray, dropped: np.ndarray) -> float:
+    """delta of the walk's theorem, rounded up."""
+    weights = np.arange(2 * t1, t1 + len(kept) - 2)
+    if not weights.size:
+        return stop_delta
+    products = dropped[weights - t1 + 1] * kept[weights // 2 - t1 + 1]
+    return float(stop_delta + math.exp(epsilon) * products.max() * (1 + 1e-9))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Needs:
+    """Points that each part needs, as real numbers, but for the walk; and b."""
+
+    left: float
+    tests: float
+    base: float
+    noise: float
+    share: float
+
+
+def _needs(budget: Budget, bits: int, depth: int, beta: float) -> _Needs:
+    """The formulas of the module."""
+    share = beta / (3 * depth + (1 if budget.slice_epsilon is None else 2))
+    chance = max(0.0, -math.log(2 * share))
+    noise = 0.0
+    if budget.slice_epsilon is not None:
+        from scipy.stats import nbinom
+
+        noise = float(nbinom.isf(share, 2 * depth, -math.expm1(-budget.slice_epsilon)))
+    return _Needs(
+        left=2 / budget.count_epsilon * chance,
+        tests=(max(0.0, -math.log(2 * budget.select_delta)) + chance) / budget.select_epsilon,
+        base=2 / budget.base_epsilon * (last_bits(bits, depth) * math.log(2.0) - math.log(share)),
+        noise=noise,
+        share=share,
+    )
+
+
+def _cost(budget: Budget, bits: int, depth: int, beta: float) -> float:
+    """About the points needed: what the search minimises, c being taken as 3/2 of a smooth g."""
+    needs = _needs(budget, bits, depth, beta)
+    g = 2 / budget.walk_epsilon * math.log1p(math.tanh(budget.walk_epsilon / 2) / budget.walk_delta)
+    return depth * (needs.left + 3 * g + needs.tests) + needs.base + needs.noise
+
+
+def plan(budget: Budget, *, bits: int, depth: int, beta: float, accountant: str, guarantee: Guarantee) -> Plan:
+    """The parameters that follow from a budget."""
+    needs = _needs(budget, bits, depth, beta)
+    walk = cheapest_walk(budget.walk_epsilon, budget.walk_delta)
+    passed = int(np.max(np.flatnonzero(walk.passing > needs.share)))  # c
+    least = 2 * walk.t2 - 2
+    left, deep = max(1, math.ceil(needs.left)), max(least, math.ceil(2 * passed + 1 + needs.tests))
+    base, noise = max(1, math.ceil(needs.base)), math.ceil(needs.noise)
+    return Plan(
+        budget=budget,
+        depth=depth,
+        accountant=accountant,
+        guarantee=guarantee,
+        beta=beta,
+        stop_delta=walk.stop_delta,
+        t1=walk.t1,
+        t2=walk.t2,
+        K=least,
+        m1=left,
+        m2=deep,
+        base=base,
+        noise=noise,
+        sample_size=depth * (left + deep) + base + noise,
+    )
+
+
+# ------------------------------------------------------------------------------- how a point of the search is a budget
+#
+# A point holds the logs of ratios of epsilons and the log odds of shares of delta; its budget is the one in these proportions
+# that just keeps the total.
+
+
+def _odds(x: float) -> float:
+    """1 / (1 + e^-x)."""
+    return 1 / (1 + math.exp(-min(max(x, -30.0), 30.0)))
+
+
+def _public(point: Any, scale: float, delta: float, depth: int) -> Budget:
+    """A budget without size noise: epsilons in the given ratios to that of the last mechanism; all of delta spent on tests."""
+    walk, select, count = (scale * math.exp(x) for x in point[:3])
+    share, each = _odds(point[3]), delta / depth
+    return Budget(walk, share * each, select, min(0.5, (1 - share) * each * math.exp(-select)), count, scale)
+
+
+def _basic(point: Any, total: Guarantee, depth: int) -> Budget:
+    walk, select, count = (math.exp(x) for x in point[:3])
+    safe = 1 - 1e-9  # rounding must not pass the total
+    return _public(point, safe * total.epsilon / (depth * (walk + 2 * select + count) + 1), safe * total.delta, depth)
+
+
+def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
+    own = dataclasses.replace(total, delta=total.delta * _odds(point[4]))
+    low, high = _basic(point, own, depth).base_epsilon, total.epsilon
+    while high > (1 + 1e-6) * low:
+        middle = math.sqrt(low * high)
+        fits = total_delta(_public(point, middle, own.delta, depth).composed(depth), total.epsilon) <= total.delta
+        low, high = (middle, high) if fits else (low, middle)
+    return _public(point, low, own.delta, depth)
+
+
+def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
+    """A budget with size noise: all computes alike, walks and noise in the given ratios to them."""
+    walk, noise = (scale * math.exp(x) for x in point[:2])
+    share, each = _odds(point[2]), delta * _odds(point[3]) / depth
+    return Budget(walk, share * each, scale, min(0.5, (1 - share) * each * math.exp(-scale)), scale, scale, noise)
+
+
+def _sliced(point: Any, total: Guarantee, depth: int, method: str) -> Budget:
+    def run(scale: float) -> slicing.Run:
+        return _noisy(point, scale, total.delta, depth).run(depth)
+
+    return _noisy(point, slicing.largest(run, total, method=method, precision=1e-3), total.delta, depth)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Accountant:
+    """How the search deals with an accountant: where it starts, how many budgets it tries, and the budget of a point."""
+
+    start: tuple[float, ...]
+    trials: int
+    budget: Callable[[Any, Guarantee, int], Budget]
+
+
+_ACCOUNTANTS = {
+    "basic": _Accountant((-0.5, -1.5, -1.0, 2.0), 400, _basic),
+    "optimal": _Accountant((-0.5, -1.5, -1.0, 2.0, 7.0), 100, _optimal),
+    "slicing_printed": _Accountant((1.0, 0.0, 1.0, -2.0), 40, functools.partial(_sliced, method="printed")),
+    "slicing": _Accountant((1.0, 0.0, 1.0, 0.0), 40, functools.partial(_sliced, method="numerical")),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------- search
+
+
+def calibrate(
+    *, bits: int, epsilon: float, delta: float, beta: float, accountant: str = "best", depth: int | None = None
+) -> Plan:
+    """The plan with the least sample size that keeps (epsilon, delta) under ADD_OR_REMOVE_ONE.
+
+    The split of the budget is found by the Nelder-Mead method on a smoothed sample size; what is returned is checked against the
+    accountant, whatever the search did.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}.
+      epsilon, delta: the total.
+      beta: bound on the probability of failure.
+      accountant: "basic" or "optimal" (composition, public sizes), "slicing_printed" or "slicing" (noisy sizes; Theorem 2.1, or the
+        numerical accountant), or "best": the one that needs the fewest points.
+      depth: levels before the last, 1 to 64; None for the best up to 4, beyond which no domain shrinks.
+
+    Returns:
+      The plan, with everything that was chosen.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; no split found (a total so small that g passes 2^31).
+
+    >>> chosen = calibrate(bits=64, epsilon=1.0, delta=1e-6, beta=0.1, accountant="basic")
+    >>> chosen.depth, chosen.m2 >= chosen.K, chosen.guarantee.covers(1.0, 1e-6)
+    (1, True, True)
+    """
+    bits = checks.integer("bits", bits, at_least=1)
+    epsilon, delta = float(checks.epsilon(epsilon)), float(checks.delta(delta))
+    beta = float(checks.fraction("beta", beta))
+    checks.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))
+    depths = range(1, DEEPEST + 1) if depth is None else [checks.integer("depth", depth, at_least=1, at_most=64)]
+    names = tuple(_ACCOUNTANTS) if accountant == "best" else (accountant,)
+    total = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+    plans = [_search(bits, total, beta, name, levels) for name in names for levels in depths]
+    return min(plans, key=lambda plan: plan.sample_size)
+
+
+@functools.lru_cache(maxsize=4096)
+def _search(bits: int, total: Guarantee, beta: float, name: str, depth: int) -> Plan:
+    """The best split for one accountant and depth."""
+    best = _ACCOUNTANTS[name].budget(_best_point(bits, total, beta, name, depth), total, depth)
+    return plan(best, bits=bits, depth=depth, beta=beta, accountant=name, guarantee=best.guarantee(name, total, depth))
+
+
+def _best_point(bits: int, total: Guarantee, beta: float, name: str, depth: int) -> np.ndarray:
+    """Where the search ends. That for optimal composition begins at the best basic one, which it can but improve."""
+    from scipy.optimize import minimize
+
+    accountant = _ACCOUNTANTS[name]
+
+    def cost(point: np.ndarray) -> float:
+        try:
+            return math.log(_cost(accountant.budget(point, total, depth), bits, depth, beta))
+        except ValueError:  # too much of delta asked for the tests: no scale keeps the total
+            return math.inf
+
+    start = np.asarray(accountant.start)
+    if name == "optimal":
+        start[:4] = _best_point(bits, total, beta, "basic", depth)
+    options = {"maxfev": accountant.trials, "xatol": 1e-3, "fatol": 1e-4}
+    return minimize(cost, start, method="Nelder-Mead", options=options).x

@@ -1,0 +1,296 @@
+"""Interior point solvers: exact laws against plain references, samplers against laws, utility at the planned size."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference_interior as reference
+
+from dpjax import Points, Sample, Status
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point, tree_log_budget
+
+RNG = np.random.default_rng(20)
+
+
+def points_of(values, bits, rows=None):
+    """A padded multiset; what lies behind n_valid is noise."""
+    rows = rows or max(len(values), 1)
+    filler = [int(RNG.integers(2**31)) % 2**bits for _ in range(rows - len(values))]
+    return Points.create(wide.from_ints([*values, *filler], bits), len(values))
+
+
+def small_plan(epsilon, delta, *, depth=1, m1=2, extra=0, slice_epsilon=None):
+    """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
+    budget = tree_log_budget.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
+    nothing = Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE)
+    plan = tree_log_budget.plan(budget, bits=8, depth=depth, beta=0.1, accountant="basic", guarantee=nothing)
+    return dataclasses.replace(plan, m1=m1, m2=plan.K + extra)
+
+
+def naive_law(values, bits, plan):
+    """The reference's law as a vector, bottom last."""
+    budget = plan.budget
+    level = reference.Level(
+        walk_epsilon=budget.walk_epsilon,
+        walk_delta=plan.stop_delta,
+        t1=plan.t1,
+        t2=plan.t2,
+        m1=plan.m1,
+        m2=plan.m2,
+        stable_epsilon=budget.select_epsilon,
+        stable_delta=budget.select_delta,
+        count_epsilon=budget.count_epsilon,
+        slice_epsilon=budget.slice_epsilon,
+    )
+    law = reference.tree_log_law(values, bits, [level] * plan.depth, budget.base_epsilon, monotone=True)
+    return np.array([law.get(x, 0.0) for x in [*range(2**bits), None]])
+
+
+DATASETS = {
+    "empty": lambda bits, n: [],
+    "uniform": lambda bits, n: RNG.integers(0, 2**bits, n).tolist(),
+    "one value": lambda bits, n: [int(RNG.integers(2**bits))] * n,
+    "two clusters": lambda bits, n: [1] * (n // 2) + [2**bits - 2] * (n - n // 2),
+    "powers": lambda bits, n: [2**bits - 1 >> int(k) for k in RNG.integers(0, bits, n)],
+    "few": lambda bits, n: [0, 0, 1],
+}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("name", DATASETS)
+def test_tree_log_law_is_the_reference(name, depth):
+    plan = small_plan(1.3, 0.12, depth=depth, extra=1)
+    for bits, n in ((1, 40), (3, 55), (5, 63)):
+        values = DATASETS[name](bits, n)
+        solver = interior_point.tree_log_planned(bits=bits, plan=plan)
+        law = np.asarray(solver.pmf(points_of(values, bits, 63)))
+        np.testing.assert_allclose(law, naive_law(values, bits, plan), atol=3e-6)
+
+
+def test_tree_log_law_is_the_reference_in_double_precision(x64):
+    plan = small_plan(0.9, 0.1, depth=2, m1=3)
+    for bits, name in ((4, "uniform"), (5, "powers")):
+        values = DATASETS[name](bits, 60)
+        law = np.asarray(interior_point.tree_log_planned(bits=bits, plan=plan).pmf(points_of(values, bits, 63)))
+        np.testing.assert_allclose(law, naive_law(values, bits, plan), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_noisy_slices_have_the_law_of_the_reference():
+    plan = small_plan(1.5, 0.2, m1=1, slice_epsilon=0.7)
+    values = [1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 7, 7, 7, 7, 7, 7, 7]
+    solver = interior_point.tree_log_planned(bits=3, plan=plan)
+    expected = naive_law(values, 3, plan)
+    points = points_of(values, 3, 31)
+    low, high = (jnp.array([x], jnp.uint32) for x in (3, 4))
+    law = np.asarray(solver.law_within(points, low, high))
+    np.testing.assert_allclose(law, [expected[3:5].sum(), expected[:3].sum() + expected[5:].sum()], atol=3e-6)
+    estimates = np.asarray(solver.estimate_within(jax.random.key(1), points, low, high, draws=2000))[:, 0]
+    assert abs(estimates.mean() - law[0]) < 4.3 * estimates.std() / math.sqrt(2000) + 1e-6
+
+
+@pytest.mark.parametrize("noisy", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_sampler_follows_the_law(noisy):
+    plan = small_plan(1.0, 0.1, depth=2, m1=4, slice_epsilon=0.4 if noisy else None)
+    values = [5, 6, 7, 8, 8, 9] + [20] * 9 + [21] * 3 + [24] * 5 + [28] * 2 + [31] * 14
+    solver = interior_point.tree_log_planned(bits=5, plan=plan)
+    outcomes = jax.vmap(lambda key: solver(key, points_of(values, 5, 63)))(jax.random.split(jax.random.key(2), 20_000))
+    answers = np.where(np.asarray(outcomes.status) == Status.OK, np.asarray(outcomes.hypothesis)[:, 0], 32)
+    drawn = np.bincount(answers, minlength=33) / 20_000
+    if noisy:
+        law = naive_law(values, 5, plan)
+    else:
+        law = np.asarray(solver.pmf(points_of(values, 5, 63)))
+    assert np.all(np.abs(drawn - law) < 5.1 * np.sqrt(law * (1 - law) / 20_000) + 2e-4)  # false alarm 33 x 3.4e-7
+    wrong = naive_law(values, 5, dataclasses.replace(plan, t1=plan.t1 - 3, t2=plan.t2 - 3))
+    assert np.abs(drawn - wrong).max() > 0.02
+
+
+def test_depth_solvers_have_the_law_of_the_depth():
+    for bits, n in ((1, 3), (4, 0), (4, 9), (6, 15)):
+        values = RNG.integers(0, 2**bits, n).tolist()
+        law = reference.base_law(values, 2**bits, 0.8, monotone=True)
+        solver = interior_point.exponential(bits=bits, epsilon=0.8)
+        points = points_of(values, bits, 15)
+        np.testing.assert_allclose(solver.pmf(points), [*law.values(), 0.0], atol=2e-6)
+        if n:
+            outside = sum(p for x, p in law.items() if not min(values) <= x <= max(values))
+            assert math.isclose(float(solver.failure_probability(points)), outside, abs_tol=2e-6)
+
+
+def test_nothing_is_an_interior_point_of_nothing():
+    solver = interior_point.exponential(bits=4, epsilon=1.0)
+    assert float(solver.failure_probability(points_of([], 4, 3))) == 1.0
+
+
+LEVELS = {
+    "log-uniform": lambda bits, n: [
+        2 ** (bits - 1) + int(s) * int(2.0 ** min(u, 900.0)) % 2 ** (bits - 1)
+        for s, u in zip(RNG.choice([-1, 1], n), RNG.uniform(0, bits - 2, n), strict=True)
+    ],
+    "two far clusters": lambda bits, n: (
+        [5 + i % 3 for i in range(n // 2)] + [2**bits - 9 + i % 4 for i in range(n - n // 2)]
+    ),
+    "all equal": lambda bits, n: [2**bits // 3] * n,
+    "consecutive": lambda bits, n: [2 ** (bits - 1) - n // 2 + i for i in range(n)],
+    "one per trie level": lambda bits, n: [(2**bits - 1) ^ (2 ** (bits - 1) >> (i % bits)) for i in range(n)],
+    "nested": lambda bits, n: [(2**bits - 1) >> min(int(2.0**u), bits - 1) for u in RNG.uniform(0, math.log2(bits), n)],
+    "half at zero": lambda bits, n: [0] * (n // 2) + [2**bits - 1 - i for i in range(n - n // 2)],
+}
+
+
+@pytest.mark.parametrize(("bits", "accountant"), [pytest.param(32, "slicing", marks=pytest.mark.slow), (192, "basic")])
+def test_planned_size_suffices(bits, accountant):
+    solver = interior_point.tree_log(bits=bits, epsilon=2.0, delta=1e-3, beta=0.05, accountant=accountant, depth=1)
+    n = solver.sample_size(0.05)
+    for make in LEVELS.values():
+        points = points_of(sorted(make(bits, n)), bits)
+        if accountant == "basic":
+            assert float(solver.failure_probability(points)) <= 0.05
+        else:
+            laws = np.asarray(solver.estimate_success(jax.random.key(3), points, draws=8))
+            assert laws[:, 1].mean() <= 0.05
+
+
+@pytest.mark.slow
+def test_two_levels_suffice_at_their_planned_size():
+    solver = interior_point.tree_log(bits=192, epsilon=4.0, delta=1e-2, beta=0.05, accountant="basic", depth=2)
+    n = solver.sample_size(0.05)
+    for make in LEVELS.values():
+        assert float(solver.failure_probability(points_of(sorted(make(192, n)), 192))) <= 0.05
+
+
+def test_a_stopped_walk_is_never_wrong():
+    plan = small_plan(1.0, 0.15, depth=1)
+    for _ in range(40):
+        bits, n = int(RNG.integers(2, 7)), int(RNG.integers(8, 60))
+        values = RNG.choice(RNG.integers(0, 2**bits, 4), n).tolist()
+        solver = interior_point.tree_log_planned(bits=bits, plan=plan)
+        points = points_of(values, bits, 63)
+        outcomes = jax.vmap(lambda key, solver=solver, points=points: solver(key, points))(
+            jax.random.split(jax.random.key(4), 64)
+        )
+        stopped = np.asarray(outcomes.info["stopped"])
+        answers = np.asarray(outcomes.hypothesis)[stopped, 0]
+        assert np.all((min(values) <= answers) & (answers <= max(values)))
+
+
+def test_padding_and_order_change_nothing():
+    solver = interior_point.tree_log_planned(bits=40, plan=small_plan(1.0, 0.1, depth=2))
+    values = RNG.integers(0, 2**40, 50).tolist()
+    plain = solver(jax.random.key(5), points_of(values, 40))
+    shuffled = solver(jax.random.key(5), points_of(RNG.permutation(values).tolist(), 40, 63))
+    in_order = solver(jax.random.key(5), Points.create(wide.from_ints(sorted(values), 40), ordered=True))
+    labelled = solver(jax.random.key(5), Sample(x=wide.from_ints(values, 40), y=[1] * 50))
+    for other in (shuffled, in_order, labelled):
+        assert plain.hypothesis.tolist() == other.hypothesis.tolist()
+        assert int(plain.status) == int(other.status)
+
+
+def test_swept_numbers_do_not_retrace():
+    points = points_of(RNG.integers(0, 2**40, 60).tolist(), 40)
+    before = interior_point._run._cache_size()
+    for epsilon, bits, n in ((0.5, 40, 60), (0.7, 40, 50), (1.5, 45, 33), (3.0, 64, 60)):
+        solver = interior_point.tree_log(bits=bits, epsilon=epsilon, delta=1e-5, accountant="basic", depth=1)
+        solver(jax.random.key(6), Points.create(points.x[:n]))
+    assert interior_point._run._cache_size() == before + 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: interior_point.exponential(bits=0, epsilon=1.0), "bits must be from 1 to 4096, got 0"),
+        (lambda: interior_point.exponential(bits=8, epsilon=math.nan), "epsilon must be > 0"),
+        (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=0.0), "delta must be > 0"),
+        (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, beta=1.0), "beta must be < 1"),
+        (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, depth=65), "depth must be from 1 to 64"),
+        (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, accountant="moments"), "accountant must be"),
+        (lambda: interior_point.rec_concave(bits=8, epsilon=1.0, delta=1e-6, promise=0.0), "promise must be > 0"),
+        (
+            lambda: interior_point.exponential(bits=8, epsilon=1.0).failure_probability(points_of([256], 9)),
+            r"points.x must hold points in 0, ..., 2\^8 - 1, got 256",
+        ),
+        (
+            lambda: interior_point.exponential(bits=40, epsilon=1.0).failure_probability(points_of([2], 9)),
+            "points.x must have 2 limbs",
+        ),
+        (lambda: Points.create(wide.from_ints([1, 2], 8), 3), "n_valid must be from 0 to 2, got 3"),
+        (lambda: Points.create(wide.from_ints([2, 1], 8), ordered=True), "row 1 is below the one before it"),
+        (
+            lambda: interior_point.tree_log_planned(
+                bits=8, plan=dataclasses.replace(small_plan(1.0, 0.1), m2=small_plan(1.0, 0.1).K - 1)
+            ),
+            "plan.m2 must be >= K",
+        ),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_traced_points_outside_the_domain_show_in_the_status():
+    solver = interior_point.exponential(bits=8, epsilon=1.0)
+    outcome = jax.jit(lambda x: solver(jax.random.key(7), Points.create(x)))(wide.from_ints([300], 9))
+    assert int(outcome.status) == Status.OUTSIDE_DOMAIN
+
+
+# -------------------------------------------------------------------------------------------------------- the plan
+
+
+@pytest.mark.parametrize("accountant", ["basic", "optimal", "slicing", "slicing_printed"])
+def test_plan_keeps_its_promises(accountant):
+    totals = ((1.0, 1e-6, 1), (0.3, 1e-8, 2), (2.0, 1e-4, 3))
+    for epsilon, delta, depth in totals if accountant != "slicing" else totals[1:2]:
+        plan = tree_log_budget.calibrate(
+            bits=64, epsilon=epsilon, delta=delta, beta=0.1, accountant=accountant, depth=depth
+        )
+        assert plan.guarantee.covers(epsilon, delta)
+        assert plan.guarantee.relation == ADD_OR_REMOVE_ONE
+        g = reference.saturation(plan.budget.walk_epsilon, plan.stop_delta)
+        assert (plan.t2, plan.K) == (plan.t1 + g - 1, 2 * plan.t2 - 2)
+        share = 0.1 / (3 * depth + (1 if plan.noise == 0 else 2))
+        assert plan.m1 >= 2 / plan.budget.count_epsilon * math.log(1 / (2 * share))
+        assert plan.m2 >= plan.K
+        epsilon, delta = plan.budget.select_epsilon, plan.budget.select_delta
+        passed = next(c for c in range(plan.t2 + 1) if pass_probability(plan, c + 1) <= share)
+        test = 1 + math.log(1 / (2 * delta)) / epsilon
+        assert reference.laplace_tail(plan.m2 - 2 * passed - test, epsilon) <= share * (1 + 1e-9)
+        assert plan.sample_size == depth * (plan.m1 + plan.m2) + plan.base + plan.noise
+
+
+def pass_probability(plan, lighter):
+    """1 - p~ by the recursion."""
+    epsilon, delta = plan.budget.walk_epsilon, plan.stop_delta
+    return 1 - reference.keep_probability(max(lighter - plan.t1 + 1, 0), epsilon, delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-2), (1.0, 1e-3), (2.0, 0.05)])
+def test_cheapest_walk_costs_what_it_may(epsilon, delta):
+    walk = tree_log_budget.cheapest_walk(epsilon, delta)
+    assert reference.walk_delta(epsilon, walk.stop_delta, walk.t1) <= delta * (1 + 1e-6)
+    plain = reference.saturation(epsilon, delta) - 1  # t1 = g - 1 costs nothing extra, and is where sharing begins
+    assert walk.t2 <= 2 * plain
+    assert reference.walk_delta(epsilon, delta, plain) <= delta * (1 + 1e-9)
+    assert reference.walk_delta(epsilon, delta, plain - 1) > delta
+
+
+@pytest.mark.slow
+def test_the_best_plan_is_the_least_and_a_split_beats_equal_shares():
+    kwargs = {"bits": 64, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1, "depth": 1}
+    best = tree_log_budget.calibrate(**kwargs)
+    each = [tree_log_budget.calibrate(**kwargs, accountant=name) for name in ("basic", "optimal", "slicing")]
+    assert best.sample_size == min(plan.sample_size for plan in each)
+    equal = tree_log_budget.Budget(0.2, 5e-7, 0.2, 5e-7 / math.exp(0.2), 0.2, 0.2)
+    total = Guarantee(1.0 + 1e-9, 1.01e-6, ADD_OR_REMOVE_ONE)
+    shared = tree_log_budget.plan(
+        equal, bits=64, depth=1, beta=0.1, accountant="basic", guarantee=equal.guarantee("basic", total, 1)
+    )
+    assert best.sample_size < shared.sample_size
+    with pytest.raises(ValueError, match="the budget must keep"):
+        equal.guarantee("basic", Guarantee(0.9, 1e-6, ADD_OR_REMOVE_ONE), 1)
