@@ -1,0 +1,95 @@
+"""Combs and tries against plain Python integers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax.concepts import combs
+from dpjax.domains import trie, wide
+
+RNG = np.random.default_rng(7)
+
+
+def naive_levels(values, bits, low):
+    """Depth of the deepest node of the heavy path above each sorted value from index `low` on; -1 before."""
+    values, levels = sorted(values), [-1] * len(values)
+    here = list(range(low, len(values)))
+    for depth in range(bits + 1):
+        for i in here:
+            levels[i] = depth
+        if depth == bits:
+            break
+        right = [i for i in here if values[i] >> (bits - depth - 1) & 1]
+        left = [i for i in here if i not in right]
+        here = left if len(left) >= len(right) else right
+    return levels
+
+
+@pytest.mark.parametrize("wide_points", [False, True])
+def test_heavy_path_is_the_walk(wide_points):
+    rows = 15
+    path = jax.jit(lambda tree, low: trie.heavy_path(tree, low))
+    for _ in range(150):
+        bits, n = int(RNG.integers(1, 31)), int(RNG.integers(0, rows + 1))
+        values = sorted(int(v) % 2**bits for v in RNG.choice(RNG.integers(0, 2**30, 9), n))
+        low = int(RNG.integers(0, n + 1))
+        padded = [*values, *[2**bits - 1] * (rows - n)]
+        if wide_points:
+            tree = trie.from_points(wide.from_ints(padded, bits), jnp.int32(n), jnp.int32(bits))
+        else:
+            tree = trie.from_numbers(jnp.array(padded, jnp.int32), jnp.int32(n), jnp.int32(bits))
+        assert path(tree, jnp.int32(low)).level[:n].tolist() == naive_levels(values, bits, low)
+
+
+def test_heaviest_prefix_is_a_count():
+    rows, bits = 15, 6
+    heaviest = jax.jit(trie.heaviest_prefix)
+    for _ in range(150):
+        n, length = int(RNG.integers(0, rows + 1)), int(RNG.integers(1, bits + 1))
+        values = sorted(RNG.integers(0, 2**bits, n).tolist())
+        marked = np.arange(rows) < n
+        marked &= RNG.random(rows) < 0.7
+        tree = trie.from_numbers(jnp.array([*values, *[0] * (rows - n)], jnp.int32), jnp.int32(n), jnp.int32(bits))
+        found = heaviest(tree, jnp.asarray(marked), jnp.int32(length))
+        counts = [0] * 2**length
+        for value, mark in zip(values, marked, strict=False):
+            counts[value >> (bits - length)] += bool(mark)
+        best = int(np.argmax(counts))
+        assert int(found.gap) == counts[best] - max(counts[:best] + counts[best + 1 :])
+        assert (values[int(found.point)] >> (bits - length) if int(found.point) >= 0 else 0) == best
+        if counts[best]:
+            assert int(found.before) == sum(value >> (bits - length) < best for value in values)
+
+
+@pytest.mark.parametrize("family", range(len(combs.FAMILIES)))
+def test_comb_is_its_points(family):
+    rows, bits = 7, 40
+    for n in (1, 6, 7):
+        for width in (1, 5, bits):
+            size, count = jnp.int32(width), jnp.int32(n)
+            k = combs.zeros(jax.random.key(n), rows, count, size, jnp.int32(family))
+            points = combs.points(k, count, size, wide.limbs_for(width))
+            values = wide.to_ints(points.x)[:n]
+            assert values == sorted((1 << width - int(zeros)) - 1 for zeros in k[:n])
+            written = trie.from_points(points.x, count, size)
+            assert written.shared.tolist() == combs.tree(k, count, size).shared.tolist()
+
+
+def test_interior_of_a_comb_is_between_its_ends():
+    rows, bits = 7, 6
+    inside = jax.jit(combs.is_interior)
+    for seed in range(12):
+        n = 1 + seed % rows
+        k = combs.zeros(jax.random.key(seed), rows, jnp.int32(n), jnp.int32(bits), jnp.int32(seed % 6))
+        values = wide.to_ints(combs.points(k, jnp.int32(n), jnp.int32(bits), 1).x)[:n]
+        for point in range(-1, n):
+            for length in range(1, bits + 1):
+                tail = (1 << bits - length) - 1
+                prefix = (values[point] if point >= 0 else 0) & ~tail
+                for upper in (False, True):
+                    expected = values[0] <= (prefix | tail if upper else prefix) <= values[-1]
+                    found = inside(
+                        k, jnp.int32(n), jnp.int32(bits), jnp.int32(point), jnp.int32(length), jnp.bool_(upper)
+                    )
+                    assert bool(found) == expected

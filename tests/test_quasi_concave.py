@@ -1,0 +1,701 @@
+"""The quasi-concave optimisers: laws against a naive reference, samplers against laws, exact privacy step by step and whole, errors."""
+
+import bisect
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Status
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, basic, total_delta
+from dpjax.domains import ordered, wide
+from dpjax.optimizers import amplified as interior
+from dpjax.optimizers import quasi_concave, rec_concave
+from dpjax.verify import exact
+
+FALSE_ALARM = 2e-5
+
+
+def slow(*values: Any) -> Any:
+    """A case that takes too long for every day: mostly one more compilation."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+# ---------------------------------------------------------------------------------- a naive reference: Python numbers
+
+
+def weights_of(scores: Sequence[float], factor: float) -> list[float]:
+    """The exponential mechanism."""
+    weights = [math.exp(factor * (score - max(scores))) for score in scores]
+    return [weight / sum(weights) for weight in weights]
+
+
+def laplace_exceeds(x: float) -> float:
+    return 0.5 * math.exp(-x) if x > 0 else 1 - 0.5 * math.exp(x)
+
+
+Law = dict[int | None, float]  # None is bottom
+
+
+def reference_level(
+    steps: Sequence[int],
+    value: Callable[[int], float],
+    last: int,
+    n: float,
+    c: float,
+    budget: tuple[float, ...],
+    levels: int,
+) -> Law:
+    """Level(F, c) of the module, literally; F may rise at `steps` only."""
+    epsilon, delta, beta = budget
+
+    def depth(x: int) -> float:
+        return min(value(x), n - value(x - 1))
+
+    if levels == 0:
+        return dict(enumerate(weights_of([depth(x) for x in range(last + 1)], epsilon / (2 * c))))
+    trim = 2 * c / epsilon * math.log(2 / beta)
+    trimmed = max(n - 2 * trim, 0.0)
+    rate = epsilon / (4 * c)
+    factor = (2 / 3) ** 1.5 * (1 + math.exp(epsilon / 2)) * math.exp(1 + epsilon / 2) / (1 + epsilon / 2)
+    bar = math.log(factor * max(trimmed * rate, 1) / delta) / rate
+    reserve = bar + 2 * c / epsilon * math.log(1 / (2 * beta))
+
+    def rise(first: int, stop: int) -> float:
+        ends = [min(max(value(x - 1) - trim, 0), trimmed) for x in (first, stop)]
+        return ends[1] - ends[0]
+
+    height = last.bit_length()
+    blocks = [{k: rise(k << s, (k + 1) << s) for k in {x >> s for x in steps}} for s in range(height + 1)]
+    following = [max(max(of_size.values()) - reserve, 0.0) for of_size in blocks]
+    rest = max(trimmed - reserve, 0.0)
+
+    def inner_value(s: int) -> float:
+        return 0.0 if s < 0 else following[s] if s < height else rest
+
+    inner = reference_level(range(height + 1), inner_value, height, rest, 2 * c, budget, levels - 1)
+    law: Law = {None: inner.pop(None, 0.0)}
+    for s, chance in inner.items():
+        heavy = {k: w for k, w in blocks[s].items() if w >= 1 / rate}
+        some = laplace_exceeds((bar - max(blocks[s].values())) * epsilon / (2 * c)) if heavy else 0.0
+        law[None] += chance * (1 - some)
+        for k, of_block in zip(heavy, weights_of(list(heavy.values()), rate) if heavy else [], strict=True):
+            first, size = k << s, 1 << s
+            points = [min(x, last) for x in (first, first + max(size // 2 - 1, 0), first + size - 1)]
+            for x, of_point in zip(points, weights_of([depth(x) for x in points], epsilon / (2 * c)), strict=True):
+                law[x] = law.get(x, 0.0) + chance * some * of_block * of_point
+    return law
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A function on {0, ..., last} and a promise."""
+
+    starts: list[int]
+    values: list[float]
+    last: int
+    promise: float
+    alpha: float
+
+    def problem(self) -> rec_concave.Problem:
+        pieces = ordered.from_breakpoints(self.starts, self.values, self.last, beyond=min(0.0, self.values[-1]))
+        return quasi_concave.problem(pieces, promise=self.promise, alpha=self.alpha)
+
+    def value(self, x: int) -> float:
+        return self.values[bisect.bisect_right(self.starts, x) - 1]
+
+    def reference(self, optimizer: quasi_concave.Amplified) -> Law:
+        budget = optimizer.budget
+        epsilon, delta, beta = (float(x) for x in (budget.epsilon, budget.delta, budget.beta))
+        margin = -math.log(2 * beta) / epsilon
+        top = self.promise - margin - 1 + math.log(2 * delta) / epsilon
+        low = self.promise - self.alpha * self.promise
+        r = max(top - low, 0.0)
+        clipped = [min(max(value - low, 0.0), r) for value in self.values]
+        left = list(itertools.accumulate(clipped, max))
+        right = [*reversed(list(itertools.accumulate(reversed(clipped), max))), 0.0]
+        ends = [start - 1 for start in self.starts[1:]] + [self.last]
+
+        def value(x: int) -> float:
+            if x < 0:
+                return 0.0
+            if x >= self.last:
+                return 2 * r
+            piece = bisect.bisect_right(self.starts, x) - 1
+            return left[piece] + r - right[piece + (x == ends[piece])]
+
+        passes = laplace_exceeds((self.promise - margin - max(self.values)) * epsilon)
+        steps = [0, *self.starts, *ends]
+        law = reference_level(steps, value, self.last, 2 * r, 1.0, (epsilon, delta, beta), optimizer.levels)
+        law = {x: passes * chance for x, chance in law.items()}
+        return law | {None: law[None] + 1 - passes}
+
+    def success(self, law: Law) -> float:
+        return sum(p for x, p in law.items() if x is not None and self.value(x) >= (1 - self.alpha) * self.promise)
+
+
+def random_case(rng: np.random.Generator, optimizer: quasi_concave.Amplified, last: int) -> Case:
+    """Seven pieces of all scales, a hill or no structure at all, about as promising as it takes."""
+    exponents = rng.integers(0, last.bit_length(), 40).tolist()
+    scattered = [min(last, (1 << e) + int(rng.integers(0, 1 << min(e, 30)))) for e in exponents]
+    starts = [0, *sorted(itertools.islice(dict.fromkeys([*scattered, 1, 2, 3, 4, last]), 6))]
+    alpha = float(rng.uniform(0.5, 1))
+    promise = optimizer.error(0.95) * float(rng.uniform(0.6, 1.1)) / alpha
+    if rng.random() < 0.6:
+        values = 1.1 - rng.uniform(0.05, 0.5) * np.abs(np.arange(7) - rng.integers(7)) + rng.uniform(-0.02, 0.02, 7)
+    else:
+        values = rng.uniform(0, 1.3, 7)
+    return Case(starts, (promise * values).tolist(), last, promise, alpha)
+
+
+def loose(bits: int, depth: int, epsilon: float = 30.0) -> quasi_concave.Amplified:
+    """A budget with which small functions get answers, and not always the same."""
+    return quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=0.4, beta=0.9, depth=depth)
+
+
+@pytest.mark.parametrize(
+    ("bits", "depth"),
+    [(6, 2), slow(4, 1), slow(6, 3), slow(11, 1)],
+)
+def test_law_agrees_point_by_point_with_the_reference(bits: int, depth: int, x64: None) -> None:
+    rng = np.random.default_rng(1)
+    undecided = 0
+    for epsilon in (4.0, 30.0, 80.0):
+        optimizer = loose(bits, depth, epsilon)
+        for _ in range(10):
+            case = random_case(rng, optimizer, int(rng.integers((1 << bits) // 2 + 1, (1 << bits) + 1)))
+            expected = case.reference(optimizer)
+            found = np.asarray(optimizer.pmf(case.problem()))
+            dense = np.array([expected.get(x, 0.0) for x in [*range((1 << bits) + 1), None]])
+            np.testing.assert_allclose(found, dense, rtol=1e-9, atol=1e-13)
+            success, failure = (
+                optimizer.success_probability(case.problem()),
+                optimizer.failure_probability(case.problem()),
+            )
+            np.testing.assert_allclose(success, case.success(expected), rtol=1e-9, atol=1e-13)
+            np.testing.assert_allclose(success + failure, 1, rtol=1e-12)
+            undecided += bool(0.01 < dense[-1] < 0.99 and np.sum(dense > 0.01) > 2)
+    assert undecided >= 5  # a test that sees one outcome proves little
+
+
+@pytest.mark.parametrize(
+    ("bits", "depth"),
+    [(70, 2), slow(31, 1), slow(4096, 1)],
+)
+@pytest.mark.parametrize("double", [True, slow(False)])
+def test_law_on_a_wide_range_agrees_with_the_reference(bits: int, depth: int, double: bool) -> None:
+    rng = np.random.default_rng(2)
+    optimizer = loose(bits, depth)
+    with jax.enable_x64(double):
+        for last in (1 << bits, (1 << bits) - 1, (1 << (bits - 1)) + 12345):
+            case = random_case(rng, optimizer, last)
+            expected = case.success(case.reference(optimizer))
+            found = optimizer.success_probability(case.problem())
+            np.testing.assert_allclose(found, expected, rtol=1e-9 if double else 1e-3, atol=1e-13 if double else 1e-6)
+
+
+# ----------------------------------------------------------------------------------------------------------- samplers
+
+HILLS = Case([0, 5, 9, 20, 22, 37, 41], [2.0, 40.0, 52.0, 55.0, 57.0, 50.0, 5.0], 50, 45.0, 0.9)
+
+
+def three(more: float = 1.0) -> dict[str, Any]:
+    """The three optimisers on {0, ..., 64}, with a budget (times `more`) that leaves several outcomes."""
+    return {
+        "exponential": quasi_concave.exponential(bits=6, epsilon=0.3 * more),
+        "rec_concave": quasi_concave.rec_concave(bits=6, epsilon=0.5 * more, delta=0.3, depth=2),
+        "amplified": quasi_concave.amplified(bits=6, epsilon=2.0 * more, delta=0.4, beta=0.9, depth=1),
+    }
+
+
+def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
+    """p-value, outcomes expected fewer than 10 times lumped together."""
+    rare = expected < 10
+    counts, expected = (np.append(x[~rare], x[rare].sum()) for x in (counts, expected))
+    seen = expected > 0
+    assert counts[~seen].sum() == 0
+    return float(stats.chisquare(counts[seen], expected[seen] * counts.sum() / expected[seen].sum()).pvalue)
+
+
+@pytest.mark.parametrize("name", [slow("exponential"), slow("rec_concave"), "amplified"])
+def test_sampler_follows_the_law_and_not_another(name: str) -> None:
+    trials, optimizer = 20_000, three()[name]
+    problem = HILLS.problem()
+    keys = jax.random.split(jax.random.key(0), trials)
+    outcomes = jax.jit(lambda keys: jax.lax.map(lambda key: optimizer(key, problem), keys, batch_size=1000))(keys)
+    points = np.where(np.asarray(outcomes.status) == Status.OK, np.asarray(outcomes.hypothesis)[:, 0], 65)
+    counts, law = np.bincount(points, minlength=66), np.asarray(optimizer.pmf(problem), np.float64)
+    assert np.sum(law > 0.005) >= 4 and (law[-1] > 0.01 or name == "exponential")
+    assert chi_square(counts, trials * law) > FALSE_ALARM
+    other = np.asarray(three(1.3)[name].pmf(problem), np.float64)
+    assert chi_square(counts, trials * other) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", ["exponential", slow("rec_concave"), "amplified"])
+def test_pmf_adds_up_to_the_success_probability(name: str) -> None:
+    marked = np.array([HILLS.value(x) >= 42 for x in range(51)] + [False] * 14)
+    law = np.asarray(three()[name].pmf(HILLS.problem()))
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+    found = three()[name].success_probability(HILLS.problem(), error=3.0)
+    np.testing.assert_allclose(found, law[:-1][marked].sum(), rtol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------- privacy, step by step
+
+
+def budget_of(epsilon: float, delta: float, beta: float = 0.25) -> interior.Budget:
+    return interior.Budget(epsilon=jnp.asarray(epsilon), delta=jnp.asarray(delta), beta=jnp.asarray(beta))
+
+
+def block_pairs(top: float, least: float, n: float, c: float) -> list[np.ndarray]:
+    """Neighbouring weights (2, blocks) of sum about n: a heavy block, and light ones that enter and leave the candidates."""
+    blocks, light = int(n // least), int((n - top) // least)
+    pairs = []
+    for entering, change in itertools.product(range(0, light + 1, 2), (-2, 0, 2)):
+        here, there = np.zeros((2, blocks))
+        here[0], there[0] = top, top + change * c
+        here[1 + entering : 1 + light] = least
+        there[1 : 1 + entering] = least
+        here[1 : 1 + entering] = there[1 + entering : 1 + light] = least - min(1e-6, 2 * c)
+        pairs.append(np.stack([here, there]))
+    return pairs
+
+
+def worst_block_choice(epsilon: float, delta: float, n: float, c: float, lower: float) -> float:
+    """The exact delta(2 epsilon) / delta of step 3 over many pairs, the bar lowered by `lower` units of 4c/epsilon."""
+    budget = budget_of(epsilon, delta)
+    total = n + 2 * float(interior.margins(n, c, budget).trim)
+    constants = interior.margins(total, c, budget)
+    constants = dataclasses.replace(constants, bar=constants.bar - lower * constants.least)
+
+    def law(weights: Any) -> Any:
+        log_block, log_some, log_none = interior.choose_block(weights, c, constants, budget)
+        return jnp.append(log_some + log_block, log_none)
+
+    bar, least = float(constants.bar), float(constants.least) * (1 + 1e-9)
+    tops = np.linspace(bar - least, min(bar + 3 * least, n - 2 * least), 12)
+    pairs = np.array([pair for top in tops for pair in block_pairs(float(top), least, n, c)])
+    laws = exact.probabilities(law, pairs.reshape(-1, pairs.shape[2]))
+    both = np.arange(len(laws)).reshape(-1, 2)
+    return float(exact._sticks(laws, np.concatenate([both, both[:, ::-1]]), 2 * epsilon).max()) / delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "n", "c"), [(1.0, 0.1, 100.0, 1.0), (0.5, 1e-4, 1600.0, 4.0)])
+def test_choosing_a_block_keeps_its_promise_and_needs_the_count_of_blocks(
+    epsilon: float, delta: float, n: float, c: float, x64: None
+) -> None:
+    assert 0.05 < worst_block_choice(epsilon, delta, n, c, 0.0) <= 1
+    assert worst_block_choice(epsilon, delta, n, c, math.log(n * epsilon / (4 * c))) > 1.5  # as if there were one block
+
+
+def monotone(points: int, n: int) -> np.ndarray:
+    """All rising integer functions on {0, ..., points - 1} that end at n."""
+    inner = itertools.combinations_with_replacement(range(n + 1), points - 1)
+    return np.array([[*values, n] for values in inner], float)
+
+
+def unit_moves(functions: np.ndarray) -> np.ndarray:
+    """All ordered pairs of different rows with entries at most 1 apart, both directions."""
+    place = {tuple(row): i for i, row in enumerate(functions.tolist())}
+    pairs = []
+    for move in itertools.product((-1.0, 0.0, 1.0), repeat=functions.shape[1]):
+        if any(move):
+            moved = (functions + np.array(move)).tolist()
+            pairs += [(i, place[tuple(row)]) for i, row in enumerate(moved) if tuple(row) in place]
+    return np.array(pairs)
+
+
+@pytest.mark.parametrize(
+    ("points", "n", "epsilon", "delta", "depth"),
+    [
+        (4, 20, 2.0, 0.2, 1),
+        (5, 14, 6.0, 0.05, 1),
+        (3, 60, 8.0, 0.05, 2),
+        slow(6, 14, 6.0, 0.05, 1),
+    ],
+)
+def test_levels_keep_their_promise_over_all_amplified_neighbours(
+    points: int, n: int, epsilon: float, delta: float, depth: int
+) -> None:
+    """Exhaustively: all step functions up to n on so many points, all pairs at most 1 apart."""
+    functions = monotone(points, n)
+    pairs = unit_moves(functions)
+    assert len(pairs) > 10_000
+
+    def law(function: Any) -> Any:
+        last, total = jnp.int32(points - 1), jnp.asarray(float(n))
+        return jnp.log(interior.dense_law(function, last, total, 1.0, budget_of(epsilon, delta), depth))
+
+    parts = (3 * depth + 1) * epsilon
+    at_promise, far_below = exact.delta_curve(law, functions, pairs, [parts, epsilon / 4], batch_size=512)
+    assert at_promise <= depth * delta
+    assert far_below > depth * delta  # the same law under a claim it does not keep
+
+
+def test_the_depth_and_the_next_level_are_as_sensitive_as_they_say(x64: None) -> None:
+    functions = monotone(5, 9)
+    pairs = unit_moves(functions)
+    budget = budget_of(4.0, 0.2)
+    nothing = interior.Margins(trim=0.5, least=1.0, bar=1.0, reserve=0.5)
+
+    @jax.jit
+    @jax.vmap
+    def stages(function: Any) -> tuple[Any, Any]:
+        before = jnp.append(0.0, function[:-1])
+        rising = jnp.clip(jnp.append(before, 9.0) - nothing.trim, 0, 8.0)
+        largest = jnp.stack([jnp.max(interior._dense_weights(rising, jnp.int32(s))) for s in range(4)])
+        return jnp.minimum(function, 9 - before), interior._level_function(largest, nothing)
+
+    depth, following = (np.asarray(x) for x in stages(functions))
+    for values, sensitivity in ((depth, 1), (following, 2)):
+        assert np.abs(values[pairs[:, 0]] - values[pairs[:, 1]]).max() == sensitivity
+    assert np.all(np.diff(following) >= 0) and np.all(following[:, -1] == 7.5)
+    assert np.all(depth.max(axis=1) >= 4.5)
+    assert float(interior.margins(9.0, 1.0, budget).reserve) > 0
+
+
+# --------------------------------------------------------------------------------------------------- privacy, whole
+
+
+def all_qualities(points: int, top: int) -> np.ndarray:
+    """All integer functions with values 0, ..., top: quasi-concave or not."""
+    return np.array(list(itertools.product(range(top + 1), repeat=points)), float)
+
+
+def on_points(points: int) -> tuple[ordered.Pieces, Callable[[Any, Any, Any], rec_concave.Problem]]:
+    template = ordered.from_breakpoints(list(range(points)), [0.0] * points, points - 1, beyond=0.0)
+
+    def problem(values: Any, promise: Any, alpha: Any) -> rec_concave.Problem:
+        padded = jnp.concatenate([values, jnp.zeros((template.count - points,), values.dtype)])
+        pieces = dataclasses.replace(template, values=padded)
+        return rec_concave.Problem(pieces=pieces, promise=jnp.asarray(promise), alpha=jnp.asarray(alpha))
+
+    return template, problem
+
+
+def test_kept_promises_make_amplified_neighbours_and_others_need_not(x64: None) -> None:
+    """|F - F'| <= 1 once a maximum reaches R + 1, exhaustively; (2, 3) and (3, 2) with R = 3 are 2 apart."""
+    budget = budget_of(2.0, 0.2)
+    slack = float(budget.slack(np))
+
+    def function(values: Any) -> Any:
+        _, problem = on_points(values.shape[0])
+        promise = 3 + slack
+        return interior.steps(problem(values, promise, 1.0), budget).values[1 : 2 * values.shape[0]]
+
+    qualities = all_qualities(4, 5)
+    functions = np.asarray(jax.jit(jax.vmap(function))(qualities))
+    pairs = unit_moves(qualities)
+    change = np.abs(functions[pairs[:, 0]] - functions[pairs[:, 1]]).max(axis=1)
+    kept = qualities.max(axis=1)[pairs].max(axis=1) >= 4
+    assert change[kept].max() == pytest.approx(1)
+    swapped = [np.asarray(function(jnp.asarray(values))) for values in ([2.0, 3.0], [3.0, 2.0])]
+    assert np.abs(swapped[0] - swapped[1]).max() == pytest.approx(2)
+    assert change[~kept].max() == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("points", "top", "epsilon", "delta", "depth"),
+    [(4, 8, 4.0, 0.2, 1), slow(3, 19, 8.0, 0.05, 2), slow(5, 8, 6.0, 0.1, 1)],
+)
+def test_no_neighbouring_qualities_exceed_the_guarantee(
+    points: int, top: int, epsilon: float, delta: float, depth: int
+) -> None:
+    """Exhaustively: all integer qualities, all pairs at most 1 apart, the promise just where the greatest may or may not pass."""
+    bits = (points - 2).bit_length()
+    optimizer = quasi_concave.amplified(
+        bits=bits, epsilon=(3 * depth + 2) * epsilon, delta=depth * delta, beta=0.99, depth=depth
+    )
+    qualities = all_qualities(points, top)
+    pairs = unit_moves(qualities)
+    _, problem = on_points(points)
+    promise = top - 1 + float(optimizer.budget.slack(np))
+
+    def law(values: Any) -> Any:
+        return jnp.log(optimizer.pmf(problem(values, promise, 1.0)))
+
+    guarantee = optimizer.guarantee()
+    laws = exact.probabilities(law, qualities, batch_size=512)
+    assert laws[:, -1].min() < 1 - 0.5 * delta  # not always bottom
+    assert exact._sticks(laws, pairs, guarantee.epsilon).max() <= guarantee.delta
+    assert exact._sticks(laws, pairs, 0.0).max() > 0.4 * delta
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "depth", "epsilon", "delta"), [(4, 1, 15.0, 0.2), (5, 2, 32.0, 0.2)])
+def test_climbing_finds_no_pair_beyond_the_guarantee(bits: int, depth: int, epsilon: float, delta: float) -> None:
+    """From random hills uphill in delta at one mechanism's epsilon, where there is something to climb; never above delta at the whole."""
+    points = (1 << bits) + 1
+    optimizer = quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=delta, beta=0.99, depth=depth)
+    _, problem = on_points(points)
+    scale = optimizer.error(0.99)
+    rng = np.random.default_rng(3)
+
+    def law(pair: Any) -> Any:
+        return jnp.log(jax.vmap(lambda values: optimizer.pmf(problem(values, scale, 1.0)))(pair)).reshape(-1)
+
+    def sticks(pairs: np.ndarray, at: float) -> np.ndarray:
+        with jax.enable_x64(True):
+            laws = np.exp(np.asarray(climb(jnp.asarray(pairs)))).reshape(len(pairs), 2, -1)
+        return np.maximum(laws[:, 0] - math.exp(at) * laws[:, 1], 0).sum(axis=1)
+
+    climb = jax.jit(jax.vmap(law))
+    away = np.abs(np.arange(points) - rng.integers(0, points, (200, 1, 1))) / points
+    hills = 1.1 - rng.uniform(0, 4, (200, 1, 1)) * away + rng.uniform(-0.1, 0.1, (200, 1, points))
+    pairs = scale * hills + rng.uniform(-0.5, 0.5, (200, 2, points))
+    part = epsilon / (3 * depth + 2)
+    best, whole = sticks(pairs, part), 0.0
+    for _ in range(40):
+        common = rng.normal(0, scale / 10, (200, 1, points)) * (rng.random((200, 1, points)) < 0.2)
+        middle = pairs.mean(axis=1, keepdims=True) + common
+        signs = rng.choice([-0.5, 0, 0.5], (200, points)) * (rng.random((200, points)) < 0.3)
+        apart = np.clip((pairs[:, 0] - pairs[:, 1]) / 2 + signs, -0.5, 0.5)[:, None]
+        trial = np.concatenate([middle + apart, middle - apart], axis=1)
+        found = sticks(trial, part)
+        pairs = np.where((found > best)[:, None, None], trial, pairs)
+        best = np.maximum(best, found)
+        whole = max(whole, float(sticks(trial, epsilon).max()))
+    assert whole <= delta
+    assert best.max() > 0.1 * delta
+
+
+# ----------------------------------------------------------------------------------------------------------- utility
+
+
+def families(bits: int, promise: float) -> Iterator[Case]:
+    """Quasi-concave qualities with maximum `promise`: one point, a plateau, a staircase, log-shaped around a point."""
+    last, middle = 1 << bits, (1 << bits) // 3
+    grid = [i * (last // 101) for i in range(101)]
+    offsets = [1 << (i * (bits - 2) // 50) for i in range(1, 51)]
+    around = sorted({0, middle, *(middle - x for x in offsets), *(middle + x for x in offsets)})
+    hills: list[tuple[list[int], Callable[[int], float]]] = [
+        (sorted({*grid[:98], middle, middle + 1}), lambda x: promise * (x == middle)),
+        (grid, lambda x: promise if grid[33] <= x < grid[60] else 0.2 * promise * (x >= grid[60])),
+        (grid, lambda x: promise * (1 - abs(grid.index(x) - 50) / 50)),
+        (around, lambda x: promise * (1 - abs(around.index(x) - around.index(middle)) / len(around))),
+    ]
+    for starts, quality in hills:
+        yield Case(starts, [quality(x) for x in starts], last, promise, 0.5)
+
+
+def makers(bits: int) -> dict[str, Any]:
+    budget = {"bits": bits, "epsilon": 1.0, "delta": 1e-6}
+    return {
+        "exponential": quasi_concave.exponential(bits=bits, epsilon=1.0),
+        "rec_concave": quasi_concave.rec_concave(**budget, depth=2),
+        "amplified": quasi_concave.amplified(**budget, beta=0.01),
+        "amplified-2": quasi_concave.amplified(**budget, beta=0.01, depth=2),
+    }
+
+
+@pytest.mark.parametrize("name", ["exponential", slow("rec_concave"), "amplified", slow("amplified-2")])
+@pytest.mark.parametrize("bits", [60, slow(300)])
+def test_the_required_promise_suffices(name: str, bits: int) -> None:
+    optimizer = makers(bits)[name]
+    beta = 0.01
+    for case in families(bits, optimizer.required_promise(beta, 0.5)):
+        assert float(optimizer.failure_probability(case.problem())) <= beta
+    little = families(bits, optimizer.required_promise(beta, 0.5) / 12)
+    assert max(float(optimizer.failure_probability(case.problem())) for case in little) > beta
+
+
+# Additive errors proved at epsilon = 1, delta = 1e-6, beta = 0.1: of the exponential mechanism, of RecConcave with 2 and 3 levels
+# and of amplified interior points with 1, 2 and 3 levels before the last, which is as many.
+ERRORS = {
+    8: (15.7, 358.3, 358.3, 444.4, 1749.4, 5375.4),
+    16: (26.8, 399.0, 399.0, 456.5, 1761.6, 5375.4),
+    64: (93.3, 484.8, 5337.3, 483.3, 1780.8, 5375.4),
+    256: (359.5, 572.8, 5473.9, 511.3, 1795.7, 5416.5),
+    1024: (1424.2, 661.4, 5653.7, 539.6, 1807.8, 5416.5),
+    4096: (5682.9, 750.0, 5803.4, 568.0, 1818.1, 5416.5),
+}
+
+
+@pytest.mark.parametrize("bits", ERRORS)
+def test_errors_grow_as_2_to_the_depth_and_not_as_8(bits: int) -> None:
+    budget = {"bits": bits, "epsilon": 1.0, "delta": 1e-6}
+    optimizers = [
+        quasi_concave.exponential(bits=bits, epsilon=1.0),
+        *(quasi_concave.rec_concave(**budget, depth=depth) for depth in (2, 3)),
+        *(quasi_concave.amplified(**budget, depth=depth) for depth in (1, 2, 3)),
+    ]
+    errors = [optimizer.error(0.1) for optimizer in optimizers]
+    np.testing.assert_allclose(errors, ERRORS[bits], rtol=1e-3)
+    best = quasi_concave.amplified(**budget)
+    assert best.levels == 1 and best.error(0.1) == errors[3]
+
+
+# --------------------------------------------------------------------------------------------------------- guarantees
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_shares_add_up_to_the_guarantee(depth: int) -> None:
+    for epsilon, delta in ((1.0, 1e-6), (0.1, 0.3), (3.3, 1e-12)):
+        optimizer = quasi_concave.amplified(bits=64, epsilon=epsilon, delta=delta, depth=depth)
+        whole = basic(optimizer.mechanisms())
+        assert whole.epsilon <= epsilon and whole.delta <= delta
+        assert whole.epsilon > epsilon * (1 - 1e-12) and whole.delta > delta * (1 - 1e-12)
+        assert (optimizer.guarantee().epsilon, optimizer.guarantee().delta) == (epsilon, delta)
+
+
+def test_optimal_composition_allows_more_where_delta_is_large() -> None:
+    budget = {"bits": 64, "epsilon": 1.0, "delta": 1e-3, "depth": 3}
+    plain, best = (quasi_concave.amplified(**budget, composition=word) for word in ("basic", "optimal"))
+    assert total_delta(best.mechanisms(), 1.0) <= 1e-3
+    assert 1.05 < best.budget.epsilon / plain.budget.epsilon < 1.1
+
+
+def test_guarantees_of_the_others() -> None:
+    assert quasi_concave.exponential(bits=9, epsilon=0.5).guarantee().is_pure
+    assert quasi_concave.rec_concave(bits=5, epsilon=0.5, delta=0, depth=9).guarantee().is_pure
+    added = quasi_concave.rec_concave(bits=9, epsilon=0.5, delta=1e-6, depth=2, relation=ADD_OR_REMOVE_ONE).guarantee()
+    assert (added.epsilon, added.delta, added.relation) == (0.5, 1e-6, ADD_OR_REMOVE_ONE)
+    assert quasi_concave.exponential(bits=9, epsilon=0.5).guarantee().relation == REPLACE_ONE
+
+
+# -------------------------------------------------------------------------------------------------------- conformance
+
+
+def same(a: Any, b: Any) -> None:
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["exponential", slow("rec_concave"), "amplified"])
+def test_every_optimiser_is_an_optimiser(name: str) -> None:
+    optimizer, problem = three()[name], HILLS.problem()
+    leaves, structure = jax.tree.flatten(optimizer)
+    assert jax.tree.structure(jax.tree.unflatten(structure, leaves)) == structure
+    batch = jax.tree.map(lambda *x: jnp.stack(x), problem, dataclasses.replace(HILLS, promise=40.0).problem())
+    laws = jax.vmap(optimizer.failure_probability)(batch)
+    np.testing.assert_allclose(laws[0], optimizer.failure_probability(problem), rtol=1e-5)
+    before = [entry._cache_size() for entry in (quasi_concave._run, quasi_concave._judge)]
+    optimizer(jax.random.key(0), problem)
+    for step in range(1, 6):
+        changed = dataclasses.replace(optimizer, epsilon=np.float64(0.1 * step))
+        other = dataclasses.replace(HILLS, promise=40.0 + step, alpha=0.1 * step).problem()
+        changed(jax.random.key(step), other)
+        changed.success_probability(other, error=step)
+    after = [entry._cache_size() for entry in (quasi_concave._run, quasi_concave._judge)]
+    assert all(new - old <= 1 for new, old in zip(after, before, strict=True))
+
+
+def test_padding_changes_nothing() -> None:
+    optimizer = three()["amplified"]
+    pieces = HILLS.problem().pieces
+    empty = wide.from_ints([65] * 8, 7)
+    padded = dataclasses.replace(
+        pieces, starts=jnp.concatenate([pieces.starts, empty]), values=jnp.append(pieces.values, jnp.full((8,), 99.0))
+    )
+    plain, more = (quasi_concave.problem(p, promise=45, alpha=0.9) for p in (pieces, padded))
+    for seed in range(20):
+        same(optimizer(jax.random.key(seed), plain), optimizer(jax.random.key(seed), more))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", three())
+def test_eager_equals_compiled(name: str) -> None:
+    optimizer = three()[name]
+    with jax.disable_jit():
+        eager = optimizer(jax.random.key(3), HILLS.problem())
+    same(eager, optimizer(jax.random.key(3), HILLS.problem()))
+
+
+def test_an_unkept_promise_is_flagged_and_a_hopeless_one_is_bottom() -> None:
+    optimizer = three()["amplified"]
+    unkept = dataclasses.replace(HILLS, promise=90.0).problem()
+    hopeless = dataclasses.replace(HILLS, alpha=0.01).problem()
+    for problem in (unkept, hopeless):
+        assert int(optimizer(jax.random.key(0), problem).status) == Status.BOTTOM
+        assert float(optimizer.success_probability(problem)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (
+            lambda: quasi_concave.amplified(bits=0, epsilon=1.0, delta=0.1),
+            ValueError,
+            "bits must be from 1 to 4096, got 0",
+        ),
+        (lambda: quasi_concave.amplified(bits=2.5, epsilon=1.0, delta=0.1), TypeError, "bits must be an int, got 2.5"),
+        (lambda: quasi_concave.amplified(bits=9, epsilon=0.0, delta=0.1), ValueError, "epsilon must be > 0"),
+        (lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.6), ValueError, "delta must be <= 0.5, got"),
+        (lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.0), ValueError, "delta must be > 0"),
+        (lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1, beta=1), ValueError, "beta must be < 1"),
+        (
+            lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1, depth=5),
+            ValueError,
+            "depth must be from 1 to 4",
+        ),
+        (
+            lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1, composition="x"),
+            ValueError,
+            "composition must be",
+        ),
+        (
+            lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1).error(0.05),
+            ValueError,
+            "beta must be > 0.07",
+        ),
+        (lambda: quasi_concave.rec_concave(bits=9, epsilon=1.0, delta=0.0, depth=2), ValueError, "delta must be > 0"),
+        (
+            lambda: quasi_concave.exponential(bits=9, epsilon=1.0, relation="SWAP"),
+            ValueError,
+            "relation must be one of",
+        ),
+        (
+            lambda: quasi_concave.exponential(bits=13, epsilon=1.0).pmf(HILLS.problem()),
+            ValueError,
+            "bits must be from 1 to 12",
+        ),
+        (
+            lambda: quasi_concave.exponential(bits=7, epsilon=1.0).pmf(HILLS.problem()),
+            ValueError,
+            "problem.pieces must end at a T",
+        ),
+        (
+            lambda: quasi_concave.exponential(bits=60, epsilon=1.0)(jax.random.key(0), HILLS.problem()),
+            ValueError,
+            "2 limbs",
+        ),
+        (
+            lambda: quasi_concave.exponential(bits=6, epsilon=1.0)(jax.random.key(0), HILLS),
+            TypeError,
+            "problem must be a",
+        ),
+        (
+            lambda: quasi_concave.problem(HILLS.problem().pieces, promise=0, alpha=0.5),
+            ValueError,
+            "promise must be > 0",
+        ),
+        (lambda: quasi_concave.problem(HILLS.problem().pieces, promise=1, alpha=1.5), ValueError, "alpha must be <= 1"),
+        (lambda: quasi_concave.problem(None, promise=1, alpha=0.5), TypeError, "pieces must be ordered.Pieces"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name_value_and_rule(
+    make: Callable[[], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_traced_budgets_need_a_depth() -> None:
+    problem = HILLS.problem()
+
+    def failure(epsilon: Any, depth: int | None) -> Any:
+        return quasi_concave.amplified(bits=6, epsilon=epsilon, delta=0.4, beta=0.9, depth=depth).failure_probability(
+            problem
+        )
+
+    swept = jax.vmap(lambda epsilon: failure(epsilon, 1))(jnp.asarray([2.0, 6.0]))
+    np.testing.assert_allclose(swept, [failure(2.0, 1), failure(6.0, 1)], rtol=1e-4)
+    with pytest.raises(TypeError, match="depth must be given"):
+        jax.vmap(lambda epsilon: failure(epsilon, None))(jnp.asarray([2.0]))
