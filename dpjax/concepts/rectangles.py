@@ -1,0 +1,324 @@
+"""Axis-aligned rectangles over X_d^D, X_d = {0, ..., 2^d - 1}: c(x) = 1 iff low_i <= x_i <= high_i on every axis; VC dimension 2D.
+
+Also product distributions on X_d^D as the learners meet them: a target rectangle, labelled examples, and the exact population error
+of any rectangle. A coordinate is a map of one 32-bit uniform fraction to X_d that increases, so those inside the target's side are
+an interval of fractions: positive examples can be drawn alone, and the least k of many of them without the others.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
+
+from dpjax.concepts import thresholds
+from dpjax.core import checks
+from dpjax.core.pytree import frozen
+from dpjax.core.sample import bucket
+from dpjax.domains import wide
+
+
+@frozen
+class Rectangle:
+    """All x with low_i <= x_i <= high_i on every axis i; empty, the all-zero concept, if low_i > high_i on one.
+
+    Attributes:
+      low, high: uint32 of shape (axes, limbs), as made by `rectangle`.
+    """
+
+    low: UInt32[Array, "axes limbs"]
+    high: UInt32[Array, "axes limbs"]
+
+
+def rectangle(*, bits: int, low: list[int], high: list[int]) -> Rectangle:
+    """The rectangle with these sides.
+
+    Args:
+      bits: d, 1 to 4096.
+      low, high: one coordinate in 0, ..., 2^d - 1 an axis.
+
+    Raises:
+      TypeError, ValueError: bits or a coordinate out of range, no axes, or not as many lows as highs.
+
+    >>> box = rectangle(bits=64, low=[0, 2**40], high=[2**63, 2**41])
+    >>> to_ints(box)
+    ([0, 1099511627776], [9223372036854775808, 2199023255552])
+    """
+    if len(low) != len(high) or not low:
+        raise ValueError(f"high must have one coordinate an axis, as low does, got {len(high)} for {len(low)} axes")
+    return Rectangle(low=wide.from_ints(low, bits), high=wide.from_ints(high, bits))
+
+
+def nothing(axes: int, limbs: int) -> Rectangle:
+    """The all-zero concept: low is the greatest number and high 0 on every axis."""
+    shape = (axes, limbs)
+    return Rectangle(low=jnp.full(shape, np.uint32(2**32 - 1)), high=jnp.zeros(shape, jnp.uint32))
+
+
+def to_ints(box: Rectangle) -> tuple[list[int], list[int]]:
+    """(low, high) as Python ints."""
+    return wide.to_ints(box.low), wide.to_ints(box.high)
+
+
+def label(box: Rectangle, x: UInt32[Array, "n axes limbs"]) -> Int[Array, "n"]:
+    """c(x) for each row of x.
+
+    >>> box = rectangle(bits=8, low=[0, 10], high=[5, 20])
+    >>> label(box, wide.from_ints([5, 20, 5, 21], 8).reshape(2, 2, 1)).tolist()
+    [1, 0]
+    """
+    inside = wide.less_equal(box.low[None], x) & wide.less_equal(x, box.high[None])
+    return jnp.all(inside, axis=-1).astype(jnp.int32)
+
+
+@frozen
+class Examples:
+    """Labelled points of X_d^D, the first `n_valid` rows; build it by `Examples.create`.
+
+    May hold nothing: under add/remove the number of examples is private too.
+
+    Attributes:
+      x: uint32 of shape (rows, axes, limbs).
+      y: labels 0 or 1, int32 of shape (rows,).
+      n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
+    """
+
+    x: UInt32[Array, "rows axes limbs"]
+    y: Int[Array, "rows"]
+    n_valid: Int[Array, ""]
+
+    @classmethod
+    def create(cls, x: Any, y: Any, n_valid: Any = None) -> "Examples":
+        """Checks and binds; n_valid defaults to every row.
+
+        Raises:
+          TypeError: x is no uint32 array. ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside
+          0, ..., rows. Values under tracing pass unchecked.
+
+        >>> examples = Examples.create(wide.from_ints([1, 2, 3, 4], 8).reshape(2, 2, 1), [0, 1])
+        >>> examples.rows, examples.axes
+        (2, 2)
+        """
+        if getattr(x, "dtype", None) != np.uint32:
+            raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
+        if x.ndim != 3 or 0 in x.shape:
+            raise ValueError(f"x must have shape (rows, axes, limbs), none of them 0, got {x.shape}")
+        y = y if isinstance(y, jax.Array) else np.asarray(y)
+        if y.shape != x.shape[:1]:
+            raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
+        if not checks.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
+            raise ValueError(f"y must hold labels 0 and 1 only, got {np.unique(np.asarray(y)).tolist()}")
+        n_valid = x.shape[0] if n_valid is None else n_valid
+        if not checks.is_traced(n_valid):
+            n_valid = checks.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
+        return cls(x=jnp.asarray(x), y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
+
+    @property
+    def rows(self) -> int:
+        """The capacity."""
+        return self.x.shape[0]
+
+    @property
+    def axes(self) -> int:
+        """The dimension D."""
+        return self.x.shape[1]
+
+    def positive(self) -> Bool[Array, "rows"]:
+        """Which rows are examples with label 1."""
+        return (jnp.arange(self.rows, dtype=jnp.int32) < self.n_valid) & (self.y == 1)
+
+    def padded(self, at_least: int = 1) -> "Examples":
+        """The same examples with rows up to their bucket, or the bucket of `at_least`."""
+        extra = max(bucket(self.rows), bucket(at_least)) - self.rows
+        x, y = jnp.pad(self.x, ((0, extra), (0, 0), (0, 0))), jnp.pad(self.y, (0, extra))
+        return Examples(x=x, y=y, n_valid=self.n_valid)
+
+
+# --------------------------------------------------------------------------------------------------- distributions
+
+
+class Product:
+    """Independent coordinates; what the distributions below share.
+
+    Attributes:
+      target: the rectangle that labels.
+      first, width: a coordinate is on the target's side iff its fraction is one of first, ..., first + width - 1 (an axis each).
+    """
+
+    target: Rectangle
+    first: UInt32[Array, "axes"]
+    width: UInt32[Array, "axes"]
+
+    def quantile(self, v: UInt32[Array, "axes n"]) -> UInt32[Array, "axes n limbs"]:
+        """The coordinate at each fraction v 2^-32 of each axis; increasing in v."""
+        raise NotImplementedError
+
+    def below(self, x: UInt32[Array, "axes more"]) -> Float[Array, "axes"]:
+        """P[coordinate < x] for one x in 0, ..., 2^d an axis."""
+        raise NotImplementedError
+
+    def inside(self, v: UInt32[Array, "axes n"]) -> UInt32[Array, "axes n limbs"]:
+        """The coordinate at each fraction of its law given that the example is positive."""
+        return self.quantile(self.first[:, None] + wide.high_product(v, self.width[:, None]))
+
+    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Examples:
+        """n independent examples labelled by the target."""
+        axes = self.first.shape[0]
+        x = jnp.moveaxis(self.quantile(jax.random.bits(key, (axes, capacity), jnp.uint32)), 0, 1)
+        return Examples(x=x, y=label(self.target, x), n_valid=jnp.asarray(n, jnp.int32))
+
+    def mass(self, box: Rectangle) -> Float[Array, ""]:
+        """P[x in the rectangle], the product of its sides'."""
+        return jnp.prod(self._sides(box))
+
+    def error(self, hypothesis: Rectangle) -> Float[Array, ""]:
+        """P[hypothesis and target label x differently] = P[h] + P[t] - 2 P[h and t], good to a few roundings of 1."""
+        both = Rectangle(
+            low=wide.maximum(hypothesis.low, self.target.low), high=wide.minimum(hypothesis.high, self.target.high)
+        )
+        return self.mass(hypothesis) + self.mass(self.target) - 2 * self.mass(both)
+
+    def _sides(self, box: Rectangle) -> Float[Array, "axes"]:
+        """P[low_i <= x_i <= high_i], 0 where low_i > high_i."""
+        limbs = box.low.shape[-1] + 1  # high + 1 may be 2^d
+        end = wide.resize(box.high, limbs)
+        end = wide.add(end, wide.from_uint32(jnp.ones(end.shape[:-1], jnp.uint32), limbs))
+        return jnp.maximum(self.below(end) - self.below(wide.resize(box.low, limbs)), 0.0)
+
+
+@frozen
+class Uniform(Product):
+    """Uniform on X_d^D; for d > 32 each coordinate on its 2^32 multiples of 2^(d-32)."""
+
+    target: Rectangle
+    first: UInt32[Array, "axes"]
+    width: UInt32[Array, "axes"]
+    bits: Int[Array, ""]
+
+    def _axis(self, limbs: int) -> thresholds.Uniform:
+        return thresholds.Uniform(target=jnp.zeros((limbs,), jnp.uint32), bits=self.bits)
+
+    def quantile(self, v: UInt32[Array, "axes n"]) -> UInt32[Array, "axes n limbs"]:
+        """floor(v 2^d / 2^32)."""
+        axis = self._axis(self.target.low.shape[-1])
+        return jax.vmap(axis.quantile)(v)
+
+    def below(self, x: UInt32[Array, "axes more"]) -> Float[Array, "axes"]:
+        """The share of grid points below x."""
+        return jax.vmap(self._axis(x.shape[-1]).error)(x)
+
+
+@frozen
+class LogUniform(Product):
+    """Every scale of the distance from a face has the same mass: x_i = face +- floor(2^U), U uniform on [0, octaves).
+
+    Each face of an axis has half of the mass, of which the share `inside` lies on the target's side of it: the hard distribution, as for
+    thresholds. A fraction is stretched to the half of `thresholds.LogUniform` by float32 arithmetic: drawn masses differ from those of
+    `below` by less than 2^-22.
+    """
+
+    target: Rectangle
+    first: UInt32[Array, "axes"]
+    width: UInt32[Array, "axes"]
+    octaves: Int[Array, "axes"]
+
+    def quantile(self, v: UInt32[Array, "axes n"]) -> UInt32[Array, "axes n limbs"]:
+        """Outside left, inside left, inside right, outside right of the target's side, as v grows."""
+        return jax.vmap(self._coordinates)(self.target.low, self.target.high, self.octaves, self.first, v)
+
+    def _coordinates(self, low: Array, high: Array, octaves: Array, outside: Array, v: Array) -> Array:
+        """`quantile` on one axis, whose first `outside` fractions and last ones are not on the target's side."""
+        half, one = np.uint32(1 << 31), np.uint32(1)
+        right = v >= half
+        mirrored = jnp.where(right, ~v, v)  # the two halves are mirror images
+        inside = mirrored >= outside
+        zone = jnp.where(inside, half - outside, outside)
+        share = jnp.where(inside, mirrored - outside, mirrored).astype(jnp.float32) / zone.astype(jnp.float32)
+        place = jnp.minimum((share * np.float32(2.0**31)).astype(jnp.uint32), half - one)
+        place = jnp.where(inside, half + place, place)
+        near_low = thresholds.LogUniform(target=low, octaves=octaves).quantile(place)
+        near_high = thresholds.LogUniform(target=high, octaves=octaves).quantile(~place)
+        return wide.select(right, near_high, near_low)
+
+    def below(self, x: UInt32[Array, "axes more"]) -> Float[Array, "axes"]:
+        """The mean of the two faces' own laws."""
+        outside = self.first.astype(float) * 2.0**-31
+        low, high = (wide.resize(face, x.shape[-1]) for face in (self.target.low, self.target.high))
+        return (self._below(low, x, outside) + self._below(high, x, 1 - outside)) / 2
+
+    def _below(self, face: Array, x: Array, left: Array) -> Float[Array, "axes"]:
+        """P[coordinate < x] among those around a face, of which the share `left` lies left of it."""
+        between = 2 * jax.vmap(lambda c, o, h: thresholds.LogUniform(target=c, octaves=o).error(h))(
+            face, self.octaves, x
+        )
+        return jnp.where(wide.less(face, x), left + (1 - left) * between, left * (1 - between))
+
+
+def uniform(*, bits: int, low: list[int], high: list[int]) -> Uniform:
+    """Uniform on X_bits^D with the target rectangle [low, high].
+
+    Raises:
+      TypeError, ValueError: as `rectangle`; a side without a grid point.
+
+    >>> d = uniform(bits=8, low=[0, 0], high=[127, 255])
+    >>> float(d.mass(d.target)), float(d.error(nothing(2, 1)))
+    (0.5, 0.5)
+    """
+    target = rectangle(bits=bits, low=low, high=high)
+    step, unit = 1 << max(bits - 32, 0), 1 << max(32 - bits, 0)
+    starts = [-(-side // step) * unit for side in low]
+    widths = [min((end // step + 1) * unit - start, 2**32 - 1) for start, end in zip(starts, high, strict=True)]
+    if min(widths) <= 0:
+        raise ValueError(f"high must leave a grid point on every side, got [{low}, {high}]")
+    return Uniform(
+        target=target,
+        first=jnp.asarray(np.asarray(starts, np.uint32)),
+        width=jnp.asarray(np.asarray(widths, np.uint32)),
+        bits=jnp.int32(bits),
+    )
+
+
+def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5) -> LogUniform:
+    """LogUniform around the faces of [low, high], with as many octaves as fit; the target has this mass.
+
+    Args:
+      bits: d.
+      low, high: the target's faces; at least 4 apart, at least 2 from the ends of the domain.
+      mass: in (0, 1).
+
+    Raises:
+      TypeError, ValueError: as `rectangle`; mass out of range; no room for an octave.
+
+    >>> d = log_uniform(bits=64, low=[2**62] * 5, high=[3 * 2**62] * 5, mass=0.5)
+    >>> round(float(d.mass(d.target)), 6), d.octaves.tolist()
+    (0.5, [62, 62, 62, 62, 62])
+    """
+    target = rectangle(bits=bits, low=low, high=high)
+    share = float(checks.fraction("mass", mass)) ** (1 / len(low))
+    octaves = []
+    for start, end in zip(low, high, strict=True):
+        room = min(start, (1 << bits) - end, (end - start) // 2)
+        if room < 2:
+            raise ValueError(f"low and high must leave room for offsets 1 and 2 on both sides, got {start} and {end}")
+        octaves.append(room.bit_length() - 1)
+    outside = max(1, round((1 - share) * 2**31))
+    count = len(low)
+    return LogUniform(
+        target=target,
+        first=jnp.full((count,), outside, jnp.uint32),
+        width=jnp.full((count,), 2**32 - 2 * outside, jnp.uint32),
+        octaves=jnp.asarray(np.asarray(octaves, np.int32)),
+    )
+
+
+def centred(*, axes: int, bits: int, mass: float = 0.5) -> tuple[list[int], list[int]]:
+    """Faces of a cube in the middle of X_bits^axes of nearly this share of its points, for `uniform`.
+
+    >>> centred(axes=2, bits=8, mass=0.25)
+    ([64, 64], [191, 191])
+    """
+    side = float(checks.fraction("mass", mass)) ** (1 / checks.integer("axes", axes, at_least=1))
+    margin = math.floor((1 - side) / 2 * 2**53) * (1 << bits) >> 53
+    return [margin] * axes, [(1 << bits) - 1 - margin] * axes

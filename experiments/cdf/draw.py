@@ -1,0 +1,93 @@
+"""The two pictures, from the table alone."""
+
+import pathlib
+
+from dpjax.plotting import style
+from experiments import table
+from experiments.table import Row
+
+COLOUR = {
+    "one run a quantile": style.COLOURS[1],
+    "recursive medians": style.COLOURS[3],
+    "Reorder-Slice-Compute": style.COLOURS[2],
+}
+
+
+def draw(rows: list[Row], out: pathlib.Path) -> None:
+    """Writes cdf_released and cdf_distance as PNG and SVG."""
+    with style.house():
+        _draw_released(rows, out / "cdf_released")
+        _draw_distance(rows, out / "cdf_distance")
+
+
+def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
+    """(a) one release each."""
+    released, true = table.series(rows, "released"), table.series(rows, "true")["true"]
+    alphas, distances = table.series(rows, "released alpha"), table.series(rows, "released distance")
+    settings = table.series(rows, "settings")
+    fig, panels = style.figure(1, len(released), figsize=(9.6, 3.4), sharey=True)
+    for axes, (name, part) in zip(panels, released.items(), strict=True):
+        x, colour = [r.x for r in part], COLOUR[name]
+        axes.fill_between(
+            x,
+            [r.low for r in part],
+            [r.high for r in part],
+            step="post",
+            color=colour,
+            alpha=0.2,
+            linewidth=0,
+            label="promised band",
+        )
+        axes.step(x, [r.value for r in part], where="post", color=colour, label="released")
+        axes.plot([r.x for r in true], [r.value for r in true], color="black", linewidth=1, label="true")
+        count, alpha, found = alphas[name][0].x, alphas[name][0].value, distances[name][0].value
+        axes.set(
+            title=f"{name}\n{count:.0f} quantiles, promised {alpha:.3f}, here {found:.3f}",
+            xlabel="x, as signed $\\log_2(1 + |x - \\mathrm{middle}|)$",
+            ylim=(-0.02, 1.02),
+        )
+        axes.legend(loc="upper left")
+    panels[0].set_ylabel("share of the data ≤ x")
+    fig.suptitle(
+        f"A distribution function released privately from n = {settings['picture n'][0].value:.0f} log-uniform points, "
+        "ε = 1, δ = $10^{-6}$\n"
+        f"band: Kolmogorov distance to the sample, kept with probability {1 - settings['beta'][0].value:g} or more",
+        fontsize=9,
+    )
+    style.save(fig, path)
+
+
+def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
+    """(b) alpha against n."""
+    fig, axes = style.figure(figsize=(6.8, 4.2))
+    counts, promised = table.series(rows, "quantiles"), table.series(rows, "promise")
+    for name, part in table.series(rows, "distance").items():
+        x, value = [r.x for r in part], [r.value for r in part]
+        low, high = [r.low for r in part], [r.high for r in part]
+        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=name)
+        for row, count in zip(part, counts[name], strict=True):
+            axes.annotate(
+                f"{count.value:.0f}",
+                (row.x, row.value),
+                xytext=(0, 5),
+                textcoords="offset points",
+                fontsize=7,
+                color=COLOUR[name],
+            )
+        bound = promised.get(name, [])
+        axes.plot([r.x for r in bound], [r.value for r in bound], linestyle="--", color=COLOUR[name], linewidth=1)
+    axes.plot([], [], "--", color="grey", linewidth=1, label="promised")
+    axes.set(xscale="log", yscale="log", xlabel="n (points)", ylabel="Kolmogorov distance to the sample")
+    axes.set_xscale("log", base=2)
+    ticks = sorted({r.x for part in counts.values() for r in part})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    levels = [0.03, 0.05, 0.1, 0.2, 0.3, 0.5]
+    axes.set_yticks(levels, [f"{level:g}" for level in levels])
+    axes.minorticks_off()
+    axes.legend(loc="lower left")
+    fig.suptitle(
+        "Distance that 9 releases in 10 keep (band: 95 % interval), at the best number of quantiles (small)\n"
+        "ε = 1, δ = $10^{-6}$, log-uniform points of 32 bits, exponential mechanism as solver",
+        fontsize=9,
+    )
+    style.save(fig, path)

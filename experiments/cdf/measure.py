@@ -1,0 +1,234 @@
+"""The numbers of the two pictures."""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
+from dpjax.concepts import thresholds as concept
+from dpjax.core.points import Points
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import bucket
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from dpjax.trials import resumable
+from dpjax.trials.progress import Progress
+from experiments.runner import Context
+from experiments.table import Row, exact
+from experiments.thresholds.measure import signed_log2
+
+Settings = Mapping[str, Any]
+METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
+TIES = 16  # bits that break ties in the recursion
+COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins with
+
+
+# ---------------------------------------------------------------------------------------------------------- mechanisms
+
+
+@functools.cache
+def _calibrated(method: str, count: int, key: tuple[tuple[str, float], ...]) -> cdf.Release:
+    build = {METHODS[0]: _direct, METHODS[1]: _recursive, METHODS[2]: _sliced}[method]
+    return cdf.release(quantiles=build(count, dict(key)))
+
+
+def mechanism(method: str, count: int, settings: Settings) -> cdf.Release:
+    """A release of `count` quantiles at the experiment's privacy, slices as small as the solver's failure beta / 3 allows."""
+    return _calibrated(method, count, tuple((name, settings[name]) for name in ("epsilon", "delta", "beta", "bits")))
+
+
+def _half(solver: Any, count: int, settings: Settings) -> int:
+    return -(-solver.sample_size(settings["beta"] / 3 / count) // 2)
+
+
+def _direct(count: int, settings: Settings) -> quantiles.Direct:
+    """Distance 2, composed over all quantiles."""
+    epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), method="optimal") / 2
+    solver = interior_point.exponential(bits=settings["bits"], epsilon=epsilon)
+    fractions = [i / (count + 1) for i in range(1, count + 1)]
+    return quantiles.direct(solver=solver, fractions=fractions, m=_half(solver, count, settings))
+
+
+def _recursive(count: int, settings: Settings) -> quantiles.Recursive:
+    """Distance 2, composed over the levels."""
+    levels = (count + 1).bit_length() - 1
+    epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), method="optimal") / 2
+    solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=epsilon)
+    return quantiles.recursive(solver=solver, bits=settings["bits"], levels=levels, m=_half(solver, count, settings))
+
+
+def _sliced(count: int, settings: Settings) -> cdf.Sliced:
+    """Noise and computes share what the count leaves; the split is the one of least rank error."""
+    counting = COUNT_SHARE * settings["epsilon"]
+    points = 2 * (settings["bits"] * math.log(2) + math.log(3 * count / settings["beta"]))
+    found = slicing.split(
+        total_epsilon=settings["epsilon"],
+        total_delta=settings["delta"],
+        cost=lambda noise, compute: points / compute / 2 + math.sqrt(2 * count) / noise,
+        slices=2 * count,
+        extra=(Guarantee(counting, 0.0, ADD_OR_REMOVE_ONE),),
+    )
+    solver = interior_point.exponential(bits=settings["bits"], epsilon=found.compute_epsilon)
+    size = 2 * _half(solver, count, settings)
+    return cdf.sliced(solver=solver, count=count, size=size, slice_epsilon=found.slice_epsilon, count_epsilon=counting)
+
+
+def _plain(epsilon: float, runs: int) -> slicing.Run:
+    """So many runs at epsilon, to be composed optimally; slice noise plays no part in that."""
+    compute = Guarantee(epsilon / 2, 0.0, ADD_OR_REMOVE_ONE)
+    return slicing.Run(1.0, compute, slices=runs)
+
+
+def _total(settings: Settings) -> Guarantee:
+    return Guarantee(settings["epsilon"], settings["delta"], ADD_OR_REMOVE_ONE)
+
+
+# -------------------------------------------------------------------------------------------------------------- trials
+
+
+@frozen
+class Trial:
+    """One release on fresh data: everything but the shapes is data."""
+
+    release: cdf.Release
+    distribution: Any
+    n: Any
+    capacity: int = static()
+    limbs: int = static()
+
+
+def draw_points(key: jax.Array, distribution: Any, capacity: int, n: Any, limbs: int) -> Points:
+    """n points, without the limb that thresholds may need more."""
+    sample = distribution.sample(key, capacity, n)
+    return Points(x=wide.resize(sample.x, limbs), n_valid=sample.n_valid, ordered=True)
+
+
+def distance(key: jax.Array, trial: Trial) -> Any:
+    """Kolmogorov distance of a release to its own sample."""
+    key_data, key_coins = jax.random.split(key)
+    points = draw_points(key_data, trial.distribution, trial.capacity, trial.n, trial.limbs)
+    return trial.release(key_coins, points).hypothesis.distance(points)
+
+
+def _trial(method: str, count: int, n: int, settings: Settings) -> Trial:
+    return Trial(
+        release=mechanism(method, count, settings),
+        distribution=concept.log_uniform(bits=settings["bits"]),
+        n=np.int32(n),
+        capacity=bucket(max(settings["sizes"])),  # one compiled program for all sizes
+        limbs=wide.limbs_for(settings["bits"]),
+    )
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "distance", "promise" and those of the picture."""
+    return [*_distances(settings, context), *_picture(settings, context)]
+
+
+def _distances(settings: Settings, context: Context) -> list[Row]:
+    """The distance that 1 - beta of the releases keep, best over the number of quantiles, with a distribution-free interval."""
+    rows, cells = [], [(method, n) for method in METHODS for n in settings["sizes"]]
+    with Progress(len(cells) * len(settings["counts"]), "distance", unit="cells") as progress:
+        for number, (method, n) in enumerate(cells):
+            found = []
+            for place, count in enumerate(settings["counts"]):
+                cell = number * len(settings["counts"]) + place
+                values = np.sort(_evaluate(_trial(method, count, n, settings), method, count, cell, settings, context))
+                found.append((*upper_quantile(values, 1 - settings["beta"], settings["level"]), count))
+                progress.done(1)
+            value, low, high, count = min(found)
+            rows.append(Row("distance", method, n, value, low, high))
+            rows.append(exact("quantiles", method, n, count))
+            rows += _promised(method, n, settings)
+    return rows
+
+
+def _evaluate(trial: Trial, method: str, count: int, cell: int, settings: Settings, context: Context) -> np.ndarray:
+    return resumable.evaluate(
+        distance,
+        trial,
+        store=context.store,
+        key={"panel": "distance", "method": method, "count": count, "n": int(trial.n)},
+        root=context.root,
+        cell=cell,
+        draws=settings["draws"],
+        chunk=1024,
+    )
+
+
+def upper_quantile(values: np.ndarray, level: float, confidence: float) -> tuple[float, float, float]:
+    """(the `level` quantile of sorted values, the ends of its interval by order statistics).
+
+    >>> upper_quantile(np.arange(100.0), 0.9, 0.95)
+    (89.0, 83.0, 95.0)
+    """
+    from scipy import stats
+
+    below, last = stats.binom(len(values), level), len(values) - 1
+    places = (
+        math.ceil(len(values) * level) - 1,
+        int(below.ppf((1 - confidence) / 2)) - 1,
+        int(below.ppf((1 + confidence) / 2)),
+    )
+    value, low, high = (float(values[min(max(place, 0), last)]) for place in places)
+    return value, low, high
+
+
+def _promised(method: str, n: int, settings: Settings) -> list[Row]:
+    """The least alpha for which n points suffice, over the numbers of quantiles: what the theorem promises."""
+    alpha, _ = _best_promise(method, n, settings)
+    return [exact("promise", method, n, alpha)] if alpha < 1 else []
+
+
+def _best_promise(method: str, n: int, settings: Settings) -> tuple[float, int]:
+    """(least alpha promised, the number of quantiles that does it)."""
+    counts = settings["counts"]
+    return min((_least_alpha(mechanism(method, count, settings), n, settings["beta"]), count) for count in counts)
+
+
+def _least_alpha(release: cdf.Release, n: int, beta: float) -> float:
+    """By bisection of `sample_size`, which falls with alpha; 1 if none below."""
+    low, high = cdf.widest_gap(release.quantiles.fractions) / 2, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if release.sample_size(alpha=middle, beta=beta) <= n else (middle, high)
+    return high
+
+
+# ------------------------------------------------------------------------------------------------------------- picture
+
+
+def _picture(settings: Settings, context: Context) -> list[Row]:
+    """One release by each method of one sample, with the band the theorem promises; and the true distribution function."""
+    n, bits = settings["picture"], settings["bits"]
+    distribution, target = concept.log_uniform(bits=bits), 1 << (bits - 1)
+    rows = [exact("settings", "picture n", 0, n), exact("settings", "beta", 0, settings["beta"])]
+    for octave in range(-bits + 1, bits):
+        rows.append(exact("true", "true", octave, _below(distribution, octave)))
+    key_data, key_coins = jax.random.split(jax.random.fold_in(context.root, 2**31))
+    points = draw_points(key_data, distribution, bucket(n), n, wide.limbs_for(bits))
+    for number, method in enumerate(METHODS):
+        alpha, count = _best_promise(method, n, settings)
+        outcome = mechanism(method, count, settings)(jax.random.fold_in(key_coins, number), points)
+        released = jax.device_get(outcome.hypothesis)
+        ends = [-float(bits), *(signed_log2(z - target) for z in wide.to_ints(released.points)), float(bits)]
+        heights = [*map(float, released.heights), float(released.heights[-1])]
+        for x, height in zip(ends, heights, strict=True):
+            rows.append(Row("released", method, x, height, max(height - alpha, 0.0), min(height + alpha, 1.0)))
+        rows.append(exact("released alpha", method, count, alpha))
+        rows.append(exact("released distance", method, count, float(outcome.hypothesis.distance(points))))
+    return rows
+
+
+def _below(distribution: Any, octave: int) -> float:
+    """D[X < target + sign(octave) (2^|octave| - 1)], the point drawn at x = octave."""
+    offset = (1 << abs(octave)) - 1
+    limbs = distribution.target.shape[0]
+    step = wide.from_ints([offset], 32 * limbs)[0]
+    moved = wide.add(distribution.target, step) if octave > 0 else wide.subtract(distribution.target, step)
+    return 0.5 + math.copysign(float(distribution.error(moved)), octave)

@@ -1,0 +1,123 @@
+"""The numbers of the two pictures."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from dpjax.concepts import rectangles as concept
+from dpjax.learners import pac, rectangles
+from dpjax.trials import estimates, resumable, search
+from dpjax.trials.progress import Progress
+from experiments.runner import Context
+from experiments.table import Row, exact
+
+Settings = Mapping[str, Any]
+MAXIMUM = 2**30  # examples
+SLICES = ("low, axis 1", "high, axis 1", "low, axis 2", "high, axis 2")
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "formula", "least n", "points", "rectangle"."""
+    return [*_formula(settings), *_least_n(settings, context), *_picture(settings, context)]
+
+
+def learner(accountant: str, axes: int, settings: Settings) -> rectangles.Rectangles:
+    """The learner with the exponential mechanism on each slice, at the experiment's privacy."""
+    return rectangles.rectangles(
+        axes=axes,
+        bits=settings["bits"],
+        epsilon=settings["epsilon"],
+        delta=settings["delta"],
+        beta=settings["beta"],
+        accountant=accountant,
+    )
+
+
+def distribution(axes: int, settings: Settings) -> concept.Uniform:
+    """Uniform, the target a cube with half of the mass: no ties, so what a slice loses is really lost."""
+    low, high = concept.centred(axes=axes, bits=settings["bits"])
+    return concept.uniform(bits=settings["bits"], low=low, high=high)
+
+
+# ------------------------------------------------------------------------------------------------------ (a) n* by D
+
+
+def _formula(settings: Settings) -> list[Row]:
+    """What the utility proof asks for."""
+    return [
+        exact("formula", name, axes, _sample_size(learner(name, axes, settings), settings))
+        for name in rectangles.ACCOUNTANTS
+        for axes in settings["formula"]
+    ]
+
+
+def _sample_size(chosen: rectangles.Rectangles, settings: Settings) -> int:
+    return chosen.sample_size(alpha=settings["alpha"], beta=settings["beta"])
+
+
+def _least_n(settings: Settings, context: Context) -> list[Row]:
+    """Least n with at most beta failures, from trials, with the n-interval of the Clopper-Pearson intervals."""
+    rows = []
+    cells = [(name, axes) for name in rectangles.ACCOUNTANTS for axes in settings["axes"][name]]
+    with Progress(len(cells), "least n", unit="cells") as progress:
+        for cell, (name, axes) in enumerate(cells):
+            found = _search(name, axes, cell, settings, context)
+            progress.done(1)
+            if found.n is not None:
+                rows.append(Row("least n", name, axes, found.n, found.low, found.high or math.inf))
+    return rows
+
+
+def _search(name: str, axes: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
+    """`search.least_n` for one accountant and one D; it starts where half of each slice is lost."""
+    chosen, law = learner(name, axes, settings), distribution(axes, settings)
+
+    def failure(n: int) -> estimates.Estimate:
+        experiment = pac.Experiment(learner=chosen, distribution=law, n=n, alpha=settings["alpha"], capacity=2**31 - 1)
+        counted = resumable.count(
+            rectangles.trial,
+            experiment,
+            store=context.store,
+            key={"panel": "least n", "accountant": name, "axes": axes, "n": n},
+            root=context.root,
+            cell=cell,
+            trials=settings["trials"],
+            chunk=settings["trials"],
+        )
+        return estimates.clopper_pearson(counted["failed"], settings["trials"], level=settings["level"])
+
+    return search.least_n(
+        failure,
+        beta=settings["beta"],
+        start=_sample_size(chosen, settings) // 2,
+        maximum=MAXIMUM,
+        rtol=settings["rtol"],
+        reach=1.5,
+    )
+
+
+# --------------------------------------------------------------------------------------------- (b) a learned rectangle
+
+
+def _picture(settings: Settings, context: Context) -> list[Row]:
+    """One run in two dimensions: examples by slice, target and hypothesis in shares of the domain."""
+    at = {**settings, **settings["picture"]}
+    chosen = learner(at["accountant"], 2, at)
+    scale = float(1 << at["bits"])
+    shape = {"low": [int(0.2 * scale), int(0.15 * scale)], "high": [int(0.85 * scale), int(0.9 * scale)]}
+    law = concept.uniform(bits=at["bits"], **shape)
+    n = _sample_size(chosen, at)
+    key_sample, key_run = jax.random.split(jax.random.fold_in(context.root, 2**31))
+    sample = law.sample(key_sample, n, n)
+    outcome = chosen(key_run, sample)
+    where, x = np.asarray(chosen.slices(key_run, sample))[:n], np.asarray(sample.x)[:, :, 0] / scale
+    names = np.where(where >= 0, np.asarray(SLICES)[where], np.where(np.asarray(sample.y) == 1, "positive", "negative"))
+    rows = [exact("points", str(name), *point) for name, point in zip(names, x.tolist(), strict=True)]
+    for name, box in (("target", law.target), ("hypothesis", outcome.hypothesis)):
+        for axis, (low, high) in enumerate(zip(*concept.to_ints(box), strict=True)):
+            rows.append(Row("rectangle", name, axis, (high - low) / scale, low / scale, high / scale))
+    rows.append(exact("run", "error", 0, float(law.error(outcome.hypothesis))))
+    return [*rows, exact("run", "n", 0, n), exact("run", "m", 0, int(chosen.size))]

@@ -1,0 +1,588 @@
+"""What an interior point gives: thresholds, quantiles and distribution functions against naive references, over all neighbours of small
+domains, and at their sample sizes; and the way back from thresholds to an interior point."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Points, Sample, Status
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.concepts import thresholds as concept
+from dpjax.core.pytree import frozen, static
+from dpjax.domains import wide
+from dpjax.learners import interior, pac, thresholds
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from dpjax.verify import histograms, neighbours, probabilities, records, worst_pair
+
+FALSE_ALARM = 2e-5
+EPSILON = 0.8
+
+# ------------------------------------------------------------------------------------------------- naive references
+
+
+def naive_law(points: list[int], size: int, epsilon: float = EPSILON) -> np.ndarray:
+    """The exponential mechanism on the depth over {0, ..., size - 1}."""
+    depths = [min(sum(p <= z for p in points), sum(p >= z for p in points)) for z in range(size)]
+    weights = np.exp(epsilon * np.array(depths, float))
+    return weights / weights.sum()
+
+
+def naive_boundary(xs: list[int], ys: list[int], bits: int, m: int) -> list[int]:
+    """The m largest numbers of the ones and the m smallest of the zeros."""
+    ones = sorted([0] * m + [x + 1 for x, y in zip(xs, ys, strict=True) if y == 1])
+    zeros = sorted([2**bits] * m + [x for x, y in zip(xs, ys, strict=True) if y == 0])
+    return ones[-m:] + zeros[:m]
+
+
+def naive_learner_law(xs: list[int], ys: list[int], bits: int, m: int, epsilon: float = EPSILON) -> np.ndarray:
+    """P[j], j = 0, ..., 2^bits."""
+    law = naive_law(naive_boundary(xs, ys, bits, m), 2 ** (bits + 1), epsilon)
+    return np.append(law[: 2**bits], law[2**bits :].sum())
+
+
+def naive_errors(xs: list[int], ys: list[int], bits: int) -> np.ndarray:
+    """How many examples each threshold gets wrong."""
+    return np.array([sum((x < j) != y for x, y in zip(xs, ys, strict=True)) for j in range(2**bits + 1)])
+
+
+def naive_window(points: list[int], k: int, m: int, low: int, high: int) -> list[int]:
+    """Sorted points k - m, ..., k + m - 1 (from 0) of an endless sequence."""
+    ordered = sorted(points)
+    return [low if i < 0 else ordered[i] if i < len(ordered) else high for i in range(k - m, k + m)]
+
+
+def rounded(fraction: float, n: int) -> int:
+    return math.floor(fraction * n + 0.5)
+
+
+def naive_median_of_medians(points: list[int], size: int, m: int, epsilon: float = EPSILON) -> np.ndarray:
+    """The joint law of three recursive quartiles, no ties broken: the middle one first, then each side of it."""
+    joint = np.zeros((size,) * 3)
+    middle = naive_law(naive_window(points, (len(points) + 1) // 2, m, 0, size - 1), size, epsilon)
+    for z in range(size):
+        sides = []
+        for low, high, part in [(0, z, [p for p in points if p < z]), (z, size - 1, [p for p in points if p >= z])]:
+            law = naive_law(naive_window(part, (len(part) + 1) // 2, m, low, high), size, epsilon)
+            sides.append(np.bincount(np.clip(np.arange(size), low, high), law, minlength=size))
+        joint[:, z, :] = middle[z] * np.outer(*sides)
+    return joint
+
+
+def naive_distance(points: list[int], answers: list[int], heights: list[float], size: int) -> float:
+    """max over x of |step function - empirical distribution function|."""
+    steps = [heights[sum(z <= x for z in answers)] for x in range(size)]
+    return max(abs(steps[x] - sum(p <= x for p in points) / len(points)) for x in range(size))
+
+
+def as_points(points: list[int], bits: int, rows: int | None = None) -> Points:
+    filled = points + [0] * ((rows or max(len(points), 1)) - len(points))
+    return Points.create(wide.from_ints(filled, bits), n_valid=len(points))
+
+
+def as_sample(xs: Any, ys: Any, bits: int, rows: int) -> Sample:
+    return Sample(x=wide.from_ints([int(x) for x in xs], bits), y=np.asarray(ys)).padded(rows)
+
+
+@frozen
+class Mute(interior_point.InteriorPoint):
+    """A solver that always gives up."""
+
+    bits: Any
+    limbs: int = static()
+
+    def _draw(self, key: Any, points: Points) -> Any:
+        return jnp.zeros((self.limbs,), jnp.uint32), jnp.bool_(False), {}
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(0.0, 0.0, ADD_OR_REMOVE_ONE)
+
+
+# ---------------------------------------------------------------------------------------------------- all neighbours
+
+
+def worst(table: np.ndarray, pairs: np.ndarray, epsilon: float) -> Any:
+    logs = np.log(np.maximum(table, 1e-300))
+    return worst_pair(lambda row: row, logs, pairs, epsilon, batch_size=len(logs))
+
+
+def largest_loss(table: np.ndarray, pairs: np.ndarray) -> float:
+    """The least epsilon for delta = 0."""
+    possible = table.max(axis=0) > 0
+    logs = np.log(table[:, possible])
+    return float((logs[pairs[:, 0]] - logs[pairs[:, 1]]).max())
+
+
+def holds_and_is_needed(table: np.ndarray, pairs: np.ndarray, guarantee: Guarantee) -> None:
+    """No pair refutes the guarantee; some pair refutes half of it."""
+    assert not worst(table, pairs, guarantee.epsilon).refutes(guarantee)
+    half = Guarantee(guarantee.epsilon / 2, guarantee.delta / 2, guarantee.relation)
+    assert worst(table, pairs, half.epsilon).refutes(half)
+
+
+def all_points(domain: int, largest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every multiset of at most so many points: (counts, padded values, sizes)."""
+    counts = histograms(domain, range(largest + 1))
+    return counts, *records(counts, 7)
+
+
+def point_tables(law: Any, values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The law of every multiset, in float64."""
+
+    def row(data: Any) -> Any:
+        points = Points(x=data["x"].astype(jnp.uint32)[:, None], n_valid=data["n"])
+        return jnp.log(jnp.maximum(law(points), 0.0))
+
+    return probabilities(row, {"x": values, "n": sizes}, batch_size=64)
+
+
+def test_no_neighbouring_samples_refute_the_threshold_learner() -> None:
+    """Four points, two labels: when examples come and go and when they are replaced."""
+    counts = histograms(8, range(1, 5))
+    values, sizes = records(counts, 7)
+    learner = interior.threshold_learner(solver=interior_point.exponential(bits=3, epsilon=EPSILON), m=2)
+    guarantee = learner.guarantee()
+    assert guarantee == Guarantee(2 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
+
+    def law(row: Any) -> Any:
+        sample = Sample(x=(row["v"] // 2).astype(jnp.uint32)[:, None], y=row["v"] % 2, n_valid=row["n"])
+        return jnp.log(jnp.maximum(dataclasses.replace(learner, m=row["m"]).pmf(sample), 0.0))
+
+    ms = [1, 2, 3]  # one program for all
+    rows = {"v": np.tile(values, (3, 1)), "n": np.tile(sizes, 3), "m": np.repeat(ms, len(sizes))}
+    for m, table in zip(ms, np.split(probabilities(law, rows, batch_size=64), 3), strict=True):
+        for row, n, p in zip(values, sizes, table, strict=True):
+            naive = naive_learner_law((row[:n] // 2).tolist(), (row[:n] % 2).tolist(), 2, m)
+            np.testing.assert_allclose(p, [*naive, 0.0], rtol=1e-9)
+        holds_and_is_needed(table, neighbours(counts, ADD_OR_REMOVE_ONE), guarantee)
+        for size in range(1, 5):
+            group = sizes == size
+            replaced = guarantee.under(REPLACE_ONE)
+            pairs = neighbours(counts[group], REPLACE_ONE)
+            assert not worst(table[group], pairs, replaced.epsilon).refutes(replaced)
+
+
+@pytest.mark.slow
+def test_no_neighbouring_points_refute_an_interior_point_from_a_learner() -> None:
+    counts, values, sizes = all_points(4, 5)
+    solver = interior.solver(learner=thresholds.exponential(bits=3, epsilon=EPSILON), m=2)
+    table = point_tables(solver.pmf, values, sizes)
+    assert solver.guarantee() == Guarantee(2 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
+    pairs = neighbours(counts, ADD_OR_REMOVE_ONE)
+    assert not worst(table, pairs, 2 * EPSILON).refutes(solver.guarantee())
+    large = pairs[(sizes[pairs] >= 4).all(axis=1)]  # 2m points or more: the learner's own guarantee
+    assert not worst(table, large, EPSILON).refutes(Guarantee(EPSILON, 0.0, ADD_OR_REMOVE_ONE))
+    # Its labels never change sides, so this learner spends less than half of that; across the middle it is more.
+    assert EPSILON / 4 < largest_loss(table, large) < EPSILON / 2 < largest_loss(table, pairs)
+    for row, n, p in zip(values, sizes, table, strict=True):
+        np.testing.assert_allclose(p, naive_learned(sorted(row[:n].tolist()), 2), rtol=1e-9)
+
+
+def naive_learned(points: list[int], m: int) -> np.ndarray:
+    """The law of an interior point by the exponential threshold learner on 3 bits, points of 2 bits, and of bottom."""
+    k = len(points) // 2
+    ones, zeros = points[:k][:m], points[k:][max(len(points) - k - m, 0) :]
+    xs = [0] * (m - len(ones)) + [2 * x for x in ones] + [2 * x + 1 for x in zeros] + [7] * (m - len(zeros))
+    weights = np.exp(-EPSILON / 2 * naive_errors(xs, [1] * m + [0] * m, 3))
+    law = weights / weights.sum()
+    folded = [law[0] + law[1], law[2] + law[3], law[4] + law[5], law[6:].sum()]
+    return np.array([*folded, 0.0])
+
+
+def test_no_neighbouring_points_refute_the_quantiles() -> None:
+    """One at a time and jointly, when points come and go and when they are replaced."""
+    counts, values, sizes = all_points(4, 5)
+    both = quantiles.direct(solver=interior_point.exponential(bits=2, epsilon=EPSILON), fractions=[0.3, 0.5], m=1)
+
+    def joint(points: Points) -> Any:
+        slices = both._slices(interior_point._sorted(points, both.solver.bits)[0])
+        first, second = jax.vmap(both.solver.pmf)(slices)[:, :-1]
+        return jnp.outer(first, second).reshape(16)
+
+    table = point_tables(joint, values, sizes)
+    naive = []
+    for row, n in zip(values, sizes, strict=True):
+        laws = [naive_law(naive_window(row[:n].tolist(), rounded(f, int(n)), 1, 0, 3), 4) for f in (0.3, 0.5)]
+        naive.append(np.outer(*laws).reshape(16))
+    np.testing.assert_allclose(table, naive, rtol=1e-9)
+    median = table.reshape(-1, 4, 4).sum(axis=1)
+    for relation in (ADD_OR_REMOVE_ONE, REPLACE_ONE):
+        for part in [counts] if relation == ADD_OR_REMOVE_ONE else [counts[sizes == n] for n in (2, 5)]:
+            where = np.flatnonzero((counts[:, None] == part[None]).all(axis=2).any(axis=1))
+            pairs = neighbours(part, relation)
+            assert not worst(table[where], pairs, 4 * EPSILON).refutes(both.guarantee(relation=relation))
+            holds_and_is_needed(median[where], pairs, both.slice_guarantee(relation))
+    assert both.guarantee() == Guarantee(4 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
+    assert largest_loss(table, neighbours(counts, ADD_OR_REMOVE_ONE)) > 2 * EPSILON
+
+
+@pytest.mark.slow
+def test_no_neighbouring_points_refute_recursive_quartiles() -> None:
+    """By the naive law, which the next test ties to the sampler: two levels, though three runs."""
+    counts, values, sizes = all_points(4, 4)
+    table = np.array(
+        [naive_median_of_medians(r[:n].tolist(), 4, 1).reshape(64) for r, n in zip(values, sizes, strict=True)]
+    )
+    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, levels=2, m=1)
+    assert mechanism.guarantee() == Guarantee(4 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
+    holds_and_is_needed(table, neighbours(counts, ADD_OR_REMOVE_ONE), mechanism.guarantee())
+
+
+# ------------------------------------------------------------------------------------------------- samplers and laws
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def runs(mechanism: Any, key: jax.Array, data: Any) -> Any:
+    return mechanism(key, data)
+
+
+def fits(observed: np.ndarray, law: np.ndarray) -> None:
+    """A chi-square test at the stated false-alarm rate, rare outcomes put together."""
+    order = np.argsort(law)
+    group = np.floor(law[order].cumsum() * 19.999).astype(int)
+    expected, seen = np.bincount(group, law[order]) * observed.sum(), np.bincount(group, observed[order])
+    expected, seen = expected[expected > 0], seen[expected > 0]
+    assert seen.sum() == observed.sum()
+    assert stats.chisquare(seen, expected).pvalue > FALSE_ALARM
+
+
+def test_samplers_follow_their_laws() -> None:
+    keys = jax.random.split(jax.random.key(1), 6000)
+    xs, ys = [0, 1, 1, 2, 3, 3, 5], [1, 1, 0, 1, 0, 0, 1]
+    learner = interior.threshold_learner(solver=interior_point.exponential(bits=4, epsilon=EPSILON), m=3)
+    drawn = runs(learner, keys, as_sample(xs, ys, 3, 7)).hypothesis[:, 0]
+    fits(np.bincount(drawn, minlength=9), naive_learner_law(xs, ys, 3, 3))
+
+    data = [0, 1, 1, 2, 3, 3]
+    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, levels=2, m=1)
+    drawn = runs(mechanism, jax.random.split(jax.random.key(2), 6000), as_points(data, 2, 7)).hypothesis[:, :, 0]
+    drawn = np.asarray(drawn).astype(int) @ [16, 4, 1]
+    fits(np.bincount(drawn, minlength=64), naive_median_of_medians(data, 4, 1).reshape(64))
+    with pytest.raises(AssertionError):  # negative control
+        fits(np.bincount(drawn, minlength=64), naive_median_of_medians(data, 4, 1, 1.3 * EPSILON).reshape(64))
+
+
+def test_laws_of_samples_of_any_kind_agree_with_the_naive_ones(x64: None) -> None:
+    """Too few ones, wrong labels, ties, many numbers beyond 2^d; promised realizable and not."""
+    rng = np.random.default_rng(0)
+    for trial in range(40):
+        n, m, bits, epsilon = int(rng.integers(1, 13)), int(rng.integers(4, 8)), 5, float(rng.uniform(0.1, 2))
+        xs = np.sort(rng.integers(0, int(rng.choice([3, 32])), n))
+        realizable = trial % 2 == 0
+        ys = (xs < int(rng.integers(0, 33))).astype(int) if realizable else rng.integers(0, 2, n)
+        learner = interior.threshold_learner(solver=interior_point.exponential(bits=6, epsilon=epsilon), m=m)
+        sample = Sample(x=wide.from_ints(xs.tolist(), 5), y=ys, realizable=realizable).padded(15)
+        law, wrong = naive_learner_law(xs.tolist(), ys.tolist(), bits, m, epsilon), naive_errors(xs, ys, bits)
+        error = float(rng.uniform(0, 0.6))
+        good, bad = law[wrong / n <= error].sum(), law[wrong / n > error].sum()
+        np.testing.assert_allclose(learner.success_probability(sample, error=error), good, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(learner.failure_probability(sample, error=error), bad, rtol=1e-9, atol=1e-15)
+        low, high = sorted(rng.integers(0, 34, 2).tolist())
+        if realizable:
+            continue  # the same code whatever the promise
+        between = learner.law_within(sample, *(wide.from_ints([j], 6)[0] for j in (low, high)))
+        np.testing.assert_allclose(between, [law[low:high].sum(), 1 - law[low:high].sum()], rtol=1e-9, atol=1e-12)
+
+
+def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        n, m, t = int(rng.integers(0, 13)), int(rng.integers(2, 4)), int(rng.integers(0, 5))
+        data = sorted(rng.integers(0, int(rng.choice([3, 32])), n).tolist())
+        fractions = sorted(rng.uniform(0.01, 0.99, 3).tolist())
+        mechanism = quantiles.direct(
+            solver=interior_point.exponential(bits=5, epsilon=EPSILON), fractions=fractions, m=m
+        )
+        laws = mechanism.laws(as_points(data, 5, 15), rank_error=t)
+        for fraction, law in zip(fractions, np.asarray(laws), strict=True):
+            k = rounded(fraction, n)
+            good = [sum(p < z for p in data) <= k + t and sum(p <= z for p in data) >= k - t for z in range(32)]
+            naive = naive_law(naive_window(data, k, m, 0, 31), 32)
+            np.testing.assert_allclose(law, [naive @ good, naive @ ~np.array(good)], rtol=1e-9, atol=1e-12)
+        probability = mechanism.success_probability(as_points(data, 5, 15), rank_error=t)
+        np.testing.assert_allclose(probability, np.prod(np.asarray(laws)[:, 0]), rtol=1e-12)
+        failure = mechanism.failure_probability(as_points(data, 5, 15), rank_error=t)
+        np.testing.assert_allclose(failure, 1 - probability, rtol=1e-9, atol=1e-12)
+
+
+def test_wanted_ranks_move_by_at_most_one() -> None:
+    """In integers, where float32 would skip: the privacy of the window rests on it."""
+    n = jnp.arange(2**24 - 500, 2**24 + 500, dtype=jnp.int32)
+    fractions = np.array([1, 2**31 - 1, 2**31, 2**32 - 3, 2**32 - 1], np.uint32)
+    ranks = np.asarray(jax.jit(jax.vmap(quantiles.nearest_rank, in_axes=(None, 0)))(fractions, n)).astype(int)
+    exact = [[(int(f) * int(count) + 2**31) >> 32 for f in fractions] for count in n]
+    np.testing.assert_array_equal(ranks, exact)
+    assert set(np.diff(ranks, axis=0).ravel().tolist()) == {0, 1}
+
+
+@jax.jit
+def distance_to_uniform(function: cdf.StepFunction) -> Any:
+    """To the uniform distribution on 16 points."""
+    return function.distance_to(lambda j: jnp.minimum(j[1].astype(float) / 16 + j[0].astype(float), 1.0))
+
+
+def test_rank_errors_and_distances_are_exact() -> None:
+    rng = np.random.default_rng(2)
+    for n in (1, 5, 12):
+        data = sorted(rng.integers(0, 16, n).tolist())
+        answers = sorted(rng.integers(0, 16, 3).tolist())
+        ranks = rng.integers(0, n + 1, 3)
+        naive = [
+            max(sum(p < z for p in data) - k, k - sum(p <= z for p in data), 0)
+            for z, k in zip(answers, ranks.tolist(), strict=True)
+        ]
+        points = Points.create(as_points(data, 4, 15).x, n_valid=n, ordered=True)
+        found = quantiles.rank_errors(points, wide.from_ints(answers, 4), jnp.asarray(ranks, jnp.int32))
+        assert found.tolist() == naive
+        heights = [0.125, 0.375, 0.625, 0.875]
+        function = cdf.StepFunction(points=wide.from_ints(answers, 4), heights=jnp.array(heights))
+        shuffled = as_points(rng.permutation(data).tolist(), 4, 15)
+        np.testing.assert_allclose(function.distance(shuffled), naive_distance(data, answers, heights, 16), rtol=1e-6)
+        naive_uniform = max(abs(heights[sum(z <= x for z in answers)] - (x + 1) / 16) for x in range(16))
+        np.testing.assert_allclose(distance_to_uniform(function), max(naive_uniform, 1 - heights[-1]), rtol=1e-6)
+    assert math.isnan(float(function.distance(as_points([], 4))))
+
+
+# ------------------------------------------------------------------------------------------- utility at sample sizes
+
+BITS, ALPHA, BETA = 16, 0.1, 0.1
+
+
+def shapes(n: int, bits: int) -> dict[str, list[int]]:
+    """Datasets of many kinds, sorted."""
+    top = 2**bits - 1
+    return {
+        "equal": [12345] * n,
+        "consecutive": list(range(1000, 1000 + n)),
+        "two far clusters": [5] * (n // 2) + [top - 5] * (n - n // 2),
+        "one a scale": sorted(min(2 ** (1 + i % (bits - 1)) + i // bits, top) for i in range(n)),
+        "spread": [i * top // n for i in range(n)],
+        "at the ends": [0] * (n // 2) + [top] * (n - n // 2),
+    }
+
+
+def test_threshold_learner_succeeds_at_its_sample_size() -> None:
+    solver = interior_point.exponential(bits=BITS + 1, epsilon=EPSILON)
+    m = interior.half_slice(solver, beta=BETA / 2)
+    learner = interior.threshold_learner(solver=solver, m=m)
+    n = learner.sample_size(alpha=ALPHA, beta=BETA)
+    assert 2 * stats.binom.cdf(m - 1, n, ALPHA) <= BETA / 2 < 2 * stats.binom.cdf(m - 1, n - 1, ALPHA)
+    assert (
+        n
+        <= (m - 1 + math.log(4 / BETA) + math.sqrt(math.log(4 / BETA) ** 2 + 2 * (m - 1) * math.log(4 / BETA))) / ALPHA
+        + 1
+    )
+    for xs in shapes(n, BITS).values():
+        for target in (xs[n // 3], 0, 2**BITS):
+            ys = [int(x < target) for x in xs]
+            sample = Sample(x=wide.from_ints(xs, BITS), y=ys, realizable=True)
+            failure = learner.failure_probability(sample, error=learner.empirical_error(n))
+            assert float(failure) <= BETA / 2
+    distribution = concept.log_uniform(bits=BITS)
+    experiment = pac.Experiment(
+        learner=learner, distribution=distribution, n=n, alpha=ALPHA, capacity=sample.padded().rows
+    )
+    failures = jax.vmap(pac.failure, in_axes=(0, None))(jax.random.split(jax.random.key(3), 64), experiment)
+    assert float(failures.mean()) <= BETA
+
+
+@pytest.mark.slow
+def test_direct_quantiles_succeed_at_their_sample_size() -> None:
+    solver = interior_point.exponential(bits=BITS, epsilon=EPSILON)
+    m = -(-solver.sample_size(BETA / 3) // 2)
+    mechanism = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=m)
+    n = mechanism.sample_size(alpha=ALPHA, beta=BETA)
+    released = cdf.release(quantiles=mechanism)
+    with pytest.raises(ValueError, match="alpha must be above half the widest gap"):
+        released.sample_size(alpha=0.125, beta=BETA)
+    assert released.sample_size(alpha=0.125 + ALPHA, beta=BETA) <= n + 1
+    for number, (name, xs) in enumerate(shapes(n, BITS).items()):
+        points = as_points(xs, BITS)
+        assert float(mechanism.failure_probability(points, rank_error=m - 1)) <= BETA, name
+        outcome = released(jax.random.key(number), points)
+        assert outcome.status == Status.OK
+        answers = wide.to_ints(outcome.hypothesis.points)
+        if all(bisected(xs, z, f, m) for z, f in zip(answers, (0.25, 0.5, 0.75), strict=True)):
+            assert float(outcome.hypothesis.distance(points)) <= 0.125 + ALPHA + 1e-6, name
+
+
+def bisected(xs: list[int], z: int, fraction: float, m: int) -> bool:
+    k = rounded(fraction, len(xs))
+    return sum(x < z for x in xs) <= k + m - 1 and sum(x <= z for x in xs) >= k - m + 1
+
+
+def frequency(released: Any, points: Points, alpha: float, key: int, lanes: int = 100) -> int:
+    """How many of the releases are within alpha of the sample."""
+    functions = runs(released, jax.random.split(jax.random.key(key), lanes), points).hypothesis
+    return int((jax.vmap(lambda function: function.distance(points))(functions) <= alpha).sum())
+
+
+@pytest.mark.slow
+def test_recursive_and_sliced_functions_are_close_at_their_sample_sizes() -> None:
+    """100 releases each, of data with ties; `least` successes or more, up to the false-alarm rate, where 90 % are promised."""
+    least = int(stats.binom.ppf(FALSE_ALARM, 100, 1 - BETA))
+    recursive = quantiles.recursive(
+        solver=interior_point.exponential(bits=28, epsilon=EPSILON), bits=BITS, levels=2, m=40
+    )
+    released = cdf.release(quantiles=recursive)
+    n = released.sample_size(alpha=0.125 + ALPHA, beta=BETA)
+    points = as_points([7 * (i // 50) for i in range(n)], BITS, 2047)
+    assert frequency(released, points, 0.125 + ALPHA, 4) >= least
+
+    slices = cdf.sliced(
+        solver=interior_point.exponential(bits=BITS, epsilon=EPSILON),
+        count=3,
+        size=40,
+        slice_epsilon=0.5,
+        count_epsilon=0.5,
+    )
+    released = cdf.release(quantiles=slices)
+    n = released.sample_size(alpha=0.125 + ALPHA, beta=BETA)
+    points = as_points([7 * (i // 50) for i in range(n)], BITS, 2047)
+    assert frequency(released, points, 0.125 + ALPHA, 5) >= least
+    # Negative control: an eighth of the points are too few for the slices.
+    assert frequency(released, as_points([7 * i for i in range(n // 8)], BITS, 2047), 0.125 + ALPHA, 6) < least
+
+
+@pytest.mark.slow
+def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
+    solver = interior_point.exponential(bits=BITS + 2, epsilon=EPSILON)
+    learner = interior.threshold_learner(solver=solver, m=interior.half_slice(solver, beta=BETA))
+    back = interior.solver(learner=learner, m=3 * int(learner.m))
+    assert int(back.bits) == BITS and back.guarantee().epsilon == pytest.approx(8 * EPSILON)
+    needed = interior.solver(learner=learner, m=10 * int(learner.m)).sample_size(2 * BETA)
+    assert needed == 20 * int(learner.m)
+    with pytest.raises(ValueError, match="m must be >="):
+        back.sample_size(1e-9)
+    for name, xs in shapes(6 * int(learner.m), BITS).items():
+        points = as_points(xs, BITS)
+        assert float(back.failure_probability(points)) <= BETA, name
+        answer = wide.to_ints(back(jax.random.key(7), points).hypothesis)[0]
+        assert 0 <= answer < 2**BITS
+
+
+# ------------------------------------------------------------------------------------------------ Reorder-Slice-Compute
+
+
+def naive_sliced_law(points: list[int], gap_of: Any, size: int, rate: float, count_rate: float) -> np.ndarray:
+    """One sliced quantile of points of 2 bits: sums over the released count and both sizes, as far as they differ."""
+    ordered, n = sorted(points), len(points)
+    law = np.zeros(4)
+    mass = [(1 - math.exp(-rate)) * math.exp(-rate * i) for i in range(n)] + [
+        math.exp(-rate * n)
+    ]  # n or more: all that is left
+    r = math.exp(-count_rate)
+    for noise in range(-80, 81):
+        for gap, length in itertools.product(range(n + 1), repeat=2):
+            start = min(gap_of[max(n + noise, 0)] + gap, n)
+            cut = ordered[start : start + size + length]
+            law += (1 - r) / (1 + r) * r ** abs(noise) * mass[gap] * mass[length] * naive_law(cut, 4)
+    return law
+
+
+def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
+    """q = 1: the exact law with the mechanism's own plan, over all neighbours."""
+    rate = 0.4
+    mechanism = cdf.sliced(
+        solver=interior_point.exponential(bits=2, epsilon=EPSILON),
+        count=1,
+        size=2,
+        slice_epsilon=rate,
+        count_epsilon=rate,
+    )
+    gap_of = np.asarray(jax.vmap(mechanism.plan)(jnp.arange(90, dtype=jnp.int32)))[:, 0].tolist()
+    assert gap_of[:4] == [0] * 4 and gap_of[-1] > 30
+    counts, values, sizes = all_points(4, 4)
+    table = np.array(
+        [naive_sliced_law(r[:n].tolist(), gap_of, 2, rate, rate) for r, n in zip(values, sizes, strict=True)]
+    )
+    pairs = neighbours(counts, ADD_OR_REMOVE_ONE)
+    for delta in (0.01, 0.1):
+        for method in cdf.METHODS:
+            guarantee = mechanism.guarantee(delta=delta, method=method)
+            assert not worst(table, pairs, guarantee.epsilon).refutes(guarantee)
+    assert largest_loss(table, pairs) > EPSILON / 4
+    data = [0, 1, 3, 3]
+    drawn = runs(mechanism, jax.random.split(jax.random.key(8), 4000), as_points(data, 2, 7)).hypothesis[:, 0, 0]
+    fits(np.bincount(drawn, minlength=4), naive_sliced_law(data, gap_of, 2, rate, rate) * 1.0)
+
+
+# --------------------------------------------------------------------------------------------------- one of the family
+
+
+def test_bottom_is_passed_on() -> None:
+    mute = Mute(bits=np.int32(5), limbs=1)
+    points, key = as_points([1, 2, 3], 5, 7), jax.random.key(0)
+    sample = as_sample([1, 2, 3], [1, 1, 0], 4, 7)
+    for mechanism, data in [
+        (interior.threshold_learner(solver=mute, m=2), sample),
+        (quantiles.direct(solver=mute, fractions=[0.5], m=2), points),
+        (quantiles.recursive(solver=mute, bits=5, levels=1, m=2), points),
+        (cdf.sliced(solver=mute, count=1, size=2, slice_epsilon=4.0, count_epsilon=1.0), points),
+        (interior.solver(learner=interior.threshold_learner(solver=mute, m=2), m=2), as_points([1, 2], 3, 7)),
+    ]:
+        assert mechanism(key, data).status == Status.BOTTOM
+        key = jax.random.fold_in(key, 1)
+
+
+def test_padding_changes_nothing_and_parameters_are_data() -> None:
+    data = [3, 9, 9, 12, 30, 41]
+    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, levels=2, m=4)
+    answers = [runs(mechanism, jax.random.key(5)[None], as_points(data, 6, rows)).hypothesis for rows in (7, 31)]
+    assert len({a.tobytes() for a in map(np.asarray, answers)}) == 1
+    learner = interior.threshold_learner(solver=interior_point.exponential(bits=7, epsilon=1.0), m=4)
+    sample = as_sample(data, [1, 0, 1, 1, 0, 0], 6, 7)
+    runs(learner, jax.random.key(6)[None], sample)
+    before = runs._cache_size()
+    for m, epsilon, bits in itertools.product((4, 7), (0.3, 2.0), (7, 20)):
+        other = interior.threshold_learner(solver=interior_point.exponential(bits=bits, epsilon=epsilon), m=m)
+        runs(other, jax.random.key(7)[None], sample)
+    assert runs._cache_size() == before
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda s: interior.threshold_learner(solver=s, m=0), ValueError, "m must be from 1"),
+        (lambda s: interior.threshold_learner(solver=s, m=2.0), TypeError, "m must be an int"),
+        (lambda s: interior.threshold_learner(solver="s", m=2), TypeError, "solver must be of"),
+        (lambda s: interior.solver(learner=s, m=2), TypeError, "learner must be a threshold learner"),
+        (lambda s: interior.solver(learner=thresholds.erm(bits=1), m=2), ValueError, "learner.bits must be >= 2"),
+        (lambda s: quantiles.direct(solver=s, fractions=[0.5, 0.5], m=2), ValueError, "fractions must increase"),
+        (lambda s: quantiles.direct(solver=s, fractions=[], m=2), ValueError, "fractions must increase"),
+        (lambda s: quantiles.direct(solver=s, fractions=[1.0], m=2), ValueError, "fractions must be < 1"),
+        (lambda s: quantiles.recursive(solver=s, bits=9, levels=2, m=2), ValueError, "bits must be from 1 to 8"),
+        (lambda s: quantiles.recursive(solver=s, bits=8, levels=0, m=2), ValueError, "levels must be from 1"),
+        (
+            lambda s: cdf.sliced(solver=s, count=0, size=2, slice_epsilon=1, count_epsilon=1),
+            ValueError,
+            "count must be",
+        ),
+        (
+            lambda s: cdf.sliced(solver=s, count=1, size=2, slice_epsilon=0, count_epsilon=1),
+            ValueError,
+            "slice_epsilon",
+        ),
+        (lambda s: cdf.release(quantiles=s), TypeError, "quantiles must be a mechanism"),
+    ],
+)
+def test_bad_arguments_are_refused(build: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        build(interior_point.exponential(bits=8, epsilon=1.0))
+
+
+def test_points_outside_the_domain_are_refused() -> None:
+    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, levels=2, m=4)
+    with pytest.raises(ValueError, match=r"points.x must hold points in 0, ..., 2\^6 - 1, got 64"):
+        mechanism(jax.random.key(0), as_points([64], 7))
+    outcome = jax.jit(lambda points: mechanism(jax.random.key(0), points))(as_points([64], 7))
+    assert outcome.status == Status.OUTSIDE_DOMAIN

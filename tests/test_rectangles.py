@@ -1,0 +1,468 @@
+"""Rectangles by slices: the cuts, the law and its privacy on small domains, utility at the promised sample size, the accountants."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, slicing
+from dpjax.concepts import rectangles as concept
+from dpjax.core.status import Status
+from dpjax.domains import wide
+from dpjax.learners import pac, rectangles
+from dpjax.optimizers import interior_point
+from dpjax.optimizers import slicing as paradigm
+from dpjax.verify import exact
+
+FALSE_ALARM = 2e-5
+BITS, AXES = 16, 2
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.1}
+
+
+def plan(accountant, *, axes=AXES, bits=BITS, solver="exponential", **changes):
+    return rectangles.plan(axes=axes, bits=bits, accountant=accountant, solver=solver, **{**BUDGET, **changes})
+
+
+def small(*, size, rate, epsilon, threshold, axes, bits, capacity):
+    """A learner with parameters of our own, whatever they prove."""
+    compute = Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE)
+    numbers = {"size": size, "slice_epsilon": rate, "compute": compute, "threshold": threshold, "capacity": capacity}
+    return rectangles.from_plan(dataclasses.replace(plan("basic", axes=axes, bits=bits), **numbers))
+
+
+def examples_of(points, labels, n_valid=None):
+    """Examples with one limb."""
+    return concept.Examples.create(jnp.asarray(np.asarray(points, np.uint32))[..., None], labels, n_valid)
+
+
+def random_examples(seed, rows, top=20):
+    """Points with many ties, some of them negative."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, top, (rows, AXES)), rng.random(rows) < 0.8
+
+
+def reference_cuts(points, labels, sizes):
+    """Which slice each row is in, by sorting lists; and how many positive ones are in none."""
+    where = [-1] * len(points)
+    remaining = [i for i, y in enumerate(labels) if y]
+    for number, size in enumerate(sizes):
+        ordered = sorted(remaining, key=lambda i: (points[i][number // 2], i), reverse=number % 2 == 1)
+        for i in ordered[:size]:
+            where[i] = number
+        remaining = [i for i in remaining if where[i] < 0]
+    return where, len(remaining)
+
+
+# ------------------------------------------------------------------------------------------------------------ concept
+
+
+def grid(bits, axes):
+    return list(itertools.product(range(1 << bits), repeat=axes))
+
+
+def test_label_and_error_by_enumeration():
+    """Uniform on a domain small enough to count; rectangles that overlap, miss and are empty."""
+    target = ([2, 5], [9, 6])
+    d = concept.uniform(bits=4, low=target[0], high=target[1])
+    points = grid(4, 2)
+    x = jnp.asarray(np.asarray(points, np.uint32))[..., None]
+    truth = [target[0][0] <= a <= target[1][0] and target[0][1] <= b <= target[1][1] for a, b in points]
+    assert concept.label(d.target, x).tolist() == truth
+    error = jax.jit(d.error)
+    for low, high in [([2, 5], [9, 6]), ([4, 0], [15, 5]), ([10, 5], [12, 6]), ([9, 9], [3, 3]), ([0, 0], [15, 15])]:
+        h = concept.rectangle(bits=4, low=low, high=high)
+        wrong = np.mean(np.asarray(concept.label(h, x)) != np.asarray(truth))
+        assert float(error(h)) == pytest.approx(wrong, abs=1e-6)
+    assert float(error(concept.nothing(2, 1))) == pytest.approx(np.mean(truth), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "d",
+    [
+        concept.uniform(bits=40, low=[2**38, 5], high=[2**39, 2**39]),
+        concept.log_uniform(bits=40, low=[2**38, 2**20], high=[3 * 2**38, 2**35], mass=0.3),
+    ],
+    ids=["uniform", "log-uniform"],
+)
+def test_the_sampler_follows_the_law(d):
+    """Labels and a hypothesis's errors at the rates that are told; and what `inside` draws is positive and has the law of positives."""
+    draws = 20_000
+    sample = jax.jit(lambda key: d.sample(key, draws, draws))(jax.random.key(0))
+    half = [(low + high) // 2 for low, high in zip(*concept.to_ints(d.target), strict=True)]
+    h = concept.rectangle(bits=40, low=[2**38 + 2**19, 3], high=half)
+    wrong = int(jnp.sum(concept.label(h, sample.x) != sample.y))
+    for events, p in [(int(sample.y.sum()), float(d.mass(d.target))), (wrong, float(jax.jit(d.error)(h)))]:
+        assert stats.binomtest(events, draws, p).pvalue > FALSE_ALARM
+        assert stats.binomtest(events, draws, p + 0.03).pvalue < FALSE_ALARM
+    v = jax.random.bits(jax.random.key(1), (2, draws), jnp.uint32)
+    positive = jnp.moveaxis(jax.jit(d.inside)(v), 0, 1)
+    assert bool(jnp.all(concept.label(d.target, positive) == 1))
+    both = concept.Rectangle(low=wide.maximum(h.low, d.target.low), high=wide.minimum(h.high, d.target.high))
+    share = float(jax.jit(d.mass)(both) / d.mass(d.target))
+    assert stats.binomtest(int(concept.label(h, positive).sum()), draws, share).pvalue > FALSE_ALARM
+
+
+def test_extreme_fractions_keep_their_side():
+    d = concept.log_uniform(bits=64, low=[2**62], high=[3 * 2**62], mass=0.3)
+    z = int(d.first[0])
+    edges = np.asarray([[0, z - 1, z, 2**31 - 1, 2**31, 2**32 - 1 - z, 2**32 - z, 2**32 - 1]])
+    x = d.quantile(jnp.asarray(edges.astype(np.uint32)))
+    assert concept.label(d.target, jnp.moveaxis(x, 0, 1)).tolist() == [0, 0, 1, 1, 1, 1, 0, 0]
+    values = wide.to_ints(x[0])
+    assert values == sorted(values) and values[0] < 2**60 and values[-1] > 3 * 2**62 + 2**60
+
+
+# --------------------------------------------------------------------------------------------------------------- cuts
+
+
+def noisy(size=5, rate=0.3, epsilon=0.5, threshold=1):
+    """Numbers of our own in one and the same program."""
+    return small(size=size, rate=rate, epsilon=epsilon, threshold=threshold, axes=AXES, bits=BITS, capacity=63)
+
+
+def same(one, other):
+    return jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), one, other))
+
+
+@pytest.mark.parametrize("rate", [40.0, 0.3], ids=["public", "noisy"])
+def test_slices_are_those_of_the_reference_and_of_the_paradigm(rate):
+    """Ties, negatives, exhaustion; the same cuts by `optimizers.slicing` with given sizes."""
+    noises = []
+    for seed, rows in [(0, 60), (1, 60), (2, 12)]:
+        points, labels = random_examples(seed, rows)
+        sample = examples_of(points, labels).padded(63)
+        where = np.asarray(jax.jit(noisy(rate=rate).slices)(jax.random.key(seed), sample))[:rows]
+        info = noisy(rate=rate)(jax.random.key(seed), sample).info
+        sizes = [int(size) for size in info["sizes"]]
+        expected, remaining = reference_cuts(points.tolist(), labels.tolist(), sizes)
+        assert where.tolist() == expected and int(info["remaining"]) == remaining
+        noises += [size - 5 for size in sizes if remaining]
+        run = paradigm.Slicing.create(sample.positive(), slice_epsilon=None)
+        backwards = paradigm.descending(jnp.arange(sample.rows, dtype=jnp.uint32))
+        for axis in range(AXES):
+            x = sample.x[:, axis]
+            run = run.cut(jax.random.key(0), sizes[2 * axis], order=(x,))
+            run = run.cut(jax.random.key(0), sizes[2 * axis + 1], order=(paradigm.descending(x), backwards))
+        for number, mask in enumerate(run.slices):
+            assert np.flatnonzero(mask).tolist() == np.flatnonzero(where == number).tolist()
+    assert set(noises) == {0} if rate == 40.0 else len(set(noises)) > 1
+
+
+def test_faces_are_interior_points_and_negatives_change_nothing():
+    learner = noisy(size=6, epsilon=20.0)
+    points, _ = random_examples(3, 60, top=2**16)
+    whole = examples_of(points, np.ones(60, int))
+    outcome = learner(jax.random.key(5), whole)
+    where = np.asarray(jax.jit(learner.slices)(jax.random.key(5), whole))[:60]
+    faces = np.stack(concept.to_ints(outcome.hypothesis), axis=1).ravel()
+    assert int(outcome.status) == Status.OK and bool(outcome.info["enough"])
+    for number, face in enumerate(faces):
+        slice_ = points[where == number, number // 2]
+        assert slice_.min() <= face <= slice_.max()
+    labels = np.arange(60) % 6 > 0
+    both = [examples_of(points, labels), examples_of(points[labels], np.ones(50, int))]
+    assert same(*[learner(jax.random.key(6), examples) for examples in both])
+
+
+def test_padding_and_vmap_change_nothing_and_one_program_serves_all():
+    points, labels = random_examples(4, 60)
+    sample, learner = examples_of(points, labels), noisy()
+    alone = [learner(key, sample) for key in jax.random.split(jax.random.key(1), 3)]
+    many = jax.vmap(lambda key: learner(key, sample.padded(100)))(jax.random.split(jax.random.key(1), 3))
+    assert all(same(jax.tree.map(lambda leaf, place=i: leaf[place], many), alone[i]) for i in range(3))
+    before = rectangles._learn._cache_size()
+    for size in range(5, 25):
+        other = noisy(size=size, rate=0.1 * size, epsilon=0.05 * size, threshold=size)
+        other(jax.random.key(0), examples_of(points, labels, 60 - size))
+    assert rectangles._learn._cache_size() == before
+
+
+def test_too_few_examples_give_the_all_zero_hypothesis():
+    outcome = noisy(size=12, epsilon=5.0, threshold=8)(
+        jax.random.key(0), examples_of(np.zeros((3, AXES)), [1, 1, 0], 0)
+    )
+    assert int(outcome.status) == Status.OK and not bool(outcome.info["enough"])
+    assert concept.label(outcome.hypothesis, jnp.zeros((1, AXES, 1), jnp.uint32)).tolist() == [0]
+
+
+# ------------------------------------------------------------------------------------------------------------ privacy
+
+
+def face_law(learner, values, n_valid, noises, log_weights, *, bits):
+    """ln P of every pair of faces an axis, then of all-zero: the sum over noises in the sizes."""
+    axes = learner.axes
+    x = values.astype(jnp.uint32).reshape(-1, axes, 1)
+    sample = concept.Examples(x=x, y=jnp.ones((x.shape[0],), jnp.int32), n_valid=n_valid)
+    faces = jnp.asarray(grid(bits, 2 * axes), jnp.uint32)[..., None]
+
+    def given(noise):
+        each = jax.lax.map(lambda face: learner.law_within(sample, noise, face, face), faces, batch_size=len(faces))
+        return jnp.append(each[:, 0], each[0, 1])
+
+    laws = jax.vmap(given)(noises)
+    return jnp.log(jnp.sum(jnp.exp(log_weights)[:, None] * laws, axis=0))
+
+
+def noise_table(rate, most, faces):
+    """All noises up to `most` in each size (all beyond count as `most`), and ln of their probabilities."""
+    one = np.append(-rate * np.arange(most) + math.log(-math.expm1(-rate)), -rate * most)
+    table = np.asarray(list(itertools.product(range(most + 1), repeat=faces)))
+    return table.astype(np.int32), one[table].sum(axis=1)
+
+
+def worst(p, pairs, epsilon):
+    """The exact delta over all pairs."""
+    return np.maximum(p[pairs[:, 0]] - math.exp(epsilon) * p[pairs[:, 1]], 0).sum(axis=1).max()
+
+
+# D = 1 over four points, at most four of them: (e, rate of the slice noise).
+CASES = {"public": (0.7, 40.0), "noisy": (0.4, 0.8), "broken": (1.6, 40.0)}
+COUNTS = exact.histograms(4, range(5))
+
+
+@pytest.fixture(scope="module")
+def laws():
+    """The law of every multiset of positive examples, in the order of their values, in each case: one program."""
+    learners = [small(size=1, rate=s, epsilon=e, threshold=1, axes=1, bits=2, capacity=7) for e, s in CASES.values()]
+    tables = [noise_table(s, 4, 2) for _, s in CASES.values()]
+    values, n_valid = exact.records(COUNTS, 4)
+    with jax.enable_x64(True):
+        stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *learners)
+    log_weights = np.stack([weights for _, weights in tables])
+    case = np.repeat(np.arange(len(CASES)), len(COUNTS))
+
+    def law(given):
+        row, n, i = given
+        learner = jax.tree.map(lambda leaf: leaf[i], stacked)
+        return face_law(learner, row, n, jnp.asarray(tables[0][0]), jnp.asarray(log_weights)[i], bits=2)
+
+    datasets = np.tile(values, (len(CASES), 1)), np.tile(n_valid, len(CASES)), case
+    return dict(zip(CASES, np.split(exact.probabilities(law, datasets, batch_size=64), len(CASES)), strict=True))
+
+
+def test_public_sizes_are_private_by_composition_exactly(laws):
+    """(2D + 1) e = 3 e hold; half of that does not (negative control)."""
+    pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)
+    e = CASES["public"][0]
+    assert worst(laws["public"], pairs, 3 * e) < 1e-9 and worst(laws["public"], pairs, 1.5 * e) > 1e-3
+
+
+def test_noisy_sizes_are_private_by_the_accountant_exactly(laws):
+    """Never above the numerical accountant; public sizes and four times the budget are (negative control)."""
+    pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)
+    e, s = CASES["noisy"]
+    run = slicing.Run(s, Guarantee(e, 0.0, ADD_OR_REMOVE_ONE), slices=3)
+    epsilons = [0.2, 0.5, 0.8, 1.2]
+    promised = np.asarray([run.delta(epsilon) for epsilon in epsilons])
+    found, broken = (
+        np.asarray([worst(laws[name], pairs, epsilon) for epsilon in epsilons]) for name in ("noisy", "broken")
+    )
+    assert (found <= promised).all() and found[0] > 1e-2
+    assert (broken > promised).any()
+
+
+@pytest.mark.slow
+def test_two_axes_are_private_by_composition_exactly():
+    """D = 2 over two points an axis, where what one cut takes decides what the next one sees; public sizes."""
+    e, counts = 0.7, exact.histograms(4, range(6))
+    learner = small(size=1, rate=None, epsilon=e, threshold=1, axes=2, bits=1, capacity=7)
+    values, n_valid = exact.records(counts, 5)
+    datasets = np.stack([values // 2, values % 2], axis=-1), n_valid
+    none, sure = jnp.zeros((1, 4), jnp.int32), np.zeros(1)
+    p = exact.probabilities(
+        lambda rows: face_law(learner, *rows, none, jnp.asarray(sure), bits=1), datasets, batch_size=64
+    )
+    pairs = exact.neighbours(counts, ADD_OR_REMOVE_ONE)
+    assert worst(p, pairs, 5 * e) < 1e-9 and worst(p, pairs, 2 * e) > 1e-3
+
+
+def test_the_law_is_that_of_the_runs(laws):
+    """Frequencies of the two faces and of all-zero against `law_within` summed over the noises."""
+    e, s = CASES["noisy"]
+    learner = small(size=1, rate=s, epsilon=e, threshold=1, axes=1, bits=2, capacity=7)
+    place = int(np.flatnonzero((np.asarray([1, 1, 0, 2]) == COUNTS).all(axis=1))[0])
+    sample = examples_of([[0], [1], [3], [3]], np.ones(4, int))
+    draws = 4000
+    runs = jax.vmap(lambda key: learner(key, sample))(jax.random.split(jax.random.key(3), draws))
+    low, high = np.asarray(runs.hypothesis.low)[:, 0, 0], np.asarray(runs.hypothesis.high)[:, 0, 0]
+    outcome = np.where(np.asarray(runs.info["enough"]), 4 * low + high, 16).astype(int)
+    seen, expected = np.bincount(outcome, minlength=17), draws * laws["noisy"][place]
+    assert expected.min() > 5
+    assert stats.chisquare(seen, expected * draws / expected.sum()).pvalue > FALSE_ALARM
+    assert stats.chisquare(seen, np.roll(expected, 1) * draws / expected.sum()).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("accountant", rectangles.ACCOUNTANTS)
+@pytest.mark.parametrize("axes", [1, 10])
+def test_plans_keep_the_total(accountant, axes):
+    """By the accountants themselves, put together here once more."""
+    chosen = plan(accountant, axes=axes)
+    assert chosen.guarantee.covers(BUDGET["epsilon"], BUDGET["delta"])
+    e = chosen.compute.epsilon
+    once, twice = Guarantee(e, 0.0, ADD_OR_REMOVE_ONE), Guarantee(2 * e, 0.0, ADD_OR_REMOVE_ONE)
+    if accountant == "basic":
+        assert Fraction(e) * (2 * axes + 1) <= 1 and chosen.guarantee.delta == 0.0
+    elif accountant == "optimal":
+        assert composition.total_delta({twice: axes, once: 1}, 1.0) <= BUDGET["delta"]
+    else:
+        run = slicing.Run(chosen.slice_epsilon, once, slices=2 * axes + 1)
+        method = "printed" if accountant == "slicing_printed" else "numerical"
+        assert run.guarantee(delta=BUDGET["delta"], method=method).epsilon <= 1.0
+        tail = 2 * axes * math.exp(-chosen.slice_epsilon * (chosen.capacity - chosen.size + 1))
+        assert (1 + math.e) * tail <= 2.0**-20 * BUDGET["delta"]
+    share = 0.05 / (2 * axes)
+    assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(share)
+
+
+def test_growth_with_the_dimension():
+    """D^2 by basic composition, D^1.5 by optimal, D by slicing, up to the logarithm of 2D / beta in a slice's size."""
+    for accountant, power in [("basic", 2.0), ("optimal", 1.5), ("slicing_printed", 1.0), ("slicing", 1.0)]:
+        few, many = (plan(accountant, axes=axes, bits=1024).entries for axes in (16, 64))
+        assert math.log(many / few, 4) == pytest.approx(power, abs=0.08)
+    best = [min(rectangles.ACCOUNTANTS, key=lambda name: plan(name, axes=axes).entries) for axes in (1, 32)]
+    assert best == ["basic", "slicing"]
+
+
+# ------------------------------------------------------------------------------------------------------------ utility
+
+
+def test_the_mass_of_slices_is_a_beta_whatever_the_dimension():
+    """The lemma of the module on continuous data: 1 - prod (b_i - a_i) ~ Beta(K, n - K + 1)."""
+    rng, n, sizes = np.random.default_rng(0), 60, [4, 1, 3, 7, 2, 5]
+    lost = []
+    for _ in range(400):
+        points = rng.random((n, 3))
+        where, _ = reference_cuts(points.tolist(), [1] * n, sizes)
+        taken = np.asarray(where)
+        sides = [points[taken == 2 * i + 1, i].min() - points[taken == 2 * i, i].max() for i in range(3)]
+        lost.append(1 - math.prod(sides))
+    total = sum(sizes)
+    assert stats.kstest(lost, stats.beta(total, n - total + 1).cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(lost, stats.beta(total + 2, n - total - 1).cdf).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("accountant", ["basic", "slicing"])
+def test_sample_size_is_the_binomial_tail(accountant):
+    chosen = plan(accountant, axes=5)
+    learner = rectangles.from_plan(chosen)
+    n = learner.sample_size(alpha=0.05, beta=0.1)
+    need = chosen.entries + 2 * chosen.threshold - 1
+    left = 0.1 - chosen.spent_beta
+    assert stats.binom.cdf(need - 1, n, 0.05) <= left < stats.binom.cdf(need - 1, n - 1, 0.05)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def failures(run, keys, experiment):
+    return jnp.sum(jax.lax.map(lambda key: run(key, experiment)["failed"], keys))
+
+
+def counted(run, learner, distribution, n, trials, capacity=2**31 - 1):
+    """How many of `trials` runs fail."""
+    experiment = pac.Experiment(learner=learner, distribution=distribution, n=n, alpha=0.1, capacity=capacity)
+    return int(failures(run, jax.random.split(jax.random.key(11), trials), experiment))
+
+
+@pytest.mark.slow
+def test_utility_at_the_sample_size():
+    """At most beta of 300 runs fail at the promised n, nearly all at a third of it."""
+    learner = rectangles.from_plan(plan("slicing"))
+    low, high = concept.centred(axes=2, bits=BITS)
+    easy = concept.uniform(bits=BITS, low=low, high=high)
+    n = learner.sample_size(alpha=0.1, beta=0.1)
+    assert counted(rectangles.trial, learner, easy, n, 300) <= stats.binom.isf(FALSE_ALARM, 300, 0.1)
+    assert counted(rectangles.trial, learner, easy, n // 3, 300) > 250
+
+
+@pytest.mark.slow
+def test_drawing_slices_alone_has_the_law_of_whole_runs():
+    """Failures where about half the runs fail, with and without a table; ties and scales included."""
+    learner = small(size=12, rate=0.2, epsilon=2.0, threshold=3, axes=2, bits=BITS, capacity=127)
+    hard = concept.log_uniform(bits=BITS, low=[2**14] * 2, high=[3 * 2**14] * 2)
+    trials, n = 2000, 330
+    whole = counted(pac.trial, learner, hard, n, trials, 511)
+    alone, other = (counted(rectangles.trial, learner, hard, size, trials) for size in (n, n + 60))
+    assert 0.2 < whole / trials < 0.8
+    assert stats.fisher_exact([[whole, trials - whole], [alone, trials - alone]]).pvalue > FALSE_ALARM
+    assert stats.fisher_exact([[whole, trials - whole], [other, trials - other]]).pvalue < FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_another_solver_that_spends_delta():
+    """TreeLog on each slice: fewer points than the exponential mechanism at 1024 bits, its deltas are paid for, and it learns."""
+    sliced, chosen = (plan(name, bits=1024, solver="tree_log") for name in ("slicing", "basic"))
+    run = slicing.Run(sliced.slice_epsilon, sliced.compute, slices=2 * AXES + 1)
+    assert sliced.compute.delta > 0.0 and run.delta(1.0) <= BUDGET["delta"]
+    once, twice = chosen.compute, dataclasses.replace(chosen.compute.under_replace_one(), relation=ADD_OR_REMOVE_ONE)
+    whole = composition.basic({twice: AXES, once: 1})
+    assert once.delta > 0.0 and whole.covers(1.0, BUDGET["delta"]) and whole == chosen.guarantee
+    assert chosen.entries < plan("basic", bits=1024).entries / 2
+    learner = rectangles.from_plan(chosen, solver="tree_log")
+    law = concept.log_uniform(bits=1024, low=[2**1022] * AXES, high=[3 * 2**1022] * AXES)
+    assert counted(rectangles.trial, learner, law, learner.sample_size(alpha=0.1, beta=0.1), 8) <= 5
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"axes": 0}, ValueError, "axes"),
+        ({"bits": 0}, ValueError, "bits"),
+        ({"epsilon": 0.0}, ValueError, "epsilon"),
+        ({"epsilon": math.nan}, ValueError, "epsilon"),
+        ({"delta": 1.0}, ValueError, "delta"),
+        ({"delta": 0.0, "accountant": "slicing"}, ValueError, "delta"),
+        ({"beta": 1.0}, ValueError, "beta"),
+        ({"accountant": "wishful"}, ValueError, "accountant"),
+        ({"solver": "wishful"}, ValueError, "solver"),
+        ({"axes": 1.5}, TypeError, "axes"),
+    ],
+)
+def test_bad_parameters(changes, error, words):
+    with pytest.raises(error, match=words):
+        rectangles.rectangles(**{"axes": 2, "bits": 16, **BUDGET, **changes})
+
+
+def test_bad_examples_and_promises():
+    learner = small(size=5, rate=0.3, epsilon=0.5, threshold=1, axes=AXES, bits=4, capacity=63)
+    x = jnp.zeros((3, AXES, 1), jnp.uint32)
+    with pytest.raises(ValueError, match="labels 0 and 1"):
+        concept.Examples.create(x, [0, 1, 2])
+    with pytest.raises(ValueError, match="one label a row"):
+        concept.Examples.create(x, [0, 1])
+    with pytest.raises(TypeError, match="uint32"):
+        concept.Examples.create(np.zeros((3, 2, 1)), [0, 1, 1])
+    with pytest.raises(ValueError, match="n_valid"):
+        concept.Examples.create(x, [0, 1, 1], 4)
+    with pytest.raises(ValueError, match="shape"):
+        learner(jax.random.key(0), concept.Examples.create(x[:, :1], [0, 1, 1]))
+    with pytest.raises(TypeError, match="Examples"):
+        learner(jax.random.key(0), x)
+    outside = examples_of([[3, 16]], [1])
+    with pytest.raises(ValueError, match="got 16"):
+        learner(jax.random.key(0), outside)
+    unchecked = rectangles._learn(learner, jax.random.key(0), outside.padded(63))
+    assert int(unchecked.status) == Status.OUTSIDE_DOMAIN
+    with pytest.raises(ValueError, match="beta"):
+        rectangles.from_plan(plan("basic")).sample_size(alpha=0.1, beta=0.01)
+    with pytest.raises(ValueError, match="solver must promise"):
+        generous = lambda epsilon, delta, beta: interior_point.exponential(bits=16, epsilon=2 * epsilon)  # noqa: E731
+        rectangles.from_plan(plan("basic"), solver=generous)
+    with pytest.raises(ValueError, match="grid point"):
+        concept.uniform(bits=40, low=[1], high=[2])
+    with pytest.raises(ValueError, match="room"):
+        concept.log_uniform(bits=8, low=[1], high=[100])
+
+
+def test_delta_zero_is_pure():
+    learner = rectangles.rectangles(axes=3, bits=70, epsilon=1.0, delta=0.0, beta=0.1)
+    assert learner.guarantee() == Guarantee(learner.guarantee().epsilon, 0.0, ADD_OR_REMOVE_ONE)
+    assert learner.guarantee().epsilon <= 1.0 and learner.limbs == 3
