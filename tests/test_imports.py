@@ -26,7 +26,7 @@ ROOMS = {
     "sanitizers": MECHANISTIC | {"optimizers"},
     "learners": LEARNING,
     "multi": LEARNING | {"learners"},
-    "fingerprinting": {"core"},
+    "fingerprinting": {"core", "domains", "trials"},
     "verify": {"mechanisms", "accounting", "core"},
     "trials": {"core"},
     "relaxations": {"mechanisms", "learners", "core"},

@@ -1,0 +1,62 @@
+"""Vectors of bits packed into 32-bit words: bit j is bit j mod 32 of word j // 32. Bits past the last one are 0."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int, UInt32
+
+WORD = 32
+
+
+def words_for(bits: int) -> int:
+    """Words that hold so many bits.
+
+    >>> words_for(32), words_for(33)
+    (1, 2)
+    """
+    return -(-bits // WORD)
+
+
+def pack(values: Bool[Array, "*n bits"]) -> UInt32[Array, "*n words"]:
+    """Booleans as bits.
+
+    >>> pack(jnp.array([True, False, True])).tolist()
+    [5]
+    """
+    bits = values.shape[-1]
+    missing = words_for(bits) * WORD - bits
+    padded = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+    lanes = padded.reshape(*values.shape[:-1], -1, WORD).astype(jnp.uint32)
+    weights = jnp.asarray(np.uint32(1) << np.arange(WORD, dtype=np.uint32))
+    return jnp.sum(lanes * weights.reshape((1,) * (lanes.ndim - 1) + (WORD,)), axis=-1, dtype=jnp.uint32)
+
+
+def unpack(words: UInt32[Array, "*n words"], bits: int) -> Bool[Array, "*n bits"]:
+    """The first `bits` bits as booleans.
+
+    >>> unpack(jnp.array([5], jnp.uint32), 3).tolist()
+    [True, False, True]
+    """
+    shifts = np.arange(WORD, dtype=np.uint32).reshape((1,) * words.ndim + (WORD,))
+    lanes = (words[..., None] >> jnp.asarray(shifts)) & np.uint32(1)
+    return lanes.reshape(*words.shape[:-1], -1)[..., :bits].astype(bool)
+
+
+def column(words: UInt32[Array, "*n words"], j: Int[Array, ""]) -> Bool[Array, "*n"]:
+    """Bit j of every vector; j may be traced."""
+    word = jnp.take(words, j // WORD, axis=-1)
+    return ((word >> (j % WORD).astype(jnp.uint32)) & np.uint32(1)).astype(bool)
+
+
+def count(words: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
+    """How many bits are set.
+
+    >>> count(jnp.array([[5, 1]], jnp.uint32)).tolist()
+    [3]
+    """
+    return jnp.sum(lax.population_count(words).astype(jnp.int32), axis=-1, dtype=jnp.int32)
+
+
+def odd(words: UInt32[Array, "*n words"]) -> Bool[Array, "*n"]:
+    """Whether an odd number of bits is set."""
+    return (count(words) & 1).astype(bool)

@@ -1,0 +1,95 @@
+"""Samples in which every example carries the labels of k concepts (MULTI §2.1), as padded arrays with a traced count."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, UInt32
+
+from dpjax.core import bits, checks
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import Sample, bucket, wide_rows
+
+
+@frozen
+class MultiSample:
+    """k-labelled examples (x_i, y_i1, ..., y_ik), the first `n_valid` rows; build it by `MultiSample.create`.
+
+    Attributes:
+      x: points, uint32 of shape (rows, limbs) as made by `dpjax.domains.wide.from_ints`.
+      y: labels, packed as in `dpjax.core.bits`: uint32 of shape (rows, words), label j is bit j mod 32 of word j // 32.
+      n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
+      k: number of concepts (static).
+    """
+
+    x: UInt32[Array, "rows limbs"]
+    y: UInt32[Array, "rows words"]
+    n_valid: Int[Array, ""]
+    k: int = static()
+
+    @classmethod
+    def create(cls, x: Any, y: Any, n_valid: Any = None) -> "MultiSample":
+        """Checks, packs and binds; n_valid defaults to every row.
+
+        Args:
+          x: uint32 array (rows, limbs).
+          y: zeros and ones, shape (rows, k).
+          n_valid: 1, ..., rows; may be traced.
+
+        Raises:
+          TypeError: x is not uint32 or y does not hold numbers. ValueError: shapes that do not fit, no rows, no labels, a label
+          other than 0 and 1, n_valid outside 1, ..., rows. Values under tracing pass unchecked.
+
+        >>> from dpjax.domains import wide
+        >>> sample = MultiSample.create(wide.from_ints([7, 2**40], 64), [[1, 0, 1], [0, 0, 1]])
+        >>> sample.rows, sample.k, sample.labels.astype(int).tolist()
+        (2, 3, [[1, 0, 1], [0, 0, 1]])
+        """
+        x = wide_rows("x", x)
+        y = _labels(y, x.shape[0])
+        n_valid = x.shape[0] if n_valid is None else n_valid
+        if not checks.is_traced(n_valid):
+            n_valid = checks.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+        return cls(x=x, y=bits.pack(y), n_valid=jnp.asarray(n_valid, jnp.int32), k=y.shape[1])
+
+    @property
+    def rows(self) -> int:
+        """The capacity."""
+        return self.x.shape[0]
+
+    @property
+    def valid(self) -> Bool[Array, "rows"]:
+        """Which rows count."""
+        return jnp.arange(self.rows, dtype=jnp.int32) < self.n_valid
+
+    @property
+    def labels(self) -> Bool[Array, "rows k"]:
+        """The labels, unpacked."""
+        return bits.unpack(self.y, self.k)
+
+    def column(self, j: Any) -> Sample:
+        """The examples with the labels of concept j alone; j may be traced."""
+        y = bits.column(self.y, jnp.asarray(j, jnp.int32)).astype(jnp.int32)
+        return Sample.tree_unflatten((False, False), (self.x, y, self.n_valid))
+
+    def padded(self) -> "MultiSample":
+        """The same sample with rows up to its bucket."""
+        extra = ((0, bucket(self.rows) - self.rows), (0, 0))
+        return MultiSample(x=jnp.pad(self.x, extra), y=jnp.pad(self.y, extra), n_valid=self.n_valid, k=self.k)
+
+
+def _labels(y: Any, rows: int) -> Array:
+    """y as booleans (rows, k)."""
+    if not isinstance(y, jax.Array):
+        y = np.asarray(y)
+    if y.dtype.kind not in "biuf":
+        raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
+    if y.ndim != 2 or y.shape[0] != rows or y.shape[1] == 0:
+        raise ValueError(f"y must have one row of k >= 1 labels a point, shape ({rows}, k), got {y.shape}")
+    if not checks.is_traced(y):
+        wrong = np.argwhere(~np.isin(np.asarray(y), (0, 1)))
+        if wrong.size:
+            i, j = wrong[0]
+            raise ValueError(f"y must hold labels 0 and 1 only, got y[{i}, {j}] = {np.asarray(y)[i, j]}")
+    return jnp.asarray(y).astype(bool)

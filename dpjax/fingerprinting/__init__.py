@@ -1,0 +1,1 @@
+"""Fingerprinting codes and the attack on private learners that they make (MULTI §5)."""

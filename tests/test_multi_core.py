@@ -1,0 +1,63 @@
+"""Packed bits and k-labelled samples."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import MultiSample
+from dpjax.core import bits
+from dpjax.domains import wide
+
+
+@pytest.mark.parametrize("k", [1, 31, 32, 33, 100])
+def test_packed_bits_are_what_numpy_packs(k):
+    values = np.random.default_rng(k).integers(0, 2, (3, 5, k)).astype(bool)
+    packed = bits.pack(jnp.asarray(values))
+    bytes_ = np.packbits(values, axis=-1, bitorder="little")
+    bytes_ = np.pad(bytes_, [(0, 0), (0, 0), (0, 4 * bits.words_for(k) - bytes_.shape[-1])])
+    assert (np.asarray(packed) == bytes_.view("<u4")).all()
+    assert (np.asarray(bits.unpack(packed, k)) == values).all()
+    assert (np.asarray(bits.count(packed)) == values.sum(axis=-1)).all()
+    assert (np.asarray(bits.odd(packed)) == values.sum(axis=-1) % 2).all()
+    columns = jax.vmap(lambda j: bits.column(packed, j), out_axes=-1)(jnp.arange(k))
+    assert (np.asarray(columns) == values).all()
+
+
+def sample_of(rows=5, k=40, n_valid=3):
+    rng = np.random.default_rng(0)
+    x = wide.from_ints([int(v) for v in rng.integers(0, 2**63, rows)], 64)
+    return MultiSample.create(x, rng.integers(0, 2, (rows, k)), n_valid)
+
+
+def test_columns_of_a_multi_sample_are_samples():
+    sample = sample_of()
+    for j in (0, 31, 32, 39):
+        column = jax.jit(lambda s, j: s.column(j))(sample, j)
+        assert (column.x == sample.x).all() and int(column.n_valid) == 3
+        assert column.y.tolist() == sample.labels[:, j].astype(int).tolist()
+    assert sample.valid.tolist() == [True] * 3 + [False] * 2
+
+
+def test_padding_a_multi_sample_changes_nothing_that_counts():
+    sample, padded = sample_of(), sample_of().padded()
+    assert padded.rows == 7 and padded.k == 40 and int(padded.n_valid) == 3
+    assert (padded.x[:5] == sample.x).all() and (padded.y[:5] == sample.y).all()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "n_valid", "error", "message"),
+    [
+        (np.zeros((2, 1), np.int32), np.zeros((2, 1)), None, TypeError, "x must be a uint32 array"),
+        (np.zeros((2, 1), np.uint32), np.zeros((3, 1)), None, ValueError, "y must have one row of k"),
+        (np.zeros((2, 1), np.uint32), np.zeros((2, 0)), None, ValueError, "y must have one row of k"),
+        (np.zeros((2, 1), np.uint32), np.zeros(2), None, ValueError, "y must have one row of k"),
+        (np.zeros((2, 1), np.uint32), [["a"], ["b"]], None, TypeError, "y must hold labels"),
+        (np.zeros((2, 1), np.uint32), [[1], [2]], None, ValueError, r"got y\[1, 0\] = 2"),
+        (np.zeros((2, 1), np.uint32), [[1], [0]], 3, ValueError, "n_valid must be from 1 to 2"),
+        (np.zeros((2, 1), np.uint32), [[1], [0]], 0, ValueError, "n_valid must be from 1 to 2"),
+    ],
+)
+def test_bad_multi_samples_are_refused(x, y, n_valid, error, message):
+    with pytest.raises(error, match=message):
+        MultiSample.create(x, y, n_valid)
