@@ -4,6 +4,7 @@ from dpjax.accounting import slicing
 from dpjax.accounting.calibration import calibrate, closed_form_epsilon
 from dpjax.accounting.composition import advanced, basic, optimal, total_delta, total_epsilon
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.accounting.subsampling import with_replacement
 
 __all__ = [
     "ADD_OR_REMOVE_ONE",
@@ -18,4 +19,5 @@ __all__ = [
     "slicing",
     "total_delta",
     "total_epsilon",
+    "with_replacement",
 ]

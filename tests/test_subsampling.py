@@ -1,0 +1,110 @@
+"""Secrecy of the sample: the closed form against exact laws of a subsampled mechanism."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, with_replacement
+
+
+def law(mechanism, n, rows):
+    """The law of `mechanism` on n rows drawn with replacement: all draws enumerated."""
+    total = 0.0
+    for draw in itertools.product(rows, repeat=n):
+        total = total + mechanism(draw) / len(rows) ** n
+    return total
+
+
+def leaky_response(epsilon, delta):
+    """Randomised response on the parity of the ones; with probability delta it names the number of ones. (epsilon, delta)-private."""
+
+    def mechanism(rows):
+        ones = sum(rows)
+        response = np.array([1.0, math.exp(epsilon)])[:: 1 if ones % 2 else -1] / (1 + math.exp(epsilon))
+        named = np.eye(len(rows) + 1)[ones]
+        return np.concatenate([(1 - delta) * response, delta * named])
+
+    return mechanism
+
+
+def count_noise(epsilon):
+    """Exponential mechanism on the number of ones: group privacy is tight in it."""
+
+    def mechanism(rows):
+        weights = np.exp(-epsilon / 2 * np.abs(np.arange(len(rows) + 1) - sum(rows)))
+        return weights / weights.sum()
+
+    return mechanism
+
+
+def exact_delta(mechanism, n, m, epsilon):
+    """Largest hockey-stick over all neighbours among databases of m bits."""
+    worst = 0.0
+    for ones in range(m):
+        a, b = ([1] * o + [0] * (m - o) for o in (ones, ones + 1))
+        p, q = law(mechanism, n, a), law(mechanism, n, b)
+        for x, y in ((p, q), (q, p)):
+            worst = max(worst, float(np.maximum(x - math.exp(epsilon) * y, 0).sum()))
+    return worst
+
+
+@pytest.mark.parametrize("calibration", ["printed", "proved"])
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 4), (3, 6), (2, 7)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 0.0), (1.0, 0.0), (1.0, 0.05)])
+def test_subsampled_mechanisms_keep_what_is_stated(n, m, epsilon, delta, calibration):
+    promised = with_replacement(Guarantee(epsilon, delta, REPLACE_ONE), drawn=n, rows=m, calibration=calibration)
+    mechanisms = [leaky_response(epsilon, delta)] + ([count_noise(epsilon)] if delta == 0.0 else [])
+    for mechanism in mechanisms:
+        assert exact_delta(mechanism, n, m, promised.epsilon) <= promised.delta + 1e-12
+    # Negative control: a promise of an eighth is refuted.
+    worst = max(exact_delta(mechanism, n, m, promised.epsilon / 8) for mechanism in mechanisms)
+    assert worst > promised.delta / 8
+
+
+def test_proved_is_never_worse_than_printed_where_that_applies():
+    for n, m, epsilon in itertools.product((1, 10, 1000), (2000, 9000), (1e-6, 0.1, 1.0)):
+        guarantee = Guarantee(epsilon, 1e-6, REPLACE_ONE)
+        proved, printed = (
+            with_replacement(guarantee, drawn=n, rows=m, calibration=name) for name in ("proved", "printed")
+        )
+        assert proved.epsilon <= printed.epsilon and proved.delta <= printed.delta
+
+
+def test_the_moments_are_those_of_the_number_of_draws():
+    """The closed form against sums over T ~ Bin(n, 1/m)."""
+    n, m, epsilon, delta = 5, 8, 0.7, 0.01
+    draws = Counter({t: math.comb(n, t) / m**t * (1 - 1 / m) ** (n - t) for t in range(n + 1)})
+    more = sum(w * math.exp(t * epsilon) for t, w in draws.items())
+    less = sum(w * math.exp(-t * epsilon) for t, w in draws.items())
+    group = {t: delta * math.expm1(t * epsilon) / math.expm1(epsilon) for t in draws}
+    expected = sum(w * (group[t] + more / less * math.exp(-t * epsilon) * group[t]) for t, w in draws.items())
+    promised = with_replacement(Guarantee(epsilon, delta, REPLACE_ONE), drawn=n, rows=m)
+    assert promised.epsilon == pytest.approx(math.log(more / less), rel=1e-10)
+    assert promised.delta == pytest.approx(expected, rel=1e-10)
+    limit = with_replacement(Guarantee(0.0, delta, REPLACE_ONE), drawn=n, rows=m)
+    assert limit.epsilon == 0.0 and limit.delta == pytest.approx(2 * delta * n / m)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"guarantee": Guarantee(1.0, 0.0, ADD_OR_REMOVE_ONE), "drawn": 1, "rows": 2}, "REPLACE_ONE"),
+        ({"guarantee": Guarantee(1.0, 0.0, REPLACE_ONE), "drawn": 0, "rows": 2}, "drawn must be >= 1"),
+        ({"guarantee": Guarantee(1.0, 0.0, REPLACE_ONE), "drawn": 1, "rows": 1}, "rows must be >= 2"),
+        (
+            {"guarantee": Guarantee(1.5, 0.0, REPLACE_ONE), "drawn": 1, "rows": 9, "calibration": "printed"},
+            "epsilon <= 1",
+        ),
+        (
+            {"guarantee": Guarantee(1.0, 0.0, REPLACE_ONE), "drawn": 5, "rows": 9, "calibration": "printed"},
+            "rows >= 2",
+        ),
+        ({"guarantee": Guarantee(1.0, 0.0, REPLACE_ONE), "drawn": 1, "rows": 9, "calibration": "x"}, "calibration"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        with_replacement(**arguments)
