@@ -203,7 +203,7 @@ def test_no_neighbouring_points_refute_the_quantiles() -> None:
     both = quantiles.direct(solver=interior_point.exponential(bits=2, epsilon=EPSILON), fractions=[0.3, 0.5], m=1)
 
     def joint(points: Points) -> Any:
-        slices = both._slices(interior_point._sorted(points, both.solver.bits)[0])
+        slices = both._slices(interior_point.in_order(points, both.solver.bits)[0])
         first, second = jax.vmap(both.solver.pmf)(slices)[:, :-1]
         return jnp.outer(first, second).reshape(16)
 

@@ -599,10 +599,10 @@ def test_bad_samples_are_refused(make: Callable[[], Any], error: type[Exception]
 @pytest.mark.parametrize(
     ("bits", "sample", "error", "words"),
     [
-        (6, Sample(x=wide.from_ints([1, 64], 7), y=[1, 0]), ValueError, r"2\^6 - 1, got x\[1\] = 64"),
-        (31, Sample(x=wide.from_ints([2**31], 32), y=[1]), ValueError, r"2\^31 - 1, got x\[0\] = 2147483648"),
-        (40, Sample(x=wide.from_ints([2**40], 41), y=[1]), ValueError, r"2\^40 - 1, got x\[0\] = 1099511627776"),
-        (64, Sample(x=wide.from_ints([2**64], 65), y=[1]), ValueError, r"2\^64 - 1, got x\[0\] = 18446744073709551616"),
+        (6, Sample(x=wide.from_ints([1, 64], 7), y=[1, 0]), ValueError, r"2\^6 - 1, got 64"),
+        (31, Sample(x=wide.from_ints([2**31], 32), y=[1]), ValueError, r"2\^31 - 1, got 2147483648"),
+        (40, Sample(x=wide.from_ints([2**40], 41), y=[1]), ValueError, r"2\^40 - 1, got 1099511627776"),
+        (64, Sample(x=wide.from_ints([2**64], 65), y=[1]), ValueError, r"2\^64 - 1, got 18446744073709551616"),
         (40, Sample(x=wide.from_ints([1], 20), y=[1]), ValueError, "2 limbs .* got 1"),
         (6, Sample(x=wide.from_ints([1], 64), y=[1]), ValueError, "1 limbs .* got 2"),
         (6, ([1], [1]), TypeError, "sample must be a dpjax.Sample, got tuple"),

@@ -339,3 +339,15 @@ def test_high_product_and_scaled_are_exact():
     x, e = jnp.asarray([c[0] for c in cases], jnp.uint32), jnp.asarray([c[1] for c in cases], jnp.int32)
     expected = [(x << e if e >= 0 else x >> -e) % 2**96 for x, e in cases]
     assert wide.to_ints(wide.scaled(x, e, 3)) == expected
+
+
+@pytest.mark.parametrize("bits", [1, 31, 32, 33, 64, 95, 96])
+def test_points_outside_a_domain_are_found(bits):
+    for limbs in range(wide.limbs_for(bits), 5):
+        largest = min(2**bits, 2 ** (32 * limbs)) - 1
+        inside = wide.from_ints([0, largest], 32 * limbs)
+        wide.check_below("x", inside, bits)
+        for outside in {2**bits, 2 ** (32 * limbs) - 1} - {largest}:
+            if outside < 2 ** (32 * limbs):
+                with pytest.raises(ValueError, match=rf"2\^{bits} - 1, got {outside}$"):
+                    wide.check_below("x", wide.from_ints([0, outside], 32 * limbs), bits)

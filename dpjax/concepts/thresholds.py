@@ -5,15 +5,20 @@ A distribution is a map of one 32-bit uniform fraction v to a point, increasing 
 (no sort), and error_D(c_h, c_t) = D[points between h and t] is known exactly.
 """
 
+import dataclasses
 import functools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
+from dpjax.core import bits as packed
 from dpjax.core import checks
+from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen
 from dpjax.core.sample import Sample
 from dpjax.core.staging import once
@@ -217,6 +222,60 @@ class PointMasses(_Distribution):
         units = bounds[stop] - bounds[start]
         whole = (start == 0) & (stop == self.points.shape[0])
         return jnp.where(whole, 1.0, units.astype(float) * 2.0**-32)
+
+
+@frozen
+class Several:
+    """k thresholds to be learned from one sample (MULTI §2.1); build it by `several`.
+
+    Attributes:
+      base: `Uniform` or `PointMasses`, from which points come; its own target plays no part.
+      targets: k thresholds.
+    """
+
+    base: Any
+    targets: UInt32[Array, "k limbs"]
+
+    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
+        """n independent examples with k labels each, in increasing order, drawn without a sort."""
+        drawn = self.base.sample(key, capacity, n)
+        y = packed.pack(jax.vmap(label, in_axes=(0, None), out_axes=-1)(self.targets, drawn.x).astype(bool))
+        return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0], realizable=True)
+
+    def errors(self, hypotheses: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
+        """The mass between each hypothesis and its target."""
+        return jax.vmap(lambda target, h: self._with(target).error(h))(self.targets, hypotheses)
+
+    def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "k limbs"], UInt32[Array, "k limbs"]]:
+        """(low, high): hypothesis j has error <= alpha exactly for low_j <= h_j < high_j."""
+        return jax.vmap(lambda target: self._with(target).within(alpha))(self.targets)
+
+    def _with(self, target: UInt32[Array, "limbs"]) -> Any:
+        return dataclasses.replace(self.base, target=target)
+
+
+def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
+    """`Several` thresholds over the points of one distribution.
+
+    Args:
+      base: `uniform(...)` or `point_masses(...)` on X_bits; a `log_uniform` moves with its target and will not do.
+      targets: k thresholds in 0, ..., 2^bits.
+
+    Raises:
+      TypeError: another base. ValueError: no target, or one outside the domain.
+
+    >>> import jax
+    >>> law = several(uniform(bits=16, target=0), bits=16, targets=[100, 50_000])
+    >>> law.sample(jax.random.key(0), 7, 5).k, law.errors(law.targets).tolist()
+    (2, [0.0, 0.0])
+    """
+    width = _bits(bits)
+    if not isinstance(base, Uniform | PointMasses):
+        raise TypeError(f"base must be uniform(...) or point_masses(...), got {type(base).__name__}")
+    if not targets:
+        raise ValueError("targets must hold at least one threshold, got none")
+    checked = [checks.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
+    return Several(base=base, targets=wide.from_ints(checked, width + 1))
 
 
 def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:

@@ -21,12 +21,15 @@ class MultiSample:
       y: labels, packed as in `dpjax.core.bits`: uint32 of shape (rows, words), label j is bit j mod 32 of word j // 32.
       n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
       k: number of concepts (static).
+      realizable: promise that rows are sorted and every column is labelled by a threshold (static), so that learners of
+        thresholds need not sort k times; for distributions that know it, `create` never sets it.
     """
 
     x: UInt32[Array, "rows limbs"]
     y: UInt32[Array, "rows words"]
     n_valid: Int[Array, ""]
     k: int = static()
+    realizable: bool = static(default=False)
 
     @classmethod
     def create(cls, x: Any, y: Any, n_valid: Any = None) -> "MultiSample":
@@ -71,12 +74,13 @@ class MultiSample:
     def column(self, j: Any) -> Sample:
         """The examples with the labels of concept j alone; j may be traced."""
         y = bits.column(self.y, jnp.asarray(j, jnp.int32)).astype(jnp.int32)
-        return Sample.tree_unflatten((False, False), (self.x, y, self.n_valid))
+        return Sample.tree_unflatten((self.realizable, self.realizable), (self.x, y, self.n_valid))
 
     def padded(self) -> "MultiSample":
         """The same sample with rows up to its bucket."""
         extra = ((0, bucket(self.rows) - self.rows), (0, 0))
-        return MultiSample(x=jnp.pad(self.x, extra), y=jnp.pad(self.y, extra), n_valid=self.n_valid, k=self.k)
+        x, y = jnp.pad(self.x, extra), jnp.pad(self.y, extra)
+        return MultiSample(x=x, y=y, n_valid=self.n_valid, k=self.k, realizable=self.realizable)
 
 
 def _labels(y: Any, rows: int) -> Array:

@@ -69,6 +69,20 @@ def to_ints(array: Any) -> list[int]:
     return [int.from_bytes(row.tobytes(), "big") for row in rows]
 
 
+def check_below(name: str, x: Any, bits: int) -> None:
+    """ValueError for the first row of (rows, limbs) that is no number in 0, ..., 2^bits - 1.
+
+    On the host and in NumPy: under another function's trace JAX would return tracers, and Python ints take seconds at 4096 bits.
+    """
+    rows = np.asarray(x)
+    place = rows.shape[-1] - 1 - bits // 32  # the limb that holds the one digit of 2^bits
+    if place < 0:
+        return
+    wrong = np.flatnonzero((rows[:, :place] > 0).any(axis=1) | (rows[:, place] >= np.uint32(1 << bits % 32)))
+    if wrong.size:
+        raise ValueError(f"{name} must hold points in 0, ..., 2^{bits} - 1, got {to_ints(rows[wrong[0]])[0]}")
+
+
 def resize(x: UInt32[Array, "*n limbs"], limbs: int) -> UInt32[Array, "*n more"]:
     """The same numbers in another number of limbs (leading limbs are dropped when there are fewer: modulo 2^(32 limbs))."""
     have = x.shape[-1]

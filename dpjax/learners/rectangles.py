@@ -368,7 +368,7 @@ class Rectangles:
         Raises:
           TypeError, ValueError: examples that do not fit the domain (as far as they are not traced).
         """
-        return _learn(self, key, self._fit(examples))
+        return _learn(self, key, self.fit(examples))
 
     def guarantee(self) -> Guarantee:
         """The total of the plan, under ADD_OR_REMOVE_ONE."""
@@ -401,7 +401,7 @@ class Rectangles:
 
     def slices(self, key: Array, examples: Examples) -> Int[Array, "rows"]:
         """Which slice each row is in when run with this key, -1 for none: for pictures, not private."""
-        examples = self._fit(examples)
+        examples = self.fit(examples)
         sizes = self._sizes(jax.random.split(key, 3)[0], examples.rows)
         return _cut(self, examples, sizes)[0]
 
@@ -424,11 +424,11 @@ class Rectangles:
         Returns:
           (P[released, and face j in [low_j, high_j] for all j], P[the test sends the all-zero hypothesis]).
         """
-        return _law_within(self, self._fit(examples), noise, low, high)
+        return _law_within(self, self.fit(examples), noise, low, high)
 
     # How ------------------------------------------------------------------------------------------------------
 
-    def _fit(self, examples: Examples) -> Examples:
+    def fit(self, examples: Examples) -> Examples:
         """The examples, checked and padded to a bucket that holds a slice."""
         if not isinstance(examples, Examples):
             raise TypeError(f"examples must be concepts.rectangles.Examples, got {type(examples).__name__}")
@@ -439,13 +439,10 @@ class Rectangles:
         return examples.padded(self.capacity)
 
     def _check_domain(self, examples: Examples) -> None:
-        """ValueError for the first positive example outside; in NumPy, since JAX would return tracers under another function's trace."""
-        n, room = int(examples.n_valid), int(self.bits) - 32 * (self.limbs - 1)
+        """ValueError for the first positive example outside."""
+        n = int(examples.n_valid)
         coordinates = np.asarray(examples.x)[:n][np.asarray(examples.y)[:n] == 1].reshape(-1, self.limbs)
-        wrong = np.flatnonzero(coordinates[:, 0].astype(np.uint64) >> np.uint64(room))
-        if wrong.size:
-            value = wide.to_ints(coordinates[wrong[0]])[0]
-            raise ValueError(f"examples.x must hold coordinates in 0, ..., 2^{int(self.bits)} - 1, got {value}")
+        wide.check_below("the positive examples.x", coordinates, int(self.bits))
 
     def _sizes(self, key: Array, most: int) -> Int[Array, "faces"]:
         """Sizes of the slices; noise is cut off where it makes no difference."""

@@ -93,7 +93,11 @@ class ThresholdLearner:
         Raises:
           TypeError, ValueError: a sample that does not fit the domain (as far as it is not traced).
         """
-        return _run(self, key, self._fit(sample))
+        return _run(self, key, self.fit(sample))
+
+    def predict(self, hypothesis: UInt32[Array, "limbs"], x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
+        """The labels that the threshold gives to points."""
+        return concept.label(hypothesis, x).astype(bool)
 
     def success_probability(self, sample: Sample, *, error: Any) -> Float[Array, ""]:
         """P[empirical error <= error] over the learner's coins, exactly; bottom is a failure.
@@ -118,20 +122,20 @@ class ThresholdLearner:
 
         With (low, high) = distribution.within(alpha) that is the law of "population error <= alpha" given the sample.
         """
-        return _law_within(self, self._fit(sample), low, high)
+        return _law_within(self, self.fit(sample), low, high)
 
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
         """P[j] for j = 0, ..., 2^bits, then P[bottom]: for the exact verifier on small domains (bits <= 12)."""
         checks.integer("bits", int(self.bits), at_least=1, at_most=12)
-        return _pmf(self, self._fit(sample), (1 << int(self.bits)) + 1)
+        return _pmf(self, self.fit(sample), (1 << int(self.bits)) + 1)
 
     # How ------------------------------------------------------------------------------------------------------
 
     def _empirical(self, sample: Sample, error: Any) -> Float[Array, "2"]:
         error = checks.real("error", error, at_least=0.0, at_most=1.0)
-        return _empirical_law(self, self._fit(sample), jnp.asarray(error, float))
+        return _empirical_law(self, self.fit(sample), jnp.asarray(error, float))
 
-    def _fit(self, sample: Sample) -> Sample:
+    def fit(self, sample: Sample) -> Sample:
         """The sample, checked and padded to its bucket."""
         if not isinstance(sample, Sample):
             raise TypeError(f"sample must be a dpjax.Sample, got {type(sample).__name__}")
@@ -142,22 +146,9 @@ class ThresholdLearner:
                 raise ValueError(
                     f"sample.x must have {expected} limbs for points of {int(self.bits)} bits, got {limbs}"
                 )
-            self._check_domain(sample)
+            if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
+                wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(self.bits))
         return sample.padded()
-
-    def _check_domain(self, sample: Sample) -> None:
-        """ValueError for the first valid point >= 2^bits, if points are known."""
-        if any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)) or 32 * sample.x.shape[-1] == int(self.bits):
-            return
-        valid = np.asarray(sample.x)[: int(sample.n_valid)]
-        bits, limbs = int(self.bits), valid.shape[1]
-        bound = np.frombuffer((1 << bits).to_bytes(4 * limbs, "big"), ">u4")
-        # A point is too large iff a limb from the bound's own upwards reaches it (the bound has a single binary digit).
-        place = int(np.flatnonzero(bound)[0])
-        wrong = np.flatnonzero((valid[:, :place] > 0).any(axis=1) | (valid[:, place] >= bound[place]))
-        if wrong.size:
-            value = wide.to_ints(valid[wrong[0]])[0]
-            raise ValueError(f"sample.x must hold points in 0, ..., 2^{bits} - 1, got x[{wrong[0]}] = {value}")
 
 
 @jax.jit

@@ -95,41 +95,47 @@ class InteriorPoint:
         Raises:
           TypeError, ValueError: points that do not fit the domain (as far as they are not traced).
         """
-        return _run(self, key, self._fit(points))
+        return _run(self, key, self.fit(points))
 
     def success_probability(self, points: Any) -> Float[Array, ""]:
         """P[min <= answer <= max] over the solver's coins, exactly; bottom is a failure, and so is anything on no points."""
-        return _interior(self, self._fit(points))[0]
+        return _interior(self, self.fit(points))[0]
 
     def failure_probability(self, points: Any) -> Float[Array, ""]:
         """P[answer outside, or bottom], as a sum of positive terms: 1e-12 comes out right in float32 too."""
-        return _interior(self, self._fit(points))[1]
+        return _interior(self, self.fit(points))[1]
 
     def law_within(self, points: Any, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
         """(P[low <= answer <= high], P[not, or bottom]), exactly."""
-        return _law_within(self, self._fit(points), low, high)
+        return _law_within(self, self.fit(points), low, high)
 
     def pmf(self, points: Any) -> Float[Array, "outcomes"]:
         """P[x] for x = 0, ..., 2^bits - 1, then P[bottom]: for the exact verifier on small domains (bits <= 12)."""
         bits = checks.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
-        return _pmf(self, self._fit(points), 1 << bits)
+        return _pmf(self, self.fit(points), 1 << bits)
 
     # How ------------------------------------------------------------------------------------------------------
 
-    def _fit(self, points: Any) -> Points:
+    def fit(self, points: Any) -> Points:
         """The points, checked and padded to their bucket."""
-        points = Points.of(points)
-        limbs = points.x.shape[-1]
-        if limbs != self.limbs:
-            raise ValueError(f"points.x must have {self.limbs} limbs, those of the domain, got {limbs}")
-        if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves((self.bits, points))):
-            largest = max(wide.to_ints(np.asarray(points.x)[: int(points.n_valid)]), default=0)
-            if largest >> int(self.bits):
-                raise ValueError(f"points.x must hold points in 0, ..., 2^{int(self.bits)} - 1, got {largest}")
-        return points.padded()
+        return fit(points, self.bits, self.limbs)
 
 
-def _sorted(points: Points, bits: Array) -> tuple[Points, Bool[Array, ""]]:
+def fit(points: Any, bits: Any, limbs: int) -> Points:
+    """The points, checked against a domain of `bits` bits and padded to their bucket.
+
+    Raises:
+      TypeError: no points. ValueError: other limbs, or a point outside (as far as they are not traced).
+    """
+    points = Points.of(points)
+    if points.x.shape[-1] != limbs:
+        raise ValueError(f"points.x must have {limbs} limbs, those of the domain, got {points.x.shape[-1]}")
+    if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves((bits, points))):
+        wide.check_below("points.x", np.asarray(points.x)[: int(points.n_valid)], int(bits))
+    return points.padded()
+
+
+def in_order(points: Points, bits: Array) -> tuple[Points, Bool[Array, ""]]:
     """The points in order, those past n_valid set to the greatest number; and whether all are in the domain."""
     valid = jnp.arange(points.rows, dtype=jnp.int32) < points.n_valid
     fits = jnp.all(~valid | (wide.bit_length(points.x) <= bits))
@@ -140,7 +146,7 @@ def _sorted(points: Points, bits: Array) -> tuple[Points, Bool[Array, ""]]:
 
 @jax.jit
 def _run(solver: InteriorPoint, key: Array, points: Points) -> Outcome:
-    points, fits = _sorted(points, solver.bits)
+    points, fits = in_order(points, solver.bits)
     answer, found, info = solver._draw(key, points)
     status = jnp.where(fits, jnp.where(found, Status.OK, Status.BOTTOM), Status.OUTSIDE_DOMAIN)
     return Outcome(hypothesis=answer, status=status.astype(jnp.int32), info=info)
@@ -148,7 +154,7 @@ def _run(solver: InteriorPoint, key: Array, points: Points) -> Outcome:
 
 @jax.jit
 def _interior(solver: InteriorPoint, points: Points) -> Float[Array, "2"]:
-    points, _ = _sorted(points, solver.bits)
+    points, _ = in_order(points, solver.bits)
     law = solver._law(points, points.x[0], points.x[jnp.maximum(points.n_valid - 1, 0)])
     nothing = jnp.array([0.0, 1.0], law.dtype)
     return jnp.where(points.n_valid > 0, law, nothing)
@@ -156,12 +162,12 @@ def _interior(solver: InteriorPoint, points: Points) -> Float[Array, "2"]:
 
 @jax.jit
 def _law_within(solver: InteriorPoint, points: Points, low: Array, high: Array) -> Float[Array, "2"]:
-    return solver._law(_sorted(points, solver.bits)[0], low, high)
+    return solver._law(in_order(points, solver.bits)[0], low, high)
 
 
 @jax.jit(static_argnums=2)
 def _pmf(solver: InteriorPoint, points: Points, size: int) -> Float[Array, "outcomes"]:
-    points, _ = _sorted(points, solver.bits)
+    points, _ = in_order(points, solver.bits)
 
     def within(low: Array, high: Array) -> Array:
         return solver._law(points, wide.from_uint32(low, solver.limbs), wide.from_uint32(high, solver.limbs))
@@ -429,12 +435,12 @@ class TreeLog(InteriorPoint):
           draws: how many.
         """
         draws = checks.integer("draws", draws, at_least=1)
-        return _estimate_within(self, key, self._fit(points), low, high, draws)
+        return _estimate_within(self, key, self.fit(points), low, high, draws)
 
     def estimate_success(self, key: Array, points: Any, *, draws: int) -> Float[Array, "draws 2"]:
         """`estimate_within` for the interval from the least to the greatest point (there must be one)."""
-        fitted = self._fit(points)
-        ordered, _ = _sorted(fitted, self.bits)
+        fitted = self.fit(points)
+        ordered, _ = in_order(fitted, self.bits)
         return self.estimate_within(key, fitted, ordered.x[0], ordered.x[fitted.n_valid - 1], draws=draws)
 
 
@@ -442,7 +448,7 @@ class TreeLog(InteriorPoint):
 def _estimate_within(
     solver: TreeLog, key: Array, points: Points, low: Array, high: Array, draws: int
 ) -> Float[Array, "draws 2"]:
-    points, _ = _sorted(points, solver.bits)
+    points, _ = in_order(points, solver.bits)
     shape = (draws, solver.parameters.depth, 2)
     sizes = solver._least_sizes()[None] + tree.noise(key, solver.parameters, shape)
     return jax.lax.map(lambda size: solver._law_given(points, low, high, size), sizes, batch_size=8)

@@ -33,7 +33,7 @@ enters), so that `direct` promises the same under both relations.
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -155,7 +155,7 @@ class Direct:
         Raises:
           TypeError, ValueError: points that do not fit the solver's domain (as far as they are not traced).
         """
-        return _run_direct(self, key, self.solver._fit(points))
+        return _run_direct(self, key, self.solver.fit(points))
 
     def laws(self, points: Any, *, rank_error: ArrayLike) -> Float[Array, "quantiles 2"]:
         """(P[within `rank_error` ranks], P[not, or bottom]) for each quantile, exactly; the runs are independent.
@@ -166,7 +166,7 @@ class Direct:
         """
         if not checks.is_traced(rank_error):
             rank_error = checks.integer("rank_error", np.asarray(rank_error)[()], at_least=0, at_most=MOST_POINTS)
-        return _laws(self, self.solver._fit(points), jnp.asarray(rank_error, jnp.int32))
+        return _laws(self, self.solver.fit(points), jnp.asarray(rank_error, jnp.int32))
 
     def success_probability(self, points: Any, *, rank_error: ArrayLike) -> Float[Array, ""]:
         """P[every quantile is within `rank_error` ranks], exactly."""
@@ -215,7 +215,7 @@ def _require(solver: Any, m: int, beta: float) -> None:
 
 @jax.jit
 def _run_direct(quantiles: Direct, key: Array, points: Points) -> Outcome:
-    points, fits = interior_point._sorted(points, quantiles.solver.bits)
+    points, fits = interior_point.in_order(points, quantiles.solver.bits)
     slices = quantiles._slices(points)
     return fold(jax.vmap(quantiles.solver)(jax.random.split(key, quantiles.fractions.shape[0]), slices), fits)
 
@@ -242,7 +242,7 @@ def _status(ok: Bool[Array, "k"], fits: Bool[Array, ""]) -> Int[Array, ""]:
 @jax.jit
 def _laws(quantiles: Direct, points: Points, rank_error: Array) -> Float[Array, "k 2"]:
     """#{x <= z} >= k - t and #{x < z} <= k + t: z lies between the points at positions k - t - 1 and k + t (from 0)."""
-    points, _ = interior_point._sorted(points, quantiles.solver.bits)
+    points, _ = interior_point.in_order(points, quantiles.solver.bits)
     ranks, n = nearest_rank(quantiles.fractions, points.n_valid), points.n_valid
     at = jnp.stack([ranks - rank_error - 1, ranks + rank_error])
     ends = points.x[jnp.clip(at, 0, points.rows - 1)]
@@ -305,8 +305,7 @@ class Recursive:
 
     def __call__(self, key: Array, points: Any) -> Outcome:
         """One release; as for `Direct`, but all quantiles are in order whatever the status."""
-        # The solver's own checks, on the domain of the points instead of its own.
-        return _run_recursive(self, key, interior_point.InteriorPoint._fit(cast(Any, self), points))
+        return _run_recursive(self, key, interior_point.fit(points, self.bits, self.limbs))
 
     def slice_guarantee(self) -> Guarantee:
         """One level: the solver's promise at distance 2, under ADD_OR_REMOVE_ONE."""
@@ -354,7 +353,7 @@ class Recursive:
 
 @jax.jit
 def _run_recursive(quantiles: Recursive, key: Array, points: Points) -> Outcome:
-    points, fits = interior_point._sorted(points, quantiles.bits)
+    points, fits = interior_point.in_order(points, quantiles.bits)
     key_ties, key_runs = jax.random.split(key)
     points = quantiles._tie_broken(key_ties, points)
     size, m = 1 << quantiles.levels, jnp.asarray(quantiles.m, jnp.int32)

@@ -122,7 +122,7 @@ class Optimizer:
         Raises:
           TypeError, ValueError: a problem that does not fit (as far as it is not traced).
         """
-        return _run(self, key, self._fit(problem))
+        return _run(self, key, self.fit(problem))
 
     def success_probability(self, problem: Problem, *, error: Any = None) -> Float[Array, ""]:
         """P[Q(x) >= p - error], exactly; bottom is a failure.
@@ -140,7 +140,7 @@ class Optimizer:
     def pmf(self, problem: Problem) -> Float[Array, "outcomes"]:
         """P[x] for x = 0, ..., 2^bits, then P[bottom]: for the exact verifier on small ranges (bits <= 12)."""
         checks.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
-        return _pmf(self, self._fit(problem), (1 << int(self.bits)) + 1)
+        return _pmf(self, self.fit(problem), (1 << int(self.bits)) + 1)
 
     def required_promise(self, beta: float, alpha: float) -> float:
         """`error(beta)` / alpha: the promise from which on an answer of (1 - alpha) times it is proved, with probability 1 - beta."""
@@ -149,13 +149,13 @@ class Optimizer:
     # How ------------------------------------------------------------------------------------------------------
 
     def _judged(self, problem: Problem, error: Any) -> Float[Array, "2"]:
-        problem = self._fit(problem)
+        problem = self.fit(problem)
         if error is None:
             error = problem.alpha * problem.promise
         error = checks.real("error", error, at_least=0.0)
         return _judge(self, problem, jnp.asarray(error, float))
 
-    def _fit(self, problem: Problem) -> Problem:
+    def fit(self, problem: Problem) -> Problem:
         """The problem, checked."""
         if not isinstance(problem, Problem):
             raise TypeError(f"problem must be a quasi_concave.problem, got {type(problem).__name__}")

@@ -98,7 +98,7 @@ class StepFunction:
 @jax.jit
 def _distance(function: StepFunction, points: Points) -> Float[Array, ""]:
     """`distance_to` the empirical distribution."""
-    points, _ = interior_point._sorted(points, jnp.int32(32 * points.x.shape[1]))
+    points, _ = interior_point.in_order(points, jnp.int32(32 * points.x.shape[1]))
     n = points.n_valid
 
     def share_below(threshold: Array) -> Array:
@@ -214,7 +214,7 @@ class Sliced:
 
     def __call__(self, key: Array, points: Any) -> Outcome:
         """One release; arguments and outcome as for `quantiles.Direct`."""
-        return _run_sliced(self, key, self.solver._fit(points))
+        return _run_sliced(self, key, self.solver.fit(points))
 
     def plan(self, n: Int[Array, ""]) -> Int[Array, "q"]:
         """The gaps g_1, ..., g_q for a released count n."""
@@ -278,7 +278,7 @@ class Sliced:
 
 @jax.jit
 def _run_sliced(sliced: Sliced, key: Array, points: Points) -> Outcome:
-    points, fits = interior_point._sorted(points, sliced.solver.bits)
+    points, fits = interior_point.in_order(points, sliced.solver.bits)
     key_count, key_sizes, key_runs = jax.random.split(key, 3)
     q, n = sliced.count, points.n_valid
     counted = jnp.maximum(geometric(key_count, n, epsilon=sliced.count_epsilon), 0)
