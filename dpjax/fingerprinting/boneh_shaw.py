@@ -1,0 +1,149 @@
+"""The Boneh-Shaw fingerprinting code (MULTI §5, Lemma 45; Boneh and Shaw 1998).
+
+A column of type s holds ones for users 1, ..., s and zeros for the others: the labels that the threshold c_s gives the points 0, ..., n-1,
+so the code is compatible with thresholds (Definition 42). Each type has B = ceil(2 n^2 L) copies, L = ln(2n/xi), and the columns are
+secretly permuted. Let W_s count the ones of a word w' on the columns of type s.
+
+*Test.* Types s-1 and s differ for user s alone. With R = W_{s-1} + W_s, user s is accused iff W_s - R/2 > sqrt(L R/2).
+
+*Soundness.* If s is outside the coalition, then, given all that the coalition sees, the 2B columns of types s-1 and s are in uniformly random
+order: given R, W_s is hypergeometric with mean R/2. By Hoeffding (his bound holds for draws without replacement) P[W_s - R/2 > z] <=
+exp(-2 z^2 / R), which at z = sqrt(L R/2) is exp(-L) = xi/(2n). Nothing was asked of w': this holds for every word.
+
+*Completeness.* Let types run from 0 to n; then a feasible word has W_0 = 0 and W_n = B. If nobody is accused, then by induction W_s <= 2 s^2 L:
+W_s - W_{s-1} <= sqrt(2 L (W_s + W_{s-1})) holds for W_s no larger than the greater root of a quadratic that grows with W_{s-1}; at
+W_{s-1} = 2 (s-1)^2 L the value 2 s^2 L is at least that root, as 2s - 1 >= sqrt(s^2 + (s-1)^2), and above it for s >= 2. So W_n < 2 n^2 L <= B, a
+contradiction (n >= 2): some user is accused surely.
+
+Variant "padded" (default) is that. Variant "original" leaves out the types 0 and n, on which a feasible word is known beforehand, and accuses user
+1 if W_1 > 0 and user n if W_{n-1} < B. That is shorter by 2B columns, complete by the same induction, and sound **for feasible words only**: a
+coalition without user 1 that writes a one in every column frames her surely.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax.core import checks
+from dpjax.core.pytree import frozen, static
+from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream
+
+VARIANTS = ("padded", "original")
+_MOST_COLUMNS = 2**31 - BLOCK
+
+
+@frozen
+class BonehShaw(Code):
+    """The code; build it by `boneh_shaw`.
+
+    Attributes:
+      log_term: L = ln(2 n / xi).
+      users: n.
+      copies: B, columns of each type.
+      variant: "padded" or "original".
+    """
+
+    log_term: Float[Array, ""]
+    users: int = static()
+    copies: int = static()
+    variant: str = static()
+
+    @property
+    def types(self) -> range:
+        """Which column types there are."""
+        return range(self.users + 1) if self.variant == "padded" else range(1, self.users)
+
+    @property
+    def length(self) -> int:  # type: ignore[override]
+        """k = B times the number of types."""
+        return len(self.types) * self.copies
+
+    def secret(self, key: Array) -> Int[Array, "blocks block"]:
+        """The type of every column, in secret order; 0 past the last."""
+        types = jnp.repeat(jnp.arange(self.types.start, self.types.stop, dtype=jnp.int32), self.copies)
+        permuted = jax.random.permutation(key, types)
+        return jnp.pad(permuted, (0, self.blocks * BLOCK - self.length)).reshape(self.blocks, BLOCK)
+
+    def columns(self, secret: Array, block: Int[Array, ""]) -> Columns:
+        """Ones for the users below the type."""
+        types = secret[block]
+        held = jnp.arange(self.users, dtype=jnp.int32)[:, None] < types[None, :]
+        return Columns(bits=held, valid=self.valid(block), hidden=types)
+
+    def generate(self, key: Array) -> Stream:
+        """A codebook. It is held as one type a column, n times less than the matrix."""
+        return _generate(self, key)
+
+    def nothing(self) -> Int[Array, "types"]:
+        """No ones on any type."""
+        return jnp.zeros(self.users + 1, jnp.int32)
+
+    def tally(self, so_far: Array, columns: Columns, word: Bool[Array, "block"]) -> Int[Array, "types"]:
+        """W_0, ..., W_n."""
+        return so_far.at[columns.hidden].add((word & columns.valid).astype(jnp.int32))
+
+    def accuse(self, tally: Int[Array, "types"]) -> Accusation:
+        """Scores W_s - R/2 against thresholds sqrt(L R/2), s = 1, ..., n.
+
+        In the original variant user 1 scores W_1 and user n scores B - W_{n-1}, against 0.
+        """
+        counts = tally.astype(float)
+        # From the difference: counts themselves may exceed float32's 24 digits.
+        scores = (tally[1:] - tally[:-1]).astype(float) / 2
+        thresholds = jnp.sqrt(jnp.asarray(self.log_term, float) * (counts[1:] + counts[:-1]) / 2)
+        if self.variant == "original":
+            scores = scores.at[0].set(counts[1]).at[-1].set((self.copies - tally[self.users - 1]).astype(float))
+            thresholds = thresholds.at[0].set(0.0).at[-1].set(0.0)
+        return Accusation(accused=scores > thresholds, scores=scores, thresholds=thresholds)
+
+    def innocent(self) -> float:
+        """exp(-L) = xi / (2n): for every word if padded, for feasible words if original."""
+        return math.exp(-float(self.log_term))
+
+    def completeness(self) -> float:
+        """0 with B >= 2 n^2 L copies: a feasible word always accuses somebody."""
+        return 0.0 if self.copies >= 2 * self.users**2 * float(self.log_term) else 1.0
+
+
+def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: int | None = None) -> BonehShaw:
+    """Boneh and Shaw's code of security xi (Definition 41), compatible with thresholds.
+
+    k = (n + 1) B columns, B = ceil(2 n^2 ln(2n/xi)); (n - 1) B in the original variant.
+
+    Args:
+      users: n >= 2.
+      xi: in (0, 1). Soundness holds with xi/2 in total and xi/(2n) for each innocent user, completeness with error 0.
+      variant: "padded", sound for every word; "original", sound for feasible words.
+      copies: columns of each type, instead of B. The thresholds stay: soundness as before, completeness only with at least B.
+
+    Returns:
+      The code: `generate(key)`, `stream(key)`, `trace(book, word)`, `length`, `innocent()`, `soundness()`, `completeness()`.
+
+    Raises:
+      TypeError, ValueError: an argument is out of range, or the code would have 2^31 columns or more.
+
+    >>> import jax
+    >>> code = boneh_shaw(3, xi=0.1)
+    >>> book = code.generate(jax.random.key(0))
+    >>> code.length, code.trace(book, book.bits[1]).accused.tolist()
+    (296, [False, True, False])
+    """
+    users = checks.integer("users", users, at_least=2)
+    log_term = math.log(2 * users / float(checks.fraction("xi", xi)))
+    variant = checks.choice("variant", variant, VARIANTS)
+    proved = math.ceil(2 * users**2 * log_term)
+    copies = proved if copies is None else checks.integer("copies", copies, at_least=1)
+    code = BonehShaw(log_term=np.float64(log_term), users=users, copies=copies, variant=variant)
+    if code.length > _MOST_COLUMNS:
+        raise ValueError(f"users and xi must give fewer than 2^31 columns, got {code.length} for {users} users")
+    return code
+
+
+@jax.jit
+def _generate(code: BonehShaw, key: Array) -> Stream:
+    return code.stream(key)
+

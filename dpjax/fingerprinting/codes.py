@@ -1,0 +1,220 @@
+"""What both fingerprinting codes share: books read by blocks of columns, words, and the verdict of a trace (MULTI §5.1).
+
+A code hands user i the row w_i of a secret matrix W of n rows and k columns. A coalition T makes a word w' out of its rows, under the
+marking assumption w' in F(W_T): every w'_j occurs in column j of some member. Security xi (Definition 41) says, for every T and every
+strategy, with probability over the code's and the strategy's coins,
+
+    completeness   P[w' in F(W_T) and nobody is accused]  <= xi
+    soundness      P[somebody outside T is accused]       <= xi.
+
+Everything a trace needs is a sum over columns, so a book is anything that can show its columns block by block: `generate` holds them
+packed, `stream` makes them again from the key when asked, column for column the same. Blocks have a fixed size and block b draws from
+fold_in(key, b): nothing depends on how many blocks are looked at together.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.core import bits, checks
+from dpjax.core.pytree import frozen
+from dpjax.core.staging import once
+
+BLOCK = 1024  # columns; a multiple of 32
+
+
+@frozen
+class Columns:
+    """One block of a book.
+
+    Attributes:
+      bits: what the users hold; False past the last column.
+      valid: which columns exist.
+      hidden: what only the tracer knows of each column.
+    """
+
+    bits: Bool[Array, "users block"]
+    valid: Bool[Array, "block"]
+    hidden: Any
+
+
+@frozen
+class Accusation:
+    """The verdict of a trace.
+
+    Attributes:
+      accused: by user, scores > thresholds.
+      scores: by user; what they are is the code's business.
+      thresholds: by user.
+    """
+
+    accused: Bool[Array, "users"]
+    scores: Float[Array, "users"]
+    thresholds: Float[Array, "users"]
+
+    @property
+    def user(self) -> Int[Array, ""]:
+        """Definition 41's Trace: the accused user whose score is farthest above the threshold, -1 for ⊥."""
+        margin = jnp.where(self.accused, self.scores - self.thresholds, -jnp.inf)
+        return jnp.where(jnp.any(self.accused), jnp.argmax(margin), -1).astype(jnp.int32)
+
+
+class Code:
+    """What a code defines, and what follows.
+
+    `secret(key)` draws all that the blocks have in common; `columns(secret, b)` makes block b; `nothing()`, `tally(so_far, columns,
+    word)` and `accuse(tally)` add up what the trace needs and judge it.
+    """
+
+    users: int
+    length: int
+
+    def secret(self, key: Array) -> Any:
+        raise NotImplementedError
+
+    def columns(self, secret: Any, block: Int[Array, ""]) -> Columns:
+        raise NotImplementedError
+
+    def nothing(self) -> Any:
+        raise NotImplementedError
+
+    def tally(self, so_far: Any, columns: Columns, word: Bool[Array, "block"]) -> Any:
+        raise NotImplementedError
+
+    def accuse(self, tally: Any) -> Accusation:
+        raise NotImplementedError
+
+    def innocent(self) -> float:
+        """Proved bound on P[a given user outside the coalition is accused]."""
+        raise NotImplementedError
+
+    def completeness(self) -> float:
+        """Proved bound on P[the word is feasible, nobody is accused]; 1 where nothing is proved."""
+        raise NotImplementedError
+
+    def soundness(self) -> float:
+        """Proved bound on P[somebody innocent is accused]: users times `innocent`."""
+        return min(1.0, self.users * self.innocent())
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks hold the columns."""
+        return -(-self.length // BLOCK)
+
+    def valid(self, block: Int[Array, ""]) -> Bool[Array, "block"]:
+        """Which columns of a block exist."""
+        return block * BLOCK + jnp.arange(BLOCK, dtype=jnp.int32) < self.length
+
+    def generate(self, key: Array) -> Any:
+        """A codebook, held packed; `stream` shows the same columns without holding them."""
+        raise NotImplementedError
+
+    def stream(self, key: Array) -> "Stream":
+        """The book that `generate(key)` holds, each block made when it is looked at: memory for one block only."""
+        return Stream(code=self, secret=self.secret(key))
+
+    def trace(self, book: Any, word: Any) -> Accusation:
+        """Whom the word accuses; the same as book.trace(word)."""
+        return book.trace(word)
+
+
+class Book:
+    """A codebook: anything with a `code` and `columns(b)`."""
+
+    code: Any
+
+    def columns(self, block: Int[Array, ""]) -> Columns:
+        """Block b of the columns."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> UInt32[Array, "users words"]:
+        """Every user's word, packed as the labels of a `dpjax.MultiSample`: bit j mod 32 of word j // 32."""
+        return _rows(self)
+
+    @property
+    def bits(self) -> Bool[Array, "users length"]:
+        """The matrix W."""
+        return bits.unpack(self.rows, self.code.length)
+
+    def trace(self, word: Any) -> Accusation:
+        """Whom a word accuses.
+
+        Args:
+          word: zeros and ones, shape (length,).
+
+        Returns:
+          An `Accusation`.
+
+        Raises:
+          TypeError, ValueError: not a word of the code (as far as it is not traced).
+        """
+        return _trace(self, _word("word", word, self.code.length))
+
+
+@frozen
+class Stream(Book):
+    """A book that is made as it is read."""
+
+    code: Any
+    secret: Any
+
+    def columns(self, block: Int[Array, ""]) -> Columns:
+        """Block b of the columns; stored, or every use of them would draw the bits anew."""
+        return once(block >= 0, self.code.columns, self.secret, block)
+
+
+def fold(code: Code, step: Callable[[Any, Array], Any], start: Any) -> Any:
+    """step(... step(start, 0) ..., blocks - 1)."""
+    return lax.fori_loop(0, code.blocks, lambda b, so_far: step(so_far, jnp.asarray(b, jnp.int32)), start)
+
+
+def packed_blocks(code: Code, secret: Any) -> tuple[UInt32[Array, "users words"], Any]:
+    """All columns, made block by block: packed rows, and what is hidden with one leading axis for the blocks."""
+
+    def make(block: Array) -> Any:
+        columns = code.columns(secret, block)
+        return bits.pack(columns.bits), columns.hidden
+
+    words, hidden = lax.map(make, jnp.arange(code.blocks, dtype=jnp.int32))
+    rows = jnp.swapaxes(words, 0, 1).reshape(code.users, -1)
+    return rows[:, : bits.words_for(code.length)], hidden
+
+
+@jax.jit
+def _rows(book: Any) -> Array:
+    def make(block: Array) -> Array:
+        return bits.pack(book.columns(block).bits)
+
+    words = lax.map(make, jnp.arange(book.code.blocks, dtype=jnp.int32))
+    return jnp.swapaxes(words, 0, 1).reshape(book.code.users, -1)[:, : bits.words_for(book.code.length)]
+
+
+@jax.jit
+def _trace(book: Any, word: Bool[Array, "length"]) -> Accusation:
+    code = book.code
+    blocks = jnp.pad(word, (0, code.blocks * BLOCK - code.length)).reshape(code.blocks, BLOCK)
+
+    def step(so_far: Any, block: Array) -> Any:
+        return code.tally(so_far, book.columns(block), blocks[block])
+
+    return code.accuse(fold(code, step, code.nothing()))
+
+
+def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:
+    """A word as booleans."""
+    word = word if isinstance(word, jax.Array) else np.asarray(word)
+    if word.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold bits 0 and 1, got {word.dtype}")
+    if word.shape != (length,):
+        raise ValueError(f"{name} must have one bit a column, shape ({length},), got {word.shape}")
+    if not checks.is_traced(word):
+        wrong = np.flatnonzero(~np.isin(np.asarray(word), (0, 1)))
+        if wrong.size:
+            raise ValueError(f"{name} must hold bits 0 and 1 only, got {name}[{wrong[0]}] = {np.asarray(word)[wrong[0]]}")
+    return jnp.asarray(word).astype(bool)

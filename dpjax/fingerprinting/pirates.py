@@ -1,0 +1,136 @@
+"""Pirates: the marking assumption, the standard strategies, and the experiment that counts a code's errors (MULTI §5.1).
+
+A strategy is a function (key, rows, coalition) -> word of the rows held by all users and a mask that says which rows the pirates see;
+without a mask they see all that is given. Every strategy decides each column by itself, so it can be run block by block.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from dpjax.core.pytree import frozen, static
+from dpjax.fingerprinting import codes
+from dpjax.fingerprinting.codes import Code
+
+Rows = Bool[Array, "users columns"]
+Word = Bool[Array, "columns"]
+Coalition = Bool[Array, "users"]
+
+
+def feasible(rows: Rows, word: Word, coalition: Coalition | None = None) -> Bool[Array, ""]:
+    """The marking assumption, w' in F(W_T): every bit of the word occurs in its column of some member's row.
+
+    >>> rows = jnp.array([[True, False, True], [True, True, True]])
+    >>> bool(feasible(rows, jnp.array([True, False, True]))), bool(feasible(rows, jnp.array([True, False, False])))
+    (True, False)
+    """
+    return jnp.all(_some(rows == word[None, :], coalition))
+
+
+def majority(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
+    """The more frequent bit; 1 on a tie."""
+    ones, members = _counts(rows, coalition)
+    return (2 * ones >= members) & (members > 0)
+
+
+def minority(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
+    """The less frequent bit that occurs; 0 on a tie."""
+    ones, members = _counts(rows, coalition)
+    return (ones > 0) & ((2 * ones < members) | (ones == members))
+
+
+def coin(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
+    """A fair coin where the members' bits differ."""
+    ones, members = _counts(rows, coalition)
+    return (ones > 0) & ((ones == members) | jax.random.bernoulli(key, shape=ones.shape))
+
+
+def interleaving(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
+    """In every column the bit of a member chosen at random."""
+    ones, members = _counts(rows, coalition)
+    # A random member's bit is 1 with probability ones / members: below 2^24 members, exact up to the draw's 2^-23.
+    return jax.random.uniform(key, ones.shape) * members.astype(float) < ones.astype(float)
+
+
+def all_ones(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
+    """A one wherever some member holds one."""
+    return _some(rows, coalition)
+
+
+def all_zeros(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
+    """A zero wherever some member holds one."""
+    ones, members = _counts(rows, coalition)
+    return (ones == members) & (members > 0)
+
+
+STRATEGIES: dict[str, Callable[..., Array]] = {
+    "majority": majority,
+    "minority": minority,
+    "random": coin,
+    "interleaving": interleaving,
+    "all_ones": all_ones,
+    "all_zeros": all_zeros,
+}
+
+
+@frozen
+class Experiment:
+    """A code against a coalition.
+
+    Attributes:
+      code: a fingerprinting code.
+      coalition: which users are pirates.
+      strategy: (key, rows, coalition) -> word, one of this module's or the user's own; it sees a block of columns at a time.
+    """
+
+    code: Code
+    coalition: Bool[Array, "users"]
+    strategy: Callable[..., Array] = static()
+
+
+def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
+    """One codebook, one word, one trace; memory for one block of columns only. For `dpjax.trials`.
+
+    Returns:
+      `incomplete`: the word is feasible and nobody is accused. `unsound`: somebody innocent is accused. `traced`: some pirate is
+      accused. `infeasible`: the word breaks the marking assumption.
+
+    >>> from dpjax.fingerprinting import tardos
+    >>> from dpjax.trials import engine
+    >>> pirates = Experiment(code=tardos(4, xi=0.1), coalition=jnp.array([1, 0, 1, 1], bool), strategy=majority)
+    >>> engine.count(trial, pirates, root=engine.root_key(0), cell=0, trials=100)
+    {'incomplete': 0, 'infeasible': 0, 'traced': 100, 'unsound': 0}
+    """
+    code, coalition = experiment.code, experiment.coalition
+    key_book, key_word = jax.random.split(key)
+    book = code.stream(key_book)
+
+    def step(so_far: tuple, block: Array) -> tuple:
+        tally, fits = so_far
+        columns = book.columns(block)
+        word = experiment.strategy(jax.random.fold_in(key_word, block), columns.bits, coalition)
+        fitting = _some(columns.bits == word[None, :], coalition) | ~columns.valid
+        return code.tally(tally, columns, word), fits & jnp.all(fitting)
+
+    tally, fits = codes.fold(code, step, (code.nothing(), jnp.asarray(True)))
+    accused = code.accuse(tally).accused
+    return {
+        "incomplete": fits & ~jnp.any(accused),
+        "unsound": jnp.any(accused & ~coalition),
+        "traced": jnp.any(accused & coalition),
+        "infeasible": ~fits,
+    }
+
+
+def _some(rows: Rows, coalition: Coalition | None) -> Word:
+    """Whether some member's entry is set, by column."""
+    return jnp.any(rows if coalition is None else rows & coalition[:, None], axis=0)
+
+
+def _counts(rows: Rows, coalition: Coalition | None) -> tuple[Array, Array]:
+    """(how many members hold a one, by column; how many members there are)."""
+    coalition = jnp.ones(rows.shape[0], bool) if coalition is None else coalition
+    ones = jnp.sum((rows & coalition[:, None]).astype(jnp.int32), axis=0, dtype=jnp.int32)
+    return ones, jnp.sum(coalition.astype(jnp.int32), dtype=jnp.int32)
