@@ -1,0 +1,185 @@
+"""Points over X_d = {0, ..., 2^d - 1} (BNS Definition 3.1): c_j(x) = 1 iff x = j, for j in X_d; VC dimension 1.
+
+The all-zero concept is no member of POINT_d, but hypotheses and targets may be it (BNS Remark 3.3). Errors are exact: the data come
+from finitely many heavy points and, with the rest of the mass, uniformly from all of X_d.
+
+    >>> import jax
+    >>> from dpjax.concepts import points
+    >>> law = points.point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=2**40)
+    >>> float(law.error(points.point(3, bits=64))), float(law.error(points.zero(bits=64)))
+    (1.0, 0.75)
+    >>> both = points.point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=[2**40, None])
+    >>> both.sample(jax.random.key(0), 7, 5).k, both.errors(points.zero(bits=64, k=2)).tolist()
+    (2, [0.75, 0.0])
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
+
+from dpjax.concepts import thresholds
+from dpjax.core import bits as packed
+from dpjax.core import checks
+from dpjax.core.multi_sample import MultiSample
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import Sample
+from dpjax.domains import wide
+
+Target = int | None  # a point, or the all-zero concept
+
+
+@frozen
+class Point:
+    """The concept c_position, or the all-zero one; without leading axes a single concept, with one axis k of them.
+
+    Attributes:
+      position: wide integers.
+      zero: whether it is the all-zero concept (`position` then means nothing).
+    """
+
+    position: UInt32[Array, "*k limbs"]
+    zero: Bool[Array, "*k"]
+
+    def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows *k"]:
+        """The labels of points: shape (rows,), or (rows, k)."""
+        limbs = max(self.position.shape[-1], x.shape[-1])
+        x, position = wide.resize(x, limbs), wide.resize(self.position, limbs)
+        if position.ndim == 1:
+            return wide.equal(x, position[None]) & ~self.zero
+        return wide.equal(x[:, None], position[None]) & ~self.zero[None]
+
+    def share(self, bits: Int[Array, ""]) -> Float[Array, "*k"]:
+        """The share of X_bits that is labelled 1."""
+        return jnp.where(self.zero, 0.0, jnp.exp2(-jnp.asarray(bits, float)))
+
+
+def point(position: Target | Sequence[Target], *, bits: int) -> Point:
+    """c_position, or all-zero for None; a list makes k concepts.
+
+    Raises:
+      TypeError, ValueError: a position that is no point of X_bits, or an empty list.
+    """
+    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    single = position is None or not isinstance(position, Sequence)
+    targets: list[Any] = [position] if single else list(position)  # type: ignore[arg-type]
+    if not targets:
+        raise ValueError("position must name at least one concept, got []")
+    values = [0 if t is None else checks.integer("position", t, at_least=0, at_most=(1 << bits) - 1) for t in targets]
+    made = Point(position=wide.from_ints(values, bits), zero=jnp.asarray([t is None for t in targets]))
+    return jax.tree.map(lambda leaf: leaf[0], made) if single else made
+
+
+def zero(*, bits: int, k: int | None = None) -> Point:
+    """The all-zero hypothesis, or k of them."""
+    return point(None if k is None else [None] * checks.integer("k", k, at_least=1), bits=bits)
+
+
+def in_domain(x: UInt32[Array, "n limbs"], valid: Bool[Array, "n"], bits: Int[Array, ""]) -> Bool[Array, ""]:
+    """Whether every valid row is a point of X_bits."""
+    bound = wide.power_of_two(bits, x.shape[1] + 1)
+    return jnp.all(~valid | wide.less(wide.resize(x, x.shape[1] + 1), bound[None]))
+
+
+# ----------------------------------------------------------------------------------------------------- distributions
+
+
+@frozen
+class Distribution:
+    """Heavy points and a uniform background, labelled by one target or by k; build it by `point_masses` or `uniform`.
+
+    Attributes:
+      heavy: the points and their masses, within the part that is not background.
+      background: the share, in units of 2^-32, that is uniform on X_bits; 2^32 - 1 of them stand for all.
+      bits: d.
+      targets: what labels the examples.
+    """
+
+    heavy: thresholds.PointMasses
+    background: UInt32[Array, ""]
+    bits: Int[Array, ""]
+    targets: Point
+    limbs: int = static()
+
+    def points(self, key: Array, capacity: int) -> UInt32[Array, "capacity limbs"]:
+        """Independent draws, in no order."""
+        key_kind, key_heavy, key_uniform = jax.random.split(key, 3)
+        kind, v = (jax.random.bits(k, (capacity,), jnp.uint32) for k in (key_kind, key_heavy))
+        heavy = wide.resize(self.heavy.quantile(v), self.limbs)
+        words = jax.random.bits(key_uniform, (capacity, self.limbs), jnp.uint32)
+        ones = wide.subtract(wide.power_of_two(self.bits, self.limbs), wide.from_uint32(jnp.uint32(1), self.limbs))
+        spread = (kind < self.background) | (self.background == np.uint32(0xFFFFFFFF))
+        return wide.select(spread, words & ones[None], heavy)
+
+    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
+        """n independent examples in `capacity` rows: a `Sample` for one target, a `MultiSample` for k."""
+        n = jnp.asarray(n, jnp.int32)
+        x = self.points(key, capacity)
+        labels = self.targets.predict(x)
+        if labels.ndim == 1:
+            return Sample.tree_unflatten((False, False), (x, labels.astype(jnp.int32), n))
+        return MultiSample(x=x, y=packed.pack(labels), n_valid=n, k=labels.shape[1])
+
+    def errors(self, hypothesis: Any) -> Float[Array, "*k"]:
+        """D[hypothesis and target differ], of every concept, for anything with `predict` and `share`.
+
+        Exact but for rounding: masses are multiples of 2^-32, and a uniform x is labelled 1 by exactly one of two different
+        predicates h, c_t with probability share(h) + share(c_t) - 2 P[h(x) = c_t(x) = 1].
+        """
+        differ = hypothesis.predict(self.heavy.points) != self.targets.predict(self.heavy.points)
+        masses = jax.vmap(lambda i: self.heavy._mass(i, i + 1))(jnp.arange(self.heavy.points.shape[0], dtype=jnp.int32))
+        heavy = jnp.tensordot(masses, differ.astype(float), axes=1, precision="highest")
+        point = self.targets.share(self.bits)
+        spread = hypothesis.share(self.bits) + point - 2 * jnp.where(self._at_target(hypothesis), point, 0.0)
+        background = self.background.astype(float)
+        share = jnp.where(self.background == np.uint32(0xFFFFFFFF), 1.0, background * 2.0**-32)
+        return share * spread + (1 - share) * heavy
+
+    def error(self, hypothesis: Any) -> Float[Array, ""]:
+        """`errors` of a single hypothesis."""
+        return self.errors(hypothesis)
+
+    def _at_target(self, hypothesis: Any) -> Bool[Array, "*k"]:
+        """What each hypothesis says of its own target's point."""
+        position = self.targets.position
+        if position.ndim == 1:
+            return hypothesis.predict(position[None])[0]
+        one = jax.vmap(lambda h, p: h.predict(p[None])[0])
+        return one(hypothesis, position)
+
+
+def point_masses(
+    *, bits: int, points: list[int], masses: list[float], target: Target | Sequence[Target], background: float = 0.0
+) -> Distribution:
+    """Point masses at distinct points, and with probability `background` a uniform point of X_bits.
+
+    Args:
+      bits: d.
+      points, masses: distinct points and their masses > 0; normalised, then rounded to multiples of 2^-32.
+      target: a point or None (all-zero): examples are a `Sample`; a list of k of them: a `MultiSample`.
+      background: in [0, 1], rounded to a multiple of 2^-32.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    share = float(checks.real("background", background, at_least=0.0, at_most=1.0))
+    return Distribution(
+        heavy=thresholds.point_masses(bits=bits, points=points, masses=masses, target=0),
+        background=jnp.uint32(min(round(math.ldexp(share, 32)), 0xFFFFFFFF)),
+        bits=jnp.int32(bits),
+        targets=point(target, bits=bits),
+        limbs=wide.limbs_for(bits),
+    )
+
+
+def uniform(*, bits: int, target: Target | Sequence[Target]) -> Distribution:
+    """Uniform on X_bits: every concept is as good as all-zero, but on the smallest domains.
+
+    >>> float(uniform(bits=2, target=3).error(point(1, bits=2)))
+    0.5
+    """
+    return point_masses(bits=bits, points=[0], masses=[1.0], target=target, background=1.0)
