@@ -1,0 +1,156 @@
+"""Parities PAR_d = {c_v : v in {0,1}^d}, c_v(x) = <v, x> mod 2, under the uniform distribution on {0,1}^d (MULTI §2.1, Definition 14).
+
+Points and concepts are d-bit integers, 1 <= d <= 1024, as wide numbers (`dpjax.domains.wide`). Two parities agree everywhere or on
+exactly half of the points, so errors are 0 or 1/2.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
+
+from dpjax.core import bits as packed
+from dpjax.core import checks, random
+from dpjax.core.multi_sample import MultiSample
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import Sample
+from dpjax.domains import gf2, wide
+
+MAX_BITS = 1024
+
+
+def label(v: UInt32[Array, "limbs"], x: UInt32[Array, "n limbs"]) -> Int[Array, "n"]:
+    """c_v(x) for one parity.
+
+    >>> label(wide.from_ints([5], 3)[0], wide.from_ints([1, 2, 5], 3)).tolist()
+    [1, 0, 0]
+    """
+    return packed.odd(x & v[None]).astype(jnp.int32)
+
+
+def predict(hypothesis: UInt32[Array, "k limbs"], x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
+    """c_v(x) for k parities."""
+    return packed.unpack(gf2.product(x, hypothesis), hypothesis.shape[0])
+
+
+def nearest(table: Bool[Array, "points"]) -> Int[Array, ""]:
+    """The parity closest to any hypothesis given by its 2^d values: makes a learner of error < 1/4 proper and exact (MULTI Lemma 54).
+
+    >>> int(nearest(jnp.array([0, 1, 0, 0], bool)))  # as near to 1 as to 2 and 3
+    0
+    >>> int(nearest(jnp.array([0, 1, 1, 0], bool)))
+    3
+    """
+    return jnp.argmax(walsh_hadamard(1 - 2 * table.astype(jnp.int32))).astype(jnp.int32)
+
+
+def walsh_hadamard(f: Int[Array, "points"]) -> Int[Array, "points"]:
+    """F(v) = sum_x f(x) (-1)^<v,x>, in d passes over the 2^d values.
+
+    >>> walsh_hadamard(jnp.array([1, 2, 3, 4])).tolist()
+    [10, -2, -4, 0]
+    """
+    points = f.shape[0]
+    half = 1
+    while half < points:
+        pairs = f.reshape(-1, 2, half)
+        f = jnp.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(points)
+        half *= 2
+    return f
+
+
+# --------------------------------------------------------------------------------------------------- distributions
+
+
+def _points(key: Array, capacity: int, bits: int) -> UInt32[Array, "capacity limbs"]:
+    """Uniform points, as many as asked for; more of them begin with the same ones."""
+    limbs = wide.limbs_for(bits)
+    words = random.bits(key, capacity * limbs).reshape(capacity, limbs)
+    top = np.uint32((1 << (bits - 32 * (limbs - 1))) - 1)
+    return words & jnp.asarray(np.r_[top, np.full(limbs - 1, 0xFFFFFFFF, np.uint32)])[None]
+
+
+@frozen
+class Uniform:
+    """Uniform points of {0,1}^d, each labelled by k target parities; build it by `uniform`."""
+
+    targets: UInt32[Array, "k limbs"]
+    bits: int = static()
+
+    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
+        """n independent k-labelled examples in `capacity` rows; n may be traced."""
+        x = _points(key, capacity, self.bits)
+        y = gf2.product(x, self.targets)
+        return MultiSample(x=x, y=y, n_valid=jnp.asarray(n, jnp.int32), k=self.targets.shape[0])
+
+    def errors(self, hypothesis: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
+        """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
+        return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
+
+
+@frozen
+class UniformSingle:
+    """Uniform points labelled by a single parity; build it by `uniform_single`."""
+
+    target: UInt32[Array, "limbs"]
+    bits: int = static()
+
+    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
+        """n independent examples in `capacity` rows; n may be traced."""
+        x = _points(key, capacity, self.bits)
+        return Sample.tree_unflatten((False, False), (x, label(self.target, x), jnp.asarray(n, jnp.int32)))
+
+    def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+        """0 if the hypothesis is the target, else 1/2."""
+        return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)
+
+
+def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> Uniform:
+    """Uniform points with the labels of k parities.
+
+    Args:
+      bits: d, from 1 to 1024.
+      targets: k integers below 2^bits, or such a wide array (as of `random_targets`).
+
+    Raises:
+      TypeError, ValueError: bits or a target out of range, or no targets.
+
+    >>> import jax
+    >>> d = uniform(bits=64, targets=[1, 2**63 + 5])
+    >>> sample = d.sample(jax.random.key(0), 7, 5)
+    >>> sample.labels[:, 0].astype(int).tolist() == (sample.x[:, 1] & 1).tolist(), d.errors(d.targets[::-1]).tolist()
+    (True, [0.5, 0.5])
+    """
+    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS)
+    if isinstance(targets, Sequence):
+        ints = [checks.integer("targets", v, at_least=0, at_most=(1 << bits) - 1) for v in targets]
+        vectors = wide.from_ints(ints, bits)
+    else:
+        vectors = jnp.asarray(targets)
+    if vectors.ndim != 2 or vectors.shape[0] == 0 or vectors.shape[1] != wide.limbs_for(bits):
+        raise ValueError(f"targets must hold k >= 1 numbers of {wide.limbs_for(bits)} limbs, got shape {vectors.shape}")
+    if not checks.is_traced(vectors):
+        wide.check_below("targets", vectors, bits)
+    return Uniform(targets=vectors, bits=bits)
+
+
+def uniform_single(*, bits: int, target: int) -> UniformSingle:
+    """Uniform points with the labels of one parity.
+
+    Raises:
+      TypeError, ValueError: bits or target out of range.
+    """
+    several = uniform(bits=bits, targets=[target])
+    return UniformSingle(target=several.targets[0], bits=several.bits)
+
+
+def random_targets(key: Array, *, bits: int, k: int) -> UInt32[Array, "k limbs"]:
+    """k independent uniform parities.
+
+    >>> import jax
+    >>> random_targets(jax.random.key(0), bits=40, k=3).shape
+    (3, 2)
+    """
+    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS)
+    return _points(key, checks.integer("k", k, at_least=1), bits)

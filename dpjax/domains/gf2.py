@@ -1,0 +1,147 @@
+"""Linear algebra over GF(2) on packed bits: products, and Gaussian elimination for all right-hand sides at once.
+
+Vectors are packed as in `dpjax.core.bits` (bit j is bit j mod 32 of word j // 32). Inside, matrices lie word by word, (words, rows), so
+that vector instructions run along the rows and the bits of one column are neighbours in memory.
+
+    >>> import jax.numpy as jnp
+    >>> from dpjax.core import bits
+    >>> a = bits.pack(jnp.array([[1, 1], [0, 1], [1, 0]], bool))
+    >>> y = bits.pack(jnp.array([[1, 0], [1, 1], [0, 1]], bool))
+    >>> solution = solve(a, y, columns=2)
+    >>> int(solution.rank), bool(solution.consistent), bits.unpack(solution.unknowns, 2).astype(int).tolist()
+    (2, True, [[0, 1], [1, 1]])
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int, UInt32
+
+from dpjax.core import bits, checks
+from dpjax.core.bits import WORD
+
+_ONE = np.uint32(1)
+
+
+class Solution(NamedTuple):
+    """What `solve` finds.
+
+    Attributes:
+      unknowns: one row a column of A, its bits one a right-hand side; solves the system if `consistent`. Free unknowns are 0.
+      rank: of A.
+      consistent: whether every right-hand side has a solution.
+    """
+
+    unknowns: UInt32[Array, "columns words"]
+    rank: Int[Array, ""]
+    consistent: Bool[Array, ""]
+
+
+def solve(
+    a: UInt32[Array, "rows limbs"],
+    y: UInt32[Array, "rows words"],
+    *,
+    columns: int,
+    n_valid: Int[Array, ""] | None = None,
+) -> Solution:
+    """Solves A v_j = y_j over GF(2) for every column y_j of y, by one Gauss-Jordan elimination of [A | y].
+
+    No rows are swapped: a row that has served as a pivot is marked as used. One pass over the matrix a column of A, so it moves
+    2 columns x rows x (limbs + words) words in all.
+
+    Args:
+      a: the rows of A, packed; bits past `columns` are ignored.
+      y: the right-hand sides, row by row, packed.
+      columns: number of unknowns (static).
+      n_valid: how many rows count, default all; may be traced. Others are ignored, whatever they hold.
+
+    Returns:
+      A `Solution`. It is the only one iff rank == columns.
+    """
+    limbs, rows = bits.words_for(columns), a.shape[0]
+    index = jnp.arange(rows, dtype=jnp.int32)
+    matrix = jnp.concatenate([a[:, :limbs], y], axis=1).T
+    if n_valid is not None:
+        matrix = jnp.where((index < n_valid)[None], matrix, np.uint32(0))
+
+    def eliminate(c: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        matrix, used, pivots = state
+        ones = _bit(lax.dynamic_index_in_dim(matrix, c // WORD, keepdims=False), c)
+        free = ones & ~used
+        pivot = jnp.argmax(free).astype(jnp.int32)
+        found = free[pivot]
+        here = (index == pivot) & found
+        row = lax.dynamic_index_in_dim(matrix, pivot, axis=1)
+        matrix = matrix ^ jnp.where((ones & ~here & found)[None], row, np.uint32(0))
+        return matrix, used | here, pivots.at[c].set(jnp.where(found, pivot, rows))
+
+    start = (matrix, jnp.zeros((rows,), bool), jnp.zeros((columns,), jnp.int32))
+    matrix, used, pivots = lax.fori_loop(0, columns, eliminate, start)
+    right = matrix[limbs:]
+    # Rows that are no pivots have become zero on the left.
+    return Solution(
+        unknowns=jnp.take(right, pivots, axis=1, mode="fill", fill_value=0).T,
+        rank=jnp.sum(used, dtype=jnp.int32),
+        consistent=~jnp.any((right != 0) & ~used[None]),
+    )
+
+
+def product(a: UInt32[Array, "n limbs"], b: UInt32[Array, "k limbs"]) -> UInt32[Array, "n words"]:
+    """All inner products <a_i, b_j> mod 2, packed over j.
+
+    Bit by bit of the answer's words: 32 passes, each over contiguous columns. Sixteen times faster on a CPU than a matrix product of
+    floats, most of which goes into unpacking and packing.
+
+    >>> product(jnp.array([[3], [1]], jnp.uint32), jnp.array([[1], [2], [3]], jnp.uint32)).tolist()
+    [[3], [5]]
+    """
+    n, limbs = a.shape
+    k = b.shape[0]
+    words = bits.words_for(k)
+    a = a.T
+    lanes = jnp.pad(b, ((0, WORD * words - k), (0, 0))).reshape(words, WORD, limbs).transpose(1, 2, 0)
+
+    def one_bit(place: Array, answer: Array) -> Array:
+        b = lanes[place]
+        common = functools.reduce(jnp.bitwise_xor, [a[i][None] & b[i][:, None] for i in range(limbs)])
+        return answer | ((lax.population_count(common) & _ONE) << place.astype(jnp.uint32))
+
+    return lax.fori_loop(0, WORD, one_bit, jnp.zeros((words, n), jnp.uint32)).T
+
+
+def transpose(a: UInt32[Array, "rows words"], columns: int) -> UInt32[Array, "columns more"]:
+    """The transposed matrix of `columns` bits a row, packed.
+
+    >>> transpose(jnp.array([[1], [3]], jnp.uint32), 2).tolist()
+    [[3], [2]]
+    """
+    return bits.pack(bits.unpack(a, columns).T)
+
+
+def rank_deficiency(rows: int, columns: int) -> float:
+    """P[a uniform rows x columns matrix has rank below `columns`] = 1 - prod_i (1 - 2^-(rows - i)), i < columns.
+
+    Column i+1 is outside the span of i independent ones with probability 1 - 2^(i - rows). At most 2^(columns - rows); computed
+    without cancellation.
+
+    Raises:
+      TypeError, ValueError: rows < 0 or columns < 1, or no integers.
+
+    >>> rank_deficiency(1, 1), rank_deficiency(2, 2), rank_deficiency(1, 2)
+    (0.5, 0.625, 1.0)
+    """
+    checks.integer("rows", rows, at_least=0)
+    checks.integer("columns", columns, at_least=1)
+    if rows < columns:
+        return 1.0
+    nearest = range(rows - columns + 1, min(rows, rows - columns + 1100) + 1)  # beyond, 2^-e is nothing
+    return -math.expm1(math.fsum(math.log1p(-math.ldexp(1.0, -e)) for e in nearest))
+
+
+def _bit(words: UInt32[Array, "rows"], c: Int[Array, ""]) -> Bool[Array, "rows"]:
+    """Bit c mod 32 of each."""
+    return ((words >> (c % WORD).astype(jnp.uint32)) & _ONE).astype(bool)

@@ -1,0 +1,354 @@
+"""Learning k parities at once: votes and laws against brute force, exact privacy, exact sample sizes."""
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import MultiSample, Status, bounds
+from dpjax.accounting import REPLACE_ONE
+from dpjax.concepts import parities as concept
+from dpjax.core import bits as packed
+from dpjax.domains import wide
+from dpjax.learners import parities as single
+from dpjax.multi import direct_sum, pac, parities
+from dpjax.verify import histograms, neighbours, records, sequence_neighbours, sequences, worst_pair
+
+FALSE_ALARM = 2e-5
+
+
+def inner(v: int, x: int) -> int:
+    return bin(v & x).count("1") % 2
+
+
+def sample_of(xs: Any, ys: Any, bits: int, n_valid: int | None = None) -> MultiSample:
+    return MultiSample.create(wide.from_ints([int(x) for x in xs], bits), np.asarray(ys), n_valid)
+
+
+# ----------------------------------------------------------------------------------------------- laws by brute force
+
+
+def naive_vote(xs: list[int], ys: np.ndarray, bits: int) -> tuple[int, ...] | None:
+    """The only vector of parities that agrees with a subsample, if there is one: all 2^d are tried on every column."""
+    fits = [
+        [v for v in range(1 << bits) if all(inner(v, x) == y for x, y in zip(xs, column, strict=True))]
+        for column in ys.T
+    ]
+    return tuple(vs[0] for vs in fits) if all(len(vs) == 1 for vs in fits) else None
+
+
+def naive_pmf(xs: list[int], ys: np.ndarray, bits: int, size: int, epsilon: float, delta: float) -> np.ndarray:
+    """Algorithm 4 with the proved A_dist, from the paper."""
+    k = ys.shape[1]
+    votes = [naive_vote(xs[i : i + size], ys[i : i + size], bits) for i in range(0, len(xs) - size + 1, size)]
+    law = np.zeros((1 << (bits * k)) + 1)
+    ranked = Counter(vote for vote in votes if vote is not None).most_common()
+    if ranked:
+        leader, count = ranked[0]  # the first to be seen, on ties
+        gap = count - (ranked[1][1] if len(ranked) > 1 else 0)
+        threshold = 2 + 2 / epsilon * math.log(1 / (2 * delta))
+        law[sum(v << (bits * j) for j, v in enumerate(leader))] = stats.laplace.sf((threshold - gap) * epsilon / 2)
+    law[-1] = 1 - law.sum()
+    return law
+
+
+@pytest.mark.parametrize(("bits", "k", "size"), [(1, 1, 1), (3, 2, 4), (2, 5, 3)])
+def test_law_is_that_of_the_paper_on_noisy_labels(bits: int, k: int, size: int) -> None:
+    rng = np.random.default_rng(bits)
+    learner = parities.parity_learner(bits=bits, k=k, epsilon=3.0, delta=0.2, size=size)
+    law = jax.jit(lambda sample: learner.pmf(sample))
+    released = 0
+    for _ in range(40):
+        xs = rng.integers(0, 1 << bits, 40).tolist()
+        vs = rng.integers(0, 1 << bits, (2, k))  # two truths, one after the other
+        ys = np.array([[inner(int(v), x) for v in vs[int(i > 27)]] for i, x in enumerate(xs)])
+        ys ^= rng.random(ys.shape) < rng.choice([0.0, 0.1])
+        expected = naive_pmf(xs, ys, bits, size, 3.0, 0.2)
+        np.testing.assert_allclose(law(sample_of(xs, ys, bits)), expected, rtol=1e-5, atol=1e-7)
+        released += expected[-1] < 0.5
+    assert released > 3
+
+
+def test_draws_follow_the_law() -> None:
+    learner = parities.parity_learner(bits=3, k=2, epsilon=1.0, delta=0.2, size=4)
+    sample = concept.uniform(bits=3, targets=[5, 6]).sample(jax.random.key(3), 31, 31)
+    outcome = jax.vmap(lambda key: learner(key, sample))(jax.random.split(jax.random.key(0), 20_000))
+    released = np.asarray(outcome.status) == Status.OK
+    p = float(learner.success_probability(sample, error=0.0))
+    assert 0.05 < p < 0.95
+    assert stats.binomtest(int(released.sum()), released.size, p).pvalue > FALSE_ALARM
+    assert stats.binomtest(int(released.sum()), released.size, p * 1.1).pvalue < FALSE_ALARM
+    assert (np.asarray(outcome.hypothesis)[released] == [[5], [6]]).all()
+    assert (np.asarray(outcome.hypothesis)[~released] == 0).all()  # ⊥ tells nothing
+    np.testing.assert_allclose(learner.failure_probability(sample, error=0.0), 1 - p, rtol=1e-5)
+
+
+def test_a_wrong_label_costs_one_vote() -> None:
+    law = concept.uniform(bits=70, targets=concept.random_targets(jax.random.key(0), bits=70, k=40))
+    learner = parities.parity_learner(bits=70, k=40, epsilon=1.0, delta=1e-6, size=90)
+    n = 90 * 60 + 17
+    sample = law.sample(jax.random.key(1), n, n)
+    clean = learner(jax.random.key(2), sample)
+    noisy = MultiSample(x=sample.x, y=sample.y.at[100, 1].set(sample.y[100, 1] ^ 4), n_valid=sample.n_valid, k=40)
+    found = learner(jax.random.key(2), noisy)
+    assert [int(clean.info[name]) for name in ("subsamples", "votes", "leading")] == [60, 60, 60]
+    assert [int(found.info[name]) for name in ("subsamples", "votes", "leading")] == [60, 59, 59]
+    assert float(law.errors(found.hypothesis).max()) == 0
+    assert float(learner.success_probability(noisy, error=0.0)) == 0
+    assert float(learner.success_probability(noisy, error=1e-3)) > 0.99
+
+
+# --------------------------------------------------------------------------------------------------- exact privacy
+
+
+def log_law(bits: int, k: int, size: int, calibration: str) -> Any:
+    """As the verifier wants it: of rows of x, packed labels and a budget."""
+
+    def law(row: Any) -> Any:
+        learner = parities.parity_learner(
+            bits=bits, k=k, epsilon=row["epsilon"], delta=row["delta"], size=size, calibration=calibration
+        )
+        sample = MultiSample(x=row["x"], y=row["y"], n_valid=jnp.int32(row["x"].shape[0]), k=k)
+        return jnp.log(jnp.maximum(learner.pmf(sample), 0.0))
+
+    return law
+
+
+def worst(
+    values: np.ndarray, pairs: np.ndarray, bits: int, k: int, size: int, budget: Any, calibration: str = "proved"
+) -> Any:
+    """(the learner, its worst pair at its own epsilon); a record value is x 2^k + labels."""
+    rows = {
+        "x": (values >> k).astype(np.uint32)[:, :, None],
+        "y": (values & ((1 << k) - 1)).astype(np.uint32)[:, :, None],
+    }
+    rows |= {name: np.full(len(values), b) for name, b in zip(("epsilon", "delta"), budget, strict=True)}
+    learner = parities.parity_learner(
+        bits=bits, k=k, epsilon=budget[0], delta=budget[1], size=size, calibration=calibration
+    )
+    return learner, worst_pair(log_law(bits, k, size, calibration), rows, pairs, budget[0])
+
+
+# All ordered samples with arbitrary labels: (bits, k, size, n).
+CASES = ((1, 1, 1, 5), (1, 1, 2, 6), (1, 2, 1, 4), (2, 1, 2, 4))
+
+
+@pytest.mark.parametrize(("bits", "k", "size", "n"), CASES)
+def test_no_pair_of_neighbouring_samples_refutes_the_guarantee(bits: int, k: int, size: int, n: int) -> None:
+    domain = 1 << (bits + k)
+    values, pairs = sequences(domain, n), sequence_neighbours(domain, n)
+    for budget in ((0.5, 0.3), (4.0, 0.2)):
+        learner, found = worst(values, pairs, bits, k, size, budget)
+        assert not found.refutes(learner.guarantee())
+        assert found.delta > 0.05  # not vacuous: vectors do get released
+
+
+def test_worst_case_is_tight_and_printed_constants_are_refuted() -> None:
+    """One example a subsample: all multisets of 9 votes for ⊥ or one of four vectors."""
+    counts = histograms(5, [9])
+    votes, _ = records(counts)
+    values = np.where(votes == 4, 0, votes + 4)  # x = 0 is ⊥; x = 1 with labels 0, ..., 3
+    pairs = neighbours(counts, REPLACE_ONE)
+    budget = (1.0, 0.1)
+    learner, found = worst(values, pairs, 1, 2, 1, budget)
+    assert not found.refutes(learner.guarantee())
+    np.testing.assert_allclose(found.delta, 0.1, rtol=1e-6)  # a lead of two becomes a tie, and another vector leads
+    printed, found = worst(values, pairs, 1, 2, 1, budget, "printed")
+    assert found.refutes(printed.claimed_guarantee())
+    assert not found.refutes(printed.guarantee())
+
+
+# ---------------------------------------------------------------------------------------------------- sample sizes
+
+
+@pytest.mark.parametrize(("bits", "size", "n"), [(1, 1, 7), (2, 2, 6), (2, 3, 6)])
+def test_population_failure_is_the_mean_over_all_samples(bits: int, size: int, n: int) -> None:
+    learner = parities.parity_learner(bits=bits, k=2, epsilon=4.0, delta=0.2, size=size)
+    law = concept.uniform(bits=bits, targets=[1, (1 << bits) - 1])
+
+    def failure(x: jax.Array) -> jax.Array:
+        y = packed.pack(concept.predict(law.targets, x[:, None]))
+        sample = MultiSample(x=x[:, None], y=y, n_valid=jnp.int32(n), k=2)
+        return learner.failure_probability(sample, error=0.0)
+
+    xs = jnp.asarray(np.array(list(itertools.product(range(1 << bits), repeat=n)), np.uint32))
+    mean = float(np.mean(np.asarray(jax.vmap(failure)(xs), np.float64)))
+    np.testing.assert_allclose(learner.population_failure(n), mean, rtol=1e-5)
+
+
+def test_failures_of_trials_are_as_often_as_computed() -> None:
+    learner = parities.parity_learner(bits=40, k=3, epsilon=1.0, delta=1e-3, size=42)
+    law = concept.uniform(bits=40, targets=[1, 2, 2**39 + 5])
+    n = learner.sample_size(alpha=0.0, beta=0.3)
+    experiment = pac.Experiment(learner=learner, distribution=law, n=n, alpha=0.0, capacity=1023)
+    failed = jax.jit(jax.vmap(lambda key: pac.trial(key, experiment)["failed"]))(
+        jax.random.split(jax.random.key(0), 600)
+    )
+    p = learner.population_failure(n)
+    assert 0.1 < p <= 0.3
+    assert stats.binomtest(int(failed.sum()), 600, p).pvalue > FALSE_ALARM
+    assert stats.binomtest(int(failed.sum()), 600, p / 2).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("bits", [1, 8, 256])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (8.0, 1e-3)])
+def test_sample_sizes_are_least_do_not_know_k_and_stay_below_the_theorem(
+    bits: int, epsilon: float, delta: float
+) -> None:
+    for beta in (0.4, 0.01, 1e-9):
+        at = {"bits": bits, "epsilon": epsilon, "delta": delta}
+        learner = parities.parity_learner(**at, k=1, beta=beta)
+        n = learner.sample_size(alpha=0.25, beta=beta)
+        assert learner.population_failure(n) <= beta < learner.population_failure(n - 1)
+        assert n == parities.parity_learner(**at, k=5000, beta=beta).sample_size(alpha=0.0, beta=beta)
+        theorem = parities.theorem_sample_size(**at, beta=beta)
+        by_proof = parities.parity_learner(**at, k=1, size=bits + 3)
+        assert n <= by_proof.sample_size(alpha=0.0, beta=beta) <= theorem
+        assert by_proof.population_failure(theorem) <= beta
+
+
+def test_least_sizes_of_elimination() -> None:
+    for bits, beta in itertools.product((1, 10, 256), (0.5, 1e-3)):
+        learner = parities.elimination(bits=bits, k=7)
+        n = learner.sample_size(alpha=0.0, beta=beta)
+        assert n <= bits + math.ceil(-math.log2(beta))
+        assert learner.population_failure(n) <= beta and (n == bits or learner.population_failure(n - 1) > beta)
+
+
+def test_pure_lower_bound_is_below_the_direct_sum() -> None:
+    for bits, k, epsilon in itertools.product((1, 10), (1, 100), (0.1, 2.0)):
+        learner = direct_sum.direct_sum(
+            lambda each, bits=bits: single.exponential(bits=bits, epsilon=each.epsilon), k=k, epsilon=epsilon
+        )
+        assert bounds.pure_parities(k, bits, epsilon) <= learner.sample_size(alpha=0.0, beta=0.5)
+
+
+# ------------------------------------------------------------------------------------------------------- recovering
+
+
+def test_a_thousand_parities_of_256_bits_are_recovered_at_the_sample_size() -> None:
+    learner = parities.parity_learner(bits=256, k=1000, epsilon=1.0, delta=1e-6, beta=1e-3)
+    n = learner.sample_size(alpha=0.0, beta=1e-3)
+    law = concept.uniform(bits=256, targets=concept.random_targets(jax.random.key(5), bits=256, k=1000))
+    for seed in range(3):
+        key_sample, key_coins = jax.random.split(jax.random.key(seed))
+        outcome = learner(key_coins, law.sample(key_sample, 16383, n))
+        assert int(outcome.status) == Status.OK
+        assert float(law.errors(outcome.hypothesis).max()) == 0
+
+
+def test_elimination_recovers_and_refuses() -> None:
+    law = concept.uniform(bits=33, targets=concept.random_targets(jax.random.key(0), bits=33, k=34))
+    learner = parities.elimination(bits=33, k=34)
+    sample = law.sample(jax.random.key(1), 60, 50)
+    found = learner(jax.random.key(2), sample)
+    assert int(found.status) == Status.OK and (found.hypothesis == law.targets).all()
+    assert (learner.predict(found.hypothesis, sample.x) == sample.labels).all()
+    few = learner(jax.random.key(2), law.sample(jax.random.key(1), 60, 32))
+    flipped = MultiSample(x=sample.x, y=sample.y.at[7, 0].set(sample.y[7, 0] ^ 1), n_valid=sample.n_valid, k=34)
+    assert int(few.status) == Status.BOTTOM == int(learner(jax.random.key(2), flipped).status)
+
+
+def test_direct_sum_of_pure_learners_recovers() -> None:
+    learner = direct_sum.direct_sum(lambda each: single.exponential(bits=6, epsilon=each.epsilon), k=5, epsilon=5.0)
+    law = concept.uniform(bits=6, targets=[0, 1, 17, 40, 63])
+    n = math.ceil(learner.sample_size(alpha=0.0, beta=1e-4))
+    outcome = learner(jax.random.key(0), law.sample(jax.random.key(1), n, n))
+    assert float(law.errors(outcome.hypothesis).max()) == 0
+
+
+# ------------------------------------------------------------------------------------------------------ compilation
+
+
+def test_one_program_serves_sizes_and_budgets_and_padding_changes_nothing() -> None:
+    law = concept.uniform(bits=5, targets=[3, 9, 21])
+    learner = parities.parity_learner(bits=5, k=3, epsilon=1.0, delta=0.1, size=7)
+    traces = []
+
+    @jax.jit
+    def run(learner: Any, key: jax.Array, sample: MultiSample) -> Any:
+        traces.append(1)
+        return learner(key, sample)
+
+    for n in (40, 50, 63):
+        for epsilon in (0.5, 1.0, 2.0):
+            at = parities.parity_learner(bits=5, k=3, epsilon=epsilon, delta=0.1, size=7)
+            run(at, jax.random.key(0), law.sample(jax.random.key(n), 63, n))
+    assert len(traces) == 1
+    for n in (26, 31):
+        short, long = law.sample(jax.random.key(0), 31, n), law.sample(jax.random.key(0), 63, n)
+        a, b = learner(jax.random.key(1), short), learner(jax.random.key(1), long)
+        assert int(a.status) == int(b.status) and (a.hypothesis == b.hypothesis).all()
+        np.testing.assert_array_equal(
+            learner.failure_probability(short, error=0.0), learner.failure_probability(long, error=0.0)
+        )
+
+
+def test_vmap_equals_a_loop_and_the_law_has_a_gradient() -> None:
+    law = concept.uniform(bits=5, targets=[3, 9])
+    learner = parities.parity_learner(bits=5, k=2, epsilon=1.0, delta=0.1, size=7)
+    ns = jnp.array([63, 40, 3])
+    draw = lambda n: law.sample(jax.random.key(7), 63, n)  # noqa: E731
+    together = jax.vmap(lambda n: learner(jax.random.key(1), draw(n)))(ns)
+    for i, n in enumerate(ns):
+        alone = learner(jax.random.key(1), draw(n))
+        assert int(alone.status) == int(together.status[i]) and (alone.hypothesis == together.hypothesis[i]).all()
+    assert int(together.status[2]) == Status.BOTTOM  # fewer examples than one subsample
+
+    def success(epsilon: Any) -> Any:
+        at = parities.parity_learner(bits=5, k=2, epsilon=epsilon, delta=0.1, size=7)
+        return at.success_probability(draw(63), error=0.0)
+
+    rise = float(success(1.01) - success(0.99)) / 0.02
+    np.testing.assert_allclose(float(jax.grad(success)(1.0)), rise, rtol=1e-2)
+
+
+# --------------------------------------------------------------------------------------------------------- refusals
+
+GOOD = {"bits": 4, "k": 2, "epsilon": 1.0, "delta": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"bits": 0}, ValueError, "bits must be from 1 to 1024, got 0"),
+        ({"bits": 1025}, ValueError, "bits must be from 1 to 1024"),
+        ({"k": 0}, ValueError, "k must be >= 1"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be > 0"),
+        ({"delta": 0.0}, ValueError, "delta must be > 0"),
+        ({"delta": 0.6}, ValueError, "delta must be <= 0.5"),
+        ({"beta": 1.0}, ValueError, "beta must be < 1"),
+        ({"size": 3}, ValueError, "size must be >= 4, got 3"),
+        ({"calibration": "proved_counts"}, ValueError, "calibration must be one of"),
+    ],
+)
+def test_bad_parameters_are_refused(wrong: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        parities.parity_learner(**(GOOD | wrong))
+
+
+def test_bad_samples_are_refused() -> None:
+    learner, key = parities.parity_learner(**GOOD), jax.random.key(0)
+    with pytest.raises(TypeError, match=r"sample must be a dpjax.MultiSample"):
+        learner(key, [1])
+    with pytest.raises(ValueError, match="k = 2 concepts, got 1"):
+        learner(key, sample_of([1, 2], [[0], [1]], 4))
+    with pytest.raises(ValueError, match="1 limbs for points of 4 bits, got 2"):
+        learner(key, sample_of([1, 2], [[0, 1], [1, 1]], 40))
+    with pytest.raises(ValueError, match=r"sample.x must hold points in 0, \.\.\., 2\^4 - 1, got"):
+        learner(key, sample_of([1, 16], [[0, 1], [1, 1]], 5))
+    inside = jax.jit(lambda s: learner(jax.random.key(0), s).status)
+    assert int(inside(sample_of([1, 16], [[0, 1], [1, 1]], 5))) == Status.OUTSIDE_DOMAIN
+    assert int(inside(sample_of([1, 16], [[0, 1], [1, 1]], 5, 1))) == Status.BOTTOM
+    with pytest.raises(ValueError, match="k \\* bits must be from 1 to 12"):
+        parities.parity_learner(**(GOOD | {"k": 4})).pmf(sample_of([1], [[0, 1, 1, 0]], 4))
+    with pytest.raises(ValueError, match="size must be given when epsilon or delta is traced"):
+        jax.jit(lambda e: parities.parity_learner(**(GOOD | {"epsilon": e})).epsilon)(1.0)
+    with pytest.raises(ValueError, match=r"alpha must be < 0\.5"):
+        learner.sample_size(alpha=0.5, beta=0.1)

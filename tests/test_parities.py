@@ -1,0 +1,213 @@
+"""Parities: the concept, the distributions, and the pure learner of one parity with its exact law."""
+
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Sample, Status
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.concepts import parities as concept
+from dpjax.domains import wide
+from dpjax.learners import pac, parities
+from dpjax.verify import histograms, neighbours, probabilities, records, worst_pair
+
+FALSE_ALARM = 2e-5
+
+
+def inner(v: int, x: int) -> int:
+    return bin(v & x).count("1") % 2
+
+
+# ------------------------------------------------------------------------------------------------ concept, distributions
+
+
+@pytest.mark.parametrize("bits", [1, 31, 32, 33, 100, 1024])
+def test_labels_are_inner_products_of_python_ints(bits: int) -> None:
+    targets = concept.random_targets(jax.random.key(bits), bits=bits, k=37)
+    law = concept.uniform(bits=bits, targets=targets)
+    sample = law.sample(jax.random.key(1), 15, 12)
+    xs, vs = wide.to_ints(sample.x), wide.to_ints(targets)
+    assert max(xs) < 1 << bits and max(vs) < 1 << bits
+    expected = np.array([[inner(v, x) for v in vs] for x in xs])
+    assert (np.asarray(sample.labels) == expected).all()
+    assert (np.asarray(concept.predict(targets, sample.x)) == expected).all()
+    assert (np.asarray(concept.label(targets[3], sample.x)) == expected[:, 3]).all()
+    changed = targets.at[5].set(targets[5] ^ jnp.zeros_like(targets[5]).at[-1].set(1))
+    assert law.errors(changed).tolist() == [0.5 if j == 5 else 0.0 for j in range(37)]
+
+
+def test_a_longer_sample_begins_with_the_same_examples_and_a_single_target_sees_the_same_points() -> None:
+    law, single = concept.uniform(bits=40, targets=[5, 2**39]), concept.uniform_single(bits=40, target=2**39)
+    short, long = law.sample(jax.random.key(0), 7, 7), law.sample(jax.random.key(0), 15, 7)
+    alone = single.sample(jax.random.key(0), 7, 7)
+    assert (short.x == long.x[:7]).all() and (short.y == long.y[:7]).all() and (alone.x == short.x).all()
+    assert alone.y.tolist() == short.labels[:, 1].astype(int).tolist()
+    assert float(single.error(single.target)) == 0 and float(single.error(law.targets[0])) == 0.5
+
+
+def test_points_are_uniform() -> None:
+    x = concept.uniform(bits=3, targets=[1]).sample(jax.random.key(3), 4095, 4095).x
+    assert stats.chisquare(np.bincount(np.asarray(x)[:, 0], minlength=8)).pvalue > FALSE_ALARM
+
+
+def test_walsh_hadamard_and_the_nearest_parity_by_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    signs = np.array([[(-1) ** inner(v, x) for x in range(16)] for v in range(16)])
+    f = rng.integers(-9, 10, 16)
+    assert (np.asarray(concept.walsh_hadamard(jnp.asarray(f, jnp.int32))) == signs @ f).all()
+    for v in range(16):  # Lemma 54: error < 1/4 leaves one nearest parity
+        table = np.array([inner(v, x) for x in range(16)], bool)
+        table[rng.choice(16, 3, replace=False)] ^= True
+        assert int(concept.nearest(jnp.asarray(table))) == v
+
+
+@pytest.mark.parametrize(
+    ("create", "error", "message"),
+    [
+        (lambda: concept.uniform(bits=0, targets=[0]), ValueError, "bits must be from 1 to 1024, got 0"),
+        (lambda: concept.uniform(bits=1025, targets=[0]), ValueError, "bits must be from 1 to 1024"),
+        (lambda: concept.uniform(bits=4, targets=[16]), ValueError, "targets must be from 0 to 15, got 16"),
+        (lambda: concept.uniform(bits=4, targets=[]), ValueError, "targets must hold k >= 1"),
+        (lambda: concept.uniform(bits=4, targets=wide.from_ints([16], 5)), ValueError, "targets must hold points in 0"),
+        (
+            lambda: concept.uniform(bits=40, targets=wide.from_ints([1], 5)),
+            ValueError,
+            "targets must hold k >= 1 numbers of 2",
+        ),
+        (lambda: concept.random_targets(jax.random.key(0), bits=4, k=0), ValueError, "k must be >= 1"),
+        (lambda: parities.exponential(bits=17, epsilon=1.0), ValueError, "bits must be from 1 to 16, got 17"),
+        (lambda: parities.exponential(bits=4, epsilon=0.0), ValueError, "epsilon must be > 0"),
+        (
+            lambda: parities.exponential(bits=4, epsilon=1.0).sample_size(alpha=0.5, beta=0.1),
+            ValueError,
+            "alpha must be < 0.5",
+        ),
+        (lambda: parities.exponential(bits=4, epsilon=1.0).pmf([1]), TypeError, "sample must be a dpjax.Sample"),
+        (
+            lambda: parities.exponential(bits=4, epsilon=1.0).pmf(Sample(x=wide.from_ints([16], 5), y=[0])),
+            ValueError,
+            "sample.x must hold points in 0",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(create: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        create()
+
+
+# ------------------------------------------------------------------------------------------------------- pure learner
+
+
+def some_sample(bits: int, n: int, seed: int = 0) -> Sample:
+    rng = np.random.default_rng(seed)
+    return Sample(x=wide.from_ints(rng.integers(0, 1 << bits, n).tolist(), bits), y=rng.integers(0, 2, n))
+
+
+def naive_law(sample: Sample, bits: int, epsilon: float) -> np.ndarray:
+    """P[v], from the definition."""
+    xs, ys = wide.to_ints(sample.x), np.asarray(sample.y)
+    right = np.array([sum(inner(v, x) == y for x, y in zip(xs, ys, strict=True)) for v in range(1 << bits)])
+    weights = np.exp(epsilon / 2 * (right - right.max()))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5])
+def test_law_is_the_definition(bits: int) -> None:
+    sample = some_sample(bits, 20)
+    learner = parities.exponential(bits=bits, epsilon=0.7)
+    expected = naive_law(sample, bits, 0.7)
+    np.testing.assert_allclose(learner.pmf(sample), expected, rtol=2e-5)
+    np.testing.assert_allclose(learner.pmf(sample.padded(64)), expected, rtol=2e-5)
+    xs, ys = wide.to_ints(sample.x), np.asarray(sample.y)
+    errors = [np.mean([inner(v, x) != y for x, y in zip(xs, ys, strict=True)]) for v in range(1 << bits)]
+    good = np.array(errors) <= 0.4
+    np.testing.assert_allclose(
+        learner.success_probability(sample, error=0.4), expected[good].sum(), rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        learner.failure_probability(sample, error=0.4), expected[~good].sum(), rtol=1e-5, atol=1e-7
+    )
+    target = wide.from_ints([1], bits)[0]
+    np.testing.assert_allclose(learner.target_failure(sample, target), 1 - expected[1], rtol=1e-5)
+
+
+def test_draws_follow_the_law() -> None:
+    sample, learner = some_sample(3, 9), parities.exponential(bits=3, epsilon=0.8)
+    drawn = jax.vmap(lambda key: learner(key, sample).hypothesis[0])(jax.random.split(jax.random.key(0), 20_000))
+    counts = np.bincount(np.asarray(drawn), minlength=8)
+    p = np.asarray(learner.pmf(sample), np.float64)
+    assert stats.chisquare(counts, 20_000 * p / p.sum()).pvalue > FALSE_ALARM
+    wrong = np.asarray(parities.exponential(bits=3, epsilon=1.04).pmf(sample), np.float64)
+    assert stats.chisquare(counts, 20_000 * wrong / wrong.sum()).pvalue < FALSE_ALARM
+
+
+def test_population_failure_by_enumeration_is_below_the_closed_form() -> None:
+    """All 4^6 samples of two bits: the mean of exact laws, at an n that sample_size gives for its own beta."""
+    learner, n = parities.exponential(bits=2, epsilon=3.0), 6
+    bound = 3 * ((1 + math.exp(-1.5)) / 2) ** n
+    xs = np.array(list(itertools.product(range(4), repeat=n)), np.uint32)
+    target = wide.from_ints([2], 2)[0]
+
+    def failure(x: jax.Array) -> jax.Array:
+        sample = Sample.tree_unflatten((False, False), (x[:, None], concept.label(target, x[:, None]), jnp.int32(n)))
+        return learner.target_failure(sample, target)
+
+    exact = float(jnp.mean(jax.vmap(failure)(jnp.asarray(xs))))
+    assert 0.3 * bound < exact < bound
+    np.testing.assert_allclose(learner.sample_size(alpha=0.2, beta=bound), n, rtol=1e-9)
+
+
+def test_agnostic_sample_size_suffices() -> None:
+    learner = parities.exponential(bits=4, epsilon=0.5)
+    n = math.ceil(learner.agnostic_sample_size(alpha=0.2, beta=0.1))
+    xs = np.random.default_rng(0).integers(0, 16, n)
+    ys = np.array([inner(9, int(x)) for x in xs]) ^ (np.random.default_rng(1).random(n) < 0.3)
+    sample = Sample(x=wide.from_ints(xs.tolist(), 4), y=ys.astype(int))
+    assert float(learner.failure_probability(sample, error=0.3 + 0.15)) < 0.05
+
+
+def test_trials_and_tracing() -> None:
+    law = concept.uniform_single(bits=10, target=700)
+    experiment = pac.Experiment(
+        learner=parities.exponential(bits=10, epsilon=1.0), distribution=law, n=80, alpha=0.1, capacity=127
+    )
+    failed = jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(jax.random.split(jax.random.key(0), 64))
+    assert int(failed.sum()) == 0
+    sample = law.sample(jax.random.key(1), 15, 15)
+    slope = jax.grad(lambda e: parities.exponential(bits=10, epsilon=e).target_failure(sample, law.target))
+    assert float(slope(1.0)) < 0
+    outside = jax.jit(lambda key, s: parities.exponential(bits=3, epsilon=1.0)(key, s).status)
+    assert int(outside(jax.random.key(0), Sample(x=wide.from_ints([8], 10), y=[1]))) == Status.OUTSIDE_DOMAIN
+
+
+def law_of(bits: int) -> Any:
+    """As the verifier wants it."""
+
+    def law(row: Any) -> Any:
+        sample = Sample.tree_unflatten((False, False), (row["x"], row["y"], row["n"]))
+        return jnp.log(parities.exponential(bits=bits, epsilon=row["epsilon"]).pmf(sample))
+
+    return law
+
+
+@pytest.mark.parametrize(("bits", "n"), [(1, 5), (2, 1), (2, 2), (2, 3), (2, 4), (3, 2)])
+def test_no_pair_of_neighbours_refutes_the_guarantee_and_twice_epsilon_is_refuted(bits: int, n: int) -> None:
+    counts = histograms(2 << bits, [n])
+    values, sizes = records(counts)
+    pairs = neighbours(counts, REPLACE_ONE)
+    rows = {"x": (values // 2).astype(np.uint32)[:, :, None], "y": values % 2, "n": sizes}
+    for epsilon in (0.3, 2.0):
+        guarantee = parities.exponential(bits=bits, epsilon=epsilon).guarantee()
+        for factor in (1.0, 2.0):
+            rows["epsilon"] = np.full(len(counts), factor * epsilon)
+            found = worst_pair(law_of(bits), rows, pairs, epsilon)
+            assert found.refutes(guarantee) == (factor == 2.0 and n > 1)
+            assert worst_pair(law_of(bits), rows, pairs, epsilon / 8).delta > 0
+    assert guarantee == Guarantee(2.0, 0.0, REPLACE_ONE)
+    assert probabilities(law_of(bits), rows).shape == (len(counts), 1 << bits)
