@@ -39,6 +39,7 @@ from dpjax.core import checks
 from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Outcome
+from dpjax.multi import pac
 
 COMPOSITIONS = ("basic", "advanced", "optimal")
 LANES = 16  # concepts worked on side by side: enough to fill vector units, few enough to stay in cache
@@ -80,7 +81,9 @@ class DirectSum:
 
     def failure_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
         """P[some empirical error > error, or bottom] over the coins, exactly: 1 - prod (1 - f_j), without cancellation."""
-        return _any_fails(_each_failure(self, self.fit(sample), checks.real("error", error, at_least=0.0, at_most=1.0)))
+        return pac.any_fails(
+            _each_failure(self, self.fit(sample), checks.real("error", error, at_least=0.0, at_most=1.0))
+        )
 
     def success_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
         """P[all empirical errors <= error] over the coins, exactly."""
@@ -93,7 +96,11 @@ class DirectSum:
 
         With (low, high) = distribution.within(alpha) that is the law of "every population error <= alpha" given the sample.
         """
-        return _any_fails(_each_outside(self, self.fit(sample), low, high))
+        return pac.any_fails(_each_outside(self, self.fit(sample), low, high))
+
+    def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
+        """P[some population error > alpha, or bottom | sample] over all coins, exactly, for `pac.failure`; the key plays no part."""
+        return self.failure_within(sample, *distribution.within(alpha))
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
         """The joint law, outcomes of the last concept running fastest: for the exact verifier on tiny cases."""
@@ -161,11 +168,6 @@ def _each_failure(summed: DirectSum, sample: MultiSample, error: Array) -> Float
 @jax.jit
 def _each_outside(summed: DirectSum, sample: MultiSample, low: Array, high: Array) -> Float[Array, "k"]:
     return _each(summed, sample, lambda j, column: summed.learner.law_within(column, low[j], high[j])[1])
-
-
-def _any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
-    """1 - prod (1 - f_j)."""
-    return -jnp.expm1(jnp.sum(jnp.log1p(-jnp.minimum(failures, 1.0))))
 
 
 def direct_sum(

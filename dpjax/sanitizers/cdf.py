@@ -35,7 +35,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal, slicing
 from dpjax.core import checks
@@ -66,6 +66,10 @@ class StepFunction:
 
     points: UInt32[Array, "q limbs"]
     heights: Float[Array, "pieces"]
+
+    def support(self) -> tuple[UInt32[Array, "q limbs"], Bool[Array, "q"]]:
+        """The points of a sanitized database, and which of them count: all, with equal weights for even fractions."""
+        return self.points, jnp.ones(self.points.shape[0], bool)
 
     def evaluate(self, x: UInt32[Array, "n limbs"]) -> Float[Array, "n"]:
         """Its values at points x: the share of the data estimated to be <= x."""

@@ -1,0 +1,194 @@
+"""Sample sizes of learning k concepts at once (MULTI). Numbers of examples, as floats."""
+
+import math
+from collections.abc import Callable
+
+from dpjax.bounds import arguments
+
+
+def empirical_to_pac(
+    vc: int, alpha: float, beta: float, *, concepts: int = 1, agnostic: bool = False, calibration: str = "proved"
+) -> float:
+    """Examples on which an (alpha, b)-accurate empirical k-learner is a (2 alpha, b + beta)-accurate PAC one (MULTI Theorem 12).
+
+    Not agnostic: (32/a)(VC ln(32/a) + ln(8/beta)), VC that of H xor C. Agnostic, printed: (64/a^2)(VC ln(6/a) + ln(8k/beta)), VC that of H.
+    The proof of the agnostic half uses that empirical errors are right to alpha, which gives 3 alpha: the learner's excess, and a
+    deviation for the hypothesis and one for the best concept. For 2 alpha deviations of alpha/2 are needed: "proved" puts alpha/2 for
+    alpha (C in H).
+
+    Args:
+        vc: VC dimension, >= 1.
+        alpha, beta: error, and failure probability of generalization, in (0, 1).
+        concepts: k; plays no part unless agnostic.
+        agnostic: whether labels are arbitrary.
+        calibration: "printed" or "proved"; they differ in the agnostic case.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(empirical_to_pac(1, 0.05, 0.1))
+        6940
+    """
+    arguments.count(vc=vc, concepts=concepts)
+    arguments.fraction(alpha=alpha, beta=beta)
+    arguments.calibration(calibration)
+    if not agnostic:
+        return 32.0 / alpha * (vc * math.log(32.0 / alpha) + math.log(8.0 / beta))
+    deviation = alpha if calibration == "printed" else alpha / 2.0
+    return 64.0 / deviation**2 * (vc * math.log(6.0 / deviation) + math.log(8.0 * concepts / beta))
+
+
+def generic_learner(
+    sanitizer: float, vc: int, concepts: int, alpha: float, beta: float, each_epsilon: float, *, constant: float = 1.0
+) -> float:
+    """Examples for GenericLearner: max{ m, (64/a'^2)(VC ln(6/a') + ln(20k/b)), (10/(a e'))(B + ln(5k/b)) }, a' = a/5 (MULTI Lemma 36).
+
+    E2 by Theorem 9 at alpha/5 with failure 2 beta/(5k) a label, E3 by the exponential mechanism over |H| <= 2^B concepts, where B, the
+    size of the sanitized database, is constant * VC ln(1/a) / a^2 (the paper's O).
+
+    Args:
+        sanitizer: m, what the sanitizer asks for.
+        vc: VC dimension of the class, >= 1.
+        concepts: k.
+        alpha, beta: error and failure probability, in (0, 1).
+        each_epsilon: epsilon' of one label.
+        constant: the one in B that the paper leaves out.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> generic_learner(1e3, 1, 100, 0.1, 0.1, 0.01) > generic_learner(1e3, 1, 10, 0.1, 0.1, 0.01)
+        True
+    """
+    arguments.count(vc=vc, concepts=concepts)
+    arguments.fraction(alpha=alpha, beta=beta)
+    arguments.positive(sanitizer=sanitizer, each_epsilon=each_epsilon, constant=constant)
+    part = alpha / 5.0
+    seen = 64.0 / part**2 * (vc * math.log(6.0 / part) + math.log(20.0 * concepts / beta))
+    size = constant * vc * math.log(1.0 / alpha) / alpha**2 * math.log(2.0)
+    chosen = 10.0 / (alpha * each_epsilon) * (size + math.log(5.0 * concepts / beta))
+    return max(sanitizer, seen, chosen)
+
+
+def parity_learner(bits: int, beta: float, epsilon: float, delta: float, *, constant: float = 1.0) -> float:
+    """Examples for ParityLearner under the uniform distribution: constant (d/eps) ln(1/(beta delta)) (MULTI Theorem 39, Algorithm 4).
+
+    Whatever k is. The theorem's statement, d ln(1/b) + ln(1/(b d)) / eps, is smaller than what its proof and Algorithm 4 ask for: m =
+    O(ln(1/(b d)) / eps) subsamples of O(d) examples each.
+
+    Example:
+        >>> round(parity_learner(256, 0.1, 1.0, 1e-6))
+        4126
+    """
+    arguments.count(bits=bits)
+    arguments.fraction(beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon, constant=constant)
+    return constant * bits / epsilon * -math.log(beta * delta)
+
+
+def point_learner(alpha: float, beta: float, epsilon: float, delta: float, *, constant: float = 1.0) -> float:
+    """Examples for PointLearner: constant / (alpha eps) ln(1/(alpha beta delta)) (MULTI Theorem 40), whatever k and the domain are.
+
+    Example:
+        >>> round(point_learner(0.1, 0.1, 1.0, 1e-6))
+        184
+    """
+    arguments.fraction(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon, constant=constant)
+    return constant / (alpha * epsilon) * -math.log(alpha * beta * delta)
+
+
+def pure_packing(concepts: int, epsilon: float) -> float:
+    """Examples every epsilon-private k-learner needs, of any class with two concepts, at beta = 1/2: ln(2^k - 1) / eps (MULTI Theorem 52).
+
+    Example:
+        >>> round(pure_packing(100, 1.0), 1)
+        69.3
+    """
+    arguments.count(concepts=concepts)
+    arguments.positive(epsilon=epsilon)
+    return _log_power_of_two_less_one(concepts) / epsilon
+
+
+def pure_parities(concepts: int, bits: int, epsilon: float) -> float:
+    """Examples every epsilon-private k-learner of parities needs: ln(2^(kd) - 1) / eps (MULTI Theorem 55).
+
+    Uniform examples, error below 1/4, beta = 1/2.
+
+    Example:
+        >>> round(pure_parities(10, 8, 1.0), 1)
+        55.5
+    """
+    arguments.count(concepts=concepts, bits=bits)
+    arguments.positive(epsilon=epsilon)
+    return _log_power_of_two_less_one(concepts * bits) / epsilon
+
+
+def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> float:
+    """The delta below which a code of security xi forbids n examples: (1 - xi - beta)/n - exp(eps) xi (MULTI Theorems 43, 47).
+
+    If there is an (n, k)-fingerprinting code of security xi, no (alpha <= 1/3, beta)-accurate (eps, delta)-private empirical k-learner
+    with delta below this lives on n examples. Negative: nothing follows.
+
+    Example:
+        >>> round(fingerprinting_delta(10, 1e-4, 0.1, 1.0), 3)
+        0.09
+    """
+    arguments.count(users=users)
+    arguments.fraction(xi=xi, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    return (1.0 - xi - beta) / users - math.exp(epsilon) * xi
+
+
+def fingerprinting_thresholds(concepts: int, xi: float) -> float:
+    """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code as the paper states it (Lemma 45, Corollary 46).
+
+    The largest n with k >= 2 n^3 ln(2n/xi), which is of order (k / ln(k/xi))^(1/3); holds for delta below `fingerprinting_delta`.
+
+    Example:
+        >>> fingerprinting_thresholds(10**6, 1e-3)
+        35.0
+    """
+    arguments.count(concepts=concepts)
+    arguments.fraction(xi=xi)
+    return _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
+
+
+def fingerprinting_agnostic(concepts: int, xi: float) -> float:
+    """Examples that k concepts of any class need agnostically, by the Tardos code (Proposition 49, Corollary 50).
+
+    The largest n with k >= 100 n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); 0 below 4 users, for which the code is not complete.
+
+    Example:
+        >>> fingerprinting_agnostic(10**6, 1e-3)
+        30.0
+    """
+    arguments.count(concepts=concepts)
+    arguments.fraction(xi=xi)
+    n = _largest(lambda n: 100.0 * n**2 * math.ceil(math.log(n / xi)) <= concepts)
+    return n if n >= 4.0 else 0.0
+
+
+def _log_power_of_two_less_one(exponent: int) -> float:
+    """ln(2^exponent - 1)."""
+    return exponent * math.log(2.0) + math.log1p(-(2.0**-exponent))
+
+
+def _largest(fits: Callable[[int], bool]) -> float:
+    """The largest n >= 0 that fits, for a test that holds up to some n."""
+    high = 1
+    while fits(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return float(low)

@@ -1,0 +1,302 @@
+"""k concepts by direct sum and by GenericLearner; PAC to empirical. Laws against samples, privacy by exact laws."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import MultiSample, Sample, bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee, with_replacement
+from dpjax.concepts import thresholds as concept
+from dpjax.core.pytree import frozen
+from dpjax.core.status import Outcome, Status
+from dpjax.domains import wide
+from dpjax.learners import thresholds
+from dpjax.multi import direct_sum, generic, pac, reductions
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from dpjax.verify import exact
+
+FALSE_ALARM = 1e-6
+
+
+def exponentials(k=3, composition="basic", epsilon=1.0, bits=8):
+    share, delta = (None, 0.0) if composition == "basic" else (0.0, 1e-6)
+    return direct_sum.direct_sum(
+        lambda each: thresholds.exponential(bits=bits, epsilon=each.epsilon),
+        k=k,
+        epsilon=epsilon,
+        delta=delta,
+        composition=composition,
+        delta_share=share,
+    )
+
+
+def sample_of(targets, n=100, bits=8, capacity=127, seed=0):
+    law = concept.several(concept.uniform(bits=bits, target=0), bits=bits, targets=targets)
+    return law, law.sample(jax.random.key(seed), capacity, n)
+
+
+def test_the_budget_of_each_concept_grows_from_basic_to_optimal():
+    k = 400
+    each = {name: float(exponentials(k, name).learner.epsilon) for name in direct_sum.COMPOSITIONS}
+    assert each["basic"] == pytest.approx(1 / k) and each["basic"] < each["advanced"] < each["optimal"]
+    for name in direct_sum.COMPOSITIONS:
+        assert exponentials(k, name).guarantee().covers(1.0, 1e-6)
+
+
+def test_a_direct_sum_runs_the_single_learner_on_every_column():
+    _, sample = sample_of([3, 200, 90])
+    summed = exponentials()
+    outcome = summed(jax.random.key(1), sample)
+    for j in range(3):
+        single = summed.learner(jax.random.fold_in(jax.random.key(1), j), sample.column(j))
+        assert (outcome.hypothesis[j] == single.hypothesis).all()
+    predicted = summed.predict(outcome.hypothesis, sample.x)
+    points = np.array(wide.to_ints(sample.x))
+    assert (np.asarray(predicted) == (points[:, None] < np.array(wide.to_ints(outcome.hypothesis)))).all()
+    assert int(outcome.status) == Status.OK
+
+
+@pytest.mark.parametrize("k", [1, 15, 16, 17, 40])
+def test_any_number_of_concepts_fits_the_batches(k):
+    _, sample = sample_of([(37 * j) % 256 for j in range(k)])
+    summed = exponentials(k, epsilon=200.0 * k)
+    hypotheses = summed(jax.random.key(2), sample).hypothesis
+    assert hypotheses.shape == (k, 1)
+    wrong = np.asarray(summed.predict(hypotheses, sample.x) != sample.labels)[:100].sum(axis=0)
+    assert (wrong <= 1).all()
+
+
+def test_the_joint_law_is_the_product_and_matches_samples():
+    _, sample = sample_of([30, 128, 220], n=60)
+    summed = exponentials(epsilon=1.5)
+    single = [float(summed.learner.failure_probability(sample.column(j), error=0.1)) for j in range(3)]
+    failure = float(summed.failure_probability(sample, error=0.1))
+    assert failure == pytest.approx(1 - np.prod([1 - f for f in single]), rel=1e-4)
+    assert float(summed.success_probability(sample, error=0.1)) == pytest.approx(1 - failure, rel=1e-5)
+
+    def fails(key):
+        hypotheses = summed(key, sample).hypothesis
+        wrong = jnp.sum((summed.predict(hypotheses, sample.x) != sample.labels) & sample.valid[:, None], axis=0)
+        return jnp.any(wrong > 6)
+
+    trials = 4000
+    count = int(jnp.sum(jax.vmap(fails)(jax.random.split(jax.random.key(3), trials))))
+    assert stats.binomtest(count, trials, failure).pvalue > FALSE_ALARM
+    assert stats.binomtest(count, trials, 0.8 * failure).pvalue < FALSE_ALARM  # negative control
+
+
+def test_population_failure_within_a_window_matches_trials():
+    law, _ = sample_of([30, 128, 220])
+    summed = exponentials(epsilon=3.0)
+    experiment = pac.Experiment(learner=summed, distribution=law, n=80, alpha=0.1, capacity=127)
+    keys = jax.random.split(jax.random.key(4), 3000)
+    failed = jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys)
+    low, high = law.within(0.1)
+    again = jax.random.split(jax.random.key(4), 3000)
+    exact_failures = jax.vmap(lambda key: summed.failure_within(pac.draw(key, experiment)[1], low, high))(again)
+    difference = np.asarray(failed, float) - np.asarray(exact_failures)
+    assert abs(difference.mean()) < 5 * difference.std() / np.sqrt(len(keys))
+    assert abs(difference.mean() - 0.05) > 5 * difference.std() / np.sqrt(len(keys))  # negative control
+
+
+def test_padding_changes_nothing():
+    _, sample = sample_of([30, 128, 220], n=50, capacity=63)
+    _, longer = sample_of([30, 128, 220], n=50, capacity=127)
+    summed = exponentials(epsilon=0.3)
+    assert (summed(jax.random.key(0), sample).hypothesis == summed(jax.random.key(0), longer).hypothesis).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon):
+    """Two labels, two points, two examples: every pair of neighbours, labels arbitrary."""
+    records = [(x, y) for x in range(2) for y in itertools.product((0, 1), repeat=2)]
+    summed = exponentials(k=2, epsilon=epsilon, bits=1)
+    x = jnp.array([[[r[0]] for r in pair] for pair in itertools.product(records, repeat=2)], jnp.uint32)
+    y = jnp.array([[r[1] for r in pair] for pair in itertools.product(records, repeat=2)])
+    laws = np.asarray(jax.vmap(lambda x, y: summed.pmf(MultiSample.create(x, y)))(x, y))
+    np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=1e-5)
+    size = len(records)
+    pairs = [
+        (a * size + b, c * size + b) for a, b, c in itertools.product(range(size), repeat=3) if a != c
+    ]  # the first example replaced; the law is symmetric in the two
+    with np.errstate(divide="ignore"):  # bottom has probability 0
+        first, second = (np.log(laws[[pair[i] for pair in pairs]]) for i in (0, 1))
+    assert exact.hockey_stick(first, second, epsilon).max() < 1e-6
+    assert exact.hockey_stick(first, second, 0.45 * epsilon).max() > 1e-3  # negative control
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k must be"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"composition": "best"}, "composition must be one of"),
+        ({"composition": "advanced"}, "advanced composition needs"),
+        ({"make": lambda each: thresholds.exponential(bits=8, epsilon=2 * each.epsilon)}, "keeps its budget"),
+    ],
+)
+def test_bad_direct_sums_are_refused(arguments, message):
+    settings = {"make": lambda each: thresholds.exponential(bits=8, epsilon=each.epsilon), "k": 2, "epsilon": 1.0}
+    settings |= arguments
+    with pytest.raises(ValueError, match=message):
+        direct_sum.direct_sum(settings.pop("make"), **settings)
+
+
+def test_bad_samples_are_refused():
+    summed = exponentials(k=2)
+    with pytest.raises(TypeError, match="MultiSample"):
+        summed(jax.random.key(0), Sample(x=wide.from_ints([1], 8), y=[1]))
+    with pytest.raises(ValueError, match="k = 2 concepts, got 1"):
+        summed(jax.random.key(0), MultiSample.create(wide.from_ints([1], 8), [[1]]))
+    with pytest.raises(ValueError, match=r"2\^8 - 1, got 256"):
+        summed(jax.random.key(0), MultiSample.create(wide.from_ints([256], 9), [[1, 0]]))
+    with pytest.raises(TypeError, match="base must be"):
+        concept.several(concept.log_uniform(bits=8), bits=8, targets=[1])
+    with pytest.raises(ValueError, match="at least one"):
+        concept.several(concept.uniform(bits=8, target=0), bits=8, targets=[])
+
+
+# ---------------------------------------------------------------------------------------------------- GenericLearner
+
+
+def generic_thresholds(k=3, epsilon=4.0, composition="optimal", levels=3):
+    solver = interior_point.exponential(bits=20, epsilon=0.2)
+    sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=8, levels=levels, m=60))
+    return generic.learner(
+        sanitizer=sanitizer,
+        concepts=generic.thresholds(bits=8),
+        k=k,
+        epsilon=epsilon,
+        delta=1e-6,
+        composition=composition,
+    )
+
+
+def test_representatives_label_in_every_way_a_threshold_can():
+    points = wide.from_ints([5, 255, 5, 9, 0], 8)
+    where = jnp.array([True, True, True, True, False])
+    found, mask, fits = generic.thresholds(bits=8).representatives(points, where)
+    kept = found[np.asarray(mask)]
+    ways = {tuple(row) for row in np.asarray(generic.thresholds(bits=8).predict(kept, points[:4])).T.tolist()}
+    assert len(kept) == len(ways) == 4 and bool(fits)  # 3 distinct points: 4 dichotomies
+    assert wide.to_ints(kept) == [0, 6, 10, 256]
+
+
+def test_point_representatives_are_the_named_points_and_zero():
+    points, where = wide.from_ints([3, 7, 0, 0], 8), jnp.array([True, True, False, False])
+    found, mask, fits = generic.points(bits=8, most=3).representatives(points, where)
+    assert mask.tolist() == [True, True, True, False] and bool(fits)
+    labels = generic.points(bits=8).predict(found, wide.from_ints([3, 7, 9], 8))
+    assert labels[:, :3].astype(int).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert not generic.points(bits=8, most=1).representatives(points, where)[2]
+
+
+def test_generic_learner_draws_from_its_law():
+    _, sample = sample_of([60, 130, 220], n=500, capacity=511)
+    learner = generic_thresholds(epsilon=2.5)
+    hypotheses, probabilities, status = learner.law(jax.random.key(5), sample)
+    assert int(status) == Status.OK
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
+    # The exponential mechanism on right labels, computed with integers.
+    said = np.asarray(learner.concepts.predict(hypotheses, sample.x))[:500]
+    right = (said[:, None, :] == np.asarray(sample.labels)[:500, :, None]).sum(axis=0)
+    weights = np.where(np.asarray(probabilities) > 0, np.exp(float(learner.each_epsilon) / 2 * (right - 500.0)), 0.0)
+    np.testing.assert_allclose(probabilities, weights / weights.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-9)
+
+
+def test_generic_learner_learns_and_keeps_its_books():
+    law, _ = sample_of([60, 130, 220])
+    learner = generic_thresholds(epsilon=8.0)
+    experiment = pac.Experiment(learner=learner, distribution=law, n=2000, alpha=0.2, capacity=2047)
+    keys = jax.random.split(jax.random.key(6), 20)
+    assert int(jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys).sum()) <= 2
+    for composition in direct_sum.COMPOSITIONS:
+        assert generic_thresholds(composition=composition, k=50).guarantee().covers(4.0, 1e-6)
+    sanitizer = learner.sanitizer.guarantee().under(REPLACE_ONE)
+    assert generic_thresholds(composition="basic").guarantee().epsilon == pytest.approx(4.0)
+    with pytest.raises(ValueError, match="must leave some"):
+        generic_thresholds(epsilon=sanitizer.epsilon / 2)
+    with pytest.raises(ValueError, match="k = 3 concepts"):
+        learner(jax.random.key(0), MultiSample.create(wide.from_ints([1], 8), [[1]]))
+
+
+# ------------------------------------------------------------------------------------------------------- PAC, empirical
+
+
+def test_row_numbers_are_uniform():
+    for rows in (1, 2, 7, 100, 2**31 - 1):
+        drawn = np.asarray(reductions.draw_rows(jax.random.key(rows % 1000), 20_000, jnp.int32(rows)))
+        assert drawn.min() >= 0 and drawn.max() < rows
+        cells = np.bincount(drawn.astype(np.int64) * min(rows, 7) // rows, minlength=min(rows, 7))
+        if rows > 1:
+            assert stats.chisquare(cells).pvalue > FALSE_ALARM
+            tilted = 1 + 0.2 * np.linspace(-1, 1, len(cells))
+            assert stats.chisquare(cells, cells.sum() / len(cells) * tilted).pvalue < FALSE_ALARM  # negative control
+
+
+@frozen
+class Recorder:
+    """A learner that answers with its rows."""
+
+    def fit(self, sample):
+        return sample.padded()
+
+    def guarantee(self):
+        return Guarantee(1.0, 1e-6, REPLACE_ONE)
+
+    def __call__(self, key, sample):
+        return Outcome(hypothesis=(sample.x, sample.labels, sample.n_valid), status=jnp.int32(0), info={})
+
+
+def test_the_empirical_learner_sees_rows_of_the_sample_with_their_labels():
+    values = list(range(10, 60))
+    sample = MultiSample.create(wide.from_ints(values, 8), [[v % 2, v % 3 == 0] for v in values], 40)
+    reduced = reductions.empirical(Recorder(), n=500)
+    x, labels, n = reduced(jax.random.key(0), sample).hypothesis
+    drawn = np.array(wide.to_ints(x))[:500]
+    assert int(n) == 500 and drawn.min() >= 10 and drawn.max() < 50  # rows past n_valid are never drawn
+    assert (np.asarray(labels)[:500] == np.stack([drawn % 2, drawn % 3 == 0], axis=1)).all()
+    assert len(set(drawn.tolist())) == 40
+    promised = reduced.guarantee(rows=4500)
+    assert promised == with_replacement(Guarantee(1.0, 1e-6, REPLACE_ONE), drawn=500, rows=4500)
+    with pytest.raises(TypeError, match="callable"):
+        reductions.empirical(3, n=2)
+    with pytest.raises(ValueError, match="n must be"):
+        reductions.empirical(Recorder(), n=0)
+
+
+# ------------------------------------------------------------------------------------------------------------- bounds
+
+
+def test_packing_bounds_solve_their_inequalities():
+    for k, epsilon in ((1, 0.3), (5, 1.0), (1000, 2.0)):
+        n = bounds.pure_packing(k, epsilon)
+        # 1/2 >= (2^k - 1) exp(-eps n) / 2, with equality
+        assert np.log(2.0) * k + np.log1p(-(2.0**-k)) == pytest.approx(epsilon * n)
+        assert bounds.pure_parities(k, 7, epsilon) == pytest.approx(bounds.pure_packing(7 * k, epsilon))
+
+
+def test_fingerprinting_bounds_are_largest():
+    xi = 1e-3
+    for k in (10, 10**4, 10**7):
+        n = bounds.fingerprinting_thresholds(k, xi)
+        assert 2 * (n + 1) ** 3 * np.log(2 * (n + 1) / xi) > k
+        assert n == 0 or 2 * n**3 * np.log(2 * n / xi) <= k
+        m = bounds.fingerprinting_agnostic(k, xi)
+        assert 100 * (m + 1) ** 2 * np.ceil(np.log((m + 1) / xi)) > k or m == 0
+        assert m == 0 or 100 * m**2 * np.ceil(np.log(m / xi)) <= k
+    delta = bounds.fingerprinting_delta(20, 1e-4, 0.1, 2.0)
+    assert np.exp(2.0) * 1e-4 + delta == pytest.approx((1 - 1e-4 - 0.1) / 20)
+
+
+def test_theorem_12_needs_half_the_deviation():
+    printed, proved = (
+        bounds.empirical_to_pac(1, 0.1, 0.1, agnostic=True, calibration=c) for c in ("printed", "proved")
+    )
+    assert 4 * printed < proved < 6 * printed
+    assert bounds.empirical_to_pac(1, 0.1, 0.1, concepts=9) == bounds.empirical_to_pac(1, 0.1, 0.1)
