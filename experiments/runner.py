@@ -17,7 +17,17 @@ from dpjax.trials import engine
 from dpjax.trials.store import Store, open_store
 from experiments import table
 
-EXPERIMENTS = ("benchmarks", "cdf", "interior_point", "optimum", "quasi_concave", "rectangles", "slicing", "thresholds")
+EXPERIMENTS = (
+    "benchmarks",
+    "cdf",
+    "interior_point",
+    "multi_thresholds",
+    "optimum",
+    "quasi_concave",
+    "rectangles",
+    "slicing",
+    "thresholds",
+)
 PRESETS = ("smoke", "quick", "full")
 
 

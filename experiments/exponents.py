@@ -1,0 +1,77 @@
+"""How n* grows with k: fitted exponents with intervals, and the picture that the multi_* experiments share."""
+
+import dataclasses
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpjax.plotting import style
+from experiments import table
+from experiments.table import Row
+
+
+@dataclasses.dataclass(frozen=True)
+class Exponent:
+    """n* ~ k^value over the cells it was fitted to.
+
+    Attributes:
+        value: least-squares slope of ln n* on ln k.
+        low, high: what the slope can be while every n* stays within its own n-interval.
+        first, last: least and greatest k used.
+    """
+
+    value: float
+    low: float
+    high: float
+    first: float
+    last: float
+
+
+def fit(part: Sequence[Row], *, first: float = 0.0) -> Exponent | None:
+    """The exponent over the cells with k >= first; None with fewer than two.
+
+    The slope is linear in the ln n*, with known weights: its extremes over all n* in their n-intervals are sums of extremes. (Each
+    n-interval comes from the cell's confidence intervals at the experiment's level.)
+    """
+    cells = [row for row in part if row.x >= first and math.isfinite(row.high)]
+    if len({row.x for row in cells}) < 2:
+        return None
+    x = np.log([row.x for row in cells])
+    weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    value, low, high = (np.log([getattr(row, name) for row in cells]) for name in ("value", "low", "high"))
+    return Exponent(
+        value=float(weights @ value),
+        low=float(np.where(weights > 0, weights * low, weights * high).sum()),
+        high=float(np.where(weights > 0, weights * high, weights * low).sum()),
+        first=min(row.x for row in cells),
+        last=max(row.x for row in cells),
+    )
+
+
+def text(exponent: Exponent | None) -> str:
+    """For a legend: k^0.50 [0.48, 0.53]."""
+    if exponent is None:
+        return ""
+    return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}]"
+
+
+def draw_least_n(
+    rows: list[Row], path: pathlib.Path, *, title: str, colours: Mapping[str, str], labels: Mapping[str, str]
+) -> None:
+    """n* against k on log axes, with the fitted exponents in the legend and the bounds dashed."""
+    fig, axes = style.figure(figsize=(7.6, 4.6))
+    for name, part in table.series(rows, "least n").items():
+        columns = [[getattr(row, field) for row in part] for field in ("x", "value", "low", "high")]
+        fitted = text(fit(part))
+        label = labels[name] + (f"\n  {fitted}" if fitted else "")
+        style.interval(axes, *columns, color=colours[name], marker="o", label=label)
+    for name, part in table.series(rows, "bound").items():
+        axes.plot([r.x for r in part], [r.value for r in part], "--", color="grey", linewidth=1)
+        last = part[-1]
+        axes.annotate(name, (last.x, last.value), textcoords="offset points", xytext=(4, 0), fontsize=7, color="grey")
+    axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")
+    fig.suptitle(title, fontsize=9)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.12, 1.0))
+    style.save(fig, path)

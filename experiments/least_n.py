@@ -1,0 +1,87 @@
+"""n* of one cell: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpjax.core.sample import bucket
+from dpjax.trials import estimates, resumable, search
+from experiments.runner import Context
+
+Make = Callable[[int, int], Any]  # (n, capacity) -> experiment
+
+
+def by_law(
+    run: Callable[..., Any],
+    make: Make,
+    *,
+    key: Mapping[str, Any],
+    cell: int,
+    draws: int,
+    start: int,
+    maximum: int,
+    settings: Mapping[str, Any],
+    context: Context,
+    batch: int = 8,
+) -> search.LeastN:
+    """`run(key, experiment)` -> failure probability given the draw; the interval is Student's t over draws."""
+
+    def failure(experiment: Any, n: int) -> estimates.Estimate:
+        laws = resumable.evaluate(
+            run,
+            experiment,
+            store=context.store,
+            key={**key, "n": n},
+            root=context.root,
+            cell=cell,
+            draws=draws,
+            chunk=draws,
+            batch=min(batch, draws),
+        )
+        return estimates.mean(laws, level=settings["level"])
+
+    return _search(failure, make, start, maximum, settings)
+
+
+def by_trials(
+    run: Callable[..., Any],
+    make: Make,
+    *,
+    key: Mapping[str, Any],
+    cell: int,
+    trials: int,
+    start: int,
+    maximum: int,
+    settings: Mapping[str, Any],
+    context: Context,
+) -> search.LeastN:
+    """`run(key, experiment)` -> {"failed": ...}; the interval is Clopper and Pearson's."""
+
+    def failure(experiment: Any, n: int) -> estimates.Estimate:
+        counted = resumable.count(
+            run,
+            experiment,
+            store=context.store,
+            key={**key, "n": n},
+            root=context.root,
+            cell=cell,
+            trials=trials,
+            chunk=trials,
+        )
+        return estimates.clopper_pearson(counted["failed"], trials, level=settings["level"])
+
+    return _search(failure, make, start, maximum, settings)
+
+
+def _search(
+    failure: Callable[[Any, int], estimates.Estimate], make: Make, start: int, maximum: int, settings: Mapping[str, Any]
+) -> search.LeastN:
+    """One capacity, hence one compiled program, for all n that the search is likely to visit."""
+    base = bucket(2 * start)
+    return search.least_n(
+        lambda n: failure(make(n, max(bucket(n), base)), n),
+        beta=settings["beta"],
+        start=start,
+        maximum=maximum,
+        rtol=settings["rtol"],
+        reach=1.5,
+    )

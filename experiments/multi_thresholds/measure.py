@@ -1,0 +1,131 @@
+"""The numbers of the picture."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpjax import bounds
+from dpjax.concepts import thresholds as concept
+from dpjax.learners import thresholds
+from dpjax.multi import direct_sum, generic, pac
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from dpjax.trials.progress import Progress
+from experiments import least_n
+from experiments.runner import Context
+from experiments.table import Row, exact
+
+Settings = Mapping[str, Any]
+MAXIMUM = 2**20  # examples; beyond that a cell is left out
+SERIES = ("pure direct sum", "direct sum, advanced", "direct sum, optimal", "RecConcave, optimal", "generic", "ERM")
+FIRST_GUESS = {
+    "pure direct sum": 30,
+    "direct sum, advanced": 200,
+    "direct sum, optimal": 30,
+    "RecConcave, optimal": 800,
+    "generic": 6000,
+    "ERM": 10,
+}
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "least n", "bound"."""
+    rows = []
+    cells = [(name, k) for name in SERIES for k in settings["concepts"][name]]
+    with Progress(len(cells), "least n", unit="cells") as progress:
+        guess = 0
+        for cell, (name, k) in enumerate(cells):
+            guess = FIRST_GUESS[name] if k == settings["concepts"][name][0] else guess
+            found = least_n.by_law(
+                pac.failure,
+                lambda n, capacity, name=name, k=k: _experiment(name, k, n, capacity, settings),  # type: ignore[misc]
+                key={"panel": "least n", "learner": name, "k": k},
+                cell=cell,
+                draws=settings["draws"],
+                start=guess,
+                maximum=MAXIMUM,
+                settings=settings,
+                context=context,
+                batch=1,
+            )
+            progress.done(1)
+            if found.n is not None:
+                guess = found.n
+                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+    return [*rows, *_bounds(settings)]
+
+
+def learner(name: str, k: int, settings: Settings) -> Any:
+    """The k-learner of that name at the experiment's privacy."""
+    bits, epsilon, delta = settings["bits"], settings["epsilon"], settings["delta"]
+    if name == "ERM":
+        return direct_sum.DirectSum(
+            learner=thresholds.erm(bits=bits), epsilon=math.inf, delta=1.0, k=k, composition="basic"
+        )
+    if name == "generic":
+        solver = interior_point.exponential(
+            bits=2 * bits, epsilon=settings["sanitizer_epsilon"] / (4 * settings["levels"])
+        )
+        released = quantiles.recursive(solver=solver, bits=bits, levels=settings["levels"], m=settings["m"])
+        return generic.learner(
+            sanitizer=cdf.release(quantiles=released),
+            concepts=generic.thresholds(bits=bits),
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            composition="optimal",
+        )
+    if name == "RecConcave, optimal":
+        return direct_sum.direct_sum(
+            lambda each: thresholds.rec_concave(
+                bits=bits, epsilon=each.epsilon, delta=each.delta, alpha=2 * settings["alpha"], depth=2
+            ),
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            composition="optimal",
+        )
+    composition = {"pure direct sum": "basic"}.get(name, name.rpartition(" ")[2])
+    return direct_sum.direct_sum(
+        lambda each: thresholds.exponential(bits=bits, epsilon=each.epsilon),
+        k=k,
+        epsilon=epsilon,
+        delta=0.0 if composition == "basic" else delta,
+        composition=composition,
+        delta_share=None if composition == "basic" else 0.0,
+    )
+
+
+def distribution(k: int, settings: Settings) -> concept.Several:
+    """Equal masses at 2^(d-1) +- 2^u for every u: every scale matters; k targets spread evenly over these points."""
+    bits = settings["bits"]
+    centre = 1 << (bits - 1)
+    points = sorted({centre + sign * (1 << u) for u in range(bits - 1) for sign in (-1, 1)})
+    base = concept.point_masses(bits=bits, points=points, masses=[1.0] * len(points), target=0)
+    targets = [points[len(points) * (2 * j + 1) // (2 * k)] for j in range(k)]
+    return concept.several(base, bits=bits, targets=targets)
+
+
+def _experiment(name: str, k: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
+    return pac.Experiment(
+        learner=learner(name, k, settings),
+        distribution=distribution(k, settings),
+        n=n,
+        alpha=settings["alpha"],
+        capacity=capacity,
+    )
+
+
+def _bounds(settings: Settings) -> list[Row]:
+    """What the paper's theorems say no learner can do without; constants where it gives them."""
+    rows = []
+    for k in settings["bounds"]:
+        rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))
+        for name, least in (
+            ("$k^{1/3}$ (Cor. 46)", bounds.fingerprinting_thresholds),
+            ("$k^{1/2}$, agnostic (Cor. 50)", bounds.fingerprinting_agnostic),
+        ):
+            n = least(k, settings["xi"])
+            if n > 0.0:
+                rows.append(exact("bound", name, k, n / (3 * settings["alpha"])))
+    return rows
