@@ -21,6 +21,7 @@ EXPERIMENTS = (
     "benchmarks",
     "cdf",
     "interior_point",
+    "multi_points",
     "multi_thresholds",
     "optimum",
     "quasi_concave",

@@ -39,7 +39,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
             found = least_n.by_law(
                 pac.failure,
                 lambda n, capacity, name=name, k=k: _experiment(name, k, n, capacity, settings),  # type: ignore[misc]
-                key={"panel": "least n", "learner": name, "k": k},
+                key={"panel": "least n", "class": "thresholds", "learner": name, "k": k},
                 cell=cell,
                 draws=settings["draws"],
                 start=guess,

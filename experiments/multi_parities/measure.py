@@ -1,0 +1,168 @@
+"""The numbers of the two pictures."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from dpjax import bounds
+from dpjax.concepts import parities as concept
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import bucket
+from dpjax.learners import parities as single
+from dpjax.multi import direct_sum, pac, parities
+from dpjax.trials import estimates, resumable
+from dpjax.trials.progress import Progress
+from experiments import least_n
+from experiments.runner import Context
+from experiments.table import Row, exact
+
+Settings = Mapping[str, Any]
+MAXIMUM = 2**24  # examples
+COMPOSITIONS = {"direct sum, pure": "basic", "direct sum, advanced": "advanced", "direct sum, optimal": "optimal"}
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "least n", "bound"; "by d", "trials", "computed", "settings"."""
+    rows = [exact("settings", name, 0, settings[name]) for name in ("bits", "epsilon", "delta", "beta")]
+    rows.append(exact("settings", "trial bits", 0, settings["trials"]["bits"]))
+    rows += [*_closed_forms(settings), *_direct_sums(settings, context), *_bounds(settings)]
+    return [*rows, *_by_dimension(settings), *_trials(settings, context)]
+
+
+def learner(bits: int, k: int, settings: Settings) -> parities.ParityLearner:
+    """ParityLearner at the experiment's privacy."""
+    epsilon, delta, beta = (settings[name] for name in ("epsilon", "delta", "beta"))
+    return parities.parity_learner(bits=bits, k=k, epsilon=epsilon, delta=delta, beta=beta)
+
+
+# ------------------------------------------------------------------------------------------------------ (a) n* by k
+
+
+def _closed_forms(settings: Settings) -> Iterator[Row]:
+    """ParityLearner and elimination: the failure over data and coins is known exactly."""
+    for k in settings["concepts"]["closed form"]:
+        private = learner(settings["bits"], k, settings)
+        yield exact("least n", "ParityLearner", k, private.sample_size(alpha=0.0, beta=settings["beta"]))
+        public = parities.elimination(bits=settings["bits"], k=k)
+        yield exact("least n", "elimination", k, public.sample_size(alpha=0.0, beta=settings["beta"]))
+
+
+@frozen
+class Draw:
+    """One draw of points, on which k concepts are learned by a single-concept learner each.
+
+    Attributes:
+      learner: of one parity. n: examples. k: concepts; a float. capacity: rows of the sample.
+    """
+
+    learner: single.Exponential
+    n: Int[Array, ""] | int
+    k: Float[Array, ""] | float
+    capacity: int = static()
+
+
+def any_fails(key: Array, draw: Draw) -> Float[Array, ""]:
+    """P[some of k parities is missed | points] = 1 - (1 - f)^k exactly: given the points, f is the same for every target.
+
+    With v = target + u, the score of v is the number of points with <u, x> = 0: the target drops out. Coins are independent.
+    """
+    law = concept.uniform_single(bits=draw.learner.bits, target=0)
+    missed = draw.learner.target_failure(law.sample(key, draw.capacity, draw.n), law.target)
+    return -jnp.expm1(jnp.asarray(draw.k, float) * jnp.log1p(-jnp.minimum(missed, 1.0)))
+
+
+def _each(name: str, k: int, settings: Settings) -> single.Exponential:
+    """The learner of one of the k concepts."""
+    summed = direct_sum.direct_sum(
+        lambda each: single.exponential(bits=settings["bits"], epsilon=each.epsilon),
+        k=k,
+        epsilon=settings["epsilon"],
+        delta=0.0 if COMPOSITIONS[name] == "basic" else settings["delta"],
+        composition=COMPOSITIONS[name],
+        delta_share=None if COMPOSITIONS[name] == "basic" else 0.0,
+    )
+    return summed.learner
+
+
+def _direct_sums(settings: Settings, context: Context) -> list[Row]:
+    """n* of the direct sums, laws averaged over draws of points."""
+    rows = []
+    cells = [(name, k) for name in COMPOSITIONS for k in settings["concepts"]["direct sum"]]
+    with Progress(len(cells), "least n", unit="cells") as progress:
+        for cell, (name, k) in enumerate(cells):
+            each = _each(name, k, settings)
+            found = least_n.by_law(
+                any_fails,
+                lambda n, capacity, each=each, k=k: Draw(learner=each, n=n, k=float(k), capacity=capacity),  # type: ignore[misc]
+                key={"panel": "least n", "learner": name, "k": k},
+                cell=cell,
+                draws=settings["draws"],
+                start=math.ceil(each.sample_size(alpha=0.0, beta=settings["beta"] / k)),
+                maximum=MAXIMUM,
+                settings=settings,
+                context=context,
+            )
+            progress.done(1)
+            if found.n is not None:
+                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+    return rows
+
+
+def _bounds(settings: Settings) -> Iterator[Row]:
+    """What no learner can do without: pure (Theorem 55), and approximate but agnostic (Corollary 50)."""
+    for k in settings["concepts"]["bound"]:
+        yield exact("bound", "pure: kd/ε (Thm 55)", k, bounds.pure_parities(k, settings["bits"], settings["epsilon"]))
+        agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
+        if agnostic > 0:
+            yield exact("bound", "$k^{1/2}$, agnostic (Cor. 50)", k, agnostic)
+
+
+# ---------------------------------------------------------------------------------- (b) n* by d, and trials at n* by k
+
+
+def _by_dimension(settings: Settings) -> Iterator[Row]:
+    """Exact n* of ParityLearner and elimination, and the theorem's formula."""
+    beta = settings["beta"]
+    at = {name: settings[name] for name in ("epsilon", "delta", "beta")}
+    for bits in settings["dimensions"]:
+        yield exact("by d", "theorem", bits, parities.theorem_sample_size(bits=bits, **at))
+        yield exact("by d", "ParityLearner", bits, learner(bits, 1, settings).sample_size(alpha=0.0, beta=beta))
+        yield exact("by d", "elimination", bits, parities.elimination(bits=bits, k=1).sample_size(alpha=0.0, beta=beta))
+
+
+def _trials(settings: Settings, context: Context) -> list[Row]:
+    """How often some of k parities is missed at n*, counted, beside the exact probability."""
+    rows = []
+    bits, count = settings["trials"]["bits"], settings["trials"]["count"]
+    with Progress(count * len(settings["trials"]["concepts"]), "trials", unit="trials") as progress:
+        for index, k in enumerate(settings["trials"]["concepts"]):
+            chosen = learner(bits, k, settings)
+            n = chosen.sample_size(alpha=0.0, beta=settings["beta"])
+            targets = concept.random_targets(jax.random.fold_in(context.root, 2**31 - index), bits=bits, k=k)
+            experiment = pac.Experiment(
+                learner=chosen,
+                distribution=concept.uniform(bits=bits, targets=targets),
+                n=n,
+                alpha=0.0,
+                capacity=bucket(n),
+            )
+            counted = resumable.count(
+                pac.trial,
+                experiment,
+                store=context.store,
+                key={"panel": "trials", "k": k},
+                root=context.root,
+                cell=1000 + index,
+                trials=count,
+                chunk=min(count, 20),
+                batch=4,
+                progress=progress,
+            )
+            seen = estimates.clopper_pearson(counted["failed"], count, level=settings["level"])
+            rows.append(Row("trials", "ParityLearner", k, seen.value, seen.low, seen.high))
+            rows.append(exact("computed", "ParityLearner", k, chosen.population_failure(n)))
+    return rows

@@ -1,0 +1,104 @@
+"""The numbers of the picture."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpjax import bounds
+from dpjax.concepts import points as concept
+from dpjax.learners import points as single
+from dpjax.multi import direct_sum, generic, pac, points
+from dpjax.sanitizers import points as sanitizer
+from dpjax.trials.progress import Progress
+from experiments import least_n
+from experiments.runner import Context
+from experiments.table import Row, exact
+
+Settings = Mapping[str, Any]
+MAXIMUM = 2**20  # examples; beyond that a cell is left out
+SERIES = ("PointLearner", "histogram", "generic", "direct sum, optimal", "pure direct sum", "pure, proper")
+FIRST_GUESS = {
+    "PointLearner": 1200,
+    "histogram": 300,
+    "generic": 500,
+    "direct sum, optimal": 300,
+    "pure direct sum": 100,
+    "pure, proper": 200,
+}
+POINTS = [3, 2**20, 2**40 + 1, 2**50, 2**60, 5, 2**63]
+MASSES = [0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05]
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "least n", "bound"."""
+    rows = []
+    cells = [(name, k) for name in SERIES for k in settings["concepts"][name]]
+    with Progress(len(cells), "least n", unit="cells") as progress:
+        guess = 0
+        for cell, (name, k) in enumerate(cells):
+            guess = FIRST_GUESS[name] if k == settings["concepts"][name][0] else guess
+            found = least_n.by_trials(
+                pac.trial,
+                lambda n, capacity, name=name, k=k: _experiment(name, k, n, capacity, settings),  # type: ignore[misc]
+                key={"panel": "least n", "class": "points", "learner": name, "k": k},
+                cell=cell,
+                trials=settings["trials"],
+                start=guess,
+                maximum=MAXIMUM,
+                settings=settings,
+                context=context,
+            )
+            progress.done(1)
+            if found.n is not None:
+                guess = found.n
+                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+    for k in settings["bounds"]:
+        rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))
+        agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
+        if agnostic > 0.0:
+            rows.append(exact("bound", "$k^{1/2}$, agnostic (Cor. 50)", k, agnostic / (3 * settings["alpha"])))
+    return rows
+
+
+def learner(name: str, k: int, n: int, settings: Settings) -> Any:
+    """The k-learner of that name at the experiment's privacy."""
+    bits, epsilon, delta, alpha = settings["bits"], settings["epsilon"], settings["delta"], settings["alpha"]
+    if name == "PointLearner":
+        return points.point_learner(bits=bits, k=k, epsilon=epsilon, delta=delta, alpha=alpha, beta=settings["beta"])
+    if name == "histogram":
+        return points.histogram_learner(bits=bits, k=k, epsilon=epsilon, delta=delta)
+    if name == "generic":
+        return generic.learner(
+            sanitizer=sanitizer.histogram(bits=bits, n=n, epsilon=epsilon / 2, delta=delta / 2),
+            concepts=generic.points(bits=bits, most=len(POINTS)),
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            composition="optimal",
+        )
+    if name == "direct sum, optimal":
+        return direct_sum.direct_sum(
+            lambda each: single.learn_points(bits=bits, epsilon=each.epsilon, delta=each.delta, bottom="zero"),
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            composition="optimal",
+        )
+    make = single.hashed if name == "pure direct sum" else single.exponential
+    return direct_sum.direct_sum(lambda each: make(bits=bits, epsilon=each.epsilon), k=k, epsilon=epsilon)
+
+
+def _experiment(name: str, k: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
+    """Seven points with masses around alpha, the k targets spread over them."""
+    return pac.Experiment(
+        learner=learner(name, k, n, settings),
+        distribution=concept.point_masses(
+            bits=settings["bits"],
+            points=POINTS,
+            masses=MASSES,
+            target=[POINTS[len(POINTS) * (2 * j + 1) // (2 * k) % len(POINTS)] for j in range(k)],
+        ),
+        n=n,
+        alpha=settings["alpha"],
+        capacity=capacity,
+    )
