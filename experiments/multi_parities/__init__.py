@@ -8,7 +8,7 @@ from experiments.multi_parities.draw import draw
 from experiments.multi_parities.measure import measure
 from experiments.runner import Experiment
 
-COMMON = {"bits": 8, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1, "level": 0.95, "xi": 1e-3}
+COMMON = {"bits": 16, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1, "level": 0.95, "xi": 1e-3}
 POWERS = [1, 4, 16, 64, 256, 1024, 4096]
 BEYOND = [2**14, 2**16, 2**18, 2**20]
 EXPERIMENT = Experiment(

@@ -1,5 +1,6 @@
 """The two pictures, from the table alone."""
 
+import math
 import pathlib
 from typing import Any
 
@@ -30,11 +31,16 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
     at = {name: part[0].value for name, part in table.series(rows, "settings").items()}
     title = (
         f"Least n that identifies k parities of {at['bits']:.0f} bits exactly with probability {1 - at['beta']:g}\n"
-        f"ε = {at['epsilon']:g}, δ = {at['delta']:g}, uniform points; exact laws"
+        f"{_budget(at)}, uniform points; exact laws; dashed: what pure and what agnostic learners need at least"
     )
     with style.house():
         exponents.draw_least_n(rows, out / "multi_parities_least_n", title=title, colours=COLOUR, labels=LABEL)
         _draw_learner(rows, at, out / "multi_parities_learner")
+
+
+def _budget(at: dict[str, Any]) -> str:
+    """The privacy, for a title."""
+    return f"ε = {at['epsilon']:g}, δ = $10^{{{math.log10(at['delta']):.0f}}}$"
 
 
 def _draw_learner(rows: list[Row], at: dict[str, Any], path: pathlib.Path) -> None:
@@ -58,7 +64,7 @@ def _draw_learner(rows: list[Row], at: dict[str, Any], path: pathlib.Path) -> No
     )
     right.legend()
     fig.suptitle(
-        f"ParityLearner: examples grow with d, not with k (ε = {at['epsilon']:g}, δ = {at['delta']:g}, β = {at['beta']:g})",
+        f"ParityLearner: examples grow with d, not with k ({_budget(at)}, β = {at['beta']:g})",
         fontsize=9,
     )
     style.save(fig, path)

@@ -115,10 +115,10 @@ def _direct_sums(settings: Settings, context: Context) -> list[Row]:
 def _bounds(settings: Settings) -> Iterator[Row]:
     """What no learner can do without: pure (Theorem 55), and approximate but agnostic (Corollary 50)."""
     for k in settings["concepts"]["bound"]:
-        yield exact("bound", "pure: kd/ε (Thm 55)", k, bounds.pure_parities(k, settings["bits"], settings["epsilon"]))
+        yield exact("bound", "kd/ε (Thm 55)", k, bounds.pure_parities(k, settings["bits"], settings["epsilon"]))
         agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
         if agnostic > 0:
-            yield exact("bound", "$k^{1/2}$, agnostic (Cor. 50)", k, agnostic)
+            yield exact("bound", "$k^{1/2}$ (Cor. 50)", k, agnostic)
 
 
 # ---------------------------------------------------------------------------------- (b) n* by d, and trials at n* by k
