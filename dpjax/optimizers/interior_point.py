@@ -261,25 +261,24 @@ class RecConcave(_Depth):
     alpha: Any
     levels: int = static()
 
-    def _budget(self) -> optimizer.Budget:
-        """What each of N exponential mechanisms and 2(N-1) A_dists may spend."""
-        tests = max(2 * (self.levels - 1), 1)
-        epsilon = jnp.asarray(self.epsilon, float) / (3 * self.levels - 2)
-        return optimizer.Budget(epsilon=epsilon, delta=jnp.asarray(self.delta, float) / tests, calibration="proved")
+    def _optimizer(self) -> quasi_concave.RecConcave:
+        """The same for any quality: it splits the budget and proves the error."""
+        given: Any = {"bits": self.bits, "epsilon": self.epsilon, "delta": self.delta, "levels": self.levels}
+        return quasi_concave.RecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
 
     def _problem(self, points: Points) -> optimizer.Problem:
         promise, alpha = (jnp.asarray(value, float) for value in (self.promise, self.alpha))
         return optimizer.Problem(pieces=self._pieces(points), promise=promise, alpha=alpha)
 
     def _draw(self, key: Array, points: Points) -> tuple[Array, Array, Any]:
-        run = optimizer.sample(key, self._problem(points), self._budget(), self.levels)
+        run = optimizer.sample(key, self._problem(points), self._optimizer().budget(), self.levels)
         # Beyond the domain the depth counts as 0 on one more point, 2^bits: an answer there is none.
         inside = wide.bit_length(run.point.position) <= self.bits
         return wide.resize(run.point.position, self.limbs), run.ok & inside, {"k": run.k}
 
     def _law(self, points: Points, low: Array, high: Array) -> Array:
         problem = self._problem(points)
-        return optimizer.law(problem, self._budget(), self.levels, self._goal(problem.pieces, low, high))
+        return optimizer.law(problem, self._optimizer().budget(), self.levels, self._goal(problem.pieces, low, high))
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
@@ -291,9 +290,7 @@ class RecConcave(_Depth):
         Raises:
           ValueError: it is not: nothing is proved for any number of points.
         """
-        bits = int(self.bits)
-        twin = quasi_concave.rec_concave(bits=bits, epsilon=self.epsilon, delta=self.delta, depth=self.levels)
-        needed = twin.error(beta) / float(self.alpha)
+        needed = self._optimizer().error(beta) / float(self.alpha)
         if float(self.promise) < needed:
             raise ValueError(
                 f"promise must be >= {needed:.6g} for failure probability {beta}, got {float(self.promise)}"

@@ -244,8 +244,8 @@ class RecConcave(Optimizer):
     levels: int = static()
     relation: str = static()
 
-    def _budget(self, xp: Any = jnp) -> recursive.Budget:
-        """What each mechanism may spend."""
+    def budget(self, xp: Any = jnp) -> recursive.Budget:
+        """What each of N exponential mechanisms and 2(N - 1) A_dists may spend."""
         epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
         parts = 3 * self.levels - 2
         return recursive.Budget(
@@ -253,15 +253,15 @@ class RecConcave(Optimizer):
         )
 
     def _draw(self, key: Array, problem: Problem) -> Any:
-        run = recursive.sample(key, problem, self._budget(), self.levels)
+        run = recursive.sample(key, problem, self.budget(), self.levels)
         return run.point.position, run.ok, run
 
     def _law(self, problem: Problem, marked: Array) -> Array:
-        return recursive.law(problem, self._budget(), self.levels, piecewise.goal(problem.pieces, marked))
+        return recursive.law(problem, self.budget(), self.levels, piecewise.goal(problem.pieces, marked))
 
     def _pmf(self, problem: Problem, points: int) -> Array:
         return _pmf_by_goals(
-            lambda goal: recursive.law(problem, self._budget(), self.levels, goal), problem.pieces, points
+            lambda goal: recursive.law(problem, self.budget(), self.levels, goal), problem.pieces, points
         )
 
     def guarantee(self) -> Guarantee:
@@ -279,7 +279,7 @@ class RecConcave(Optimizer):
         exponential mechanism fails with probability at most 16 exp(-3 e D/16). At the last level (2/e) ln(size/beta') is enough.
         """
         beta = float(checks.fraction("beta", beta)) / (2 * self.levels - 1)
-        budget = self._budget(np)
+        budget = self.budget(np)
         size = (1 << int(self.bits)) + 1
         for _ in range(self.levels - 1):
             size = (size - 2).bit_length() + 1  # {0, ..., T} to {0, ..., ceil(log2 T)}

@@ -51,6 +51,7 @@ choice that also works is t1 = g + 2, K = 2 t2 + 1.)
 `sample` draws a choice and calls the next; `law` calls the next for every choice and adds up.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -280,7 +281,12 @@ def _sample_level(
     if parameters.depth == 1:
         level, found = _sample_base(key, levels, count, inner, parameters, limit), jnp.bool_(True)
     else:
-        run = sample(key, trie.from_numbers(levels, count, inner), _deeper(parameters), limit.bit_length())
+        run = sample(
+            key,
+            trie.from_numbers(levels, count, inner),
+            dataclasses.replace(parameters, depth=parameters.depth - 1),
+            limit.bit_length(),
+        )
         level, found = number(run.answer, levels, inner), run.found
     return jnp.minimum(level, bits), found
 
@@ -295,12 +301,6 @@ def _sample_base(
     quality = depth.pieces(levels.astype(jnp.uint32)[:, None], count, bits, 1)
     density = piecewise.log_density(quality, 2 * jnp.asarray(parameters.base_epsilon, float))  # the depth is monotone
     return piecewise.draw_everywhere(key, quality, density).position[-1].astype(jnp.int32)
-
-
-def _deeper(parameters: Parameters) -> Parameters:
-    """The parameters of the next level."""
-    fields = {name: getattr(parameters, name) for name in Parameters.__dataclass_fields__}
-    return Parameters(**{**fields, "depth": parameters.depth - 1})
 
 
 def noise(key: Array, parameters: Parameters, shape: tuple[int, ...] = ()) -> Int[Array, "*s"]:
@@ -383,7 +383,12 @@ def _level_log_law(
     if parameters.depth == 1:
         log_law = base_log_law(levels, count, inner, size, parameters.base_epsilon)
     else:
-        below = law(trie.from_numbers(levels, count, inner), _deeper(parameters), limit.bit_length(), sizes)
+        below = law(
+            trie.from_numbers(levels, count, inner),
+            dataclasses.replace(parameters, depth=parameters.depth - 1),
+            limit.bit_length(),
+            sizes,
+        )
         log_law, none = _dense(below, levels, inner, size), below.log_bottom
     point = jnp.minimum(jnp.arange(size, dtype=jnp.int32), bits)
     return _scatter(jnp.full((limit + 1,), -jnp.inf), point, log_law), none
