@@ -1,23 +1,24 @@
 """The Boneh-Shaw fingerprinting code (MULTI §5, Lemma 45; Boneh and Shaw 1998).
 
-A column of type s holds ones for users 1, ..., s and zeros for the others: the labels that the threshold c_s gives the points 0, ..., n-1,
-so the code is compatible with thresholds (Definition 42). Each type has B = ceil(2 n^2 L) copies, L = ln(2n/xi), and the columns are
-secretly permuted. Let W_s count the ones of a word w' on the columns of type s.
+A column of type s holds ones for users 1, ..., s and zeros for the others: the labels that the threshold c_s gives the points 0,
+..., n-1, so the code is compatible with thresholds (Definition 42). Each type has B = ceil(2 n^2 L) copies, L = ln(2n/xi), and
+the columns are secretly permuted. Let W_s count the ones of a word w' on the columns of type s.
 
 *Test.* Types s-1 and s differ for user s alone. With R = W_{s-1} + W_s, user s is accused iff W_s - R/2 > sqrt(L R/2).
 
-*Soundness.* If s is outside the coalition, then, given all that the coalition sees, the 2B columns of types s-1 and s are in uniformly random
-order: given R, W_s is hypergeometric with mean R/2. By Hoeffding (his bound holds for draws without replacement) P[W_s - R/2 > z] <=
-exp(-2 z^2 / R), which at z = sqrt(L R/2) is exp(-L) = xi/(2n). Nothing was asked of w': this holds for every word.
+*Soundness.* If s is outside the coalition, then, given all that the coalition sees, the 2B columns of types s-1 and s are in
+uniformly random order: given R, W_s is hypergeometric with mean R/2. By Hoeffding (his bound holds for draws without replacement)
+P[W_s - R/2 > z] <= exp(-2 z^2 / R), which at z = sqrt(L R/2) is exp(-L) = xi/(2n). Nothing was asked of w': this holds for every
+word.
 
-*Completeness.* Let types run from 0 to n; then a feasible word has W_0 = 0 and W_n = B. If nobody is accused, then by induction W_s <= 2 s^2 L:
-W_s - W_{s-1} <= sqrt(2 L (W_s + W_{s-1})) holds for W_s no larger than the greater root of a quadratic that grows with W_{s-1}; at
-W_{s-1} = 2 (s-1)^2 L the value 2 s^2 L is at least that root, as 2s - 1 >= sqrt(s^2 + (s-1)^2), and above it for s >= 2. So W_n < 2 n^2 L <= B, a
-contradiction (n >= 2): some user is accused surely.
+*Completeness.* Let types run from 0 to n; then a feasible word has W_0 = 0 and W_n = B. If nobody is accused, then by induction
+W_s <= 2 s^2 L: W_s - W_{s-1} <= sqrt(2 L (W_s + W_{s-1})) holds for W_s no larger than the greater root of a quadratic that grows
+with W_{s-1}; at W_{s-1} = 2 (s-1)^2 L the value 2 s^2 L is at least that root, as 2s - 1 >= sqrt(s^2 + (s-1)^2), and above it for
+s >= 2. So W_n < 2 n^2 L <= B, a contradiction (n >= 2): some user is accused surely.
 
-Variant "padded" (default) is that. Variant "original" leaves out the types 0 and n, on which a feasible word is known beforehand, and accuses user
-1 if W_1 > 0 and user n if W_{n-1} < B. That is shorter by 2B columns, complete by the same induction, and sound **for feasible words only**: a
-coalition without user 1 that writes a one in every column frames her surely.
+Variant "padded" (default) is that. Variant "original" leaves out the types 0 and n, on which a feasible word is known beforehand,
+and accuses user 1 if W_1 > 0 and user n if W_{n-1} < B. That is shorter by 2B columns, complete by the same induction, and sound
+**for feasible words only**: a coalition without user 1 that writes a one in every column frames her surely.
 """
 
 import math
@@ -47,7 +48,7 @@ class BonehShaw(Code):
       variant: "padded" or "original".
     """
 
-    log_term: Float[Array, ""]
+    log_term: Float[Any, ""]
     users: int = static()
     copies: int = static()
     variant: str = static()
@@ -61,6 +62,11 @@ class BonehShaw(Code):
     def length(self) -> int:  # type: ignore[override]
         """k = B times the number of types."""
         return len(self.types) * self.copies
+
+    @property
+    def every_word(self) -> bool:  # type: ignore[override]
+        """Whether soundness holds for every word."""
+        return self.variant == "padded"
 
     def secret(self, key: Array) -> Int[Array, "blocks block"]:
         """The type of every column, in secret order; 0 past the last."""
@@ -146,4 +152,3 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
 @jax.jit
 def _generate(code: BonehShaw, key: Array) -> Stream:
     return code.stream(key)
-

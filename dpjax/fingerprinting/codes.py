@@ -1,15 +1,15 @@
 """What both fingerprinting codes share: books read by blocks of columns, words, and the verdict of a trace (MULTI §5.1).
 
-A code hands user i the row w_i of a secret matrix W of n rows and k columns. A coalition T makes a word w' out of its rows, under the
-marking assumption w' in F(W_T): every w'_j occurs in column j of some member. Security xi (Definition 41) says, for every T and every
-strategy, with probability over the code's and the strategy's coins,
+A code hands user i the row w_i of a secret matrix W of n rows and k columns. A coalition T makes a word w' out of its rows, under
+the marking assumption w' in F(W_T): every w'_j occurs in column j of some member. Security xi (Definition 41) says, for every T
+and every strategy, with probability over the code's and the strategy's coins,
 
     completeness   P[w' in F(W_T) and nobody is accused]  <= xi
     soundness      P[somebody outside T is accused]       <= xi.
 
-Everything a trace needs is a sum over columns, so a book is anything that can show its columns block by block: `generate` holds them
-packed, `stream` makes them again from the key when asked, column for column the same. Blocks have a fixed size and block b draws from
-fold_in(key, b): nothing depends on how many blocks are looked at together.
+Everything a trace needs is a sum over columns, so a book is anything that can show its columns block by block: `generate` holds
+them packed, `stream` makes them again from the key when asked, column for column the same. Blocks have a fixed size and block b
+draws from fold_in(key, b): nothing depends on how many blocks are looked at together.
 """
 
 from collections.abc import Callable
@@ -73,6 +73,7 @@ class Code:
 
     users: int
     length: int
+    every_word = True  # whether soundness holds for every word, or for feasible ones only
 
     def secret(self, key: Array) -> Any:
         raise NotImplementedError
@@ -216,5 +217,7 @@ def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:
     if not checks.is_traced(word):
         wrong = np.flatnonzero(~np.isin(np.asarray(word), (0, 1)))
         if wrong.size:
-            raise ValueError(f"{name} must hold bits 0 and 1 only, got {name}[{wrong[0]}] = {np.asarray(word)[wrong[0]]}")
+            raise ValueError(
+                f"{name} must hold bits 0 and 1 only, got {name}[{wrong[0]}] = {np.asarray(word)[wrong[0]]}"
+            )
     return jnp.asarray(word).astype(bool)

@@ -1,28 +1,33 @@
-"""Tardos's fingerprinting code (MULTI Proposition 49; Tardos 2008) with his score and the symmetric one (Škorić, Katzenbeisser, Celik 2008).
+"""Tardos's fingerprinting code (MULTI Proposition 49; Tardos 2008), with his score and a symmetric one (Škorić et al. 2008).
 
-Column j has a secret bias p_j = sin^2 r_j, r_j uniform on [t', π/2 - t'], sin^2 t' = t = 1/(300 n); every user holds an independent bit of
-that bias. A one counts U = sqrt((1-p)/p), a zero U = -sqrt(p/(1-p)): mean 0, variance 1, |U| < 1/sqrt(t). User i is accused iff
+Column j has a secret bias p_j = sin^2 r_j, r_j uniform on [t', π/2 - t'], sin^2 t' = t = 1/(300 n); every user holds an
+independent bit of that bias. A one counts U = sqrt((1-p)/p), a zero U = -sqrt(p/(1-p)): mean 0, variance 1, |U| < 1/sqrt(t). User
+i is accused iff
 
     sum_j s_j U_ij > Z,    s_j = w'_j (asymmetric) or 2 w'_j - 1 (symmetric).
 
-Let l = ceil(ln(n/xi)) and k = A n^2 l, with A = 100 (asymmetric, Tardos) or A = 30 (symmetric). All rests on e^u <= 1 + u + u^2 for u <= 1.79.
+Let l = ceil(ln(n/xi)) and k = A n^2 l, with A = 100 (asymmetric, Tardos) or A = 30 (symmetric). All rests on e^u <= 1 + u + u^2
+for u <= 1.79.
 
-*Soundness.* User i is outside T: her bits are independent of w', given the biases. For 0 < a <= 1.79 sqrt(t), E[exp(a s_j U_ij)] <= 1 + a^2, so P[score > Z] <=
-exp(a^2 k - a Z), and Z = min_a (a k + l/a) makes that exp(-l) <= xi/n. For long codes the minimum is Z = 2 sqrt(k l): 20 n l for A = 100, Tardos's threshold. It
-holds for every word, every length and every law of the biases; over all users it sums up to xi.
+*Soundness.* User i is outside T: her bits are independent of w', given the biases. For 0 < a <= 1.79 sqrt(t), E[exp(a s_j U_ij)]
+<= 1 + a^2, so P[score > Z] <= exp(a^2 k - a Z), and Z = min_a (a k + l/a) makes that exp(-l) <= xi/n. For long codes the minimum
+is Z = 2 sqrt(k l): 20 n l for A = 100, Tardos's threshold. It holds for every word, every length and every law of the biases;
+over all users it sums up to xi.
 
-*Completeness.* Of the c <= n members of T let x hold a one in a column, and U_T be the sum of their U. As d/dr sin^{2x} r cos^{2(c-x)} r =
-2 p^x (1-p)^{c-x} U_T, the part of E[U_T] with x ones is C(c,x) ((1-t)^x t^{c-x} - t^x (1-t)^{c-x}) / (π - 4t'). A feasible word has w' = 1 at x = c and w' = 0 at
-x = 0; elsewhere the pirates choose, to gain at most (1 - (1-t)^c) / (π - 4t') a side. Hence E[s U_T] >= mu = (1 - 2nt)/π for the asymmetric score and twice
-that for the symmetric one, and for b <= 1.79 sqrt(t)/n, by E[U_T^2] = c,
+*Completeness.* Of the c <= n members of T let x hold a one in a column, and U_T be the sum of their U. As d/dr sin^{2x} r
+cos^{2(c-x)} r = 2 p^x (1-p)^{c-x} U_T, the part of E[U_T] with x ones is C(c,x) ((1-t)^x t^{c-x} - t^x (1-t)^{c-x}) / (π - 4t').
+A feasible word has w' = 1 at x = c and w' = 0 at x = 0; elsewhere the pirates choose, to gain at most (1 - (1-t)^c) / (π - 4t') a
+side. Hence E[s U_T] >= mu = (1 - 2nt)/π for the asymmetric score and twice that for the symmetric one, and for b <= 1.79
+sqrt(t)/n, by E[U_T^2] = c,
 
     P[nobody in T is accused] <= P[sum_{i in T} score_i <= c Z] <= exp(b n Z - k (b mu - b^2 n)).
 
-(The columns multiply: given what T sees, the biases are independent.) With the lengths above this is at most (xi/n)^1.3 for every n >= 4, and falls
-with n: see `Tardos.completeness`, which finds the best b. The constants of (xi, xi)-security are thus proved here for both scores.
+(The columns multiply: given what T sees, the biases are independent.) With the lengths above this is at most (xi/n)^1.3 for every
+n >= 4, and falls with n: see `Tardos.completeness`, which finds the best b. The constants of (xi, xi)-security are thus proved
+here for both scores.
 
-*Numbers.* The rarer of the two symbols is drawn, with a bias that is a multiple of 2^-32, and a fair coin names it: so p and 1 - p have
-the same relative precision, and U is exact to float32 rounding (2e-7) for the bias really used. r has 24 random digits.
+*Numbers.* The rarer of the two symbols is drawn, with a bias that is a multiple of 2^-32, and a fair coin names it: so p and 1 -
+p have the same relative precision, and U is exact to float32 rounding (2e-7) for the bias really used. r has 24 random digits.
 """
 
 import math
@@ -51,15 +56,15 @@ class Bias:
       ones: whether the rarer symbol is 1.
     """
 
-    rare: UInt32[Array, "block"]
-    ones: Bool[Array, "block"]
+    rare: UInt32[Array, "*block"]
+    ones: Bool[Array, "*block"]
 
-    def probability(self) -> Float[Array, "block"]:
+    def probability(self) -> Float[Array, "*block"]:
         """p, the probability of a one."""
         rare = self.rare.astype(float) * 2.0**-32
         return jnp.where(self.ones, rare, 1 - rare)
 
-    def weights(self) -> tuple[Float[Array, "block"], Float[Array, "block"]]:
+    def weights(self) -> tuple[Float[Array, "*block"], Float[Array, "*block"]]:
         """(U of a one, U of a zero)."""
         rare = self.rare.astype(float) * 2.0**-32
         ratio = jnp.sqrt((1 - rare) / rare)
@@ -78,8 +83,8 @@ class Tardos(Code):
       score: "asymmetric" or "symmetric".
     """
 
-    log_term: Float[Array, ""]
-    threshold: Float[Array, ""]
+    log_term: Float[Any, ""]
+    threshold: Float[Any, ""]
     users: int = static()
     length: int = static()
     score: str = static()

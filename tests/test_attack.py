@@ -1,0 +1,302 @@
+"""The attack: databases and words of every form, learners that must and must not be traced, bounds on epsilon that hold."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import Outcome, Status
+from dpjax.core import bits
+from dpjax.core.pytree import frozen
+from dpjax.fingerprinting import against, attack, audit, boneh_shaw, forms, implied_epsilon, tardos, trial
+from dpjax.trials import engine
+
+LEVEL = 1 - 2e-5  # false-alarm rate of a bound
+
+# ---------------------------------------------------------------------------------- learners of constant hypotheses
+
+
+def says(hypothesis, x):
+    """Hypotheses that give every point the same label."""
+    return jnp.broadcast_to(hypothesis, (x.shape[0], hypothesis.shape[0]))
+
+
+def ones_of(sample):
+    return jnp.sum((sample.labels & sample.valid[:, None]).astype(jnp.int32), axis=0, dtype=jnp.int32)
+
+
+def most(key, sample):
+    """Exact majority: no privacy."""
+    return 2 * ones_of(sample) >= sample.n_valid
+
+
+def blind(key, sample):
+    """Looks at nothing."""
+    return jnp.arange(sample.k) % 2 == 0
+
+
+def silent(key, sample):
+    """Bottom, always."""
+    return Outcome(hypothesis=jnp.ones(sample.k, bool), status=jnp.int32(Status.BOTTOM), info=None)
+
+
+def copies_a_row(key, sample):
+    """Publishes a random row: (0, 1/n)-private, and not private at any epsilon with a smaller delta."""
+    return sample.labels[jax.random.randint(key, (), 0, sample.n_valid)]
+
+
+@frozen
+class Exponential:
+    """Label 1 for column j with odds exp(epsilon_each (ones - zeros) / 2): k * epsilon_each in total, exactly (REPLACE_ONE)."""
+
+    epsilon: float
+
+    def __call__(self, key, sample):
+        each = self.epsilon / sample.k
+        log_odds = each * (2 * ones_of(sample) - sample.n_valid).astype(float) / 2
+        return jax.random.uniform(key, (sample.k,)) < jax.nn.sigmoid(log_odds)
+
+    def predict(self, hypothesis, x):
+        return says(hypothesis, x)
+
+
+# -------------------------------------------------------------------------------------------- learners of real classes
+
+
+def least_threshold(key, sample):
+    """Exact and proper for realizable samples: one above the last point labelled 1."""
+    above = jnp.where(sample.labels & sample.valid[:, None], sample.x[:, :1].astype(jnp.int32) + 1, 0)
+    return jnp.max(above, axis=0)
+
+
+def below(hypothesis, x):
+    return x[:, :1].astype(jnp.int32) < hypothesis[None, :]
+
+
+def best_parity(key, sample):
+    """Exact and agnostic for parities of few bits: all concepts tried."""
+    table = parity_table(sample.rows)
+    wrong = jnp.sum((table[:, :, None] ^ sample.labels[None]).astype(jnp.int32), axis=1)
+    return jnp.argmin(wrong, axis=0)
+
+
+def parity_table(n):
+    return jnp.asarray([[(a & x).bit_count() % 2 == 1 for x in range(n)] for a in range(n)])
+
+
+def parity(hypothesis, x):
+    return parity_table(x.shape[0])[hypothesis].T
+
+
+CASES = {
+    "thresholds": (boneh_shaw(5, xi=0.1), forms.thresholds(5), least_threshold, below),
+    "thresholds padded": (boneh_shaw(5, xi=0.1), forms.thresholds(5, alpha=0.05), least_threshold, below),
+    "agnostic boneh-shaw": (boneh_shaw(5, xi=0.1), forms.agnostic(5), most, says),
+    "agnostic tardos": (tardos(5, xi=0.1, score="symmetric"), forms.agnostic(5, bits=64, point=7, junk=0), most, says),
+    "parities": (tardos(8, xi=0.1, score="symmetric"), forms.parities(8), best_parity, parity),
+}
+every_case = pytest.mark.parametrize(("code", "form", "learner", "predict"), CASES.values(), ids=CASES)
+
+
+# ------------------------------------------------------------------------------------------------------------- forms
+
+
+def test_databases_hold_the_code_a_nonce_row_and_junk():
+    code = boneh_shaw(4, xi=0.5)
+    book = code.generate(jax.random.key(0))
+    form = forms.thresholds(4, bits=40, alpha=0.1)
+    sample = form.database(book.rows, jnp.array([True, False, True, True]), code.length)
+    assert sample.rows == 13 and sample.k == code.length and sample.x.shape[1] == 2
+    assert sample.x[:, 1].tolist() == [0, 1, 2, 3] + [4] * 9 and not sample.x[:, 0].any()
+    expected = np.zeros((13, code.length), bool)
+    expected[:4] = np.asarray(book.bits) & np.array([[1], [0], [1], [1]], bool)
+    assert (np.asarray(sample.labels) == expected).all()
+    whole = form.database(book.rows, jnp.ones(4, bool), code.length).labels
+    types = np.asarray(whole).sum(axis=0)  # column of type s: the labels of the threshold s
+    assert (np.asarray(below(jnp.asarray(types), sample.x[:, 1:])) == np.asarray(whole)).all()
+
+
+CLASSES = {
+    "thresholds": (forms.thresholds(8), [[x < s for x in range(8)] for s in range(9)]),
+    "agnostic": (forms.agnostic(8), [[False] * 8, [True] * 8]),
+    "parities": (forms.parities(8), np.asarray(parity_table(8)).tolist()),
+}
+
+
+@pytest.mark.parametrize(("form", "concepts"), CLASSES.values(), ids=CLASSES)
+def test_excess_error_is_against_the_best_concept(form, concepts):
+    rng = np.random.default_rng(0)
+    labels, answers = (rng.integers(0, 2, (form.rows, 50)).astype(bool) for _ in range(2))
+    best = (np.asarray(concepts)[:, :, None] != labels[None]).mean(axis=1).min(axis=0)
+    expected = (answers != labels).mean(axis=0) - best
+    np.testing.assert_allclose(form.excess(jnp.asarray(answers), jnp.asarray(labels)), expected, atol=1e-6)
+
+
+ROUNDED = {
+    "thresholds": forms.thresholds(8),
+    "thresholds padded": forms.thresholds(8, alpha=0.07),
+    "agnostic padded": forms.agnostic(7, alpha=0.1),
+    "parities": forms.parities(8),
+}
+
+
+@pytest.mark.parametrize("form", ROUNDED.values(), ids=ROUNDED)
+def test_accurate_hypotheses_give_a_feasible_word(form):
+    """On marked columns: every hypothesis of excess error <= alpha, the worst included, rounds to the mark; others need not."""
+    n, rows = form.users, form.rows
+    rng = np.random.default_rng(1)
+    seen = set()
+    for mark in (False, True):
+        labels = np.zeros((rows, 3000), bool)
+        labels[:n] = mark
+        share = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], (2, 3000))  # of ones among the users' and the junk rows
+        answers = rng.random((rows, 3000)) < np.where(np.arange(rows)[:, None] < n, share[0], share[1])
+        word = np.asarray(form.word(jnp.asarray(answers)))
+        accurate = np.asarray(form.excess(jnp.asarray(answers), jnp.asarray(labels))) <= float(form.alpha) + 1e-6
+        assert (word[accurate] == mark).all() and accurate.any()
+        seen.add(bool((word[~accurate] == mark).all()))
+    assert seen == {False}  # negative control: accuracy is needed
+
+
+# ------------------------------------------------------------------------------------------------------------ attacks
+
+
+@every_case
+def test_an_exact_learner_is_traced(code, form, learner, predict):
+    counts = engine.count(
+        trial,
+        against(learner, code=code, form=form, predict=predict),
+        root=engine.root_key(1),
+        cell=0,
+        trials=20,
+        batch=4,
+    )
+    assert counts["traced"] == 20  # completeness 0, or below 1e-5
+    assert (counts["inaccurate"], counts["infeasible"], counts["falsely_accused"], counts["bottom"]) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["agnostic boneh-shaw", "agnostic tardos"])
+def test_a_coalition_is_traced_and_nobody_else(name):
+    """The majority of four members and a nonce row still marks what all members share."""
+    code, form, learner, predict = CASES[name]
+    setup = against(learner, code=code, form=form, predict=predict, coalition=jnp.arange(code.users) != 1)
+    counts = engine.count(trial, setup, root=engine.root_key(2), cell=0, trials=20, batch=4)
+    assert counts["traced"] == 20 and counts["infeasible"] == 0
+    assert counts["falsely_accused"] == counts["accused"][1] <= 12  # xi = 0.1: probability below 1e-6
+
+
+def test_a_report_says_what_happened():
+    code, form, learner, predict = CASES["agnostic boneh-shaw"]
+    report = attack(jax.random.key(0), learner, code=code, form=form, predict=predict)
+    assert report.word.shape == (code.length,) and bool(report.feasible) and bool(report.accurate)
+    assert float(report.excess) == 0 and bool(report.accused[report.user]) and not bool(report.falsely_accused)
+    blank = attack(jax.random.key(0), blind, code=code, form=form, predict=predict)
+    assert not bool(blank.accurate) and not bool(blank.feasible) and float(blank.excess) == 1
+    nothing = attack(jax.random.key(0), silent, code=code, form=form, predict=predict)
+    assert int(nothing.status) == Status.BOTTOM and not bool(nothing.accused.any()) and int(nothing.user) == -1
+    assert not bool(nothing.accurate) and not bool(nothing.word.any())
+
+
+def test_the_learner_may_be_any_callable():
+    """A class of the user's own, in NumPy."""
+
+    class Host:
+        def __call__(self, key, sample):
+            labels = np.asarray(bits.unpack(sample.y, sample.k))
+            return labels.mean(axis=0) >= 0.5
+
+        def predict(self, hypothesis, x):
+            return np.tile(hypothesis, (x.shape[0], 1))
+
+    code = boneh_shaw(5, xi=0.1)
+    mine = attack(jax.random.key(0), Host(), code=code, form=forms.agnostic(5))
+    same = attack(jax.random.key(0), most, code=code, form=forms.agnostic(5), predict=says)
+    assert (mine.word == same.word).all() and mine.user == same.user
+
+
+# -------------------------------------------------------------------------------------------------------- epsilon
+
+
+def evidence(learner, code, predict=says, trials=2000, **settings):
+    setup = against(learner, code=code, form=forms.agnostic(code.users), predict=predict)
+    return audit(setup, root=engine.root_key(3), trials=trials, level=LEVEL, **settings)
+
+
+def test_a_learner_without_privacy_is_found_out():
+    found = evidence(most, boneh_shaw(4, xi=1e-4), pilot=20)
+    assert found.epsilon > math.log(0.99 / (1e-4 / 8)) - 0.1 and found.measured > 5
+    assert found.accused_with.value == 1 and found.accused_without.value == 0
+    assert 0 < found.implied < found.epsilon  # every accurate learner: a factor n and the inaccuracy less
+
+
+def test_a_learner_that_ignores_its_data_is_not():
+    found = evidence(blind, boneh_shaw(4, xi=0.1), victim=1)
+    assert found.epsilon == found.measured == found.implied == 0 and found.inaccurate.value == 1
+    assert found.falsely_accused.value <= 0.1 and found.victim == 1
+
+
+def test_delta_is_allowed_for():
+    """A published row: nothing can be shown at delta = 1/n; much at delta = 0 (negative control)."""
+    code = boneh_shaw(4, xi=1e-3)
+    assert evidence(copies_a_row, code, victim=1, delta=0.25).epsilon == 0
+    assert evidence(copies_a_row, code, victim=1).epsilon > 5
+
+
+SHORT = boneh_shaw(2, xi=0.5, copies=5)  # fifteen columns: few enough for a private learner to be accused at times
+
+
+def test_the_bound_stays_below_a_known_epsilon():
+    """And refutes a claim of 2 by a learner that spends 40 (negative control)."""
+    shown = {}
+    for epsilon in (0.5, 2.0, 40.0):
+        found = evidence(Exponential(epsilon=epsilon), SHORT, predict=None, victim=0, trials=20_000)
+        shown[epsilon] = max(found.epsilon, found.measured)
+        assert found.measured <= found.epsilon <= epsilon
+    assert shown[40.0] > 2
+
+
+def test_implied_epsilon_is_theorem_43():
+    """delta < (1 - xi - beta)/n - exp(epsilon) xi is impossible for a private learner."""
+    n, xi, beta, delta = 12, 1e-4, 0.2, 1e-3
+    epsilon = implied_epsilon(users=n, completeness=xi, innocent=xi, inaccuracy=beta, delta=delta)
+    assert (1 - xi - beta) / n - math.exp(epsilon) * xi == pytest.approx(delta)
+    assert implied_epsilon(users=n, completeness=xi, innocent=xi, inaccuracy=1.0) == 0
+    assert implied_epsilon(users=n, completeness=0, innocent=0.0, inaccuracy=0) == math.inf
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: forms.thresholds(4, bits=2), ValueError, "bits must be at least 3 to hold n"),
+        (lambda: forms.thresholds(4, alpha=0.4), ValueError, "alpha must be <= 0.33"),
+        (lambda: forms.agnostic(1), ValueError, "users must be >= 2"),
+        (lambda: forms.agnostic(4, junk=0), ValueError, "junk must differ from point"),
+        (lambda: forms.agnostic(4, bits=3, point=8), ValueError, "bits must be at least 4 to hold point"),
+        (lambda: forms.parities(6), ValueError, "users must be a power of two"),
+        (lambda: forms.parities(8, alpha=0.2), ValueError, "alpha must be <= 0.16"),
+        (lambda: against(most, code=SHORT, form=forms.agnostic(3), predict=says), ValueError, "code's 2 users"),
+        (lambda: against(most, code=tardos(4), form=forms.thresholds(4), predict=says), ValueError, "compatible"),
+        (lambda: against(most, code=SHORT, form=forms.agnostic(2)), TypeError, "predict must be given"),
+        (lambda: against(3, code=SHORT, form=forms.agnostic(2)), TypeError, "learner must be callable"),
+        (
+            lambda: against(most, code=SHORT, form=forms.agnostic(2), predict=says, coalition=[1, 0]),
+            ValueError,
+            "coalition must be booleans",
+        ),
+        (lambda: evidence(most, SHORT, victim=2), ValueError, "victim must be from 0 to 1"),
+        (lambda: evidence(most, SHORT, delta=1.0), ValueError, "delta must be < 1"),
+        (
+            lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=lambda h, x: h),
+            ValueError,
+            r"predict must return shape \(2, 15\), got \(15,\)",
+        ),
+    ],
+)
+def test_bad_input_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
