@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dpjax.plotting import style
-from experiments import table
-from experiments.table import Row
+from experiments import records
+from experiments.records import Row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,13 +62,13 @@ def draw_least_n(
 ) -> None:
     """n* against k on log axes, with the fitted exponents in the legend and the bounds dashed."""
     fig, axes = style.figure(figsize=(7.6, 4.6))
-    for name, part in table.series(rows, "least n").items():
-        columns = [[getattr(row, field) for row in part] for field in ("x", "value", "low", "high")]
+    for name, part in records.series(rows, "least n").items():
+        columns = records.columns(part)
         fitted = text(fit(part))
         label = labels[name] + (f"\n  {fitted}" if fitted else "")
         style.interval(axes, *columns, color=colours[name], marker="o", label=label)
-    for name, part in table.series(rows, "bound").items():
-        axes.plot([r.x for r in part], [r.value for r in part], "--", color="grey", linewidth=1)
+    for name, part in records.series(rows, "bound").items():
+        axes.plot(*records.curve(part), "--", color="grey", linewidth=1)
         last = part[-1]
         axes.annotate(name, (last.x, last.value), textcoords="offset points", xytext=(4, 0), fontsize=7, color="grey")
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")

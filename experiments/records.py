@@ -3,7 +3,7 @@
 import csv
 import dataclasses
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 FIELDS = ("panel", "series", "x", "value", "low", "high")
 
@@ -30,6 +30,17 @@ class Row:
 def exact(panel: str, series: str, x: float, value: float) -> Row:
     """A number without an interval."""
     return Row(panel, series, x, value, value, value)
+
+
+def columns(part: Sequence[Row]) -> tuple[list[float], list[float], list[float], list[float]]:
+    """(x, value, low, high) of some rows: what `plotting.style.interval` and `points` take."""
+    x, value, low, high = ([getattr(row, field) for row in part] for field in ("x", "value", "low", "high"))
+    return x, value, low, high
+
+
+def curve(part: Sequence[Row]) -> tuple[list[float], list[float]]:
+    """(x, value) of some rows: what `Axes.plot` takes."""
+    return columns(part)[:2]
 
 
 def write(rows: Iterable[Row], path: pathlib.Path) -> None:

@@ -15,18 +15,20 @@ import jax
 from dpjax.core import checks
 from dpjax.trials import engine
 from dpjax.trials.store import Store, open_store
-from experiments import table
+from experiments import records
 
 EXPERIMENTS = (
     "benchmarks",
     "cdf",
     "interior_point",
+    "multi_parities",
     "multi_points",
     "multi_thresholds",
     "optimum",
     "quasi_concave",
     "rectangles",
     "slicing",
+    "table",
     "thresholds",
 )
 PRESETS = ("smoke", "quick", "full")
@@ -45,8 +47,8 @@ class Experiment:
 
     summary: str
     presets: Mapping[str, Mapping[str, Any]]
-    measure: Callable[[Mapping[str, Any], "Context"], list[table.Row]]
-    draw: Callable[[list[table.Row], pathlib.Path], None]
+    measure: Callable[[Mapping[str, Any], "Context"], list[records.Row]]
+    draw: Callable[[list[records.Row], pathlib.Path], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +82,7 @@ def run(name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool) -
     began = time.monotonic()
     with open_store(out, identity, resume=resume) as store:
         rows = experiment.measure(settings, Context(store, root))
-        table.write(rows, out / f"{name}.csv")
+        records.write(rows, out / f"{name}.csv")
         _describe(out / f"{name}.json", identity, time.monotonic() - began)
         experiment.draw(rows, out)
 
@@ -95,7 +97,7 @@ def plot(name: str, *, out: pathlib.Path) -> None:
     path = out / f"{name}.csv"
     if not path.is_file():
         raise ValueError(f"out must hold {path.name}, as written by a run of {name!r}; got {str(out)!r}")
-    experiment.draw(table.read(path), out)
+    experiment.draw(records.read(path), out)
 
 
 def _describe(path: pathlib.Path, identity: Mapping[str, Any], seconds: float) -> None:

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from experiments import __main__ as command
-from experiments import runner, table
+from experiments import records, runner
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -69,7 +69,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     assert {".png", ".svg", ".csv", ".json"} <= names
     description = json.loads((whole / "thresholds.json").read_text())
     assert {"settings", "seed", "versions", "device", "wall_seconds"} <= set(description)
-    panels = {row.panel for row in table.read(whole / "thresholds.csv")}
+    panels = {row.panel for row in records.read(whole / "thresholds.csv")}
     assert {"least n", "theorem", "success by law", "success by trials", "anatomy: Q", "anatomy: L"} <= panels
     before = snapshot(whole)
     refused = start(whole, "--resume", "--seed", "1")
@@ -110,9 +110,9 @@ def test_a_directory_with_something_else_is_refused_untouched(tmp_path, capsys):
 
 
 def test_table_round_trip(tmp_path):
-    rows = [table.Row("a", "b", 1.0, 0.1, 1e-300, float("inf")), table.exact("a", "c", 2**0.5, -0.0)]
-    table.write(rows, tmp_path / "t.csv")
-    assert table.read(tmp_path / "t.csv") == rows
+    rows = [records.Row("a", "b", 1.0, 0.1, 1e-300, float("inf")), records.exact("a", "c", 2**0.5, -0.0)]
+    records.write(rows, tmp_path / "t.csv")
+    assert records.read(tmp_path / "t.csv") == rows
     (tmp_path / "bad.csv").write_text("x,y\n1,2\n")
     with pytest.raises(ValueError, match="columns"):
-        table.read(tmp_path / "bad.csv")
+        records.read(tmp_path / "bad.csv")

@@ -3,8 +3,8 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import table
-from experiments.table import Row
+from experiments import records
+from experiments.records import Row
 
 RATES, SECONDS = "trials per second, ", "seconds to answer, "
 
@@ -35,7 +35,7 @@ def _tables(rows: list[Row], panels: list[str]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for panel in panels:
-        rate = {name: part[0].value for name, part in table.series(rows, panel).items()}
+        rate = {name: part[0].value for name, part in records.series(rows, panel).items()}
         cell = panel.removeprefix(RATES)
         for name in [series.removeprefix("dpjax ") for series in rate if series.startswith("dpjax ")]:
             ours = rate[f"dpjax {name}"]

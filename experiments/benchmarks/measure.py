@@ -22,8 +22,8 @@ from dpjax.learners import pac, thresholds
 from dpjax.optimizers import interior_point
 from dpjax.trials import engine, estimates, search
 from experiments.benchmarks import numpy_general, numpy_trials, peers
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 EPSILON, DELTA, ALPHA = numpy_trials.EPSILON, numpy_trials.DELTA, numpy_trials.ALPHA

@@ -3,8 +3,8 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import table
-from experiments.table import Row
+from experiments import records
+from experiments.records import Row
 
 COLOUR = {
     "one run a quantile": style.COLOURS[1],
@@ -22,9 +22,9 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
 
 def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
     """(a) one release each."""
-    released, true = table.series(rows, "released"), table.series(rows, "true")["true"]
-    alphas, distances = table.series(rows, "released alpha"), table.series(rows, "released distance")
-    settings = table.series(rows, "settings")
+    released, true = records.series(rows, "released"), records.series(rows, "true")["true"]
+    alphas, distances = records.series(rows, "released alpha"), records.series(rows, "released distance")
+    settings = records.series(rows, "settings")
     fig, panels = style.figure(1, len(released), figsize=(9.6, 3.4), sharey=True)
     for axes, (name, part) in zip(panels, released.items(), strict=True):
         x, colour = [r.x for r in part], COLOUR[name]
@@ -39,7 +39,7 @@ def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
             label="promised band",
         )
         axes.step(x, [r.value for r in part], where="post", color=colour, label="released")
-        axes.plot([r.x for r in true], [r.value for r in true], color="black", linewidth=1, label="true")
+        axes.plot(*records.curve(true), color="black", linewidth=1, label="true")
         count, alpha, found = alphas[name][0].x, alphas[name][0].value, distances[name][0].value
         axes.set(
             title=f"{name}\n{count:.0f} quantiles, promised {alpha:.3f}, here {found:.3f}",
@@ -60,10 +60,9 @@ def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
 def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
     """(b) alpha against n."""
     fig, axes = style.figure(figsize=(6.8, 4.2))
-    counts, promised = table.series(rows, "quantiles"), table.series(rows, "promise")
-    for name, part in table.series(rows, "distance").items():
-        x, value = [r.x for r in part], [r.value for r in part]
-        low, high = [r.low for r in part], [r.high for r in part]
+    counts, promised = records.series(rows, "quantiles"), records.series(rows, "promise")
+    for name, part in records.series(rows, "distance").items():
+        x, value, low, high = records.columns(part)
         style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=name)
         for row, count in zip(part, counts[name], strict=True):
             axes.annotate(
@@ -75,7 +74,7 @@ def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
                 color=COLOUR[name],
             )
         bound = promised.get(name, [])
-        axes.plot([r.x for r in bound], [r.value for r in bound], linestyle="--", color=COLOUR[name], linewidth=1)
+        axes.plot(*records.curve(bound), linestyle="--", color=COLOUR[name], linewidth=1)
     axes.plot([], [], "--", color="grey", linewidth=1, label="promised")
     axes.set(xscale="log", yscale="log", xlabel="n (points)", ylabel="Kolmogorov distance to the sample")
     axes.set_xscale("log", base=2)

@@ -18,8 +18,8 @@ from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 from experiments.thresholds.measure import signed_log2
 
 Settings = Mapping[str, Any]

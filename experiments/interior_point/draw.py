@@ -4,9 +4,9 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import table
+from experiments import records
 from experiments.interior_point.measure import AMPLIFIED, COMPOSITION, EXPONENTIAL, PRINTED, REC_CONCAVE, SLICING
-from experiments.table import Row
+from experiments.records import Row
 from experiments.thresholds.draw import crossing
 
 COLOUR = {
@@ -29,12 +29,12 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
 def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
     """(a) n* against d."""
     fig, axes = style.figure(figsize=(7.2, 4.2))
-    measured = table.series(rows, "least n")
+    measured = records.series(rows, "least n")
     for name, part in measured.items():
-        x, value, low, high = ([getattr(row, field) for row in part] for field in ("x", "value", "low", "high"))
+        x, value, low, high = records.columns(part)
         style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=name)
-    for name, part in table.series(rows, "planned").items():
-        axes.plot([r.x for r in part], [r.value for r in part], "--", color=COLOUR[name], linewidth=1)
+    for name, part in records.series(rows, "planned").items():
+        axes.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
     axes.plot([], [], "--", color="grey", linewidth=1, label="proved to suffice")
     if PRINTED not in measured:
         axes.plot([], [], "--", color=COLOUR[PRINTED], linewidth=1, label=f"{PRINTED} (proved)")
@@ -73,11 +73,11 @@ def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
 
 def _draw_failure(rows: list[Row], path: pathlib.Path) -> None:
     """(b) failure against n, a panel a solver."""
-    names = [name for name in COLOUR if table.series(rows, f"failure: {name}")]
+    names = [name for name in COLOUR if records.series(rows, f"failure: {name}")]
     fig, all_axes = style.figure(1, len(names), figsize=(3.0 * len(names) + 1.2, 3.2), sharey=True, squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
-        for number, (kind, part) in enumerate(table.series(rows, f"failure: {name}").items()):
-            x, value, low, high = ([getattr(row, field) for row in part] for field in ("x", "value", "low", "high"))
+        for number, (kind, part) in enumerate(records.series(rows, f"failure: {name}").items()):
+            x, value, low, high = records.columns(part)
             floor = [max(v, 1e-12) for v in value]
             style.interval(
                 axes,

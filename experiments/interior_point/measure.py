@@ -16,8 +16,8 @@ from dpjax.domains import wide
 from dpjax.optimizers import depth, interior_point, quasi_concave, tree_log, tree_log_budget
 from dpjax.trials import estimates, resumable, search
 from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 MAXIMUM = 30_000  # points; beyond that a cell is left out

@@ -5,8 +5,8 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import exponents, table
-from experiments.table import Row
+from experiments import exponents, records
+from experiments.records import Row
 
 COLOUR = {
     "elimination": style.COLOURS[0],
@@ -28,7 +28,7 @@ LABEL = {
 
 def draw(rows: list[Row], out: pathlib.Path) -> None:
     """Writes multi_parities_least_n and multi_parities_learner as PNG and SVG."""
-    at = {name: part[0].value for name, part in table.series(rows, "settings").items()}
+    at = {name: part[0].value for name, part in records.series(rows, "settings").items()}
     title = (
         f"Least n that identifies k parities of {at['bits']:.0f} bits exactly with probability {1 - at['beta']:g}\n"
         f"{_budget(at)}, uniform points; exact laws; dashed: what pure and what agnostic learners need at least"
@@ -46,15 +46,15 @@ def _budget(at: dict[str, Any]) -> str:
 def _draw_learner(rows: list[Row], at: dict[str, Any], path: pathlib.Path) -> None:
     """n* by d on the left, failures at n* by k on the right."""
     fig, (left, right) = style.figure(1, 2, figsize=(9.0, 3.8))
-    for name, part in table.series(rows, "by d").items():
-        left.plot([r.x for r in part], [r.value for r in part], marker="o", color=COLOUR[name], label=LABEL[name])
+    for name, part in records.series(rows, "by d").items():
+        left.plot(*records.curve(part), marker="o", color=COLOUR[name], label=LABEL[name])
     left.set(xscale="log", yscale="log", xlabel="d (bits)", ylabel="examples, for every k")
     left.set_xscale("log", base=2)
     left.legend()
-    trials, computed = (table.series(rows, panel)["ParityLearner"] for panel in ("trials", "computed"))
-    columns = [[getattr(row, field) for row in trials] for field in ("x", "value", "low", "high")]
+    trials, computed = (records.series(rows, panel)["ParityLearner"] for panel in ("trials", "computed"))
+    columns = records.columns(trials)
     style.points(right, *columns, color=COLOUR["ParityLearner"], label="counted in trials, with interval")
-    right.plot([r.x for r in computed], [r.value for r in computed], "--", color="grey", label="computed exactly")
+    right.plot(*records.curve(computed), "--", color="grey", label="computed exactly")
     right.axhline(at["beta"], color="black", linewidth=0.8, linestyle=":", label="β, which n* must keep")
     right.set(
         xscale="log",

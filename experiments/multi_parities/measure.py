@@ -17,8 +17,8 @@ from dpjax.multi import direct_sum, pac, parities
 from dpjax.trials import estimates, resumable
 from dpjax.trials.progress import Progress
 from experiments import least_n
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**24  # examples

@@ -11,8 +11,8 @@ from dpjax.multi import direct_sum, generic, pac, points
 from dpjax.sanitizers import points as sanitizer
 from dpjax.trials.progress import Progress
 from experiments import least_n
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**20  # examples; beyond that a cell is left out

@@ -4,7 +4,7 @@ import pathlib
 
 from dpjax.plotting import style
 from experiments import exponents
-from experiments.table import Row
+from experiments.records import Row
 
 COLOUR = {
     "ERM": style.COLOURS[0],

@@ -12,8 +12,8 @@ from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.trials.progress import Progress
 from experiments import least_n
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**20  # examples; beyond that a cell is left out

@@ -4,8 +4,8 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import table
-from experiments.table import Row
+from experiments import records
+from experiments.records import Row
 
 LOOK: dict[str, dict[str, Any]] = {
     "optimum, δ = 0": {"color": style.COLOURS[0]},
@@ -22,7 +22,7 @@ LEAST = 1e-6  # failures below are drawn as a wedge: the solver's tolerance is n
 
 def draw(rows: list[Row], out: pathlib.Path) -> None:
     """Writes optimum_least_n and optimum_failure as PNG and SVG."""
-    known = {name: part[0].value for name, part in table.series(rows, "settings").items()}
+    known = {name: part[0].value for name, part in records.series(rows, "settings").items()}
     with style.house():
         _draw_least_n(rows, known, out / "optimum_least_n")
         _draw_failure(rows, known, out / "optimum_failure")
@@ -32,8 +32,8 @@ def _draw_least_n(rows: list[Row], known: dict[str, float], path: pathlib.Path) 
     """(a) least n against |X|."""
     fig, panels = style.figure(1, 2, figsize=(8.0, 3.4), sharex=True)
     for axes, (relation, title) in zip(panels, TITLE.items(), strict=True):
-        for name, part in table.series(rows, f"least n, {relation}").items():
-            axes.plot([r.x for r in part], [r.value for r in part], marker="o", label=name, **LOOK[name])
+        for name, part in records.series(rows, f"least n, {relation}").items():
+            axes.plot(*records.curve(part), marker="o", label=name, **LOOK[name])
         axes.set(title=f"{title}, ε = {known[f'epsilon {relation}']:g}", xlabel="|X|", ylim=(0, None))
         axes.yaxis.get_major_locator().set_params(integer=True)
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -49,7 +49,7 @@ def _draw_failure(rows: list[Row], known: dict[str, float], path: pathlib.Path) 
     """(b) failure against n."""
     fig, panels = style.figure(1, 2, figsize=(9.0, 3.8), sharex=True, sharey=True)
     for axes, (relation, title) in zip(panels, TITLE.items(), strict=True):
-        exact, at_least = table.series(rows, f"failure, {relation}"), table.series(rows, f"at least, {relation}")
+        exact, at_least = records.series(rows, f"failure, {relation}"), records.series(rows, f"at least, {relation}")
         for name in {**exact, **at_least}:
             _draw_curve(axes, name, exact.get(name, []), at_least.get(name, []))
         axes.axhline(known["beta"], color="grey", linewidth=0.8, linestyle=":")
@@ -69,11 +69,11 @@ def _draw_curve(axes: Any, name: str, exact: list[Row], at_least: list[Row]) -> 
     """A line; full points where all datasets were looked at, hollow where some, a wedge where it falls below LEAST."""
     both = sorted(exact + at_least, key=lambda r: r.x)
     seen = [r for r in both if r.value >= LEAST]
-    axes.plot([r.x for r in seen], [r.value for r in seen], label=name, **LOOK[name])
+    axes.plot(*records.curve(seen), label=name, **LOOK[name])
     colour = LOOK[name]["color"]
     for part, face in ((exact, colour), (at_least, "white")):
         part = [r for r in part if r.value >= LEAST]
-        axes.plot([r.x for r in part], [r.value for r in part], "o", color=colour, markerfacecolor=face, markersize=3.5)
+        axes.plot(*records.curve(part), "o", color=colour, markerfacecolor=face, markersize=3.5)
     for row in [r for r in both if r.value < LEAST][:1]:
         axes.plot([seen[-1].x, row.x], [seen[-1].value, LEAST], color=colour, linewidth=0.8, linestyle=":")
         axes.plot(row.x, LEAST, "v", color=colour)

@@ -15,8 +15,8 @@ from dpjax.core.points import Points
 from dpjax.core.sample import bucket
 from dpjax.optimizers import depth, interior_point, quasi_concave
 from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 RELATIONS = ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")

@@ -4,9 +4,9 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import table
+from experiments import records
 from experiments.quasi_concave.measure import AMPLIFIED, EXPONENTIAL, REC_CONCAVE
-from experiments.table import Row
+from experiments.records import Row
 
 COLOUR = {EXPONENTIAL: style.COLOURS[1], REC_CONCAVE: style.COLOURS[2], AMPLIFIED: style.COLOURS[0]}
 
@@ -15,10 +15,10 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
     """Writes quasi_concave_error as PNG and SVG."""
     with style.house():
         fig, (left, right) = style.figure(1, 2, figsize=(9.0, 3.8), width_ratios=[3, 2])
-        for name, part in table.series(rows, "measured").items():
-            left.plot([r.x for r in part], [r.value for r in part], marker="o", color=COLOUR[name], label=name)
-        for name, part in table.series(rows, "proved").items():
-            left.plot([r.x for r in part], [r.value for r in part], "--", color=COLOUR[name], linewidth=1)
+        for name, part in records.series(rows, "measured").items():
+            left.plot(*records.curve(part), marker="o", color=COLOUR[name], label=name)
+        for name, part in records.series(rows, "proved").items():
+            left.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
         left.plot([], [], "--", color="grey", linewidth=1, label="proved")
         left.set(yscale="log", xlabel="log$_2$ T", ylabel="additive error")
         left.set_xscale("log", base=2)
@@ -32,10 +32,10 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
 def _draw_levels(rows: list[Row], axes: Any) -> None:
     """(b) the proved error against the number of recursions, beside the powers it is said to grow by."""
     for name, base in ((REC_CONCAVE, 8), (AMPLIFIED, 2)):
-        part = table.series(rows, "levels").get(name, [])
+        part = records.series(rows, "levels").get(name, [])
         if not part:
             continue
-        x, value = [r.x for r in part], [r.value for r in part]
+        x, value = records.curve(part)
         label = name.partition(",")[0]
         axes.plot(x, value, marker="o", color=COLOUR[name], label=label)
         growth = [value[0] * base ** (n - x[0]) for n in x]

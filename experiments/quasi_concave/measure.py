@@ -7,8 +7,8 @@ from dpjax.domains import ordered
 from dpjax.optimizers import quasi_concave
 from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 EXPONENTIAL = "exponential mechanism"

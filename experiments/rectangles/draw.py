@@ -5,9 +5,9 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import table
+from experiments import records
+from experiments.records import Row
 from experiments.rectangles.measure import SLICES
-from experiments.table import Row
 
 SERIES = {
     "basic": ("basic composition", style.COLOURS[0]),
@@ -46,15 +46,14 @@ def crossing(first: list[Row], second: list[Row]) -> float | None:
 def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
     """(a) n* against D."""
     fig, axes = style.figure(figsize=(7.4, 4.6))
-    formula, measured = table.series(rows, "formula"), table.series(rows, "least n")
+    formula, measured = records.series(rows, "formula"), records.series(rows, "least n")
     for name, (text, colour) in SERIES.items():
         part = formula.get(name, [])
-        axes.plot([r.x for r in part], [r.value for r in part], "--", color=colour, linewidth=1)
+        axes.plot(*records.curve(part), "--", color=colour, linewidth=1)
         seen = measured.get(name, [])
         style.interval(
             axes,
-            [r.x for r in seen],
-            [r.value for r in seen],
+            *records.curve(seen),
             [r.low for r in seen],
             [r.high for r in seen],
             color=colour,
@@ -108,21 +107,19 @@ def _mark(axes: Any, formula: dict[str, list[Row]], name: str, text: str, offset
 def _draw_learned(rows: list[Row], path: pathlib.Path) -> None:
     """(b) the examples of one run, coloured by slice, the target and the hypothesis."""
     fig, axes = style.figure(figsize=(6.6, 5.0))
-    points = table.series(rows, "points")
+    points = records.series(rows, "points")
     looks = {"negative": ("#C8C8C8", "x", 6), "positive": ("#8A8A8A", ".", 5)}
     looks |= {name: (style.COLOURS[i], ".", 12) for i, name in enumerate(SLICES)}
     for name, (colour, marker, size) in looks.items():
         part = points.get(name, [])
         label = f"{name} ({len(part)})" if name not in SLICES else f"slice {name} ({len(part)})"
-        axes.scatter(
-            [r.x for r in part], [r.value for r in part], s=size, c=colour, marker=marker, linewidths=0.6, label=label
-        )
-    boxes = table.series(rows, "rectangle")
+        axes.scatter(*records.curve(part), s=size, c=colour, marker=marker, linewidths=0.6, label=label)
+    boxes = records.series(rows, "rectangle")
     for name, line in (("target", "--"), ("hypothesis", "-")):
         (left, right), (bottom, top) = ((side.low, side.high) for side in boxes[name])
         corners = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
         axes.plot(*corners, line, color="black", linewidth=1.6, label=name)
-    run = {name: part[0].value for name, part in table.series(rows, "run").items()}
+    run = {name: part[0].value for name, part in records.series(rows, "run").items()}
     axes.set(xlabel="axis 1 (share of the domain)", ylabel="axis 2", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.grid(False)
     fig.suptitle(

@@ -11,8 +11,8 @@ from dpjax.concepts import rectangles as concept
 from dpjax.learners import pac, rectangles
 from dpjax.trials import estimates, resumable, search
 from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**30  # examples

@@ -3,8 +3,8 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import table
-from experiments.table import Row
+from experiments import records
+from experiments.records import Row
 
 COLOUR = {
     "printed": style.COLOURS[4],
@@ -34,11 +34,11 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
 def _draw_epsilon(rows: list[Row], path: pathlib.Path) -> None:
     """(a) total epsilon against the number of slices."""
     fig, axes = style.figure(figsize=(6.8, 4.0))
-    found = table.series(rows, "total epsilon")
+    found = records.series(rows, "total epsilon")
     for name, colour in COLOUR.items():
         part = [row for row in found.get(name, []) if row.value > 0]
         kind = {"marker": "^", "linestyle": ":"} if name == "audited lower bound" else {"marker": "o"}
-        axes.plot([r.x for r in part], [r.value for r in part], color=colour, label=NAME[name], **kind)
+        axes.plot(*records.curve(part), color=colour, label=NAME[name], **kind)
     axes.set(yscale="log", xlabel="number of slices", ylabel="total ε at δ = $10^{-6}$")
     axes.set_xscale("log", base=2)
     fig.suptitle(
@@ -52,13 +52,13 @@ def _draw_epsilon(rows: list[Row], path: pathlib.Path) -> None:
 def _draw_calls(rows: list[Row], path: pathlib.Path) -> None:
     """(b) calls to the data holder."""
     fig, axes = style.figure(figsize=(6.0, 3.4))
-    for number, (name, part) in enumerate(table.series(rows, "calls").items()):
+    for number, (name, part) in enumerate(records.series(rows, "calls").items()):
         kind = {"marker": "o", "linestyle": "none"} if name.startswith("drawn") else {}
         if name.startswith("printed"):
             kind = {"linestyle": "--"}
         colour = style.COLOURS[4] if name.startswith("printed") else style.COLOURS[1 + name.endswith("1")]
         part = [row for row in part if row.value > 0]
-        axes.plot([r.x for r in part], [r.value for r in part], color=colour, label=name, zorder=number, **kind)
+        axes.plot(*records.curve(part), color=colour, label=name, zorder=number, **kind)
     axes.set(yscale="log", xlabel="w", ylabel="P[more than w calls]")
     fig.suptitle("Calls to the data holder on the worst case, slice noise at ε = 1/4", fontsize=9)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -17,8 +17,8 @@ from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
 from dpjax.verify import audit_samples
 from dpjax.verify.slicing_proof import call_tails, holder_calls
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 SHOWN = 14  # calls to the holder, at most, in the picture

@@ -6,8 +6,8 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import table
-from experiments.table import Row
+from experiments import records
+from experiments.records import Row
 
 COLOUR = {
     "ERM": style.COLOURS[0],
@@ -25,21 +25,17 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
         _draw_anatomy(rows, out / "thresholds_anatomy")
 
 
-def _columns(part: list[Row]) -> tuple[list[float], list[float], list[float], list[float]]:
-    return [r.x for r in part], [r.value for r in part], [r.low for r in part], [r.high for r in part]
-
-
 def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
     """(a) n* against d."""
     fig, axes = style.figure(figsize=(6.4, 4.4))
-    theorems = table.series(rows, "theorem")
-    measured = table.series(rows, "least n")
+    theorems = records.series(rows, "theorem")
+    measured = records.series(rows, "least n")
     for name, part in measured.items():
-        x, value, low, high = _columns(part)
+        x, value, low, high = records.columns(part)
         style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=name)
     for number, (name, part) in enumerate(theorems.items()):
         dashes = (5 * number, (4, 6))  # shifted: where two theorems ask for the same, both colours are seen
-        axes.plot([r.x for r in part], [r.value for r in part], linestyle=dashes, color=COLOUR[name], linewidth=1)
+        axes.plot(*records.curve(part), linestyle=dashes, color=COLOUR[name], linewidth=1)
     axes.plot([], [], "--", color="grey", linewidth=1, label="what the theorem asks")
     _mark_crossing(axes, measured)
     axes.set(
@@ -92,18 +88,18 @@ def _mark_crossing(axes: Any, measured: dict[str, list[Row]]) -> None:
 def _draw_success(rows: list[Row], path: pathlib.Path) -> None:
     """(b) success against n."""
     fig, axes = style.figure(figsize=(6.4, 3.6))
-    for name, part in table.series(rows, "success by law").items():
-        x, value, low, high = _columns(part)
+    for name, part in records.series(rows, "success by law").items():
+        x, value, low, high = records.columns(part)
         style.interval(axes, x, value, low, high, color=COLOUR[name], label=f"{name}: exact law")
-    for name, part in table.series(rows, "success by trials").items():
-        style.points(axes, *_columns(part), color=COLOUR[name], label=f"{name}: trials")
+    for name, part in records.series(rows, "success by trials").items():
+        style.points(axes, *records.columns(part), color=COLOUR[name], label=f"{name}: trials")
     axes.set(
         xscale="log",
         xlabel="n (examples)",
         ylabel="success probability",
         ylim=(-0.03, 1.03),
     )
-    bits = table.series(rows, "settings")["success bits"][0].value
+    bits = records.series(rows, "settings")["success bits"][0].value
     fig.suptitle(
         f"Population error ≤ 0.1 at d = {bits:.0f}: mean exact law over data draws (line, 95 % band)\n"
         "and plain Monte Carlo (points, 95 % Clopper-Pearson)",
@@ -115,18 +111,18 @@ def _draw_success(rows: list[Row], path: pathlib.Path) -> None:
 
 def _draw_anatomy(rows: list[Row], path: pathlib.Path) -> None:
     """(c) one run of RecConcave."""
-    chosen = {name: part[0].value for name, part in table.series(rows, "anatomy: chosen").items()}
+    chosen = {name: part[0].value for name, part in records.series(rows, "anatomy: chosen").items()}
     fig, (top, middle, bottom) = style.figure(3, 1, figsize=(6.4, 7.2), height_ratios=[3, 2, 1.2])
-    _draw_quality(top, table.series(rows, "anatomy: Q")["Q(j)"], chosen)
-    _draw_windows(middle, table.series(rows, "anatomy: L"), chosen)
-    _draw_blocks(bottom, table.series(rows, "anatomy: blocks"), chosen)
+    _draw_quality(top, records.series(rows, "anatomy: Q")["Q(j)"], chosen)
+    _draw_windows(middle, records.series(rows, "anatomy: L"), chosen)
+    _draw_blocks(bottom, records.series(rows, "anatomy: blocks"), chosen)
     bottom.sharex(top)
     style.save(fig, path)
 
 
 def _draw_quality(axes: Any, quality: list[Row], chosen: dict[str, float]) -> None:
     promise, alpha = chosen["promise"], chosen["alpha"]
-    axes.plot([r.x for r in quality], [r.value for r in quality], color=style.COLOURS[1])
+    axes.plot(*records.curve(quality), color=style.COLOURS[1])
     axes.axhline(promise, color="grey", linewidth=0.8)
     axes.axhline((1 - alpha) * promise, color="grey", linewidth=0.8, linestyle="--")
     axes.text(quality[0].x, promise, " r = n", va="bottom", fontsize=8)
@@ -139,18 +135,14 @@ def _draw_quality(axes: Any, quality: list[Row], chosen: dict[str, float]) -> No
 
 
 def _draw_windows(axes: Any, lines: dict[str, list[Row]], chosen: dict[str, float]) -> None:
-    axes.plot(
-        [r.x for r in lines["L(j)"]], [r.value for r in lines["L(j)"]], "o-", color=style.COLOURS[1], label="L(j)"
-    )
+    axes.plot(*records.curve(lines["L(j)"]), "o-", color=style.COLOURS[1], label="L(j)")
     axes.set(
         xlabel="j (windows of $2^j$ points)",
         ylabel="L(j)",
         title="The recursion: q is largest where L falls through (1 − α/2) r",
     )
     right = axes.twinx()
-    right.plot(
-        [r.x for r in lines["q(j)"]], [r.value for r in lines["q(j)"]], "s-", color=style.COLOURS[3], label="q(j)"
-    )
+    right.plot(*records.curve(lines["q(j)"]), "s-", color=style.COLOURS[3], label="q(j)")
     top = max(r.value for r in lines["q(j)"])
     right.set(ylabel="q(j)", ylim=(-3 * top, 1.4 * top))  # what is far below cannot be chosen
     right.grid(False)

@@ -15,8 +15,8 @@ from dpjax.learners import pac, thresholds
 from dpjax.optimizers import rec_concave
 from dpjax.trials import estimates, resumable, search
 from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.table import Row, exact
 
 Settings = Mapping[str, Any]
 MAXIMUM = 200_000  # examples; beyond that a cell is left out

@@ -1,0 +1,76 @@
+"""The measured exponents of k, and what the theorems say."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dpjax.multi import tables
+from experiments import exponents, multi_parities, multi_points, multi_thresholds, records
+from experiments.records import Row, exact
+from experiments.runner import Context
+
+CLASSES = {"points": multi_points, "thresholds": multi_thresholds, "parities": multi_parities}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A cell of the paper's tables and the learner that is measured for it.
+
+    Attributes:
+        entry: the cell.
+        of, series: whose "least n" it is fitted to.
+        first: least k used: below it something that does not depend on k is larger.
+    """
+
+    entry: tables.Entry
+    of: str
+    series: str
+    first: int
+
+    @property
+    def name(self) -> str:
+        """For a row of the picture."""
+        hypotheses = "" if self.entry.hypotheses == "both" else f", {self.entry.hypotheses}"
+        setting = "" if self.entry.privacy == tables.PURE else f", {self.entry.setting}"
+        return f"{self.entry.privacy}, {self.entry.concepts}{setting}{hypotheses}: {self.series}"
+
+
+def _cell(of: str, series: str, first: int, **wanted: str) -> Cell:
+    (entry,) = tables.find(**wanted)
+    return Cell(entry=entry, of=of, series=series, first=first)
+
+
+_PURE = {"privacy": tables.PURE, "setting": tables.PAC}
+_PAC = {"privacy": tables.APPROXIMATE, "setting": tables.PAC}
+_AGNOSTIC = {"privacy": tables.APPROXIMATE, "setting": tables.AGNOSTIC}
+CELLS = (
+    _cell("points", "pure direct sum", 1, **_PURE, concepts="POINT", hypotheses="improper"),
+    _cell("points", "pure, proper", 1, **_PURE, concepts="POINT", hypotheses="proper"),
+    _cell("thresholds", "pure direct sum", 4, **_PURE, concepts="THRESH"),
+    _cell("parities", "direct sum, pure", 16, **_PURE, concepts="PAR"),
+    _cell("points", "PointLearner", 1, **_PAC, concepts="POINT"),
+    _cell("thresholds", "direct sum, optimal", 4, **_PAC, concepts="THRESH"),
+    _cell("parities", "ParityLearner", 1, **_PAC, concepts="PAR"),
+    _cell("points", "generic", 16, **_AGNOSTIC, concepts="POINT"),
+    _cell("thresholds", "generic", 1, **_AGNOSTIC, concepts="THRESH"),
+    _cell("parities", "direct sum, optimal", 16, **_AGNOSTIC, concepts="PAR"),
+)
+
+
+def measure(settings: Mapping[str, Any], context: Context) -> list[Row]:
+    """All rows: panel "exponent" (x: its place in CELLS), "upper" and "lower"; and the n* they come from, by class."""
+    rows = []
+    found = {}
+    for name, module in CLASSES.items():
+        measured = module.EXPERIMENT.measure(settings[name], context)
+        found[name] = records.series(measured, "least n")
+        rows += [dataclasses.replace(row, panel=f"{name}: {row.panel}") for row in measured if row.panel == "least n"]
+    for place, cell in enumerate(CELLS):
+        fitted = exponents.fit(found[cell.of].get(cell.series, []), first=cell.first)
+        if fitted is None:
+            continue
+        rows.append(Row("exponent", cell.name, place, fitted.value, fitted.low, fitted.high))
+        rows.append(exact("upper", cell.name, place, float(cell.entry.upper_exponent)))
+        if cell.entry.lower:
+            rows.append(exact("lower", cell.name, place, float(cell.entry.lower_exponent)))
+    return rows
