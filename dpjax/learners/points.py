@@ -94,7 +94,7 @@ class Seen(NamedTuple):
     unseen: UInt32[Array, "more"]
     n: Int[Array, ""]
 
-    def wrong(self) -> Int[Array, "2+m"]:
+    def wrong(self) -> Int[Array, "entries"]:
         """How many examples each hypothesis errs on: all-zero, any unseen point, seen points."""
         ones = jnp.sum(self.ones, dtype=jnp.int32)
         return jnp.concatenate([jnp.stack([ones, ones]), ones - self.ones + self.zeros])
@@ -165,7 +165,7 @@ class PointLearner(_Fitting):
         """One run: (hypothesis, info)."""
         raise NotImplementedError
 
-    def log_law(self, seen: Seen) -> Float[Array, "2+m"]:
+    def log_law(self, seen: Seen) -> Float[Array, "entries"]:
         """ln P of the all-zero hypothesis, of all unseen points together (uniform among them), of each seen point."""
         raise NotImplementedError
 
@@ -267,7 +267,7 @@ class LearnPoints(PointLearner):
         zero = ~kept if self.bottom == "zero" else jnp.bool_(False)
         return Point(position=position, zero=zero), {"bottom": ~kept, "leader": seen.points[index]}
 
-    def log_law(self, seen: Seen) -> Float[Array, "2+m"]:
+    def log_law(self, seen: Seen) -> Float[Array, "entries"]:
         index, log_p, log_q = self.leader(seen)
         chosen = jnp.where(jnp.arange(seen.ones.shape[0], dtype=jnp.int32) == index, log_p, -jnp.inf)
         nothing = jnp.float32(-jnp.inf).astype(log_q.dtype)
@@ -275,7 +275,7 @@ class LearnPoints(PointLearner):
             return jnp.concatenate([jnp.stack([log_q, nothing]), chosen])
         each = log_q - self.bits.astype(float) * _LN2
         rest = jnp.stack([nothing, each + seen.log_unseen()])
-        return jnp.concatenate([rest, jnp.where(seen.valid, logspace.logaddexp(chosen, each), -jnp.inf)])
+        return jnp.concatenate([rest, jnp.where(seen.valid, logspace.logaddexp(chosen, jnp.full_like(chosen, each)), -jnp.inf)])
 
     def guarantee(self) -> Guarantee:
         """That of A_dist for these constants."""
@@ -337,7 +337,7 @@ def learn_points(
 # ---------------------------------------------------------------------------------------------- exponential mechanism
 
 
-def _log_weights(seen: Seen, epsilon: Any, zero: bool) -> Float[Array, "2+m"]:
+def _log_weights(seen: Seen, epsilon: Any, zero: bool) -> Float[Array, "entries"]:
     """ln of the unnormalised weights exp(epsilon q / 2), unseen points as one group; all-zero only if `zero`."""
     there = jnp.concatenate([jnp.stack([jnp.bool_(zero), ~wide.is_zero(seen.unseen)]), seen.valid])
     # Entries before the seen points only: padding must not move any.
@@ -359,7 +359,7 @@ class Exponential(PointLearner):
         index = em.draw(key_choice, _log_weights(seen, self.epsilon, self.zero)).index
         return _named(key_point, seen, index), {"unseen": index == 1}
 
-    def log_law(self, seen: Seen) -> Float[Array, "2+m"]:
+    def log_law(self, seen: Seen) -> Float[Array, "entries"]:
         weights = _log_weights(seen, self.epsilon, self.zero)
         return weights - logspace.logsumexp(weights)
 
@@ -497,7 +497,7 @@ class Given(PointLearner):
         chosen, info = self._on_buckets()._draw(key, seen)
         return Bucket(hash=self.hash, bucket=chosen.position, zero=chosen.zero), info
 
-    def log_law(self, seen: Seen) -> Float[Array, "2+m"]:
+    def log_law(self, seen: Seen) -> Float[Array, "entries"]:
         return self._on_buckets().log_law(seen)
 
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:

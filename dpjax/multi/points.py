@@ -245,7 +245,7 @@ def _success(learner: PointsLearner, sample: MultiSample, error: Array, most: in
     return jnp.where(at_risk <= most, total, jnp.nan)
 
 
-def _wrong(sample: MultiSample, items: Items) -> Int[Array, "m+1 k"]:
+def _wrong(sample: MultiSample, items: Items) -> Int[Array, "more k"]:
     """How many examples c_x gets wrong for each concept, for every item's x and last for all-zero."""
     labels = sample.labels & sample.valid[:, None]
     ones = jnp.sum(labels, axis=0, dtype=jnp.int32)

@@ -1,0 +1,238 @@
+"""k points at once: the exact gap, naive references, laws against samplers, and the same n for every k."""
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import MultiSample, Status
+from dpjax.concepts import points as concept
+from dpjax.core import bits as packed
+from dpjax.domains import wide
+from dpjax.multi import pac, points
+
+FALSE_ALARM = 2e-5
+
+
+def sample_of(examples: Any, bits: int = 8) -> MultiSample:
+    """From (x, labels) pairs."""
+    return MultiSample.create(wide.from_ints([x for x, _ in examples], bits), np.array([v for _, v in examples]))
+
+
+AGNOSTIC = [(5, (1, 0))] * 40 + [(5, (0, 0))] * 37 + [(9, (1, 1))] * 38 + [(7, (0, 0))] * 36 + [(1, (1, 1))] * 3
+# Counts near the thresholds, so that every set of heavy items is possible; and points that occur once.
+CLOSE = [(5, (1, 0))] * 7 + [(5, (0, 0))] * 6 + [(9, (1, 1))] * 11 + [(7, (0, 0))] * 9 + [(3, (0, 1))] * 8
+SINGLE = [(100 + i, (0, 1)) for i in range(120)]
+
+
+# ------------------------------------------------------------------------------------------------- counts, and the gap
+
+
+def naive_gap(examples: Any, heavy: Any, k: int) -> float:
+    """Q1 - Q2 by going through every set of vectors."""
+    count = Counter(examples)
+    vectors = list(itertools.product((0, 1), repeat=k))
+    scores = sorted(
+        min(count[x, v] for x, v in zip(heavy, choice, strict=True))
+        for choice in itertools.product(vectors, repeat=len(heavy))
+    )
+    return scores[-1] - scores[-2]
+
+
+def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
+    rng, k = np.random.default_rng(0), 2
+    gap = jax.jit(lambda sample, heavy: points.gap(*points.distinct_points(sample)[3:], heavy))
+    for _ in range(40):
+        shares = rng.dirichlet(np.full(8, 0.3)).repeat(2)[:12] + 1e-3
+        pairs = [
+            (int(i) // 4, tuple(int(b) for b in np.binary_repr(int(i) % 4, 2)))
+            for i in rng.choice(12, 31, p=shares / shares.sum())
+        ]
+        seen = sorted({x for x, _ in pairs})
+        chosen = [x for x in seen if rng.random() < 0.7] or seen[:1]
+        mask = np.zeros(31, bool)
+        mask[[seen.index(x) for x in chosen]] = True
+        assert float(gap(sample_of(pairs), jnp.asarray(mask))) == naive_gap(pairs, chosen, k)
+    assert float(gap(sample_of(pairs), jnp.zeros((31,), bool))) == np.inf  # a single candidate, the empty set
+
+
+def test_items_are_points_with_their_most_frequent_vector() -> None:
+    items = jax.jit(points.distinct_points)(sample_of(AGNOSTIC).padded())
+    np.testing.assert_array_equal(items.points[:4, 0], [1, 5, 7, 9])
+    np.testing.assert_array_equal(items.counts[:5], [3, 77, 36, 38, 0])
+    np.testing.assert_array_equal(items.first[:5], [3, 40, 36, 38, 0])
+    np.testing.assert_array_equal(items.second[:5], [0, 37, 0, 0, 0])
+    np.testing.assert_array_equal(packed.unpack(items.vectors[:4], 2), [[1, 1], [1, 0], [0, 0], [1, 1]])
+    pairs = jax.jit(points.labelled_points)(sample_of(AGNOSTIC).padded())
+    np.testing.assert_array_equal(pairs.counts[:6], [3, 37, 40, 36, 38, 0])
+
+
+# ------------------------------------------------------------------------------------------------- laws and references
+
+
+def point_learner(calibration: str) -> Any:
+    budget = {"bits": 8, "k": 2, "epsilon": 3.0, "delta": 0.2, "alpha": 0.9, "calibration": calibration}
+    return points.point_learner(**budget, n=len(CLOSE + SINGLE), allow_unproved=True)
+
+
+def naive_success(learner: Any, examples: Any, error: float, scale: float, test: Any, pairs: bool) -> float:
+    """P[every empirical error <= error], going through all sets of heavy items as in the paper."""
+    count, n, k = Counter(examples), len(examples), len(examples[0][1])
+    names = sorted(count) if pairs else sorted({x for x, _ in examples})
+    counts = [count[i] if pairs else sum(c for (x, _), c in count.items() if x == i) for i in names]
+    low, high = float(learner.counts.low), max(float(learner.counts.high), float(learner.heavy))
+    chances = [stats.laplace.sf(high - c, scale=scale) if c > low else 0.0 for c in counts]
+    total = 0.0
+    for heavy in itertools.product(*[(0, 1) if q > 0.0 else (0,) for q in chances]):
+        p = math.prod(q if h else 1 - q for q, h in zip(chances, heavy, strict=True))
+        chosen = [name for name, h in zip(names, heavy, strict=True) if h]
+        if not pairs:
+            p *= test(naive_gap(examples, chosen, k)) if chosen else 1.0
+            chosen = [(x, max(sorted(v for y, v in count if y == x), key=lambda v, x=x: count[x, v])) for x in chosen]
+        good = True
+        for j in range(k):
+            named = next((x for x, v in chosen if v[j]), None)
+            good &= sum((x == named) != v[j] for x, v in examples) / n <= error
+        total += p * good
+    return total
+
+
+@pytest.mark.parametrize("name", ["printed", "proved", "histogram"])
+def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
+    examples, runs = CLOSE if name == "histogram" else CLOSE + SINGLE, 4000
+    sample, (epsilon, delta) = sample_of(examples), (3.0, 0.2)
+    if name == "histogram":
+        learner = points.histogram_learner(bits=8, k=2, epsilon=epsilon / 6, delta=delta)
+        scale, test = 12 / epsilon, None
+    else:
+        learner, scale = point_learner(name), 4 / epsilon
+        width, threshold = (2 / epsilon, 2 / epsilon * math.log(2 / delta))
+        if name == "proved":
+            width, threshold = 4 / epsilon, 2 + 4 / epsilon * math.log(1 / delta)
+        test = lambda gap: stats.laplace.sf(threshold - gap, scale=width)  # noqa: E731
+    outcomes = jax.jit(lambda keys: jax.vmap(lambda key: learner(key, sample))(keys))(
+        jax.random.split(jax.random.key(5), runs)
+    )
+    labels = np.array([v for _, v in examples])
+    x = np.array([x for x, _ in examples])
+    position, zero = np.asarray(outcomes.hypothesis.position)[..., 0], np.asarray(outcomes.hypothesis.zero)
+    said = (x[None, :, None] == position[:, None]) & ~zero[:, None]
+    wrong = (said != labels[None]).mean(axis=1).max(axis=1)
+    released = np.asarray(outcomes.status) == Status.OK
+    levels = np.unique(wrong)
+    assert len(levels) > 1
+    for error in levels[:3]:
+        error = float(error)
+        exact = float(learner.success_probability(sample, error=error + 1e-6, most=6))
+        np.testing.assert_allclose(
+            exact, naive_success(learner, examples, error + 1e-6, scale, test, name == "histogram"), atol=2e-5
+        )
+        seen = int((released & (wrong <= error + 1e-6)).sum())
+        assert stats.binomtest(seen, runs, min(exact, 1.0)).pvalue > FALSE_ALARM
+    if name != "histogram":
+        assert 0 < released.mean() < 1  # both outcomes were seen
+
+
+def test_more_items_than_asked_for_give_nan() -> None:
+    learner = points.histogram_learner(bits=8, k=1, epsilon=1.0, delta=0.1)
+    sample = sample_of([(i, (1,)) for i in range(9)])
+    assert math.isnan(float(learner.success_probability(sample, error=0.5, most=3)))
+
+
+# ------------------------------------------------------------------------------------------------ one n for every k
+
+
+def law_of(k: int, alpha: float) -> concept.Distribution:
+    """Points of mass just above alpha, a light background, and targets among them (or none)."""
+    heavy = [2**60 + 97 * i for i in range(int(1 / (1.05 * alpha)))]
+    targets = [[*heavy, None][j % (len(heavy) + 1)] for j in range(k)]
+    return concept.point_masses(
+        bits=64, points=heavy, masses=[1.0] * len(heavy), target=targets, background=1 - 1.04 * alpha * len(heavy)
+    )
+
+
+@pytest.mark.parametrize("kind", ["proved", "histogram", pytest.param("printed", marks=pytest.mark.slow)])
+def test_the_stated_sample_size_suffices_and_is_the_same_for_every_k(kind: str) -> None:
+    alpha, beta, runs, sizes = 0.2, 0.2, 60, set()
+    for k in (1, 1000) if kind == "proved" else (1, 10):
+        budget = {"bits": 64, "k": k, "epsilon": 2.0, "delta": 1e-5}
+        if kind == "histogram":
+            learner = points.histogram_learner(**budget)
+        else:
+            n = points.sample_size(alpha=alpha, beta=beta, epsilon=2.0, delta=1e-5, calibration=kind)
+            learner = points.point_learner(**budget, alpha=alpha, beta=beta, n=n, calibration=kind)
+        n = learner.sample_size(alpha=alpha, beta=beta)
+        sizes.add(n)
+        lanes = {"printed": 10}.get(kind, runs if k < 1000 else 20)
+
+        @jax.jit
+        def failed(n: Any, learner: Any, k: int = k, capacity: int = n, lanes: int = lanes) -> Any:
+            experiment = pac.Experiment(
+                learner=learner, distribution=law_of(k, alpha), n=n, alpha=alpha, capacity=capacity
+            )
+            return jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(
+                jax.random.split(jax.random.key(1), lanes)
+            )
+
+        failures = int(failed(jnp.int32(n), learner).sum())
+        assert stats.binom.sf(failures - 1, lanes, beta) > FALSE_ALARM, (k, failures)
+        if kind != "printed":  # negative control: a fifth of it is not enough
+            short = int(failed(jnp.int32(n // 5), learner).sum())
+            assert stats.binom.sf(short - 1, lanes, beta) < FALSE_ALARM, (k, short)
+    assert len(sizes) == 1
+
+
+def test_padding_changes_nothing_and_one_program_serves_every_budget() -> None:
+    sample = sample_of(AGNOSTIC)
+    x = jnp.concatenate([sample.x, jnp.full((200, 1), 5, jnp.uint32)])
+    y = jnp.concatenate([sample.y, jnp.full((200, 1), 3, jnp.uint32)])
+    more = MultiSample(x=x, y=y, n_valid=sample.n_valid, k=2)
+    create = lambda epsilon: points.point_learner(bits=8, k=2, epsilon=epsilon, delta=0.2, alpha=0.5)  # noqa: E731
+    for seed in range(3):
+        one, other = (create(3.0)(jax.random.key(seed), s) for s in (sample, more))
+        jax.tree.map(np.testing.assert_array_equal, one, other)
+    before = points._run._cache_size()
+    for epsilon in (0.5, 1, np.float32(2.0)):
+        create(epsilon)(jax.random.key(0), sample)
+    assert points._run._cache_size() == before
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: point_learner("other"), "calibration must be one of"),
+        (lambda: points.point_learner(bits=8, k=0, epsilon=1.0, delta=0.1, alpha=0.1), "k must be >= 1"),
+        (
+            lambda: points.point_learner(bits=8, k=1, epsilon=1.0, delta=0.1, alpha=0.1, calibration="printed"),
+            "n must be given",
+        ),
+        (
+            lambda: points.point_learner(
+                bits=8, k=1, epsilon=1.0, delta=1e-6, alpha=0.1, n=5000, calibration="printed"
+            ),
+            r"n must be at least 708\d\d .*got 5000",
+        ),
+        (lambda: point_learner("proved")(jax.random.key(0), sample_of([(1, (1,))])), "sample must have k = 2"),
+        (lambda: point_learner("proved").sample_size(alpha=0.1, beta=0.01), "beta must be >= 0.1"),
+        (lambda: point_learner("proved")(jax.random.key(0), sample_of([(256, (1, 1))], 9)), r"0, ..., 2\^8 - 1"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_guarantees() -> None:
+    assert point_learner("proved").guarantee() == point_learner("proved").claimed_guarantee()
+    assert point_learner("printed").guarantee() is None  # n is too small
+    n = points.sample_size(alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6, calibration="printed")
+    printed = points.point_learner(
+        bits=8, k=1, epsilon=1.0, delta=1e-6, alpha=0.1, n=n, calibration="printed"
+    ).guarantee()
+    np.testing.assert_allclose([printed.epsilon, printed.delta], [1.5, 5e-7 + math.e * 0.25e-6], rtol=1e-6)

@@ -1,0 +1,391 @@
+"""Points: equal rows grouped, exact errors, three learners against naive references, three sanitizers, refusals."""
+
+import dataclasses
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Points, Sample, Status
+from dpjax.concepts import points as concept
+from dpjax.core.multi_sample import MultiSample
+from dpjax.domains import groups, wide
+from dpjax.learners import pac, points
+from dpjax.sanitizers import points as sanitizer
+
+FALSE_ALARM = 2e-5
+SLOW = pytest.mark.slow
+
+
+def sample_of(examples: Any, bits: int) -> Sample:
+    return Sample(x=wide.from_ints([x for x, _ in examples], bits), y=[y for _, y in examples])
+
+
+MIXED = [(3, 1)] * 5 + [(3, 0)] * 2 + [(1, 1)] * 3 + [(6, 0)] * 4 + [(0, 0), (0, 1)]
+ZEROS = [(2, 0), (5, 0), (5, 0)]
+
+
+# -------------------------------------------------------------------------------------------------------------- groups
+
+
+@pytest.mark.parametrize("words", [1, 3, 40])
+def test_groups_are_the_distinct_rows_and_nested_ones_agree(words: int) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2**32, (6, words), dtype=np.uint32)
+    rows[:3, :-1] = rows[0, :-1]  # told apart by the last word only
+    x, valid = rows[rng.integers(0, 6, 50)], rng.random(50) < 0.7
+    found = jax.jit(groups.group)(jnp.asarray(x), jnp.asarray(valid))
+    distinct, counts = np.unique(x[valid], axis=0, return_counts=True)
+    size = int(found.size)
+    assert size == len(distinct) == int(found.valid.sum())
+    np.testing.assert_array_equal(found.rows[:size], distinct)
+    np.testing.assert_array_equal(found.counts, np.pad(counts, (0, 50 - size)))
+    np.testing.assert_array_equal(np.asarray(found.rows)[np.asarray(found.member)[valid]], x[valid])
+    assert (np.asarray(found.member)[~valid] == 50).all()
+    y = rng.integers(0, 2, (50, 2), dtype=np.uint32)
+    coarse, fine, parent = jax.jit(groups.nested)(jnp.asarray(x), jnp.asarray(y), jnp.asarray(valid))
+    np.testing.assert_array_equal(coarse.rows, found.rows)
+    np.testing.assert_array_equal(coarse.member, found.member)
+    m = int(fine.size)
+    np.testing.assert_array_equal(fine.rows[:m], np.unique(np.concatenate([x, y], 1)[valid], axis=0))
+    np.testing.assert_array_equal(np.asarray(coarse.rows)[np.asarray(parent)[:m]], fine.rows[:m, :words])
+    assert (np.asarray(parent)[m:] == 50).all()
+
+
+# ------------------------------------------------------------------------------------------------------------ concepts
+
+
+def test_errors_are_exact_for_points_and_buckets() -> None:
+    """Against the sum over the whole domain."""
+    law = concept.point_masses(bits=6, points=[3, 40], masses=[1.0, 3.0], target=40, background=0.25)
+    mass = np.full(64, 0.25 / 64)
+    mass[[3, 40]] += 0.75 * np.array([0.25, 0.75])
+    domain = wide.from_ints(range(64), 6)
+    target = np.arange(64) == 40
+    hashed = points.hashed(bits=6, epsilon=1.0, buckets=4)
+    buckets = [
+        points.Bucket(hash=hashed.hash(jax.random.key(seed)), bucket=jnp.array([b], jnp.uint32), zero=jnp.bool_(b == 3))
+        for seed, b in itertools.product(range(4), (0, 3, 9))
+    ]
+    error = jax.jit(law.error)
+    for h in [concept.point(40, bits=6), concept.point(3, bits=6), concept.zero(bits=6), *buckets]:
+        expected = mass[np.asarray(h.predict(domain)) != target].sum()
+        np.testing.assert_allclose(float(error(h)), expected, atol=1e-6)
+
+
+def test_k_targets_label_columns_and_errors_are_each_ones_own() -> None:
+    targets = [2**100, None, 5, 2**100]
+    law = concept.point_masses(bits=128, points=[5, 2**100], masses=[0.25, 0.75], target=targets)
+    sample = jax.jit(lambda key: law.sample(key, 63, 40))(jax.random.key(0))
+    assert isinstance(sample, MultiSample)
+    values = np.array(wide.to_ints(sample.x), object)
+    expected = np.stack([values == t if t is not None else values == -1 for t in targets], 1)
+    np.testing.assert_array_equal(sample.labels[:40], expected[:40])
+    wrong = concept.point([5, 5, None, 2**100], bits=128)
+    np.testing.assert_allclose(jax.jit(law.errors)(wrong), [1.0, 0.25, 0.25, 0.0])
+    assert np.mean(values[:40] == 5) < 0.6
+    # Uniform: half of 2 points; its sample is one of points of the domain.
+    flat = concept.uniform(bits=40, target=None)
+    drawn = wide.to_ints(jax.jit(lambda key: flat.sample(key, 64, 64).x)(jax.random.key(1)))
+    assert len(set(drawn)) == 64 and max(drawn) < 2**40 and max(drawn) > 2**38
+
+
+# ------------------------------------------------------------------------------------------- learners: laws, references
+
+
+def naive_learn_points(examples: Any, *, scale: float, threshold: float, bottom: str) -> np.ndarray:
+    """P of points 0..7 and all-zero, from the paper's text (Laplace noise on the gap)."""
+    ones = Counter(x for x, y in examples if y == 1)
+    score = sorted(((ones[x], -x) for x in range(8)), reverse=True)
+    gap = score[0][0] - score[1][0]
+    keep = stats.laplace.sf(threshold - gap, scale=scale) if score[0][0] else 0.0
+    law = np.zeros(9)
+    law[-score[0][1]] += keep
+    if bottom == "zero":
+        law[8] += 1 - keep
+    else:
+        law[:8] += (1 - keep) / 8
+    return law
+
+
+def naive_exponential(examples: Any, epsilon: float, zero: bool) -> np.ndarray:
+    """P of 0..7 and all-zero under the exponential mechanism."""
+    right = [sum((x == h) == (y == 1) for x, y in examples) for h in [*range(8), -1]]
+    weights = np.exp(epsilon / 2 * np.array(right, float)) * ([1] * 8 + [int(zero)])
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("examples", [MIXED, ZEROS, [(x, 1) for x in range(8)]])
+def test_laws_equal_the_references(examples: Any) -> None:
+    sample = sample_of(examples, 3)
+    epsilon, delta = 1.5, 0.1
+    constants = {
+        "printed": (1 / epsilon, math.log(1 / delta) / epsilon),
+        "proved": (2 / epsilon, 2 + 2 / epsilon * math.log(1 / (2 * delta))),
+    }
+    for calibration, bottom in (("printed", "zero"), ("proved", "random")):
+        scale, threshold = constants[calibration]
+        expected = naive_learn_points(examples, scale=scale, threshold=threshold, bottom=bottom)
+        learner = points.learn_points(bits=3, epsilon=epsilon, delta=delta, calibration=calibration, bottom=bottom)
+        np.testing.assert_allclose(learner.pmf(sample), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        points.exponential(bits=3, epsilon=epsilon).pmf(sample), naive_exponential(examples, epsilon, False), atol=1e-6
+    )
+    # A hash: the same mechanism on hashed points, all-zero included.
+    given = points.hashed(bits=3, epsilon=epsilon, buckets=3).given(
+        points.hashed(bits=3, epsilon=epsilon, buckets=3).hash(jax.random.key(1))
+    )
+    buckets = [(int(b), y) for b, (_, y) in zip(given.hash(sample.x)[:, 0], examples, strict=True)]
+    np.testing.assert_allclose(given.pmf(sample), naive_exponential(buckets, epsilon, True), atol=1e-6)
+
+
+def learners() -> list[Any]:
+    hashed = points.hashed(bits=3, epsilon=1.5, buckets=3)
+    return [
+        points.learn_points(bits=3, epsilon=1.5, delta=0.1),
+        points.learn_points(bits=3, epsilon=1.5, delta=0.1, bottom="zero"),
+        points.exponential(bits=3, epsilon=0.5),
+        hashed.given(hashed.hash(jax.random.key(1))),
+    ]
+
+
+RANDOM, ZERO, EXPONENTIAL, HASHED = learners()
+
+
+@pytest.mark.parametrize(
+    "learner", [RANDOM, EXPONENTIAL, pytest.param(ZERO, marks=SLOW), pytest.param(HASHED, marks=SLOW)]
+)
+def test_samplers_follow_their_laws_and_padding_changes_nothing(learner: Any) -> None:
+    sample, runs = sample_of(MIXED, 3), 20_000
+    run = jax.jit(lambda keys, sample: jax.vmap(lambda key: learner(key, sample))(keys))
+    keys = jax.random.split(jax.random.key(7), runs)
+    outcomes = run(keys, sample)
+    h = outcomes.hypothesis
+    position = (h.position if isinstance(h, concept.Point) else h.bucket)[:, -1]
+    law = np.asarray(learner.pmf(sample), float)
+    seen, possible = np.bincount(np.where(h.zero, 8, position), minlength=9), law > 1e-9
+    np.testing.assert_array_equal(seen[~possible], 0)
+    assert stats.chisquare(seen[possible], runs * law[possible] / law.sum()).pvalue > FALSE_ALARM
+    assert (outcomes.status == Status.OK).all()
+    if isinstance(h, concept.Point):
+        wrong = np.array([[(x == j) != (y == 1) for x, y in MIXED] for j in [*range(8), -1]]).mean(1)
+        success = float(learner.success_probability(sample, error=0.5))
+        np.testing.assert_allclose(success, law[wrong <= 0.5].sum(), atol=1e-5)
+    # The same sample in more rows, whatever these hold.
+    x, y = jnp.full((40, 1), 7, jnp.uint32), jnp.ones((40,), jnp.int32)
+    leaves = (jnp.concatenate([sample.x, x]), jnp.concatenate([sample.y, y]), sample.n_valid)
+    padded = run(jax.random.split(jax.random.key(7), runs), Sample.tree_unflatten((False, False), leaves))
+    jax.tree.map(np.testing.assert_array_equal, h, padded.hypothesis)
+
+
+def test_one_program_serves_every_epsilon() -> None:
+    sample = sample_of(MIXED, 3)
+    points.exponential(bits=3, epsilon=0.5)(jax.random.key(0), sample)
+    before = points._run._cache_size()
+    for epsilon in (0.1, 1.0, 3):
+        points.exponential(bits=3, epsilon=epsilon)(jax.random.key(0), sample)
+    assert points._run._cache_size() == before
+
+
+def test_the_unseen_point_is_uniform_among_the_unseen() -> None:
+    sample = sample_of([(x, 0) for x in (0, 1, 4, 7, 8, 15, 15)], 4)
+    seen = points.count(sample.x, sample.y, sample.n_valid, jnp.int32(4))
+    draw = jax.jit(lambda keys: jax.vmap(lambda key: points.unseen_point(key, seen))(keys))
+    drawn = np.asarray(draw(jax.random.split(jax.random.key(0), 10_000)))[:, 0]
+    counts = np.bincount(drawn, minlength=16)
+    assert set(np.flatnonzero(counts)) == set(range(16)) - {0, 1, 4, 7, 8, 15}
+    assert stats.chisquare(counts[counts > 0]).pvalue > FALSE_ALARM
+
+
+def test_wide_domains_are_exact() -> None:
+    """4096 bits: the law with ln(2^d - #seen) as measure, and a seen point beats 2^4096 others past d ln 2 examples."""
+    target = 2**4095 + 12345
+    learner = points.exponential(bits=4096, epsilon=2.0)
+    for n, likely in ((2830, 0.0), (2840, 0.762), (2850, 1.0)):  # 4096 ln 2 = 2839.1
+        sample = sample_of([(target, 1)] * n, 4096)
+        odds = math.exp(4096 * math.log(2) - n)
+        success = float(learner.success_probability(sample, error=0.0))
+        np.testing.assert_allclose(success, 1 / (1 + odds), atol=1e-3)
+        np.testing.assert_allclose(success, likely, atol=0.06)
+
+
+# ------------------------------------------------------------------------------------------------- learners: promises
+
+
+SIZED = {
+    "learn_points": lambda: points.learn_points(bits=32, epsilon=1.0, delta=1e-5),
+    "learn_points_printed": lambda: points.learn_points(bits=32, epsilon=1.0, delta=1e-5, calibration="printed"),
+    "exponential": lambda: points.exponential(bits=32, epsilon=1.0),
+    "hashed": lambda: points.hashed(bits=32, epsilon=1.0, alpha=0.2, beta=0.2),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["learn_points", "hashed", *(pytest.param(name, marks=SLOW) for name in ("learn_points_printed", "exponential"))],
+)
+def test_the_stated_sample_size_suffices(name: str) -> None:
+    """A target just above alpha, which all-zero and nearly every bucket get wrong; failures within beta (one-sided, 2e-5)."""
+    alpha, beta, runs = 0.2, 0.2, 300
+    learner = SIZED[name]()
+    n = math.ceil(learner.sample_size(alpha=alpha, beta=beta))
+    heavy, share = [77 + 31 * i for i in range(8)], (1 - 1.02 * alpha) / 7
+    law = concept.point_masses(bits=32, points=heavy, masses=[1.02 * alpha] + [share] * 7, target=heavy[0])
+
+    @jax.jit
+    def failed(n: Any, law: Any) -> Any:
+        experiment = pac.Experiment(learner=learner, distribution=law, n=n, alpha=alpha, capacity=1023)
+        keys = jax.random.split(jax.random.key(3), runs)
+        return jnp.sum(jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys))
+
+    def chance(n: int, law: Any) -> float:
+        """P[so many failures or more] if they had probability beta."""
+        return stats.binom.sf(int(failed(jnp.int32(n), law)) - 1, runs, beta)
+
+    assert chance(n, law) > FALSE_ALARM
+    if name == "hashed":  # all-zero targets too
+        assert chance(n, dataclasses.replace(law, targets=concept.zero(bits=32))) > FALSE_ALARM
+    else:  # negative control: a tenth of it does not do
+        assert chance(n // 10, law) < FALSE_ALARM
+
+
+def test_lemma_3_2_overlooks_the_target_s_own_mass() -> None:
+    """D(target) = alpha: every other point errs on more, though none has D(i) > alpha as the proof says a bad one must."""
+    law = concept.point_masses(bits=8, points=[9], masses=[1.0], target=9, background=0.9)
+    alpha = 0.1 + 0.9 / 256
+    error = jax.jit(law.error)
+    errors = np.array([float(error(concept.point(i, bits=8))) for i in (0, 8, 255)])
+    assert (errors > alpha + 1e-4).all() and alpha > 0.9 / 256
+
+
+# ---------------------------------------------------------------------------------------------------------- sanitizers
+
+
+DATA = [3] * 700 + [2**50] * 290 + [1, 2, 4, 5, 6, 8, 9, 10, 11, 12]
+
+
+def test_release_is_algorithm_2() -> None:
+    """Given the noise that was drawn, the naive algorithm gives the same answers; unreleased points leave no trace."""
+    n, alpha = len(DATA), 0.5
+    mechanism = sanitizer.release(bits=64, n=n, epsilon=1.0, delta=1e-6, alpha=alpha)
+    data = Points.create(wide.from_ints(DATA, 64))
+    counts = jnp.asarray([count for _, count in sorted(Counter(DATA).items())])
+    for seed in range(2):
+        released = mechanism(jax.random.key(seed), data).hypothesis
+        noise = np.asarray(mechanism.noisy(jax.random.key(seed), counts)[0]) - np.asarray(counts)
+        expected = {}
+        for i, (x, count) in enumerate(sorted(Counter(DATA).items())):
+            if count / n > alpha / 4 and count / n + noise[i] / n > alpha / 2:
+                expected[x] = count / n + noise[i] / n
+        asked = [*sorted(set(DATA)), 7, 2**64 - 1]
+        np.testing.assert_allclose(
+            released.answer(wide.from_ints(asked, 64)), [expected.get(x, 0.0) for x in asked], atol=1e-5
+        )
+        used = np.asarray(released.where)
+        assert wide.to_ints(released.points[: used.sum()]) == sorted(expected)
+        assert (np.asarray(released.points)[~used] == 2**32 - 1).all() and (
+            np.asarray(released.answers)[~used] == 0
+        ).all()
+
+
+def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
+    """40 releases each; every frequency within alpha (beta = 1e-3, so one failure in 40 would have probability 0.04)."""
+    given, alpha = {"epsilon": 1.0, "delta": 1e-6}, 0.25
+    law = concept.point_masses(
+        bits=32, points=list(range(9)), masses=[30.0, 12.0] + [4.0] * 7, target=None, background=0.3
+    )
+    asked = wide.from_ints(range(12), 32)
+
+    @jax.jit
+    def worst(mechanism: Any, n: Any) -> Any:
+        def one(key: Any) -> Any:
+            key_data, key_noise = jax.random.split(key)
+            sample = law.sample(key_data, 1023, n)
+            there = jnp.arange(1023) < n
+            truth = jnp.sum(wide.equal(sample.x[:, None], asked[None]) & there[:, None], axis=0) / n
+            return jnp.max(jnp.abs(mechanism(key_noise, sample).hypothesis.answer(asked) - truth))
+
+        return jax.vmap(one)(jax.random.split(jax.random.key(2), 40))
+
+    release = sanitizer.release_sample_size(**given, alpha=alpha, beta=1e-3)
+    histogram = sanitizer.histogram_sample_size(**given, alpha=alpha, beta=1e-3)
+    assert histogram < release / 2
+    for n, mechanism in (
+        (release, sanitizer.release(bits=32, n=release, alpha=alpha, **given)),
+        (histogram, sanitizer.histogram(bits=32, n=histogram, **given)),
+    ):
+        assert (np.asarray(worst(mechanism, jnp.int32(n))) <= alpha).all()
+        assert mechanism.guarantee().covers(1.0, 1e-6)
+    few = sanitizer.histogram(bits=32, n=30, **given)  # negative control: nothing of 30 is released
+    assert (np.asarray(worst(few, jnp.int32(30))) > alpha).any()
+
+
+def test_san_points_finds_heavy_points_and_sums_sets() -> None:
+    given = {"epsilon": 4.0, "delta": 1e-6}
+    n = sanitizer.san_points_sample_size(**given, alpha=0.8 / 2, beta=0.01)
+    mechanism = sanitizer.k_points(k=2, bits=64, n=n, alpha=0.8, **given)
+    assert mechanism.rounds == 5 and mechanism.guarantee().covers(4.0, 1e-6)
+    counts = {2**63: n // 2, 17: n // 3}
+    data = [x for x, c in counts.items() for _ in range(c)]
+    data += [5000 + i % 1000 for i in range(n - len(data))]
+    points_of = Points.create(wide.from_ints(data, 64))
+    released = mechanism(jax.random.key(0), points_of).hypothesis
+    heavy = wide.from_ints([17, 2**63], 64)
+    np.testing.assert_allclose(released.answer(heavy), [1 / 3, 1 / 2], atol=0.01)
+    np.testing.assert_allclose(float(released.total(heavy)), 5 / 6, atol=0.02)
+    assert int(released.where.sum()) == 2  # then ⊥: nothing else is near alpha n / 4
+    assert float(released.answer(wide.from_ints([5000], 64))[0]) == 0.0
+
+
+def test_sanitizers_refuse_a_small_n_and_say_why() -> None:
+    given = {"bits": 32, "n": 100, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1}
+    with pytest.raises(ValueError, match=r"n must be at least 1146 .*got 100"):
+        sanitizer.release(**given)
+    with pytest.raises(ValueError, match=r"n must be at least \d+ .*Lemma 4.4.*got 100"):
+        sanitizer.san_points(**given)
+    for create in (sanitizer.release, sanitizer.san_points):
+        assert create(**given, allow_unproved=True).guarantee() is None
+    assert sanitizer.histogram(bits=32, n=1, epsilon=1.0, delta=1e-6).guarantee().delta == 1e-6
+    least = sanitizer.release_private_size(epsilon=1.0, delta=1e-6, alpha=0.1)
+    assert math.exp(-least * 0.1 / 8 + 0.5) <= 1e-6 < math.exp(-(least - 1) * 0.1 / 8 + 0.5)
+    with pytest.raises(ValueError, match=r"epsilon must be <= 2 ln\(5/delta\)"):
+        sanitizer.san_points(bits=32, n=10**9, epsilon=40.0, delta=1e-6, alpha=0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: points.learn_points(bits=0, epsilon=1.0, delta=0.1), "bits must be from 1"),
+        (lambda: points.learn_points(bits=3, epsilon=-1.0, delta=0.1), "epsilon must be > 0"),
+        (lambda: points.learn_points(bits=3, epsilon=1.0, delta=0.7), "delta must be <= 0.5"),
+        (lambda: points.learn_points(bits=3, epsilon=1.0, delta=0.1, bottom="no"), "bottom must be one of"),
+        (
+            lambda: points.learn_points(bits=3, epsilon=1.0, delta=0.1).sample_size(alpha=0.1, beta=0.1),
+            "bits must be >=",
+        ),
+        (lambda: points.hashed(bits=3, epsilon=1.0, buckets=32), "buckets must be from 1 to 31"),
+        (lambda: points.hashed(bits=9, epsilon=1.0, buckets=3).sample_size(alpha=0.1, beta=0.1), "2\\^buckets must be"),
+        (lambda: points.exponential(bits=3, epsilon=1.0)(jax.random.key(0), sample_of(MIXED, 40)), "must have 1 limbs"),
+        (lambda: points.exponential(bits=2, epsilon=1.0)(jax.random.key(0), sample_of(MIXED, 3)), r"0, ..., 2\^2 - 1"),
+        (lambda: concept.point(8, bits=3), "position must be from 0 to 7"),
+        (lambda: concept.point([], bits=3), "at least one concept"),
+        (lambda: concept.uniform(bits=3, target=9), "from 0 to 7"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_point_outside_the_domain_shows_in_the_status() -> None:
+    learner, sample = points.exponential(bits=2, epsilon=1.0), sample_of(MIXED, 3)
+    assert int(jax.jit(lambda s: learner(jax.random.key(0), s).status)(sample)) == Status.OUTSIDE_DOMAIN
+    mechanism = sanitizer.histogram(bits=2, n=16, epsilon=1.0, delta=0.1)
+    status = jax.jit(lambda s: mechanism(jax.random.key(0), s).status)(Points.of(sample))
+    assert int(status) == Status.OUTSIDE_DOMAIN
