@@ -24,7 +24,7 @@ def reference_rank(rows: list[int]) -> int:
 
 
 def as_ints(matrix: np.ndarray) -> list[int]:
-    return [int("".join(map(str, row.astype(int))), 2) for row in matrix]
+    return [int.from_bytes(np.packbits(row.astype(bool)).tobytes(), "big") for row in matrix]
 
 
 def pack(matrix: np.ndarray) -> jax.Array:
@@ -45,14 +45,15 @@ def a_system(
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "k"), [(1, 1, 1), (6, 3, 2), (3, 6, 2), (40, 31, 5), (40, 32, 33), (70, 33, 64), (90, 70, 40)]
+    ("rows", "columns", "k"),
+    [(1, 1, 1), (6, 3, 2), (3, 6, 2), (40, 31, 5), (40, 32, 33), (70, 33, 64), (90, 70, 40), (150, 101, 7000)],
 )
 def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: int, columns: int, k: int) -> None:
     rng = np.random.default_rng(rows)
     solve = jax.jit(lambda a, y: gf2.solve(a, y, columns=columns))
     seen = set()
-    for case in range(24):
-        a, y = a_system(rng, rows, columns, k, rank=(columns, max(1, columns // 2))[case % 2], noise=case // 4 % 3)
+    for case in range(24 if k < 1000 else 4):
+        a, y = a_system(rng, rows, columns, k, rank=(columns, max(1, columns // 2))[case % 2], noise=case // 2 % 3)
         found = solve(pack(a), pack(y))
         rank = reference_rank(as_ints(a))
         consistent = reference_rank(as_ints(np.concatenate([a, y], axis=1))) == rank
@@ -67,8 +68,8 @@ def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: 
 def test_rows_past_the_count_are_ignored_and_vmap_equals_a_loop() -> None:
     rng = np.random.default_rng(1)
     rows, columns, k = 50, 40, 35
-    a, y = rng.integers(0, 2, (3, rows, columns)), rng.integers(0, 2, (3, rows, k))
-    counts = jnp.array([50, 44, 17])
+    a, y = rng.integers(0, 2, (2, rows, columns)), rng.integers(0, 2, (2, rows, k))
+    counts = jnp.array([50, 17])
     together = jax.vmap(lambda a, y, n: gf2.solve(a, y, columns=columns, n_valid=n))(pack(a), pack(y), counts)
     for i, n in enumerate(counts.tolist()):
         alone = gf2.solve(pack(a[i, :n]), pack(y[i, :n]), columns=columns)

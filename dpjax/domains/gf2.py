@@ -23,8 +23,11 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import bits, checks
 from dpjax.core.bits import WORD
+from dpjax.core.staging import once
 
 _ONE = np.uint32(1)
+# A matrix of so many words (128 KiB) is swept once for so many pivots; a smaller one once for each, which is less work.
+_LARGE, _TOGETHER = 1 << 15, 8
 
 
 class Solution(NamedTuple):
@@ -50,8 +53,9 @@ def solve(
 ) -> Solution:
     """Solves A v_j = y_j over GF(2) for every column y_j of y, by one Gauss-Jordan elimination of [A | y].
 
-    No rows are swapped: a row that has served as a pivot is marked as used. One pass over the matrix a column of A, so it moves
-    2 columns x rows x (limbs + words) words in all.
+    No rows are swapped: a row that has served as a pivot is marked as used. A pivot adds its row to all others with a one in its column:
+    columns x rows x (limbs + words) words are read and written. A matrix too large for the nearest cache is swept once for several pivots,
+    which are found beforehand on the columns they need.
 
     Args:
       a: the rows of A, packed; bits past `columns` are ignored.
@@ -63,31 +67,61 @@ def solve(
       A `Solution`. It is the only one iff rank == columns.
     """
     limbs, rows = bits.words_for(columns), a.shape[0]
-    index = jnp.arange(rows, dtype=jnp.int32)
-    matrix = jnp.concatenate([a[:, :limbs], y], axis=1).T
+    matrix = jnp.concatenate([a[:, :limbs] & _ones(columns)[None], y], axis=1).T
     if n_valid is not None:
-        matrix = jnp.where((index < n_valid)[None], matrix, np.uint32(0))
+        matrix = jnp.where((jnp.arange(rows, dtype=jnp.int32) < n_valid)[None], matrix, np.uint32(0))
+    width = _TOGETHER if matrix.size >= _LARGE else 1
+    sweeps = -(-columns // width)
 
-    def eliminate(c: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def sweep(block: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         matrix, used, pivots = state
-        ones = _bit(lax.dynamic_index_in_dim(matrix, c // WORD, keepdims=False), c)
-        free = ones & ~used
-        pivot = jnp.argmax(free).astype(jnp.int32)
-        found = free[pivot]
-        here = (index == pivot) & found
-        row = lax.dynamic_index_in_dim(matrix, pivot, axis=1)
-        matrix = matrix ^ jnp.where((ones & ~here & found)[None], row, np.uint32(0))
-        return matrix, used | here, pivots.at[c].set(jnp.where(found, pivot, rows))
+        word = lax.dynamic_index_in_dim(matrix, block * width // WORD, keepdims=False)
+        steps: list[tuple[Array, Array]] = []
+        for c in [block * width + i for i in range(width)]:
+            # Stored: otherwise all of it would be computed again for every word of the matrix, which then could not be updated in place.
+            pivot, where, row, word, used = once(c >= 0, _pivot, c, matrix, word, used, steps)
+            steps.append((where, row))
+            pivots = pivots.at[c].set(pivot)
+        added = [where[None] & row[:, None] for where, row in steps]
+        return functools.reduce(jnp.bitwise_xor, added, matrix), used, pivots
 
-    start = (matrix, jnp.zeros((rows,), bool), jnp.zeros((columns,), jnp.int32))
-    matrix, used, pivots = lax.fori_loop(0, columns, eliminate, start)
+    start = (matrix, jnp.zeros((rows,), bool), jnp.zeros((sweeps * width,), jnp.int32))
+    matrix, used, pivots = lax.fori_loop(0, sweeps, sweep, start)
     right = matrix[limbs:]
     # Rows that are no pivots have become zero on the left.
     return Solution(
-        unknowns=jnp.take(right, pivots, axis=1, mode="fill", fill_value=0).T,
+        unknowns=jnp.take(right, pivots[:columns], axis=1, mode="fill", fill_value=0).T,
         rank=jnp.sum(used, dtype=jnp.int32),
         consistent=~jnp.any((right != 0) & ~used[None]),
     )
+
+
+def _pivot(
+    c: Int[Array, ""],
+    matrix: UInt32[Array, "words rows"],
+    word: UInt32[Array, "rows"],
+    used: Bool[Array, "rows"],
+    steps: list[tuple[Array, Array]],
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The pivot of column c, and what it does.
+
+    `steps` are those already decided but not yet done to the matrix, each (where, row): row is to be added where all bits are set.
+    `word` is the word of all rows with column c in it, for which they are done.
+
+    Returns:
+      (the pivot's place, or `rows` if there is none; where its row is to be added, as words of ones or zeros; its row; word; used).
+    """
+    rows = word.shape[0]
+    ones = ((word >> (c % WORD).astype(jnp.uint32)) & _ONE).astype(bool)
+    free = ones & ~used
+    place = jnp.argmax(free).astype(jnp.int32)
+    found = free[place]
+    here = (jnp.arange(rows, dtype=jnp.int32) == place) & found
+    row = lax.dynamic_index_in_dim(matrix, place, axis=1, keepdims=False)
+    for where, added in steps:
+        row = row ^ (where[place] & added)
+    where = jnp.where(ones & ~here & found, np.uint32(0xFFFFFFFF), np.uint32(0))
+    return jnp.where(found, place, rows), where, row, word ^ (where & row[c // WORD]), used | here
 
 
 def product(a: UInt32[Array, "n limbs"], b: UInt32[Array, "k limbs"]) -> UInt32[Array, "n words"]:
@@ -142,6 +176,6 @@ def rank_deficiency(rows: int, columns: int) -> float:
     return -math.expm1(math.fsum(math.log1p(-math.ldexp(1.0, -e)) for e in nearest))
 
 
-def _bit(words: UInt32[Array, "rows"], c: Int[Array, ""]) -> Bool[Array, "rows"]:
-    """Bit c mod 32 of each."""
-    return ((words >> (c % WORD).astype(jnp.uint32)) & _ONE).astype(bool)
+def _ones(columns: int) -> UInt32[Array, "words"]:
+    """That many ones, packed."""
+    return bits.pack(jnp.ones((columns,), bool))
