@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,8 +29,12 @@ class Exponent:
     last: float
 
 
-def fit(part: Sequence[Row], *, first: float = 0.0) -> Exponent | None:
-    """The exponent over the cells with k >= first; None with fewer than two.
+def fit(
+    part: Sequence[Row], *, first: float = 0.0, factor: Callable[[float], float] = lambda k: 1.0
+) -> Exponent | None:
+    """The exponent a in n* = const k^a factor(k) over the cells with k >= first; None with fewer than two.
+
+    `factor` is what a theorem has beside the power, for instance the logarithm of its union bound over k concepts.
 
     The slope is linear in the ln n*, with known weights: its extremes over all n* in their n-intervals are sums of extremes. (Each
     n-interval comes from the cell's confidence intervals at the experiment's level.)
@@ -40,7 +44,8 @@ def fit(part: Sequence[Row], *, first: float = 0.0) -> Exponent | None:
         return None
     x = np.log([row.x for row in cells])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
-    value, low, high = (np.log([getattr(row, name) for row in cells]) for name in ("value", "low", "high"))
+    beside = np.log([factor(row.x) for row in cells])
+    value, low, high = (np.log(column) - beside for column in records.columns(cells)[1:])
     return Exponent(
         value=float(weights @ value),
         low=float(np.where(weights > 0, weights * low, weights * high).sum()),
@@ -70,8 +75,10 @@ def draw_least_n(
     for name, part in records.series(rows, "bound").items():
         axes.plot(*records.curve(part), "--", color="grey", linewidth=1)
         last = part[-1]
-        axes.annotate(name, (last.x, last.value), textcoords="offset points", xytext=(4, 0), fontsize=7, color="grey")
+        axes.annotate(
+            name, (last.x, last.value), textcoords="offset points", xytext=(0, 3), ha="right", fontsize=7, color="grey"
+        )
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")
     fig.suptitle(title, fontsize=9)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.12, 1.0))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     style.save(fig, path)

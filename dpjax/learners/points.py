@@ -404,8 +404,8 @@ class Hash:
       shift: b.
     """
 
-    rows: UInt32[Array, "m limbs"]
-    shift: UInt32[Array, ""]
+    rows: UInt32[Array, "*k m limbs"]
+    shift: UInt32[Array, "*k"]
 
     def __call__(self, x: UInt32[Array, "n limbs"]) -> UInt32[Array, "n 1"]:
         """The buckets of points."""
@@ -414,19 +414,23 @@ class Hash:
 
 @frozen
 class Bucket:
-    """The hypothesis "x hashes to this bucket", or all-zero."""
+    """The hypothesis "x hashes to this bucket", or all-zero; k of them, each with its hash, where `zero` has an axis of k."""
 
     hash: Hash
-    bucket: UInt32[Array, "1"]
-    zero: Bool[Array, ""]
+    bucket: UInt32[Array, "*k 1"]
+    zero: Bool[Array, "*k"]
 
-    def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
-        """The labels of points."""
+    def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows *k"]:
+        """The labels of points: shape (rows,), or (rows, k)."""
+        if self.zero.ndim:
+            return jax.vmap(lambda one: one.predict(x), out_axes=-1)(self)
         x = wide.resize(x, self.hash.rows.shape[1])
         return wide.equal(self.hash(x), self.bucket[None]) & ~self.zero
 
-    def share(self, bits: Int[Array, ""]) -> Float[Array, ""]:
+    def share(self, bits: Int[Array, ""]) -> Float[Array, "*k"]:
         """The share of X_bits in the bucket: 2^-rank(A) if A x = bucket - b has a solution, else 0."""
+        if self.zero.ndim:
+            return jax.vmap(lambda one: one.share(bits))(self)
         m, limbs = self.hash.rows.shape
         right = packed.unpack(self.bucket ^ self.hash.shift[None], m)[:, None].astype(jnp.uint32)
         solved = gf2.solve(self.hash.rows, right, columns=32 * limbs)

@@ -85,6 +85,10 @@ class Release:
         at = jnp.minimum(jax.vmap(lambda one: wide.search(self.points, one))(x), self.points.shape[0] - 1)
         return jnp.where(wide.equal(self.points[at], x) & self.where[at], self.answers[at], 0.0)
 
+    def support(self) -> tuple[UInt32[Array, "slots limbs"], Bool[Array, "slots"]]:
+        """(points, where): what `multi.generic` asks of a sanitized database."""
+        return self.points, self.where
+
     def total(self, x: UInt32[Array, "k limbs"]) -> Float[Array, ""]:
         """The estimated frequency of a set of distinct points (BNS Figure 10)."""
         return jnp.sum(self.answer(x))

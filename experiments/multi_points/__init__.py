@@ -31,9 +31,9 @@ EXPERIMENT = Experiment(
         "quick": {
             **COMMON,
             "concepts": {
-                "PointLearner": [1, 16, 256, 4096],
-                "histogram": [1, 16, 256, 4096],
-                "generic": [1, 16, 256, 4096],
+                "PointLearner": [1, 32, 1024],
+                "histogram": [1, 32, 1024],
+                "generic": [1, 32, 1024],
                 "direct sum, optimal": [1, 4, 16],
                 "pure direct sum": [1, 4, 16],
                 "pure, proper": [1, 4, 16],

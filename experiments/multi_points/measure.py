@@ -53,7 +53,8 @@ def measure(settings: Settings, context: Context) -> list[Row]:
                 guess = found.n
                 rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
     for k in settings["bounds"]:
-        rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))
+        if k > 1:  # at k = 1 it is 0
+            rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))
         agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
         if agnostic > 0.0:
             rows.append(exact("bound", "$k^{1/2}$, agnostic (Cor. 50)", k, agnostic / (3 * settings["alpha"])))

@@ -13,8 +13,8 @@ POINTS = {
     **multi_points.EXPERIMENT.presets["quick"],
     "concepts": {
         **{name: [] for name in multi_points.SERIES},
-        "PointLearner": [1, 64, 4096],
-        "generic": [16, 256, 4096],
+        "PointLearner": [1, 32, 1024],
+        "generic": [64, 256, 1024],
         "pure direct sum": [1, 4, 16],
         "pure, proper": [1, 4, 16],
     },
@@ -25,8 +25,8 @@ THRESHOLDS = {
     "concepts": {
         **{name: [] for name in multi_thresholds.SERIES},
         "pure direct sum": [4, 16, 64],
-        "direct sum, optimal": [4, 32, 256],
-        "generic": [1, 16, 256],
+        "direct sum, optimal": [64, 512],
+        "generic": [1, 32, 1024],
     },
     "bounds": [],
 }

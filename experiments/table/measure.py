@@ -1,7 +1,8 @@
 """The measured exponents of k, and what the theorems say."""
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpjax.multi import tables
@@ -19,13 +20,16 @@ class Cell:
     Attributes:
         entry: the cell.
         of, series: whose "least n" it is fitted to.
-        first: least k used: below it something that does not depend on k is larger.
+        first: least k used: below it something that does not depend on k is larger, or basic composition is as good as any.
+        hypotheses: |H| where each concept is chosen by an exponential mechanism that must succeed but for beta/k: then n* is fitted to
+            k^exponent ln(|H| k / beta), the logarithm that the tables hide; 0 where n* has no such factor.
     """
 
     entry: tables.Entry
     of: str
     series: str
     first: int
+    hypotheses: int
 
     @property
     def name(self) -> str:
@@ -34,26 +38,30 @@ class Cell:
         setting = "" if self.entry.privacy == tables.PURE else f", {self.entry.setting}"
         return f"{self.entry.privacy}, {self.entry.concepts}{setting}{hypotheses}: {self.series}"
 
+    def factor(self, beta: float) -> Callable[[float], float]:
+        """The logarithm beside the power of k."""
+        return lambda k: math.log(self.hypotheses * k / beta) if self.hypotheses else 1.0
 
-def _cell(of: str, series: str, first: int, **wanted: str) -> Cell:
+
+def _cell(of: str, series: str, first: int, choices: int, **wanted: str) -> Cell:
     (entry,) = tables.find(**wanted)
-    return Cell(entry=entry, of=of, series=series, first=first)
+    return Cell(entry=entry, of=of, series=series, first=first, hypotheses=choices)
 
 
 _PURE = {"privacy": tables.PURE, "setting": tables.PAC}
 _PAC = {"privacy": tables.APPROXIMATE, "setting": tables.PAC}
 _AGNOSTIC = {"privacy": tables.APPROXIMATE, "setting": tables.AGNOSTIC}
 CELLS = (
-    _cell("points", "pure direct sum", 1, **_PURE, concepts="POINT", hypotheses="improper"),
-    _cell("points", "pure, proper", 1, **_PURE, concepts="POINT", hypotheses="proper"),
-    _cell("thresholds", "pure direct sum", 4, **_PURE, concepts="THRESH"),
-    _cell("parities", "direct sum, pure", 16, **_PURE, concepts="PAR"),
-    _cell("points", "PointLearner", 1, **_PAC, concepts="POINT"),
-    _cell("thresholds", "direct sum, optimal", 4, **_PAC, concepts="THRESH"),
-    _cell("parities", "ParityLearner", 1, **_PAC, concepts="PAR"),
-    _cell("points", "generic", 16, **_AGNOSTIC, concepts="POINT"),
-    _cell("thresholds", "generic", 1, **_AGNOSTIC, concepts="THRESH"),
-    _cell("parities", "direct sum, optimal", 16, **_AGNOSTIC, concepts="PAR"),
+    _cell("points", "pure direct sum", 1, 2**11, **_PURE, concepts="POINT", hypotheses="improper"),
+    _cell("points", "pure, proper", 1, 2**64, **_PURE, concepts="POINT", hypotheses="proper"),
+    _cell("thresholds", "pure direct sum", 4, 2**16, **_PURE, concepts="THRESH"),
+    _cell("parities", "direct sum, pure", 16, 2**16, **_PURE, concepts="PAR"),
+    _cell("points", "PointLearner", 1, 0, **_PAC, concepts="POINT"),
+    _cell("thresholds", "direct sum, optimal", 64, 2**16, **_PAC, concepts="THRESH"),
+    _cell("parities", "ParityLearner", 1, 0, **_PAC, concepts="PAR"),
+    _cell("points", "generic", 64, 8, **_AGNOSTIC, concepts="POINT"),
+    _cell("thresholds", "generic", 1, 8, **_AGNOSTIC, concepts="THRESH"),
+    _cell("parities", "direct sum, optimal", 64, 2**16, **_AGNOSTIC, concepts="PAR"),
 )
 
 
@@ -66,7 +74,8 @@ def measure(settings: Mapping[str, Any], context: Context) -> list[Row]:
         found[name] = records.series(measured, "least n")
         rows += [dataclasses.replace(row, panel=f"{name}: {row.panel}") for row in measured if row.panel == "least n"]
     for place, cell in enumerate(CELLS):
-        fitted = exponents.fit(found[cell.of].get(cell.series, []), first=cell.first)
+        factor = cell.factor(settings[cell.of]["beta"])
+        fitted = exponents.fit(found[cell.of].get(cell.series, []), first=cell.first, factor=factor)
         if fitted is None:
             continue
         rows.append(Row("exponent", cell.name, place, fitted.value, fitted.low, fitted.high))
