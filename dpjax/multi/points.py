@@ -123,7 +123,7 @@ def distinct_points(sample: MultiSample) -> Items:
 def gap(first: Int[Array, "m"], second: Int[Array, "m"], heavy: Bool[Array, "m"]) -> Float[Array, ""]:
     """Q1 - Q2 over the vectors of heavy points (see the module); +inf when none is heavy: then there is one candidate."""
     a, b = jnp.where(heavy, first, _FAR), jnp.where(heavy, second, -_FAR)
-    lowest = jnp.argmin(a)
+    lowest = jnp.argmin(a).astype(jnp.int32)
     best = a[lowest]
     is_lowest = jnp.arange(a.shape[0], dtype=jnp.int32) == lowest
     others = jnp.where(is_lowest, jnp.min(jnp.where(is_lowest, _FAR, a)), best)

@@ -1,0 +1,273 @@
+"""Exact privacy of the point learners and sanitizers: the hockey-stick over all neighbouring datasets, labels arbitrary, and controls
+that must be refuted. All laws are evaluated in float64."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import Sample
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core import bits as packed
+from dpjax.learners import points
+from dpjax.mechanisms import laplace
+from dpjax.multi import points as multi
+from dpjax.sanitizers import points as sanitizer
+from dpjax.verify import delta_curve, histograms, neighbours, records, worst_pair
+
+# ------------------------------------------------------------------------------------------------------------ learners
+
+
+def family(points_count: int, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """All samples (as multisets) over so many points with arbitrary labels, and which are neighbours."""
+    counts = histograms(2 * points_count, [size])
+    values, _ = records(counts, size)
+    return {"x": (values // 2).astype(np.uint32), "y": values % 2}, neighbours(counts, REPLACE_ONE)
+
+
+def sample_law(learner: Any) -> Callable[[Any], Any]:
+    return lambda row: jnp.log(jnp.maximum(learner.pmf(Sample(x=row["x"][:, None], y=row["y"])), 0.0))
+
+
+def hashed(epsilon: float, delta: float) -> Any:
+    learner = points.hashed(bits=2, epsilon=epsilon, buckets=1)
+    return learner.given(learner.hash(jax.random.key(3)))
+
+
+LEARNERS: dict[str, Callable[[float, float], Any]] = {
+    "random": lambda epsilon, delta: points.learn_points(bits=2, epsilon=epsilon, delta=delta),
+    "zero": lambda epsilon, delta: points.learn_points(bits=2, epsilon=epsilon, delta=delta, bottom="zero"),
+    "printed": lambda epsilon, delta: points.learn_points(
+        bits=2, epsilon=epsilon, delta=delta, bottom="zero", calibration="printed"
+    ),
+    "exponential": lambda epsilon, delta: points.exponential(bits=2, epsilon=epsilon),
+    "hashed": hashed,
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_no_pair_of_samples_refutes_a_learner(name: str) -> None:
+    """Three points of four, six examples each: 462 samples."""
+    data, pairs = family(3, 6)
+    for epsilon, delta in ((0.5, 0.2), (2.0, 0.3)):
+        learner = LEARNERS[name](epsilon, delta)
+        guarantee = learner.guarantee()
+        exact, leak = delta_curve(sample_law(learner), data, pairs, [guarantee.epsilon, guarantee.epsilon / 8])
+        assert exact <= guarantee.delta * (1 + 1e-9) + 1e-12
+        assert leak > 0.01  # not vacuous
+
+
+def test_the_gap_of_learn_points_has_sensitivity_two() -> None:
+    """Ones (2, 0) against (1, 1): constants for sensitivity 1, the printed ones and those for counts, are refuted."""
+    data, pairs = family(2, 6)
+    printed = LEARNERS["printed"](1.0, 0.1)
+    assert worst_pair(sample_law(printed), data, pairs, 1.0).refutes(printed.claimed_guarantee())
+    counts = dataclasses.replace(printed, calibration="proved_counts")
+    assert worst_pair(sample_law(counts), data, pairs, 1.0).refutes(Guarantee(1.0, 0.1, REPLACE_ONE))
+
+
+# ---------------------------------------------------------------------------------------------------------- Algorithm 2
+
+
+def binned(mechanism: Any, count: int) -> np.ndarray:
+    """The law of one point's answer: 0, then bins of the noisy count above `high`, fine where two densities can cross."""
+    atom, edges = float(mechanism.high), np.arange(0, 30, 0.125)
+    if count <= mechanism.low:
+        return np.r_[1.0, np.zeros(len(edges))]
+    with jax.enable_x64(True):
+        tails = laplace.log_sf(
+            jnp.asarray(atom + edges), jnp.full(len(edges), count), epsilon=mechanism.epsilon, sensitivity=2.0
+        )
+        below = mechanism.log_released(jnp.array([count]))[1][0]
+    tails = np.exp(np.asarray(tails, np.float64))
+    return np.r_[np.exp(float(below)), tails[:-1] - tails[1:], tails[-1]]
+
+
+def release_delta(mechanism: Any, n: int, epsilon: float) -> float:
+    """delta(epsilon) over all neighbours: one count falls, another rises, all other answers keep their law."""
+    laws = [binned(mechanism, count) for count in range(n + 1)]
+    sticks = []
+    for a, b in itertools.product(range(1, n + 1), range(n)):
+        if a + b <= n:
+            for (p, q), (r, s) in (((a, a - 1), (b, b + 1)), ((a - 1, a), (b + 1, b))):
+                first, second = np.outer(laws[p], laws[r]).ravel(), np.outer(laws[q], laws[s]).ravel()
+                sticks.append(np.maximum(first - math.exp(epsilon) * second, 0).sum())
+    return max(sticks)
+
+
+def test_algorithm_2_is_private_with_half_its_delta_and_only_from_its_n_on() -> None:
+    n, alpha, epsilon = 12, 0.99, 3.0
+    delta = math.exp(-epsilon * n * alpha / 8 + epsilon / 2) * (1 + 1e-9)
+    mechanism = sanitizer.release(bits=8, n=n, epsilon=epsilon, delta=delta, alpha=alpha)
+    exact = release_delta(mechanism, n, epsilon)
+    assert exact <= delta / 2  # sharper than Proposition 30: (epsilon, delta / 2)
+    smaller = sanitizer.release(bits=8, n=4, epsilon=epsilon, delta=delta, alpha=alpha, allow_unproved=True)
+    assert release_delta(smaller, 4, epsilon) > delta
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "low"), [(1.0, 0.1, 0.0), (3.0, 0.02, 0.0), (3.0, 0.02, 2.0), (0.2, 0.4, 1.0)]
+)
+def test_the_histogram_is_private_and_tight_whatever_n(epsilon: float, delta: float, low: float) -> None:
+    mechanism = sanitizer.histogram(bits=8, n=10, epsilon=epsilon, delta=delta, low=low)
+    exact = release_delta(mechanism, 10, epsilon)
+    assert exact <= delta * (1 + 1e-9)
+    np.testing.assert_allclose(exact, delta, rtol=1e-6)  # two counts of low + 1 that trade places
+    greedy = dataclasses.replace(mechanism, high=mechanism.high - 0.1)
+    assert release_delta(greedy, 10, epsilon) > delta
+
+
+# -------------------------------------------------------------------------------------------------------------- SanPoints
+
+
+def san_points_law(mechanism: Any) -> Callable[[Any], Any]:
+    """ln P of every sequence of choices (points, then ⊥), each count noisy afterwards: what the Choosing Mechanisms tell."""
+
+    def law(counts: Any) -> Any:
+        m = counts.shape[0]
+        logs, states = jnp.zeros((1,)), [(0.0, jnp.ones((m,), bool))]
+        for _ in range(mechanism.rounds):
+            following, parts = [], []
+            for total, left in states:
+                step = mechanism.log_choice(counts, left)
+                parts.append(total + step)
+                following += [(total + step[i], left & (jnp.arange(m, dtype=jnp.int32) != i)) for i in range(m)] + [
+                    (total + step[m], left)
+                ]
+            logs, states = jnp.concatenate(parts), following
+        return logs
+
+    return law
+
+
+def test_san_points_is_private_from_its_n_on_and_not_below() -> None:
+    epsilon, delta, alpha = 2.0, 0.1, 0.99
+    n = sanitizer.san_points_private_size(epsilon=epsilon, delta=delta, alpha=alpha)
+    mechanism = sanitizer.san_points(bits=8, n=n, epsilon=epsilon, delta=delta, alpha=alpha)
+    assert mechanism.rounds == 3
+    # Counts near the test's threshold alpha n / 4, near each other, and near 0; the third point takes the rest.
+    base = round(alpha * n / 4)
+    centres = {(0, 0), (base, 0), (base, base), (n // 2, 0), (n // 2, n // 2 - 1)}
+    counts = np.array(
+        sorted(
+            {(a + i, b + j, n - a - b - i - j) for a, b in centres for i, j in itertools.product(range(3), repeat=2)}
+        )
+    ).astype(np.int32)
+    counts = counts[(counts >= 0).all(axis=1)]
+    pairs = neighbours(counts, REPLACE_ONE)
+    exact, leak = delta_curve(san_points_law(mechanism), counts, pairs, [epsilon, epsilon / 100])
+    assert exact <= delta
+    assert leak > 0  # not vacuous
+    few = sanitizer.san_points(bits=8, n=4, epsilon=epsilon, delta=delta, alpha=alpha, allow_unproved=True)
+    assert few.guarantee() is None
+    small = histograms(3, [4])
+    assert worst_pair(san_points_law(few), small, neighbours(small, REPLACE_ONE), epsilon).refutes(
+        Guarantee(epsilon, delta, REPLACE_ONE)
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- PointLearner
+
+
+def point_learner_law(learner: Any, points_count: int, broken: bool = False) -> Callable[[Any], Any]:
+    """ln P of every (heavy set, vectors or ⊥), finer than the hypothesis: from counts of (point, vector)."""
+    vectors = 2**learner.k
+    codes = np.array(list(itertools.product((0, 1), repeat=points_count)), bool)
+
+    def law(counts: Any) -> Any:
+        table = counts.reshape(points_count, vectors)
+        ranked = jnp.sort(table, axis=1)
+        best = jnp.argmax(table, axis=1).astype(jnp.int32)
+        items = multi.Items(
+            points=jnp.arange(points_count, dtype=jnp.uint32)[:, None],
+            vectors=packed.pack(((best[:, None] >> jnp.arange(learner.k, dtype=jnp.int32)[None]) & 1).astype(bool)),
+            counts=jnp.sum(table, axis=1, dtype=jnp.int32),
+            first=ranked[:, -1],
+            second=jnp.zeros_like(best, jnp.int32) if broken else ranked[:, -2],
+        )
+        log_p, log_q = learner.log_heavy(items)
+
+        def outcomes(heavy: Any) -> Any:
+            chance = jnp.sum(jnp.where(heavy, log_p, log_q))
+            kept, bottom = learner.log_keep(items, heavy)
+            place = jnp.sum(jnp.where(heavy, best * np.int32(vectors) ** np.arange(points_count, dtype=np.int32), 0))
+            row = jnp.full((vectors**points_count,), -jnp.inf).at[place].set(chance + kept)
+            return jnp.append(row, chance + bottom)
+
+        return jax.vmap(outcomes)(jnp.asarray(codes)).reshape(-1)
+
+    return law
+
+
+@pytest.mark.parametrize(("points_count", "k", "n"), [(2, 1, 9), (3, 1, 7), (2, 2, 6)])
+def test_no_pair_refutes_the_point_learner(points_count: int, k: int, n: int) -> None:
+    """All neighbouring k-labelled datasets: 220, 792 and 1716 of them; without the runner-up in the gap a pair refutes."""
+    counts = histograms(points_count * 2**k, [n])
+    pairs = neighbours(counts, REPLACE_ONE)
+    for epsilon, delta in ((4.0, 0.3), (12.0, 0.5)):
+        learner = multi.point_learner(bits=4, k=k, epsilon=epsilon, delta=delta, alpha=0.5, beta=0.9)
+        guarantee = learner.guarantee()
+        (exact,) = delta_curve(point_learner_law(learner, points_count), counts, pairs, [epsilon])
+        assert 0.1 * delta < exact <= delta * (1 + 1e-9)  # and not vacuous
+    control = worst_pair(point_learner_law(learner, points_count, broken=True), counts, pairs, epsilon)
+    assert control.refutes(guarantee)
+
+
+def test_printed_point_learner_breaks_its_claim_and_keeps_what_is_proved() -> None:
+    """Two vectors of one heavy point trade places: A_dist at (epsilon/2, delta/2) is (epsilon, exp(epsilon) delta/4) at best."""
+    epsilon, delta, alpha = 3.0, 0.02, 0.9
+    n = sanitizer.release_private_size(epsilon=epsilon / 2, delta=delta / 2, alpha=alpha / 30)
+    learner = multi.point_learner(bits=4, k=1, epsilon=epsilon, delta=delta, alpha=alpha, n=n, calibration="printed")
+    first, rest = np.arange(n // 4 - 8, n // 4 + 9), n - n // 2
+    counts = np.stack([first, n // 2 - first, np.full(17, rest), np.zeros(17, int)], 1).astype(np.int32)
+    pairs = neighbours(counts, REPLACE_ONE)
+    law = point_learner_law(learner, 2)
+    found = worst_pair(law, counts, pairs, epsilon)
+    assert found.refutes(learner.claimed_guarantee())
+    np.testing.assert_allclose(found.delta, math.exp(epsilon) * delta / 4, rtol=0.05)
+    assert not found.refutes(learner.guarantee())
+    proved = multi.point_learner(bits=4, k=1, epsilon=epsilon, delta=delta, alpha=alpha)
+    found = worst_pair(point_learner_law(proved, 2), counts, pairs, epsilon)
+    assert not found.refutes(proved.guarantee())
+
+
+def test_the_law_from_counts_is_that_of_the_items_of_a_sample() -> None:
+    """What the verifier builds from counts, the learner finds in the rows: so the two tests above speak of the learner."""
+    counts = histograms(8, [6])[::97]
+    values, _ = records(counts, 6)
+    from dpjax import MultiSample
+
+    def first_and_second(row: Any) -> Any:
+        labels = packed.unpack((row % 4).astype(jnp.uint32)[:, None], 2)
+        items = multi.distinct_points(MultiSample.create((row // 4).astype(jnp.uint32)[:, None], labels))
+        place = jnp.where(items.counts > 0, items.points[:, 0].astype(jnp.int32), 2)
+        zero = jnp.zeros((2,), jnp.int32)
+        return jnp.stack([zero.at[place].set(part, mode="drop") for part in (items.first, items.second)])
+
+    found = jax.jit(jax.vmap(first_and_second))(jnp.asarray(values))
+    ranked = np.sort(counts.reshape(-1, 2, 4), axis=2)
+    np.testing.assert_array_equal(found, np.stack([ranked[..., -1], ranked[..., -2]], 1))
+
+
+def test_labelled_histogram_is_the_verified_histogram() -> None:
+    """`histogram_learner` publishes which labelled points pass `sanitizers.points.histogram`: tight at (epsilon, delta)."""
+    learner = multi.histogram_learner(bits=4, k=1, epsilon=2.0, delta=0.1)
+    n, domain = 6, 4
+    counts = histograms(domain, [n])
+
+    def law(row: Any) -> Any:
+        nothing = jnp.zeros((domain,), jnp.int32)
+        items = multi.Items(jnp.zeros((domain, 1), jnp.uint32), jnp.zeros((domain, 1), jnp.uint32), row, row, nothing)
+        log_p, log_q = learner.log_heavy(items)
+        codes = np.array(list(itertools.product((0, 1), repeat=domain)), bool)
+        return jnp.stack([jnp.sum(jnp.where(heavy, log_p, log_q)) for heavy in codes])
+
+    found = worst_pair(law, counts, neighbours(counts, REPLACE_ONE), 2.0)
+    assert not found.refutes(learner.guarantee())
+    np.testing.assert_allclose(found.delta, 0.1, rtol=1e-6)
