@@ -1,0 +1,128 @@
+"""What every k-learner must do, whatever it learns: one registry, one set of checks."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import MultiSample, Sample
+from dpjax.accounting import REPLACE_ONE
+from dpjax.core.status import Status
+from dpjax.domains import wide
+from dpjax.learners import parities as one_parity
+from dpjax.learners import points as one_point
+from dpjax.learners import thresholds as one_threshold
+from dpjax.multi import direct_sum, generic, parities, points, reductions, tables
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from dpjax.sanitizers import points as point_sanitizers
+
+BITS, K = 6, 3
+BUDGET = {"epsilon": 50.0, "delta": 1e-3}
+
+
+def summed(make):
+    return direct_sum.direct_sum(make, k=K, **BUDGET)
+
+
+def generic_thresholds():
+    solver = interior_point.exponential(bits=12, epsilon=1.0)
+    sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, levels=2, m=8))
+    return generic.learner(sanitizer=sanitizer, concepts=generic.thresholds(bits=BITS), k=K, **BUDGET)
+
+
+def generic_points():
+    sanitizer = point_sanitizers.histogram(bits=BITS, n=50, epsilon=5.0, delta=1e-4)
+    return generic.learner(sanitizer=sanitizer, concepts=generic.points(bits=BITS), k=K, **BUDGET)
+
+
+LEARNERS = {
+    "direct sum of thresholds": lambda: summed(lambda each: one_threshold.exponential(bits=BITS, epsilon=each.epsilon)),
+    "direct sum of points": lambda: summed(
+        lambda each: one_point.learn_points(bits=BITS, epsilon=each.epsilon, delta=each.delta)
+    ),
+    "direct sum of hashes": lambda: summed(lambda each: one_point.hashed(bits=BITS, epsilon=each.epsilon)),
+    "direct sum of parities": lambda: summed(lambda each: one_parity.exponential(bits=BITS, epsilon=each.epsilon)),
+    "generic thresholds": generic_thresholds,
+    "generic points": generic_points,
+    "point learner": lambda: points.point_learner(bits=BITS, k=K, alpha=0.2, **BUDGET),
+    "histogram": lambda: points.histogram_learner(bits=BITS, k=K, **BUDGET),
+    "parity learner": lambda: parities.parity_learner(bits=BITS, k=K, **BUDGET),
+    "elimination": lambda: parities.elimination(bits=BITS, k=K),
+    "empirical": lambda: reductions.empirical(
+        summed(lambda each: one_threshold.exponential(bits=BITS, epsilon=each.epsilon)), n=40
+    ),
+}
+
+
+def sample_of(rows=50, n_valid=None, bits=BITS, largest=2**BITS):
+    """Labels that are consistent with points, thresholds and parities in one column each."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, largest, rows)
+    labels = np.stack([values < 40, values == 3, np.bitwise_count(values & 5) % 2 == 1], axis=1)
+    return MultiSample.create(wide.from_ints([int(v) for v in values], bits), labels, n_valid)
+
+
+@pytest.fixture(params=LEARNERS, scope="module")
+def learner(request):
+    return LEARNERS[request.param]()
+
+
+def test_a_run_predicts_k_labels_a_point(learner):
+    sample = sample_of()
+    outcome = learner(jax.random.key(0), sample)
+    assert outcome.status.dtype == jnp.int32 and int(outcome.status) in list(Status)
+    labels = learner.predict(outcome.hypothesis, sample.x)
+    assert labels.shape == (sample.rows, K) and labels.dtype == bool
+
+
+def test_padding_and_what_lies_past_the_end_change_nothing(learner):
+    """The rows past n_valid hold labels and points that would matter."""
+    short, long = sample_of(37), sample_of(50, n_valid=37)
+    a, b = (learner(jax.random.key(1), sample) for sample in (short, long))
+    assert int(a.status) == int(b.status)
+    for x, y in zip(jax.tree.leaves(a.hypothesis), jax.tree.leaves(b.hypothesis), strict=True):
+        assert (x == y).all()
+
+
+def test_batches_of_runs_are_runs(learner):
+    sample = sample_of()
+    batch = jax.vmap(lambda key: learner(key, sample))(jax.random.split(jax.random.key(2), 3))
+    for i in range(3):
+        single = learner(jax.random.split(jax.random.key(2), 3)[i], sample)
+        for x, y in zip(jax.tree.leaves(batch.hypothesis), jax.tree.leaves(single.hypothesis), strict=True):
+            assert (x[i] == y).all()
+
+
+def test_the_guarantee_is_for_replaced_examples(learner):
+    given = {"rows": 100} if isinstance(learner, reductions.Empirical) else {}
+    assert learner.guarantee(**given).relation == REPLACE_ONE
+
+
+def test_samples_that_do_not_fit_are_refused(learner):
+    key = jax.random.key(3)
+    with pytest.raises(TypeError, match="MultiSample"):
+        learner(key, Sample(x=wide.from_ints([1], BITS), y=[1]))
+    with pytest.raises(ValueError, match="k = 3"):
+        learner(key, MultiSample.create(wide.from_ints([1], BITS), [[1, 0]]))
+    with pytest.raises(ValueError, match=r"2\^6 - 1, got 64"):
+        learner(key, MultiSample.create(wide.from_ints([64], 7), [[1, 0, 1]]))
+
+
+def test_traced_points_outside_the_domain_show_in_the_status(learner):
+    run = jax.jit(lambda x: learner(jax.random.key(4), MultiSample.create(x, jnp.zeros((50, K)))).status)
+    assert int(run(sample_of().x)) != Status.OUTSIDE_DOMAIN
+    assert int(run(sample_of().x.at[7, 0].set(64))) == Status.OUTSIDE_DOMAIN
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def test_the_tables_name_every_cell_once():
+    cells = [(e.privacy, e.concepts, e.setting, e.hypotheses) for e in tables.TABLES]
+    assert len(cells) == len(set(cells)) == 18
+    for entry in tables.TABLES:
+        assert entry.lower_exponent <= entry.upper_exponent and entry.upper_source
+        assert bool(entry.lower) or entry.concepts == "general"
+    with pytest.raises(ValueError, match="not colour"):
+        tables.find(colour="red")
