@@ -168,18 +168,19 @@ def test_worst_case_is_tight_and_printed_constants_are_refuted() -> None:
 
 
 @pytest.mark.parametrize(("bits", "size", "n"), [(1, 1, 7), (2, 2, 6), (2, 3, 6)])
-def test_population_failure_is_the_mean_over_all_samples(bits: int, size: int, n: int) -> None:
+def test_failure_on_uniform_points_is_the_mean_over_all_samples(bits: int, size: int, n: int) -> None:
     learner = parities.parity_learner(bits=bits, k=2, epsilon=4.0, delta=0.2, size=size)
     law = concept.uniform(bits=bits, targets=[1, (1 << bits) - 1])
 
     def failure(x: jax.Array) -> jax.Array:
         y = packed.pack(concept.predict(law.targets, x[:, None]))
         sample = MultiSample(x=x[:, None], y=y, n_valid=jnp.int32(n), k=2)
-        return learner.failure_probability(sample, error=0.0)
+        by_errors = learner.population_failure(jax.random.key(0), sample, law, 0.1)
+        return jnp.stack([learner.failure_probability(sample, error=0.0), by_errors])
 
     xs = jnp.asarray(np.array(list(itertools.product(range(1 << bits), repeat=n)), np.uint32))
-    mean = float(np.mean(np.asarray(jax.vmap(failure)(xs), np.float64)))
-    np.testing.assert_allclose(learner.population_failure(n), mean, rtol=1e-5)
+    means = np.mean(np.asarray(jax.vmap(failure)(xs), np.float64), axis=0)
+    np.testing.assert_allclose(means, learner.uniform_failure(n), rtol=1e-5)
 
 
 def test_failures_of_trials_are_as_often_as_computed() -> None:
@@ -190,7 +191,7 @@ def test_failures_of_trials_are_as_often_as_computed() -> None:
     failed = jax.jit(jax.vmap(lambda key: pac.trial(key, experiment)["failed"]))(
         jax.random.split(jax.random.key(0), 600)
     )
-    p = learner.population_failure(n)
+    p = learner.uniform_failure(n)
     assert 0.1 < p <= 0.3
     assert stats.binomtest(int(failed.sum()), 600, p).pvalue > FALSE_ALARM
     assert stats.binomtest(int(failed.sum()), 600, p / 2).pvalue < FALSE_ALARM
@@ -205,12 +206,12 @@ def test_sample_sizes_are_least_do_not_know_k_and_stay_below_the_theorem(
         at = {"bits": bits, "epsilon": epsilon, "delta": delta}
         learner = parities.parity_learner(**at, k=1, beta=beta)
         n = learner.sample_size(alpha=0.25, beta=beta)
-        assert learner.population_failure(n) <= beta < learner.population_failure(n - 1)
+        assert learner.uniform_failure(n) <= beta < learner.uniform_failure(n - 1)
         assert n == parities.parity_learner(**at, k=5000, beta=beta).sample_size(alpha=0.0, beta=beta)
         theorem = parities.theorem_sample_size(**at, beta=beta)
         by_proof = parities.parity_learner(**at, k=1, size=bits + 3)
         assert n <= by_proof.sample_size(alpha=0.0, beta=beta) <= theorem
-        assert by_proof.population_failure(theorem) <= beta
+        assert by_proof.uniform_failure(theorem) <= beta
 
 
 def test_least_sizes_of_elimination() -> None:
@@ -218,7 +219,7 @@ def test_least_sizes_of_elimination() -> None:
         learner = parities.elimination(bits=bits, k=7)
         n = learner.sample_size(alpha=0.0, beta=beta)
         assert n <= bits + math.ceil(-math.log2(beta))
-        assert learner.population_failure(n) <= beta and (n == bits or learner.population_failure(n - 1) > beta)
+        assert learner.uniform_failure(n) <= beta and (n == bits or learner.uniform_failure(n - 1) > beta)
 
 
 def test_pure_lower_bound_is_below_the_direct_sum() -> None:
@@ -261,6 +262,12 @@ def test_direct_sum_of_pure_learners_recovers() -> None:
     n = math.ceil(learner.sample_size(alpha=0.0, beta=1e-4))
     outcome = learner(jax.random.key(0), law.sample(jax.random.key(1), n, n))
     assert float(law.errors(outcome.hypothesis).max()) == 0
+    experiment = pac.Experiment(learner=learner, distribution=law, n=20, alpha=0.0, capacity=63)
+    few = float(pac.failure(jax.random.key(2), experiment))
+    sample = pac.draw(jax.random.key(2), experiment)[1]
+    laws = [np.asarray(learner.learner.pmf(sample.column(j)), np.float64) for j in range(5)]
+    expected = 1 - np.prod([p[v] for p, v in zip(laws, (0, 1, 17, 40, 63), strict=True)])
+    np.testing.assert_allclose(few, expected, rtol=1e-3)
 
 
 # ------------------------------------------------------------------------------------------------------ compilation

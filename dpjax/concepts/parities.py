@@ -71,6 +71,15 @@ def _points(key: Array, capacity: int, bits: int) -> UInt32[Array, "capacity lim
     return words & jnp.asarray(np.r_[top, np.full(limbs - 1, 0xFFFFFFFF, np.uint32)])[None]
 
 
+def _within(target: UInt32[Array, "*k limbs"], alpha: Float[ArrayLike, ""], bits: int) -> tuple[Array, Array]:
+    """The target alone if alpha < 1/2, else everything."""
+    low = wide.resize(target, wide.limbs_for(bits + 1))
+    high = wide.add(low, jnp.zeros_like(low).at[..., -1].set(1))
+    top = jnp.broadcast_to(wide.power_of_two(jnp.int32(bits), low.shape[-1]), low.shape)
+    exact = jnp.asarray(alpha, float) < 0.5
+    return jnp.where(exact, low, np.uint32(0)), jnp.where(exact, high, top)
+
+
 @frozen
 class Uniform:
     """Uniform points of {0,1}^d, each labelled by k target parities; build it by `uniform`."""
@@ -88,6 +97,10 @@ class Uniform:
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
 
+    def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "k more"], UInt32[Array, "k more"]]:
+        """(low, high), limbs of bits + 1 bits: h_j has error <= alpha exactly for low_j <= h_j < high_j."""
+        return _within(self.targets, alpha, self.bits)
+
 
 @frozen
 class UniformSingle:
@@ -104,6 +117,10 @@ class UniformSingle:
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """0 if the hypothesis is the target, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)
+
+    def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "more"], UInt32[Array, "more"]]:
+        """(low, high), limbs of bits + 1 bits: h has error <= alpha exactly for low <= h < high."""
+        return _within(self.target, alpha, self.bits)
 
 
 def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> Uniform:

@@ -84,9 +84,14 @@ class Exponential:
         """P[empirical error > error] as a sum of positive terms: right however small."""
         return self._law(sample, error)[1]
 
-    def target_failure(self, sample: Sample, target: UInt32[Array, "limbs"]) -> Float[Array, ""]:
-        """P[another parity than the target] over the coins, as a sum of positive terms: P[population error > alpha], alpha < 1/2."""
-        return _target_failure(self, self.fit(sample), target)
+    def law_within(
+        self, sample: Sample, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
+    ) -> Float[Array, "2"]:
+        """(P[low <= v < high], P[not]), exactly, each a sum of positive terms.
+
+        With (low, high) = distribution.within(alpha) that is the law of "population error <= alpha" given the sample.
+        """
+        return _law_within(self, self.fit(sample), low, high)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE: BNS Proposition 2.26 (i)."""
@@ -158,16 +163,20 @@ def _log_pmf(learner: Exponential, sample: Sample) -> Float[Array, "parities"]:
 
 @jax.jit
 def _empirical_law(learner: Exponential, sample: Sample, error: Array) -> Float[Array, "2"]:
-    scores = _scores(learner, sample)
-    p = jnp.exp(mechanism.log_pmf(scores, epsilon=learner.epsilon))
-    good = (sample.n_valid - scores).astype(float) / sample.n_valid.astype(float) <= error
-    return jnp.stack([jnp.sum(jnp.where(good, p, 0.0)), jnp.sum(jnp.where(good, 0.0, p))])
+    wrong = sample.n_valid - _scores(learner, sample)
+    return _split(_log_pmf(learner, sample), wrong.astype(float) / sample.n_valid.astype(float) <= error)
 
 
 @jax.jit
-def _target_failure(learner: Exponential, sample: Sample, target: Array) -> Float[Array, ""]:
-    p = jnp.exp(mechanism.log_pmf(_scores(learner, sample), epsilon=learner.epsilon))
-    return jnp.sum(jnp.where(jnp.arange(p.shape[0], dtype=jnp.uint32) == target[0], 0.0, p))
+def _law_within(learner: Exponential, sample: Sample, low: Array, high: Array) -> Float[Array, "2"]:
+    v = jnp.arange(1 << learner.bits, dtype=jnp.uint32)
+    return _split(_log_pmf(learner, sample), (low[-1] <= v) & (v < high[-1]))
+
+
+def _split(log_pmf: Float[Array, "parities"], good: Bool[Array, "parities"]) -> Float[Array, "2"]:
+    """(P[good], P[not])."""
+    p = jnp.exp(log_pmf)
+    return jnp.stack([jnp.sum(jnp.where(good, p, 0.0)), jnp.sum(jnp.where(good, 0.0, p))])
 
 
 def exponential(*, bits: int, epsilon: Any) -> Exponential:

@@ -71,6 +71,21 @@ _SPARE_ROWS = 40
 MAX_PMF_BITS = 12
 
 
+class Leading(NamedTuple):
+    """The only vector that can be released given a sample: the law of one run, as far as the sample decides it.
+
+    Attributes:
+      hypothesis: k parities; arbitrary if log_p is -inf.
+      log_p, log_q: ln P[it is released], ln P[⊥].
+      info: counts on the way.
+    """
+
+    hypothesis: UInt32[Array, "k limbs"]
+    log_p: Float[Array, ""]
+    log_q: Float[Array, ""]
+    info: dict[str, Array]
+
+
 class _Learner:
     """What the two learners share: entry points that check and pad."""
 
@@ -81,7 +96,7 @@ class _Learner:
         """One run on a sample.
 
         Args:
-          key: PRNG key (`elimination` does not use it).
+          key: PRNG key.
           sample: k-labelled examples, x of shape (rows, limbs of `bits` bits).
 
         Returns:
@@ -91,18 +106,25 @@ class _Learner:
         Raises:
           TypeError, ValueError: a sample that does not fit (as far as it is not traced).
         """
-        return self._run(key, self.fit(sample))
+        return _run(self, key, self.fit(sample))
 
-    def _run(self, key: Array, sample: MultiSample) -> Outcome:
+    def _leading(self, sample: MultiSample) -> "Leading":
+        """The only vector that can be released, and how likely it is."""
         raise NotImplementedError
 
     def predict(self, hypothesis: UInt32[Array, "k limbs"], x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
         """The labels that k parities give to points."""
         return concept.predict(hypothesis, x)
 
-    def population_failure(self, n: int) -> float:
-        """P[some of k parities is not identified] with n examples."""
+    def uniform_failure(self, n: int) -> float:
+        """P[some of k parities is not identified] with n uniform examples."""
         raise NotImplementedError
+
+    def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
+        """P[some population error > alpha, or bottom | sample] over the coins, exactly, for `pac.failure`; the key plays no part."""
+        leading = self._leading(self.fit(sample))
+        good = jnp.all(distribution.errors(leading.hypothesis) <= jnp.asarray(alpha, float))
+        return jnp.where(good, jnp.exp(leading.log_q), 1.0)
 
     def fit(self, sample: MultiSample) -> MultiSample:
         """The sample, checked and padded to its bucket.
@@ -129,15 +151,21 @@ def _in_domain(sample: MultiSample, bits: int) -> Bool[Array, ""]:
     return jnp.all(~sample.valid | (wide.bit_length(sample.x) <= bits))
 
 
-def _outcome(learner: _Learner, sample: MultiSample, released: Array, vector: Array, info: Any) -> Outcome:
-    """Packed unknowns (d, words) as an outcome; nothing of them where they are not released."""
-    hypothesis = gf2.transpose(vector, learner.k)[:, ::-1]
+@jax.jit
+def _run(learner: _Learner, key: Array, sample: MultiSample) -> Outcome:
+    leading = learner._leading(sample)
+    released = random.bernoulli(key, leading.log_p, leading.log_q)
     status = jnp.where(released, Status.OK, Status.BOTTOM)
     return Outcome(
-        hypothesis=jnp.where(released, hypothesis, np.uint32(0)),
+        hypothesis=jnp.where(released, leading.hypothesis, np.uint32(0)),  # ⊥ tells nothing
         status=jnp.where(_in_domain(sample, learner.bits), status, Status.OUTSIDE_DOMAIN).astype(jnp.int32),
-        info=info,
+        info=leading.info,
     )
+
+
+def _parities(unknowns: UInt32[Array, "d words"], k: int) -> UInt32[Array, "k limbs"]:
+    """Solutions of d unknowns and k right-hand sides as k wide numbers."""
+    return gf2.transpose(unknowns, k)[:, ::-1]
 
 
 def _check_alpha_beta(alpha: float, beta: float) -> None:
@@ -182,9 +210,6 @@ class ParityLearner(_Learner):
     size: int = static()
     calibration: str = static()
 
-    def _run(self, key: Array, sample: MultiSample) -> Outcome:
-        return _run_votes(self, key, sample)
-
     def success_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
         """P[every one of the k empirical errors <= error] over the coins, exactly; bottom is a failure.
 
@@ -217,13 +242,13 @@ class ParityLearner(_Learner):
         """What the paper claims, (epsilon, delta); false for "printed"."""
         return self._mechanism().claimed_guarantee()
 
-    def population_failure(self, n: int) -> float:
+    def uniform_failure(self, n: int) -> float:
         """P[some of k parities is not identified] with n uniform examples, exactly, over examples and coins; for any k and any targets."""
         n = checks.integer("n", n, at_least=1)
         return _failure(n // self.size, self.size, self.bits, *self._noise())
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The least n from which on `population_failure` <= beta; a multiple of s, the same for every k and every alpha < 1/2."""
+        """The least n from which on `uniform_failure` <= beta; a multiple of s, the same for every k and every alpha < 1/2."""
         _check_alpha_beta(alpha, beta)
         return self.size * _least_votes(beta, self.size, self.bits, *self._noise())
 
@@ -251,12 +276,22 @@ class ParityLearner(_Learner):
         vectors, usable = lax.fori_loop(0, sample.n_valid // self.size, vote, start)
         return Votes(counts=_count_equal(vectors, usable), vectors=vectors)
 
-    def _log_release(self, votes: Votes) -> tuple[Int[Array, ""], Array, Array]:
-        """Stage 2: (place of the leader, ln P[it is released], ln P[⊥])."""
+    def _leading(self, sample: MultiSample) -> Leading:
+        """Stage 2: A_dist on the counts."""
+        votes = self._votes(sample)
         best, gap = votes.leader()
         log_p, log_q = stability.log_keep(gap, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
         seen = votes.counts[best] > 0
-        return best, jnp.where(seen, log_p, -jnp.inf), jnp.where(seen, log_q, 0.0)
+        return Leading(
+            hypothesis=_parities(votes.vectors[best], self.k),
+            log_p=jnp.where(seen, log_p, -jnp.inf),
+            log_q=jnp.where(seen, log_q, 0.0),
+            info={
+                "subsamples": sample.n_valid // self.size,
+                "votes": jnp.sum(votes.counts),
+                "leading": votes.counts[best],
+            },
+        )
 
 
 def _count_equal(vectors: UInt32[Array, "m d words"], usable: Bool[Array, "m"]) -> Int[Array, "m"]:
@@ -273,33 +308,21 @@ def _count_equal(vectors: UInt32[Array, "m d words"], usable: Bool[Array, "m"]) 
 
 
 @jax.jit
-def _run_votes(learner: ParityLearner, key: Array, sample: MultiSample) -> Outcome:
-    votes = learner._votes(sample)
-    best, log_p, log_q = learner._log_release(votes)
-    released = random.bernoulli(key, log_p, log_q)
-    info = {"subsamples": sample.n_valid // learner.size, "votes": jnp.sum(votes.counts), "leading": votes.counts[best]}
-    return _outcome(learner, sample, released, votes.vectors[best], info)
-
-
-@jax.jit
 def _law_of_errors(learner: ParityLearner, sample: MultiSample, error: Array) -> Float[Array, "2"]:
-    votes = learner._votes(sample)
-    best, log_p, log_q = learner._log_release(votes)
-    predicted = gf2.product(sample.x, gf2.transpose(votes.vectors[best], learner.k)[:, ::-1])
-    wrong = packed.unpack(predicted ^ sample.y, learner.k) & sample.valid[:, None]
+    leading = learner._leading(sample)
+    wrong = packed.unpack(gf2.product(sample.x, leading.hypothesis) ^ sample.y, learner.k) & sample.valid[:, None]
     errors = jnp.sum(wrong, axis=0, dtype=jnp.int32).astype(float) / sample.n_valid.astype(float)
-    good = jnp.all(errors <= error)
-    return jnp.where(good, jnp.exp(jnp.stack([log_p, log_q])), jnp.asarray([0.0, 1.0]))
+    law = jnp.exp(jnp.stack([leading.log_p, leading.log_q]))
+    return jnp.where(jnp.all(errors <= error), law, jnp.asarray([0.0, 1.0]))
 
 
 @jax.jit
 def _pmf(learner: ParityLearner, sample: MultiSample) -> Float[Array, "outcomes"]:
-    votes = learner._votes(sample)
-    best, log_p, log_q = learner._log_release(votes)
-    parities = gf2.transpose(votes.vectors[best], learner.k)[:, 0].astype(jnp.int32)
-    place = jnp.sum(parities << (learner.bits * jnp.arange(learner.k, dtype=jnp.int32)))
+    leading = learner._leading(sample)
+    shifts = learner.bits * jnp.arange(learner.k, dtype=jnp.int32)
+    place = jnp.sum(leading.hypothesis[:, 0].astype(jnp.int32) << shifts)
     vectors = 1 << (learner.k * learner.bits)
-    return jnp.zeros((vectors + 1,)).at[place].set(jnp.exp(log_p)).at[vectors].set(jnp.exp(log_q))
+    return jnp.zeros((vectors + 1,)).at[place].set(jnp.exp(leading.log_p)).at[vectors].set(jnp.exp(leading.log_q))
 
 
 # ------------------------------------------------------------------------------------- how many examples: host float64
@@ -415,28 +438,28 @@ class Elimination(_Learner):
     bits: int = static()
     k: int = static()
 
-    def _run(self, key: Array, sample: MultiSample) -> Outcome:
-        return _run_elimination(self, sample)
+    def _leading(self, sample: MultiSample) -> Leading:
+        solved = gf2.solve(sample.x[:, ::-1], sample.y, columns=self.bits, n_valid=sample.n_valid)
+        determined = (solved.rank == self.bits) & solved.consistent
+        return Leading(
+            hypothesis=_parities(solved.unknowns, self.k),
+            log_p=jnp.where(determined, 0.0, -jnp.inf),
+            log_q=jnp.where(determined, -jnp.inf, 0.0),
+            info={"rank": solved.rank, "consistent": solved.consistent},
+        )
 
     def guarantee(self) -> Guarantee:
         """None to speak of: epsilon is infinite."""
         return Guarantee(math.inf, 1.0, REPLACE_ONE)
 
-    def population_failure(self, n: int) -> float:
+    def uniform_failure(self, n: int) -> float:
         """P[n uniform points do not span]: exactly what can go wrong."""
         return gf2.rank_deficiency(checks.integer("n", n, at_least=1), self.bits)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The least n with `population_failure` <= beta, at most d + ceil(log2(1/beta)); the same for every k and every alpha < 1/2."""
+        """The least n with `uniform_failure` <= beta, at most d + ceil(log2(1/beta)); the same for every k and every alpha < 1/2."""
         _check_alpha_beta(alpha, beta)
-        return next(n for n in range(self.bits, self.bits + 1100) if self.population_failure(n) <= beta)
-
-
-@jax.jit
-def _run_elimination(learner: Elimination, sample: MultiSample) -> Outcome:
-    solved = gf2.solve(sample.x[:, ::-1], sample.y, columns=learner.bits, n_valid=sample.n_valid)
-    released = (solved.rank == learner.bits) & solved.consistent
-    return _outcome(learner, sample, released, solved.unknowns, {"rank": solved.rank, "consistent": solved.consistent})
+        return next(n for n in range(self.bits, self.bits + 1100) if self.uniform_failure(n) <= beta)
 
 
 def elimination(*, bits: int, k: int) -> Elimination:
