@@ -1,13 +1,39 @@
-"""n* of one cell: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store."""
+"""n*: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpjax.core.sample import bucket
 from dpjax.trials import estimates, resumable, search
+from dpjax.trials.progress import Progress
+from experiments.records import Row
 from experiments.runner import Context
 
 Make = Callable[[int, int], Any]  # (n, capacity) -> experiment
+
+
+def against_k(
+    settings: Mapping[str, Any], guesses: Mapping[str, int], find: Callable[[str, int, int, int], search.LeastN]
+) -> list[Row]:
+    """Rows "least n" of every series over its settings["concepts"]; a cell of which no n is found is left out.
+
+    Args:
+        guesses: by series, in order: where the search of its first k starts; the others start from the n* before.
+        find: (series, k, number of the cell, start) -> n*.
+    """
+    rows = []
+    cells = [(name, k) for name in guesses for k in settings["concepts"][name]]
+    with Progress(len(cells), "least n", unit="cells") as progress:
+        guess = 0
+        for cell, (name, k) in enumerate(cells):
+            guess = guesses[name] if k == settings["concepts"][name][0] else guess
+            found = find(name, k, cell, guess)
+            progress.done(1)
+            if found.n is not None:
+                guess = found.n
+                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+    return rows
 
 
 def by_law(

@@ -30,10 +30,10 @@ class Experiment:
     """What is run: everything but the capacity is data, so one program serves every n up to it, and every epsilon.
 
     Attributes:
-      learner: for instance of `dpjax.learners.thresholds`.
-      distribution: of `dpjax.concepts.thresholds`; knows its target.
+      learner: for instance of `dpjax.learners.thresholds`, or a k-learner of `dpjax.multi`.
+      distribution: of `dpjax.concepts`; draws samples and knows its target, or k of them.
       n: number of examples, at most `capacity`.
-      alpha: largest population error that counts as success.
+      alpha: largest population error (of each of k hypotheses) that counts as success.
       capacity: rows of the padded sample, 2^b - 1 (see `dpjax.core.sample.bucket`).
     """
 
@@ -46,7 +46,7 @@ class Experiment:
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
     """One run: whether it failed (population error > alpha, or no hypothesis), and whether that was bottom."""
-    key_coins, sample = _draw(key, experiment)
+    key_coins, sample = draw(key, experiment)
     outcome = experiment.learner(key_coins, sample)
     released = outcome.status == Status.OK
     good = experiment.distribution.error(outcome.hypothesis) <= experiment.alpha
@@ -55,12 +55,12 @@ def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
 
 def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
     """P[failure | sample] over the learner's coins, exactly, for the sample that `trial` draws from this key."""
-    _, sample = _draw(key, experiment)
+    _, sample = draw(key, experiment)
     low, high = experiment.distribution.within(jnp.asarray(experiment.alpha, float))
     return experiment.learner.law_within(sample, low, high)[1]
 
 
-def _draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
+def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
     """The key for the learner's coins, and the sample."""
     if not checks.is_traced(experiment.n):
         checks.integer("n", np.asarray(experiment.n)[()], at_least=1, at_most=experiment.capacity)

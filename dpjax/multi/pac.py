@@ -3,35 +3,13 @@
 `trial` and `failure` take (key, experiment), so `dpjax.trials` can run either; both draw the same sample from the same key.
 """
 
-from typing import Any
-
-import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
-from dpjax.core import checks
-from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Status
+from dpjax.learners.pac import Experiment, draw
 
-
-@frozen
-class Experiment:
-    """What is run: everything but the capacity is data, so one program serves every n up to it, and every epsilon.
-
-    Attributes:
-      learner: a k-learner; learner(key, sample) -> Outcome with one hypothesis a concept.
-      distribution: knows its k targets: `sample(key, capacity, n)` -> MultiSample and `errors(hypotheses)` -> (k,) exact errors.
-      n: number of examples, at most `capacity`.
-      alpha: largest population error, of every one of the k hypotheses, that counts as success.
-      capacity: rows of the padded sample, 2^b - 1 (see `dpjax.core.sample.bucket`).
-    """
-
-    learner: Any
-    distribution: Any
-    n: Int[Array, ""] | int
-    alpha: Float[Array, ""] | float
-    capacity: int = static()
+__all__ = ["Experiment", "any_fails", "draw", "failure", "trial"]
 
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
@@ -55,11 +33,3 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
 def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
     """1 - prod (1 - f_j), without cancellation: the probability that one of k independent events happens."""
     return -jnp.expm1(jnp.sum(jnp.log1p(-jnp.minimum(failures, 1.0))))
-
-
-def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
-    """The key for the learner's coins, and the sample."""
-    if not checks.is_traced(experiment.n):
-        checks.integer("n", np.asarray(experiment.n)[()], at_least=1, at_most=experiment.capacity)
-    key_sample, key_coins = jax.random.split(key)
-    return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)

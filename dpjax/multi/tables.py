@@ -1,4 +1,4 @@
-"""The two tables of MULTI §1.3 as data: how many examples k concepts take, up to constants, logarithms, and accuracy and privacy parameters.
+"""The two tables of MULTI §1.3 as data: how many examples k concepts take, up to constants, logarithms, accuracy and privacy.
 
 >>> from dpjax.multi import tables
 >>> [entry.upper for entry in tables.find(privacy="approximate", concepts="POINT", setting="PAC")]

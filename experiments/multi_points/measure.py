@@ -1,6 +1,5 @@
 """The numbers of the picture."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,14 +8,13 @@ from dpjax.concepts import points as concept
 from dpjax.learners import points as single
 from dpjax.multi import direct_sum, generic, pac, points
 from dpjax.sanitizers import points as sanitizer
-from dpjax.trials.progress import Progress
+from dpjax.trials import search
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**20  # examples; beyond that a cell is left out
-SERIES = ("PointLearner", "histogram", "generic", "direct sum, optimal", "pure direct sum", "pure, proper")
 FIRST_GUESS = {
     "PointLearner": 1200,
     "histogram": 300,
@@ -25,33 +23,28 @@ FIRST_GUESS = {
     "pure direct sum": 100,
     "pure, proper": 200,
 }
+SERIES = tuple(FIRST_GUESS)
 POINTS = [3, 2**20, 2**40 + 1, 2**50, 2**60, 5, 2**63]
 MASSES = [0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05]
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows: panels "least n", "bound"."""
-    rows = []
-    cells = [(name, k) for name in SERIES for k in settings["concepts"][name]]
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        guess = 0
-        for cell, (name, k) in enumerate(cells):
-            guess = FIRST_GUESS[name] if k == settings["concepts"][name][0] else guess
-            found = least_n.by_trials(
-                pac.trial,
-                lambda n, capacity, name=name, k=k: _experiment(name, k, n, capacity, settings),  # type: ignore[misc]
-                key={"panel": "least n", "class": "points", "learner": name, "k": k},
-                cell=cell,
-                trials=settings["trials"],
-                start=guess,
-                maximum=MAXIMUM,
-                settings=settings,
-                context=context,
-            )
-            progress.done(1)
-            if found.n is not None:
-                guess = found.n
-                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+
+    def find(name: str, k: int, cell: int, start: int) -> search.LeastN:
+        return least_n.by_trials(
+            pac.trial,
+            lambda n, capacity: _experiment(name, k, n, capacity, settings),
+            key={"panel": "least n", "class": "points", "learner": name, "k": k},
+            cell=cell,
+            trials=settings["trials"],
+            start=start,
+            maximum=MAXIMUM,
+            settings=settings,
+            context=context,
+        )
+
+    rows = least_n.against_k(settings, FIRST_GUESS, find)
     for k in settings["bounds"]:
         if k > 1:  # at k = 1 it is 0
             rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))

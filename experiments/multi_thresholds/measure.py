@@ -10,14 +10,13 @@ from dpjax.learners import thresholds
 from dpjax.multi import direct_sum, generic, pac
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
-from dpjax.trials.progress import Progress
+from dpjax.trials import search
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**20  # examples; beyond that a cell is left out
-SERIES = ("pure direct sum", "direct sum, advanced", "direct sum, optimal", "RecConcave, optimal", "generic", "ERM")
 FIRST_GUESS = {
     "pure direct sum": 30,
     "direct sum, advanced": 200,
@@ -26,32 +25,27 @@ FIRST_GUESS = {
     "generic": 6000,
     "ERM": 10,
 }
+SERIES = tuple(FIRST_GUESS)
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows: panels "least n", "bound"."""
-    rows = []
-    cells = [(name, k) for name in SERIES for k in settings["concepts"][name]]
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        guess = 0
-        for cell, (name, k) in enumerate(cells):
-            guess = FIRST_GUESS[name] if k == settings["concepts"][name][0] else guess
-            found = least_n.by_law(
-                pac.failure,
-                lambda n, capacity, name=name, k=k: _experiment(name, k, n, capacity, settings),  # type: ignore[misc]
-                key={"panel": "least n", "class": "thresholds", "learner": name, "k": k},
-                cell=cell,
-                draws=max(settings["draws"] // k, settings["least draws"]),  # each draw is judged on k concepts
-                start=guess,
-                maximum=MAXIMUM,
-                settings=settings,
-                context=context,
-                batch=1,
-            )
-            progress.done(1)
-            if found.n is not None:
-                guess = found.n
-                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+
+    def find(name: str, k: int, cell: int, start: int) -> search.LeastN:
+        return least_n.by_law(
+            pac.failure,
+            lambda n, capacity: _experiment(name, k, n, capacity, settings),
+            key={"panel": "least n", "class": "thresholds", "learner": name, "k": k},
+            cell=cell,
+            draws=max(settings["draws"] // k, settings["least draws"]),  # each draw is judged on k concepts
+            start=start,
+            maximum=MAXIMUM,
+            settings=settings,
+            context=context,
+            batch=1,
+        )
+
+    rows = least_n.against_k(settings, FIRST_GUESS, find)
     return [*rows, *_bounds(settings)]
 
 

@@ -179,7 +179,7 @@ def _mean_success(
 @jax.jit
 def _dissect(key: jax.Array, experiment: pac.Experiment) -> dict[str, Any]:
     """Everything RecConcave looks at and chooses in one run."""
-    key_coins, sample = pac._draw(key, experiment)
+    key_coins, sample = pac.draw(key, experiment)
     learner = experiment.learner
     pieces = concept.quality(sample, learner.bits, learner.limbs)
     problem, budget = learner.problem(pieces), learner.budget()
