@@ -6,7 +6,7 @@ from dpjax.plotting import style
 from experiments import records
 from experiments.records import Row
 
-RATES, SECONDS = "trials per second, ", "seconds to answer, "
+RATES, RUNS, SECONDS = "trials per second, ", "runs per second, ", "seconds to answer, "
 
 
 def draw(rows: list[Row], out: pathlib.Path) -> None:
@@ -28,6 +28,12 @@ def _colour(series: str) -> str:
     return style.COLOURS[{"dpjax": 2, "NumPy": 1, "specialised": 6, "floor": 0}.get(series.split()[0], 5)]
 
 
+def _by_start(rows: list[Row], panel: str) -> list[tuple[str, list[Row]]]:
+    """The series of a panel: floor, dpjax, NumPy."""
+    order = ("floor", "dpjax", "NumPy")
+    return sorted(records.series(rows, panel).items(), key=lambda item: order.index(item[0].split()[0]))
+
+
 def _tables(rows: list[Row], panels: list[str]) -> list[str]:
     """One table of rates and ratios a learner and cell, one of seconds to an answer."""
     lines = [
@@ -44,6 +50,10 @@ def _tables(rows: list[Row], panels: list[str]) -> list[str]:
             lines.append(f"| {cell} | {name} | {ours:,.0f} | {rate['floor'] / ours:.2f} | {ratios} |")
         for name in [series for series in rate if series.endswith(" median")]:
             lines.append(f"| {cell} | {name}, one process | {rate[name]:,.0f} | {rate['floor'] / rate[name]:.2f} | | |")
+    lines += ["", "| many concepts | dpjax, runs/s | floor / dpjax | dpjax / NumPy |", "|---|---|---|---|"]
+    for panel in [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(RUNS)]:
+        (_, floor), (_, ours), (_, numpy) = ((n, p[0].value) for n, p in _by_start(rows, panel))
+        lines.append(f"| {panel.removeprefix(RUNS)} | {ours:,.1f} | {floor / ours:.2f} | {ours / numpy:.2f} |")
     lines += ["", "| question | by | n* | seconds |", "|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(SECONDS):

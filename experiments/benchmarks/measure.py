@@ -21,7 +21,7 @@ from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.optimizers import interior_point
 from dpjax.trials import engine, estimates, search
-from experiments.benchmarks import numpy_general, numpy_trials, peers
+from experiments.benchmarks import many, numpy_general, numpy_multi, numpy_trials, peers
 from experiments.records import Row, exact
 from experiments.runner import Context
 
@@ -80,8 +80,10 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows; timings are records, so a resumed run keeps what it has measured."""
     rows = []
     specialised = numpy_trials.PooledTrials(processes=2)
-    general = numpy_trials.PooledTrials(processes=2, count=numpy_general.success_counts)
-    with specialised, general:
+    general = numpy_trials.PooledTrials(2, numpy_general.success_counts, tuple(numpy_general.LEARNERS))
+    concepts = numpy_trials.PooledTrials(2, numpy_multi.success_counts, ())
+    with specialised, general, concepts:
+        rows += _many_concepts(concepts, settings, context)
         for bits, n in settings["cells"]:
             rows += _throughput(bits, n, specialised, general, settings, context)
         for beta in settings["betas"]:
@@ -112,6 +114,17 @@ def _throughput(bits: int, n: int, specialised: Any, general: Any, settings: Set
     )
     panel = f"trials per second, d={bits}, n={n}"
     return [Row(panel, name, 0, middle, low, high) for name, (middle, low, high) in record.items()]
+
+
+def _many_concepts(pool: Any, settings: Settings, context: Context) -> list[Row]:
+    """Runs per second of elimination, tracing and an attack."""
+    rows = []
+    counted = functools.partial(_counted, context=context)
+    for panel, runners in many.runners(settings["many"], counted, pool).items():
+        rates = functools.partial(_rates, runners, settings["seconds"], settings["repeats"])
+        record = context.store.get_or_compute({"many": panel}, rates)
+        rows += [Row(f"runs per second, {panel}", name, 0, *values) for name, values in record.items()]
+    return rows
 
 
 def _counted(run: Any, params: Any, context: Context) -> Callable[[int], Any]:

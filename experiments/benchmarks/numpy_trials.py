@@ -28,7 +28,7 @@ probability 9e-8 as printed; here it does so only where the block holds the targ
 import functools
 import math
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from types import TracebackType
@@ -419,16 +419,21 @@ class PooledTrials:
     ...     pool.success_count("rec_concave", 31, 2000, 10_000, 0)
     """
 
-    def __init__(self, processes: int = 2, count: Callable[..., int] = success_counts) -> None:
+    def __init__(
+        self, processes: int = 2, count: Callable[..., int] = success_counts, warm: Sequence[str] | None = None
+    ) -> None:
         if processes < 1:
             raise ValueError(f"processes must be >= 1, got {processes}")
         self.processes, self.count = processes, count
+        self.warm = (
+            tuple(LEARNERS) if warm is None else tuple(warm)
+        )  # learners of which a worker runs a batch at its start
 
     def __enter__(self) -> "PooledTrials":
         # Spawned, not forked: the parent may run threads of its own (JAX does).
         context = multiprocessing.get_context("spawn")
         ready = context.Barrier(self.processes + 1)
-        self._pool = context.Pool(self.processes, _warm_up, (ready, self.count))
+        self._pool = context.Pool(self.processes, _warm_up, (ready, self.count, self.warm))
         ready.wait(timeout=START_SECONDS)
         return self
 
@@ -446,8 +451,8 @@ class PooledTrials:
         return sum(self._pool.starmap(self.count, calls, 1))
 
 
-def _warm_up(ready: Barrier, count: Callable[..., int]) -> None:
+def _warm_up(ready: Barrier, count: Callable[..., int], warm: Sequence[str]) -> None:
     """A worker's start: a batch of everything, then waiting for the others."""
-    for learner in LEARNERS if count is success_counts else ("exponential", "rec_concave"):
+    for learner in warm:
         count(learner, 31, 100, 16, 0)
     ready.wait(timeout=START_SECONDS)

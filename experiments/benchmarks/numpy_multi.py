@@ -1,0 +1,64 @@
+"""Elimination over GF(2), tracing and one attack in tuned NumPy: what the dpjax ones are measured against.
+
+What makes it fast: 64 bits a word, one masked XOR of whole rows a pivot; books in pieces that stay in cache, bits compared as bytes;
+scores as matrix products; a Boneh-Shaw book held as types, which users' rows and words are read off.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+PIECE = 1 << 14  # columns of a book worked on at a time
+
+
+def eliminate(rng: np.random.Generator, d: int, rows: int, k: int) -> bool:
+    """One random system [A | Y] of `rows` rows, d unknowns and k right-hand sides, solved; whether A has full rank."""
+    words = -(-d // 64)
+    matrix = rng.integers(0, 2**64, (rows, words + -(-k // 64)), np.uint64)
+    used = np.zeros(rows, bool)
+    for column in range(d):
+        ones = (matrix[:, column // 64] >> np.uint64(column % 64)) & np.uint64(1) == 1
+        free = ones & ~used
+        pivot = int(np.argmax(free))
+        if not free[pivot]:
+            return False
+        used[pivot], ones[pivot] = True, False
+        matrix[ones, column // 64 :] ^= matrix[pivot, column // 64 :]  # left of it the pivot row is zero
+    return True
+
+
+def trace(rng: np.random.Generator, users: int, columns: int, log_term: int) -> bool:
+    """One Tardos book, the majority word of all users, the trace; whether somebody is accused."""
+    lowest = math.asin(math.sqrt(1 / (300 * users)))
+    scores = np.zeros(users)
+    for first in range(0, columns, PIECE):
+        size = min(PIECE, columns - first)
+        bias = np.sin(rng.uniform(lowest, math.pi / 2 - lowest, size)) ** 2
+        # 32 random bits a bit of the book, as in dpjax: biases near 1/(300 n) need them.
+        held = rng.integers(0, 2**32, (users, size), np.uint32) < (bias * 2**32).astype(np.uint32)
+        word = 2 * held.sum(axis=0) >= users
+        one, zero = np.sqrt((1 - bias) / bias) * word, np.sqrt(bias / (1 - bias)) * word
+        scores += held.astype(np.float32) @ (one + zero).astype(np.float32) - zero.sum()
+    steepness = min(math.sqrt(log_term / columns), 1.79 / math.sqrt(300 * users))
+    return bool((scores > steepness * columns + log_term / steepness).any())
+
+
+def attack(rng: np.random.Generator, users: int, copies: int, xi: float) -> bool:
+    """One padded Boneh-Shaw book, the majority learner on it, the trace; whether somebody is accused."""
+    types = np.repeat(np.arange(users + 1), copies)
+    rng.shuffle(types)
+    labels = np.arange(users)[:, None] < types  # what the learner is given
+    word = 2 * labels.sum(axis=0) > users
+    ones = np.bincount(types[word], minlength=users + 1)
+    total = ones[1:] + ones[:-1]
+    return bool(((ones[1:] - ones[:-1]) / 2 > np.sqrt(math.log(2 * users / xi) * total / 2)).any())
+
+
+RUNS: dict[str, Callable[..., bool]] = {"elimination": eliminate, "tracing": trace, "attack": attack}
+
+
+def success_counts(name: str, sizes: tuple[float, ...], _: int, trials: int, seed: np.random.SeedSequence) -> int:
+    """How many of `trials` runs of `name` on these sizes succeed; arguments as `numpy_trials.PooledTrials` passes them."""
+    rng = np.random.Generator(np.random.SFC64(seed))
+    return sum(RUNS[name](rng, *sizes) for _ in range(trials))
