@@ -124,32 +124,25 @@ class Distribution:
             return Sample.tree_unflatten((False, False), (x, labels.astype(jnp.int32), n))
         return MultiSample(x=x, y=packed.pack(labels), n_valid=n, k=labels.shape[1])
 
-    def errors(self, hypothesis: Any) -> Float[Array, "*k"]:
-        """D[hypothesis and target differ], of every concept, for anything with `predict` and `share`.
-
-        Exact but for rounding: masses are multiples of 2^-32, and a uniform x is labelled 1 by exactly one of two different
-        predicates h, c_t with probability share(h) + share(c_t) - 2 P[h(x) = c_t(x) = 1].
-        """
-        differ = hypothesis.predict(self.heavy.points) != self.targets.predict(self.heavy.points)
-        masses = jax.vmap(lambda i: self.heavy._mass(i, i + 1))(jnp.arange(self.heavy.points.shape[0], dtype=jnp.int32))
-        heavy = jnp.tensordot(masses, differ.astype(float), axes=1, precision="highest")
-        point = self.targets.share(self.bits)
-        spread = hypothesis.share(self.bits) + point - 2 * jnp.where(self._at_target(hypothesis), point, 0.0)
-        background = self.background.astype(float)
-        share = jnp.where(self.background == np.uint32(0xFFFFFFFF), 1.0, background * 2.0**-32)
-        return share * spread + (1 - share) * heavy
-
     def error(self, hypothesis: Any) -> Float[Array, ""]:
-        """`errors` of a single hypothesis."""
-        return self.errors(hypothesis)
+        """D[hypothesis and target differ], for one target and anything with `predict` and `share`."""
+        return self._error(hypothesis, self.targets)
 
-    def _at_target(self, hypothesis: Any) -> Bool[Array, "*k"]:
-        """What each hypothesis says of its own target's point."""
-        position = self.targets.position
-        if position.ndim == 1:
-            return hypothesis.predict(position[None])[0]
-        one = jax.vmap(lambda h, p: h.predict(p[None])[0])
-        return one(hypothesis, position)
+    def errors(self, hypotheses: Any) -> Float[Array, "k"]:
+        """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
+        return jax.vmap(self._error)(hypotheses, self.targets)
+
+    def _error(self, hypothesis: Any, target: Point) -> Float[Array, ""]:
+        """Exact but for rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""
+        differ = hypothesis.predict(self.heavy.points) != target.predict(self.heavy.points)
+        masses = jax.vmap(lambda i: self.heavy._mass(i, i + 1))(jnp.arange(differ.shape[0], dtype=jnp.int32))
+        heavy = jnp.sum(jnp.where(differ, masses, 0.0))
+        point = target.share(self.bits)
+        both = jnp.where(hypothesis.predict(target.position[None])[0], point, 0.0)
+        spread = hypothesis.share(self.bits) + point - 2 * both
+        everything = self.background == np.uint32(0xFFFFFFFF)
+        background = jnp.where(everything, 1.0, self.background.astype(float) * 2.0**-32)
+        return background * spread + (1 - background) * heavy
 
 
 def point_masses(
