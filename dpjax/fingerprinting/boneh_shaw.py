@@ -88,21 +88,21 @@ class BonehShaw(Code):
         """No ones on any type."""
         return jnp.zeros(self.users + 1, jnp.int32)
 
-    def tally(self, so_far: Array, columns: Columns, word: Bool[Array, "block"]) -> Int[Array, "types"]:
-        """W_0, ..., W_n."""
-        return so_far.at[columns.hidden].add((word & columns.valid).astype(jnp.int32))
+    def part(self, columns: Columns, word: Bool[Array, "block"]) -> Int[Array, "types"]:
+        """Ones of the word by type, 0, ..., n."""
+        return self.nothing().at[columns.hidden].add((word & columns.valid).astype(jnp.int32))
 
-    def accuse(self, tally: Int[Array, "types"]) -> Accusation:
+    def accuse(self, sums: Int[Array, "types"]) -> Accusation:
         """Scores W_s - R/2 against thresholds sqrt(L R/2), s = 1, ..., n.
 
         In the original variant user 1 scores W_1 and user n scores B - W_{n-1}, against 0.
         """
-        counts = tally.astype(float)
+        counts = sums.astype(float)
         # From the difference: counts themselves may exceed float32's 24 digits.
-        scores = (tally[1:] - tally[:-1]).astype(float) / 2
+        scores = (sums[1:] - sums[:-1]).astype(float) / 2
         thresholds = jnp.sqrt(jnp.asarray(self.log_term, float) * (counts[1:] + counts[:-1]) / 2)
         if self.variant == "original":
-            scores = scores.at[0].set(counts[1]).at[-1].set((self.copies - tally[self.users - 1]).astype(float))
+            scores = scores.at[0].set(counts[1]).at[-1].set((self.copies - sums[self.users - 1]).astype(float))
             thresholds = thresholds.at[0].set(0.0).at[-1].set(0.0)
         return Accusation(accused=scores > thresholds, scores=scores, thresholds=thresholds)
 

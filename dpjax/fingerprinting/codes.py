@@ -19,13 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 
 from dpjax.core import bits, checks
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 
 BLOCK = 1024  # columns; a multiple of 32
+_AT_ONCE = 8  # blocks traced together, so that a step of the loop is worth its overhead
 
 
 @frozen
@@ -65,12 +66,13 @@ class Accusation:
 
 
 class Code:
-    """What a code defines, and what follows.
+    """What a code defines, and what follows; log_term > 0 is the logarithm in its error bounds.
 
-    `secret(key)` draws all that the blocks have in common; `columns(secret, b)` makes block b; `nothing()`, `tally(so_far, columns,
-    word)` and `accuse(tally)` add up what the trace needs and judge it.
+    `secret(key)` draws all that the blocks have in common; `columns(secret, b)` makes block b; `part(columns, word)` is what a block
+    adds to the sums that a trace needs, from `nothing()` on, and `accuse(sums)` judges them.
     """
 
+    log_term: Any
     users: int
     length: int
     every_word = True  # whether soundness holds for every word, or for feasible ones only
@@ -81,13 +83,13 @@ class Code:
     def columns(self, secret: Any, block: Int[Array, ""]) -> Columns:
         raise NotImplementedError
 
-    def nothing(self) -> Any:
+    def nothing(self) -> Shaped[Array, "sums"]:
         raise NotImplementedError
 
-    def tally(self, so_far: Any, columns: Columns, word: Bool[Array, "block"]) -> Any:
+    def part(self, columns: Columns, word: Bool[Array, "block"]) -> Shaped[Array, "sums"]:
         raise NotImplementedError
 
-    def accuse(self, tally: Any) -> Accusation:
+    def accuse(self, sums: Any) -> Accusation:
         raise NotImplementedError
 
     def innocent(self) -> float:
@@ -167,24 +169,31 @@ class Stream(Book):
 
     def columns(self, block: Int[Array, ""]) -> Columns:
         """Block b of the columns; stored, or every use of them would draw the bits anew."""
-        return once(block >= 0, self.code.columns, self.secret, block)
+        return once(jnp.asarray(self.code.log_term) > 0, self.code.columns, self.secret, block)
 
 
-def fold(code: Code, step: Callable[[Any, Array], Any], start: Any) -> Any:
-    """step(... step(start, 0) ..., blocks - 1)."""
-    return lax.fori_loop(0, code.blocks, lambda b, so_far: step(so_far, jnp.asarray(b, jnp.int32)), start)
+@frozen
+class Sum:
+    """A sum and what rounding lost of it (Kahan): millions of columns cost no digits. Integers lose nothing."""
+
+    total: Shaped[Array, "sums"]
+    lost: Shaped[Array, "sums"]
+
+    @classmethod
+    def of(cls, start: Shaped[Array, "sums"]) -> "Sum":
+        """Nothing added yet."""
+        return cls(total=start, lost=jnp.zeros_like(start))
+
+    def plus(self, part: Shaped[Array, "sums"]) -> "Sum":
+        """One term more."""
+        corrected = part - self.lost
+        total = self.total + corrected
+        return Sum(total=total, lost=(total - self.total) - corrected)
 
 
-def packed_blocks(code: Code, secret: Any) -> tuple[UInt32[Array, "users words"], Any]:
-    """All columns, made block by block: packed rows, and what is hidden with one leading axis for the blocks."""
-
-    def make(block: Array) -> Any:
-        columns = code.columns(secret, block)
-        return bits.pack(columns.bits), columns.hidden
-
-    words, hidden = lax.map(make, jnp.arange(code.blocks, dtype=jnp.int32))
-    rows = jnp.swapaxes(words, 0, 1).reshape(code.users, -1)
-    return rows[:, : bits.words_for(code.length)], hidden
+def fold(count: int, step: Callable[[Any, Array], Any], start: Any) -> Any:
+    """step(... step(start, 0) ..., count - 1)."""
+    return lax.fori_loop(0, count, lambda i, so_far: step(so_far, jnp.asarray(i, jnp.int32)), start)
 
 
 @jax.jit
@@ -199,12 +208,20 @@ def _rows(book: Any) -> Array:
 @jax.jit
 def _trace(book: Any, word: Bool[Array, "length"]) -> Accusation:
     code = book.code
-    blocks = jnp.pad(word, (0, code.blocks * BLOCK - code.length)).reshape(code.blocks, BLOCK)
+    width = min(_AT_ONCE, code.blocks)
+    groups = -(-code.blocks // width)
+    words = jnp.pad(word, (0, groups * width * BLOCK - code.length)).reshape(groups * width, BLOCK)
 
-    def step(so_far: Any, block: Array) -> Any:
-        return code.tally(so_far, book.columns(block), blocks[block])
+    def part(block: Array) -> Array:
+        exists = block < code.blocks
+        part = code.part(book.columns(jnp.minimum(block, code.blocks - 1)), words[block])
+        return jnp.where(exists, part, jnp.zeros_like(part))
 
-    return code.accuse(fold(code, step, code.nothing()))
+    def step(so_far: Sum, group: Array) -> Sum:
+        parts = jax.vmap(part)(group * width + jnp.arange(width, dtype=jnp.int32))
+        return so_far.plus(jnp.sum(parts, axis=0, dtype=parts.dtype))
+
+    return code.accuse(fold(groups, step, Sum.of(code.nothing())).total)
 
 
 def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:

@@ -108,14 +108,14 @@ def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
     book = code.stream(key_book)
 
     def step(so_far: tuple, block: Array) -> tuple:
-        tally, fits = so_far
+        sums, fits = so_far
         columns = book.columns(block)
         word = experiment.strategy(jax.random.fold_in(key_word, block), columns.bits, coalition)
         fitting = _some(columns.bits == word[None, :], coalition) | ~columns.valid
-        return code.tally(tally, columns, word), fits & jnp.all(fitting)
+        return sums.plus(code.part(columns, word)), fits & jnp.all(fitting)
 
-    tally, fits = codes.fold(code, step, (code.nothing(), jnp.asarray(True)))
-    accused = code.accuse(tally).accused
+    sums, fits = codes.fold(code.blocks, step, (codes.Sum.of(code.nothing()), jnp.asarray(True)))
+    accused = code.accuse(sums.total).accused
     return {
         "incomplete": fits & ~jnp.any(accused),
         "unsound": jnp.any(accused & ~coalition),

@@ -40,7 +40,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import bits, checks, random
 from dpjax.core.pytree import frozen, static
-from dpjax.fingerprinting.codes import BLOCK, Accusation, Book, Code, Columns, packed_blocks
+from dpjax.fingerprinting.codes import BLOCK, Accusation, Book, Code, Columns
 
 SCORES = {"asymmetric": 100, "symmetric": 30}  # A: the length is A n^2 l
 _STEEPEST = 1.79  # e^u <= 1 + u + u^2 up to here
@@ -118,27 +118,21 @@ class Tardos(Code):
         """A codebook: one bit a user and column, packed, and 5 bytes a column for its bias."""
         return _generate(self, key)
 
-    def nothing(self) -> tuple[Float[Array, "users"], Float[Array, "users"]]:
-        """Scores 0, nothing lost to rounding."""
-        zeros = jnp.zeros(self.users, float)
-        return zeros, zeros
+    def nothing(self) -> Float[Array, "users"]:
+        """Scores 0."""
+        return jnp.zeros(self.users, float)
 
-    def tally(self, so_far: Any, columns: Columns, word: Bool[Array, "block"]) -> Any:
-        """Scores so far, and what rounding lost of them (Kahan's sum: millions of columns cost no digits)."""
-        sums, lost = so_far
+    def part(self, columns: Columns, word: Bool[Array, "block"]) -> Float[Array, "users"]:
+        """sum_j s_j U_ij over the columns of a block."""
         one, zero = columns.hidden.weights()
         sign = word.astype(float) if self.score == "asymmetric" else jnp.where(word, 1.0, -1.0)
         sign = jnp.where(columns.valid, sign, 0.0)
-        part = jnp.sum(jnp.where(columns.bits, (sign * one)[None, :], (sign * zero)[None, :]), axis=1)
-        corrected = part - lost
-        total = sums + corrected
-        return total, (total - sums) - corrected
+        return jnp.sum(jnp.where(columns.bits, (sign * one)[None, :], (sign * zero)[None, :]), axis=1)
 
-    def accuse(self, tally: Any) -> Accusation:
+    def accuse(self, sums: Float[Array, "users"]) -> Accusation:
         """Scores against Z."""
-        scores, _ = tally
         thresholds = jnp.full(self.users, jnp.asarray(self.threshold, float))
-        return Accusation(accused=scores > thresholds, scores=scores, thresholds=thresholds)
+        return Accusation(accused=sums > thresholds, scores=sums, thresholds=thresholds)
 
     def innocent(self) -> float:
         """exp(-l) <= xi/n, for every word."""
@@ -159,18 +153,13 @@ class TardosBook(Book):
 
     Attributes:
       code: its code.
-      words: bit j mod 32 of words[i, j // 32] is user i's bit j.
+      words: packed bits, block by block.
       bias: the biases, leaves of shape (blocks, BLOCK).
     """
 
     code: Tardos
-    words: UInt32[Array, "users words"]
+    words: UInt32[Array, "blocks users words"]
     bias: Bias
-
-    @property
-    def rows(self) -> UInt32[Array, "users words"]:
-        """The packed rows as they are held."""
-        return self.words
 
     @property
     def probabilities(self) -> Float[Array, "length"]:
@@ -179,9 +168,7 @@ class TardosBook(Book):
 
     def columns(self, block: Int[Array, ""]) -> Columns:
         """Block b of the columns."""
-        size = BLOCK // bits.WORD
-        at = block * size + jnp.arange(size, dtype=jnp.int32)
-        words = jnp.take(self.words, at, axis=1, mode="fill", fill_value=0)
+        words = self.words[block]
         bias = Bias(rare=self.bias.rare[block], ones=self.bias.ones[block])
         return Columns(bits=bits.unpack(words, BLOCK), valid=self.code.valid(block), hidden=bias)
 
@@ -225,5 +212,11 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
 
 @jax.jit
 def _generate(code: Tardos, key: Array) -> TardosBook:
-    words, bias = packed_blocks(code, code.secret(key))
+    secret = code.secret(key)
+
+    def packed(block: Array) -> Any:
+        columns = code.columns(secret, block)
+        return bits.pack(columns.bits), columns.hidden
+
+    words, bias = jax.lax.map(packed, jnp.arange(code.blocks, dtype=jnp.int32))
     return TardosBook(code=code, words=words, bias=bias)

@@ -9,7 +9,7 @@ from experiments.fingerprinting.measure import measure
 from experiments.runner import Experiment
 
 COMMON = {"users": 8, "xi": 0.05, "level": 0.95}
-ATTACK = {"users": 3, "xi": 1e-4, "delta": 1e-6, "bits": 8}
+ATTACK = {"users": 6, "xi": 0.01, "delta": 1e-6, "bits": 8}
 EXPERIMENT = Experiment(
     summary="traced and falsely accused against the length of the code; the attack against epsilon",
     presets={
@@ -18,17 +18,17 @@ EXPERIMENT = Experiment(
             "users": 4,
             "shares": [1 / 4],
             "trials": 50,
-            "attack": {**ATTACK, "xi": 0.1, "epsilons": [1.0, 3000.0], "trials": 40, "pilot": 10},
+            "attack": {**ATTACK, "users": 3, "epsilons": [1.0, 3000.0], "trials": 40, "pilot": 10},
         },
         "quick": {
             **COMMON,
-            "shares": [2.0**-e for e in range(8, -1, -1)],
+            "shares": [2.0**-e for e in (6, 5, 4.5, 4, 3.5, 3, 2.5, 2, 1, 0)],
             "trials": 400,
             "attack": {
                 **ATTACK,
-                "epsilons": [10 ** (e / 4) for e in range(0, 19)],
-                "trials": 400,
-                "pilot": 100,
+                "epsilons": [10 ** (e / 8) for e in range(16, 37)],
+                "trials": 200,
+                "pilot": 50,
             },
         },
         "full": {
@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
             "trials": 10_000,
             "attack": {
                 **ATTACK,
-                "users": 6,
+                "users": 10,
                 "epsilons": [10 ** (e / 8) for e in range(0, 41)],
                 "trials": 10_000,
                 "pilot": 1000,

@@ -22,22 +22,22 @@ def _draw_length(rows: list[Row], path: pathlib.Path) -> None:
     """(a) rates against the share of the proved length."""
     fig, axes = style.figure(1, 2, figsize=(8.4, 3.6), sharex=True)
     lengths = {name: part[0].value for name, part in records.series(rows, "length").items()}
-    titles = (
-        ("traced", "some pirate is accused (least of six strategies)"),
-        (
-            "falsely accused",
-            "somebody innocent is accused (most of six)",
-        ),
-    )
-    for panel, (name, title) in zip(axes, titles, strict=True):
+    (claim,) = records.series(rows, "claim")["xi"]
+    for panel, name in zip(axes, ("traced", "falsely accused"), strict=True):
         for code, part in records.series(rows, name).items():
             label = f"{code}: proved k = {lengths[code]:,.0f}"
             style.interval(panel, *records.columns(part), color=CODE_COLOURS[code], marker="o", label=label)
-        panel.set(title=title, xlabel="length / proved length", xscale="log", ylim=(-0.03, 1.03))
+        panel.set(xlabel="length / proved length", xscale="log")
         panel.set_xscale("log", base=2)
-    axes[0].set_ylabel("probability")
+    axes[0].set(ylabel="probability", ylim=(-0.03, 1.03), title="some pirate is accused\n(least of six strategies)")
+    axes[0].axhline(1 - claim.value, linestyle="--", color="grey", linewidth=1)
+    axes[1].axhline(claim.value, linestyle="--", color="grey", linewidth=1, label="claimed ξ")
+    top = 1.6 * claim.value
+    axes[1].set(ylim=(-0.03 * top, top), title="somebody innocent is accused\n(most of six strategies)")
     axes[1].legend(loc="upper left")
-    fig.suptitle("Fingerprinting codes against half of their users, thresholds kept sound at every length", fontsize=9)
+    fig.suptitle(
+        f"Fingerprinting codes of {claim.x:.0f} users against every other one; sound at every length", fontsize=9
+    )
     style.save(fig, path)
 
 
@@ -58,8 +58,8 @@ def _draw_attack(rows: list[Row], path: pathlib.Path) -> None:
     spent = [r.x for r in shown[LEARNERS[1]]]
     bounds.plot(spent, spent, ":", color="grey", label="ε spent")
     bounds.set(xscale="log", xlabel="ε of the k-learner", ylabel="ε shown by the attack (95%)")
-    top = max(r.value for part in shown.values() for r in part)
-    bounds.set_ylim(-0.02 * top, 1.15 * top)
+    bounds.set_yscale("symlog", linthresh=1.0)
+    bounds.set_ylim(bottom=-0.05)
     rates.set(ylabel="probability", ylim=(-0.03, 1.03))
     rates.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     bounds.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

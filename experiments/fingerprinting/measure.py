@@ -11,7 +11,7 @@ from jaxtyping import Array
 from dpjax.fingerprinting import against, audit, boneh_shaw, forms, pirates, tardos
 from dpjax.learners import thresholds
 from dpjax.multi import direct_sum
-from dpjax.trials import engine, estimates, resumable
+from dpjax.trials import estimates, resumable
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context
@@ -22,7 +22,7 @@ LEARNERS = ("ERM", "direct sum, basic", "direct sum, optimal")
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "traced", "falsely accused", "length"; "attack traced", "attack inaccurate", "epsilon", "implied"."""
+    """All rows: panels "traced", "falsely accused", "length", "claim"; "attack k", "attack ...", "epsilon", "implied"."""
     return [*_lengths(settings, context), *_attacks(settings, context)]
 
 
@@ -72,7 +72,8 @@ def _lengths(settings: Settings, context: Context) -> list[Row]:
             rows.append(_row("traced", name, share, min(c["traced"] for c in counts), settings))
             rows.append(_row("falsely accused", name, share, max(c["unsound"] for c in counts), settings))
             progress.done(1)
-    return [*rows, *(exact("length", name, 1.0, code(name, users, settings["xi"]).length) for name in CODES)]
+    rows += [exact("length", name, 1.0, code(name, users, settings["xi"]).length) for name in CODES]
+    return [*rows, exact("claim", "xi", users, settings["xi"])]
 
 
 def _row(panel: str, series: str, x: float, events: int, settings: Settings) -> Row:
