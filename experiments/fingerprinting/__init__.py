@@ -26,7 +26,7 @@ EXPERIMENT = Experiment(
             "trials": 400,
             "attack": {
                 **ATTACK,
-                "epsilons": [10 ** (e / 8) for e in range(16, 37)],
+                "epsilons": [10 ** (e / 8) for e in range(24, 40)],
                 "trials": 200,
                 "pilot": 50,
             },

@@ -65,7 +65,7 @@ def _draw_attack(rows: list[Row], path: pathlib.Path) -> None:
     bounds.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     fig.suptitle(
         f"The fingerprinting attack on learners of k = {size.value:,.0f} thresholds, {size.x:.0f} users\n"
-        "accurate learners are traced: no k-learner is accurate and private here",
+        "whoever is accurate on these rows is traced (Theorem 43)",
         fontsize=9,
     )
     style.save(fig, path)
