@@ -77,6 +77,10 @@ def test_errors_are_exact_for_points_and_buckets() -> None:
     for h in [concept.point(40, bits=6), concept.point(3, bits=6), concept.zero(bits=6), *buckets]:
         expected = mass[np.asarray(h.predict(domain)) != target].sum()
         np.testing.assert_allclose(float(error(h)), expected, atol=1e-6)
+    # k hypotheses of any kind, each against its own target: here the same one.
+    several = dataclasses.replace(law, targets=concept.point([40] * len(buckets), bits=6))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *buckets)
+    np.testing.assert_allclose(jax.jit(several.errors)(stacked), [float(error(b)) for b in buckets], atol=1e-6)
 
 
 def test_k_targets_label_columns_and_errors_are_each_ones_own() -> None:

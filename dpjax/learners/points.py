@@ -274,8 +274,9 @@ class LearnPoints(PointLearner):
         if self.bottom == "zero":
             return jnp.concatenate([jnp.stack([log_q, nothing]), chosen])
         each = log_q - self.bits.astype(float) * _LN2
+        mixed = logspace.logaddexp(chosen, jnp.full_like(chosen, each))
         rest = jnp.stack([nothing, each + seen.log_unseen()])
-        return jnp.concatenate([rest, jnp.where(seen.valid, logspace.logaddexp(chosen, jnp.full_like(chosen, each)), -jnp.inf)])
+        return jnp.concatenate([rest, jnp.where(seen.valid, mixed, -jnp.inf)])
 
     def guarantee(self) -> Guarantee:
         """That of A_dist for these constants."""
