@@ -20,6 +20,7 @@ from experiments import records
 EXPERIMENTS = (
     "benchmarks",
     "cdf",
+    "fingerprinting",
     "interior_point",
     "multi_parities",
     "multi_points",

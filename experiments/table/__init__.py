@@ -14,7 +14,7 @@ POINTS = {
     "concepts": {
         **{name: [] for name in multi_points.SERIES},
         "PointLearner": [1, 32, 1024],
-        "generic": [64, 256, 1024],
+        "generic": [128, 1024],
         "pure direct sum": [1, 4, 16],
         "pure, proper": [1, 4, 16],
     },
