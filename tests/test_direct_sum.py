@@ -1,5 +1,6 @@
 """k concepts by direct sum and by GenericLearner; PAC to empirical. Laws against samples, privacy by exact laws."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -18,6 +19,7 @@ from dpjax.learners import thresholds
 from dpjax.multi import direct_sum, generic, pac, reductions
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
+from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify import exact
 
 FALSE_ALARM = 1e-6
@@ -300,3 +302,60 @@ def test_theorem_12_needs_half_the_deviation():
     )
     assert 4 * printed < proved < 6 * printed
     assert bounds.empirical_to_pac(1, 0.1, 0.1, concepts=9) == bounds.empirical_to_pac(1, 0.1, 0.1)
+
+
+# -------------------------------------------------------------------------------------------- privacy of GenericLearner
+
+
+@frozen
+class Named:
+    """A sanitized database that names these points, and the sanitizer that always answers with it."""
+
+    points: jnp.ndarray
+    where: jnp.ndarray
+
+    def support(self):
+        return self.points, self.where
+
+    def __call__(self, key, data):
+        return Outcome(hypothesis=self, status=jnp.int32(Status.OK), info={})
+
+
+def generic_law(learner, sample):
+    """The exact joint law of (named points, the k hypotheses) for the point class on two points: all names enumerated.
+
+    GenericLearner uses of a release which points it names, and nothing else.
+    """
+    counts = jnp.array([jnp.sum((sample.x[:, 0] == v) & sample.valid) for v in (0, 1)])
+    log_p, log_q = learner.sanitizer.log_released(counts)
+    points, law = jnp.array([[0], [1]], jnp.uint32), []
+    for where in itertools.product((False, True), repeat=2):
+        chance = jnp.exp(jnp.sum(jnp.where(jnp.array(where), log_p, log_q)))
+        fixed = dataclasses.replace(learner, sanitizer=Named(points=points, where=jnp.array(where)))
+        _, probabilities, _ = fixed.law(jax.random.key(0), sample)
+        law.append(chance * jnp.einsum("a,b->ab", *probabilities).reshape(-1))
+    return jnp.concatenate(law)
+
+
+def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
+    """Two points, two labels, three examples, labels arbitrary; every pair of neighbours."""
+    sanitizer = point_sanitizers.histogram(bits=1, n=3, epsilon=0.8, delta=0.1)
+    learner = generic.learner(
+        sanitizer=sanitizer, concepts=generic.points(bits=1), k=2, epsilon=2.0, delta=0.1, composition="basic"
+    )
+    records = np.array([(x, *y) for x in range(2) for y in itertools.product((0, 1), repeat=2)])
+    counts = exact.histograms(len(records), [3])
+    values, _ = exact.records(counts)
+    rows = jnp.asarray(records)[values]
+    make = lambda r: MultiSample.create(r[:, :1].astype(jnp.uint32), r[:, 1:])  # noqa: E731
+    laws = np.asarray(jax.jit(jax.vmap(lambda r: generic_law(learner, make(r))))(rows))
+    np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=1e-9)
+    pairs = exact.neighbours(counts, REPLACE_ONE)
+    with np.errstate(divide="ignore"):
+        first, second = np.log(laws[pairs[:, 0]]), np.log(laws[pairs[:, 1]])
+    promised = learner.guarantee()
+    assert promised.covers(2.0, 0.1)
+    assert exact.hockey_stick(first, second, promised.epsilon).max() <= promised.delta + 1e-9
+    # Negative controls: the sanitizer's delta is really spent, and almost no epsilon would not do.
+    assert exact.hockey_stick(first, second, promised.epsilon).max() > 0.99 * promised.delta
+    assert exact.hockey_stick(first, second, promised.epsilon / 20).max() > 1.1 * promised.delta
