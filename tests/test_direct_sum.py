@@ -348,14 +348,17 @@ def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
     values, _ = exact.records(counts)
     rows = jnp.asarray(records)[values]
     make = lambda r: MultiSample.create(r[:, :1].astype(jnp.uint32), r[:, 1:])  # noqa: E731
-    laws = np.asarray(jax.jit(jax.vmap(lambda r: generic_law(learner, make(r))))(rows))
-    np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=1e-9)
     pairs = exact.neighbours(counts, REPLACE_ONE)
-    with np.errstate(divide="ignore"):
-        first, second = np.log(laws[pairs[:, 0]]), np.log(laws[pairs[:, 1]])
+
+    def delta(learner, epsilon):
+        laws = np.asarray(jax.jit(jax.vmap(lambda r: generic_law(learner, make(r))))(rows))
+        np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=1e-9)
+        with np.errstate(divide="ignore"):
+            first, second = np.log(laws[pairs[:, 0]]), np.log(laws[pairs[:, 1]])
+        return exact.hockey_stick(first, second, epsilon).max()
+
     promised = learner.guarantee()
     assert promised.covers(2.0, 0.1)
-    assert exact.hockey_stick(first, second, promised.epsilon).max() <= promised.delta + 1e-9
-    # Negative controls: the sanitizer's delta is really spent, and almost no epsilon would not do.
-    assert exact.hockey_stick(first, second, promised.epsilon).max() > 0.99 * promised.delta
-    assert exact.hockey_stick(first, second, promised.epsilon / 20).max() > 1.1 * promised.delta
+    assert 0.99 * promised.delta < delta(learner, promised.epsilon) <= promised.delta + 1e-9
+    careless = dataclasses.replace(learner, each_epsilon=6 * learner.each_epsilon)  # negative control
+    assert delta(careless, promised.epsilon) > 1.1 * promised.delta
