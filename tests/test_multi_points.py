@@ -218,7 +218,7 @@ def test_padding_changes_nothing_and_one_program_serves_every_budget() -> None:
             ),
             r"n must be at least 708\d\d .*got 5000",
         ),
-        (lambda: point_learner("proved")(jax.random.key(0), sample_of([(1, (1,))])), "sample must have k = 2"),
+        (lambda: point_learner("proved")(jax.random.key(0), sample_of([(1, (1,))])), "k = 2 concepts"),
         (lambda: point_learner("proved").sample_size(alpha=0.1, beta=0.01), "beta must be >= 0.1"),
         (lambda: point_learner("proved")(jax.random.key(0), sample_of([(256, (1, 1))], 9)), r"0, ..., 2\^8 - 1"),
     ],

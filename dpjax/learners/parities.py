@@ -39,7 +39,7 @@ from dpjax.core import checks
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
-from dpjax.domains import wide
+from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential as mechanism
 
 MAX_BITS = 16
@@ -122,13 +122,7 @@ class Exponential:
         Raises:
           TypeError: no Sample. ValueError: more than one limb, or a point that is 2^bits or more.
         """
-        if not isinstance(sample, Sample):
-            raise TypeError(f"sample must be a dpjax.Sample, got {type(sample).__name__}")
-        if sample.x.shape[1] != 1:
-            raise ValueError(f"sample.x must have 1 limb for points of {self.bits} bits, got {sample.x.shape[1]}")
-        if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
-            wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], self.bits)
-        return sample.padded()
+        return fitted(sample, Sample, bits=self.bits, limbs=(1,))
 
     def _law(self, sample: Sample, error: Any) -> Float[Array, "2"]:
         error = checks.real("error", error, at_least=0.0, at_most=1.0)

@@ -51,7 +51,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
@@ -64,6 +63,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
 from dpjax.domains import gf2, groups, wide
+from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential as em
 from dpjax.mechanisms import stability
 
@@ -149,13 +149,7 @@ class _Fitting:
 
     def fit(self, sample: Sample) -> Sample:
         """The sample, checked and padded to its bucket."""
-        if not isinstance(sample, Sample):
-            raise TypeError(f"sample must be a dpjax.Sample, got {type(sample).__name__}")
-        if sample.x.shape[1] != self.limbs:
-            raise ValueError(f"sample.x must have {self.limbs} limbs for this domain, got {sample.x.shape[1]}")
-        if not any(checks.is_traced(leaf) for leaf in (*jax.tree.leaves(sample), self.bits)):
-            wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(self.bits))
-        return sample.padded()
+        return fitted(sample, Sample, bits=self.bits, limbs=(self.limbs,))
 
 
 class PointLearner(_Fitting):

@@ -39,6 +39,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
 from dpjax.domains import wide
+from dpjax.domains.fitting import fitted
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import laplace
@@ -137,18 +138,9 @@ class ThresholdLearner:
 
     def fit(self, sample: Sample) -> Sample:
         """The sample, checked and padded to its bucket."""
-        if not isinstance(sample, Sample):
-            raise TypeError(f"sample must be a dpjax.Sample, got {type(sample).__name__}")
-        limbs = sample.x.shape[-1]
-        if not checks.is_traced(self.bits):
-            expected = wide.limbs_for(int(self.bits))
-            if limbs not in (expected, self.limbs):
-                raise ValueError(
-                    f"sample.x must have {expected} limbs for points of {int(self.bits)} bits, got {limbs}"
-                )
-            if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
-                wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(self.bits))
-        return sample.padded()
+        known = not checks.is_traced(self.bits)
+        limbs = (wide.limbs_for(int(self.bits)), self.limbs) if known else ()
+        return fitted(sample, Sample, bits=self.bits, limbs=limbs)
 
 
 @jax.jit

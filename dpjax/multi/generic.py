@@ -49,6 +49,7 @@ from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Outcome, Status
 from dpjax.domains import wide
+from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential
 from dpjax.multi import pac
 from dpjax.multi.direct_sum import COMPOSITIONS
@@ -211,13 +212,7 @@ class GenericLearner:
         Raises:
           TypeError: no MultiSample. ValueError: another k, or a point outside the domain.
         """
-        if not isinstance(sample, MultiSample):
-            raise TypeError(f"sample must be a dpjax.MultiSample, got {type(sample).__name__}")
-        if sample.k != self.k:
-            raise ValueError(f"sample must have the labels of k = {self.k} concepts, got {sample.k}")
-        if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves((sample, self.concepts.bits))):
-            wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(self.concepts.bits))
-        return sample.padded()
+        return fitted(sample, MultiSample, bits=self.concepts.bits, k=self.k)
 
 
 def _choices(generic: GenericLearner, key: Array, sample: MultiSample) -> tuple[Any, Array, Array, Array]:

@@ -62,6 +62,7 @@ from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Outcome, Status
 from dpjax.domains import gf2, wide
+from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.stability import Stability
 
@@ -132,18 +133,7 @@ class _Learner:
         Raises:
           TypeError: no MultiSample. ValueError: another k, other limbs, or a point outside {0,1}^d.
         """
-        if not isinstance(sample, MultiSample):
-            raise TypeError(f"sample must be a dpjax.MultiSample, got {type(sample).__name__}")
-        if sample.k != self.k:
-            raise ValueError(f"sample must have the labels of k = {self.k} concepts, got {sample.k}")
-        limbs = wide.limbs_for(self.bits)
-        if sample.x.shape[1] != limbs:
-            raise ValueError(
-                f"sample.x must have {limbs} limbs for points of {self.bits} bits, got {sample.x.shape[1]}"
-            )
-        if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
-            wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], self.bits)
-        return sample.padded()
+        return fitted(sample, MultiSample, bits=self.bits, limbs=(wide.limbs_for(self.bits),), k=self.k)
 
 
 def _in_domain(sample: MultiSample, bits: int) -> Bool[Array, ""]:

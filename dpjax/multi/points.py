@@ -74,6 +74,7 @@ from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Outcome, Status
 from dpjax.domains import groups, wide
+from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import stability
 from dpjax.sanitizers import points as sanitizer
 from dpjax.sanitizers.points import NoisyCounts
@@ -199,15 +200,7 @@ class PointsLearner:
 
     def fit(self, sample: MultiSample) -> MultiSample:
         """The sample, checked and padded to its bucket."""
-        if not isinstance(sample, MultiSample):
-            raise TypeError(f"sample must be a dpjax.MultiSample, got {type(sample).__name__}")
-        if (sample.k, sample.x.shape[1]) != (self.k, self.limbs):
-            raise ValueError(
-                f"sample must have k = {self.k} and {self.limbs} limbs, got k = {sample.k} and {sample.x.shape[1]} limbs"
-            )
-        if not any(checks.is_traced(leaf) for leaf in (sample.x, sample.n_valid, self.bits)):
-            wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(self.bits))
-        return sample.padded()
+        return fitted(sample, MultiSample, bits=self.bits, limbs=(self.limbs,), k=self.k)
 
 
 @jax.jit

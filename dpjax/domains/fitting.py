@@ -1,0 +1,42 @@
+"""Whether a sample fits a learner: its kind, its width, its points."""
+
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from dpjax.core import checks
+from dpjax.core.multi_sample import MultiSample
+from dpjax.core.sample import Sample
+from dpjax.domains import wide
+
+Kind = TypeVar("Kind", Sample, MultiSample)
+
+
+def fitted(sample: Kind, kind: type[Kind], *, bits: Any, limbs: tuple[int, ...] = (), k: int | None = None) -> Kind:
+    """The sample, checked against X_bits and padded to its bucket.
+
+    Args:
+      sample: what a learner was called with.
+      kind: `Sample` or `MultiSample`.
+      bits: of the domain; may be traced, and then points are not checked.
+      limbs: how many limbs points may have, the usual number first; nothing: any.
+      k: how many labels an example must have.
+
+    Raises:
+      TypeError: another kind. ValueError: another k, other limbs, or a valid point outside (as far as it is not traced).
+
+    >>> sample = Sample(x=wide.from_ints([1, 2, 3, 4], 8), y=[0, 0, 1, 1])
+    >>> fitted(sample, Sample, bits=8, limbs=(1,)).rows
+    7
+    """
+    if not isinstance(sample, kind):
+        raise TypeError(f"sample must be a dpjax.{kind.__name__}, got {type(sample).__name__}")
+    if k is not None and isinstance(sample, MultiSample) and sample.k != k:
+        raise ValueError(f"sample must have the labels of k = {k} concepts, got {sample.k}")
+    width = sample.x.shape[-1]
+    if limbs and width not in limbs:
+        raise ValueError(f"sample.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
+    if not any(checks.is_traced(leaf) for leaf in (*jax.tree.leaves(sample), bits)):
+        wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
+    return sample.padded()
