@@ -55,11 +55,16 @@ def fit(
     )
 
 
-def text(exponent: Exponent | None) -> str:
-    """For a legend: k^0.50 [0.48, 0.53]."""
+def text(exponent: Exponent | None, first: int) -> str:
+    """For a legend: k^0.50 [0.48, 0.53] for k >= first."""
     if exponent is None:
         return ""
-    return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}]"
+    where = f" for k ≥ {first}" if first else ""
+    return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}]{where}"
+
+
+# Below so many concepts no composition theorem beats the basic one by much: exponents of optimal composition are fitted from here on.
+COMPOSED = 64
 
 
 def draw_least_n(
@@ -69,15 +74,17 @@ def draw_least_n(
     fig, axes = style.figure(figsize=(7.6, 4.6))
     for name, part in records.series(rows, "least n").items():
         columns = records.columns(part)
-        fitted = text(fit(part))
+        fitted = (
+            text(fit(part, first=COMPOSED)) + f" for k ≥ {COMPOSED}" if name.endswith("optimal") else text(fit(part))
+        )
         label = labels[name] + (f"\n  {fitted}" if fitted else "")
         style.interval(axes, *columns, color=colours[name], marker="o", label=label)
-    for name, part in records.series(rows, "bound").items():
+    for number, (name, part) in enumerate(records.series(rows, "bound").items()):
         axes.plot(*records.curve(part), "--", color="grey", linewidth=1)
         last = part[-1]
-        axes.annotate(
-            name, (last.x, last.value), textcoords="offset points", xytext=(0, 3), ha="right", fontsize=7, color="grey"
-        )
+        # The third bound, where there is one, ends just below the second.
+        place = {"xytext": (0, -10 if number == 2 else 3), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(name, (last.x, last.value), fontsize=7, color="grey", **place)
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")
     fig.suptitle(title, fontsize=9)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
