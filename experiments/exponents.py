@@ -74,9 +74,8 @@ def draw_least_n(
     fig, axes = style.figure(figsize=(7.6, 4.6))
     for name, part in records.series(rows, "least n").items():
         columns = records.columns(part)
-        fitted = (
-            text(fit(part, first=COMPOSED)) + f" for k ≥ {COMPOSED}" if name.endswith("optimal") else text(fit(part))
-        )
+        first = COMPOSED if name.endswith("optimal") else 0
+        fitted = text(fit(part, first=first), first)
         label = labels[name] + (f"\n  {fitted}" if fitted else "")
         style.interval(axes, *columns, color=colours[name], marker="o", label=label)
     for number, (name, part) in enumerate(records.series(rows, "bound").items()):

@@ -6,11 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpjax import Outcome, Status
 from dpjax.core import bits
 from dpjax.core.pytree import frozen
 from dpjax.fingerprinting import against, attack, audit, boneh_shaw, forms, implied_epsilon, tardos, trial
+from dpjax.learners import thresholds as one_threshold
+from dpjax.multi import direct_sum
 from dpjax.trials import engine
 
 LEVEL = 1 - 2e-5  # false-alarm rate of a bound
@@ -300,3 +303,47 @@ def test_implied_epsilon_is_theorem_43():
 def test_bad_input_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_private_learner_at_its_own_n_is_not_traced():
+    """464 thresholds, epsilon = 1, on as many rows as it takes to be accurate to 0.1: the users are lost among the padding."""
+    code = boneh_shaw(3, xi=0.01)
+    private = direct_sum.direct_sum(
+        lambda each: one_threshold.exponential(bits=4, epsilon=each.epsilon),
+        k=code.length,
+        epsilon=1.0,
+        delta=1e-6,
+        composition="optimal",
+        delta_share=0.0,
+    )
+    form = forms.thresholds(3, bits=4, alpha=code.users / (3 * 8191))
+    setup = against(private, code=code, form=form)
+    book = code.generate(jax.random.key(1))
+    sample = form.database(book.rows, setup.coalition, code.length)
+    assert sample.rows >= 8190
+    assert float(private.failure_probability(sample, error=0.1)) < 0.05  # its proper n
+    trials = 10
+    counted = engine.count(trial, setup, root=engine.root_key(0), cell=0, trials=trials, batch=1)
+    # Privacy: P[user i accused] <= e P[she is accused without her row] + delta <= e innocent + delta.
+    bound = code.users * (math.e * code.innocent() + 1e-6)
+    assert stats.binom.sf(int(counted["traced"]) - 1, trials, bound) > 1 - LEVEL
+    # Negative control: the same book's rows are found at once by a learner without privacy.
+    public = direct_sum.DirectSum(
+        learner=one_threshold.erm(bits=4), epsilon=math.inf, delta=1.0, k=code.length, composition="basic"
+    )
+    exact = against(public, code=code, form=forms.thresholds(3, bits=4))
+    assert engine.count(trial, exact, root=engine.root_key(0), cell=1, trials=5)["traced"] == 5
+
+
+def test_accuracy_for_some_users_implies_nothing():
+    """A learner that ignores its data is accurate where the only user's word is all zeros; it has epsilon 0."""
+    code = boneh_shaw(4, xi=1e-2)
+    zeros = against(
+        lambda key, sample: jnp.zeros(sample.k, bool),
+        predict=says,
+        code=code,
+        form=forms.agnostic(4),
+        coalition=np.array([True, False, False, False]),
+    )
+    evidence = audit(zeros, root=engine.root_key(0), trials=50, victim=0)
+    assert evidence.implied == 0.0 and evidence.epsilon == 0.0

@@ -50,17 +50,17 @@ def snapshot(directory: pathlib.Path) -> dict[str, bytes]:
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     """kill -9 after a few records; the resumed run's CSV equals an undisturbed one's."""
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process, records = start(killed), killed / "records.jsonl"
+    process, kept = start(killed), killed / "records.jsonl"
     deadline = time.monotonic() + 300
-    while not (records.exists() and len(records.read_bytes().splitlines()) >= 4):
+    while not (kept.exists() and len(kept.read_bytes().splitlines()) >= 4):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (killed / "thresholds.csv").exists()
-    survived = records.read_bytes().splitlines()[:4]
+    survived = kept.read_bytes().splitlines()[:4]
     finish(start(killed, "--resume"))
-    assert records.read_bytes().splitlines()[:4] == survived  # nothing computed before the kill is lost
+    assert kept.read_bytes().splitlines()[:4] == survived  # nothing computed before the kill is lost
     finish(start(whole))
     assert (killed / "thresholds.csv").read_bytes() == (whole / "thresholds.csv").read_bytes()
 

@@ -271,6 +271,7 @@ def test_samplers_follow_their_laws() -> None:
         fits(np.bincount(drawn, minlength=64), naive_median_of_medians(data, 4, 1, 1.3 * EPSILON).reshape(64))
 
 
+@pytest.mark.slow
 def test_laws_of_samples_of_any_kind_agree_with_the_naive_ones(x64: None) -> None:
     """Too few ones, wrong labels, ties, many numbers beyond 2^d; promised realizable and not."""
     rng = np.random.default_rng(0)
@@ -370,6 +371,7 @@ def shapes(n: int, bits: int) -> dict[str, list[int]]:
     }
 
 
+@pytest.mark.slow
 def test_threshold_learner_succeeds_at_its_sample_size() -> None:
     solver = interior_point.exponential(bits=BITS + 1, epsilon=EPSILON)
     m = interior.half_slice(solver, beta=BETA / 2)

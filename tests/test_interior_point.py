@@ -61,7 +61,7 @@ DATASETS = {
 }
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DATASETS)
 def test_tree_log_law_is_the_reference(name, depth):
     plan = small_plan(1.3, 0.12, depth=depth, extra=1)
@@ -72,6 +72,7 @@ def test_tree_log_law_is_the_reference(name, depth):
         np.testing.assert_allclose(law, naive_law(values, bits, plan), atol=3e-6)
 
 
+@pytest.mark.slow
 def test_tree_log_law_is_the_reference_in_double_precision(x64):
     plan = small_plan(0.9, 0.1, depth=2, m1=3)
     for bits, name in ((4, "uniform"), (5, "powers")):
@@ -111,6 +112,7 @@ def test_sampler_follows_the_law(noisy):
     assert np.abs(drawn - wrong).max() > 0.02
 
 
+@pytest.mark.slow
 def test_depth_solvers_have_the_law_of_the_depth():
     for bits, n in ((1, 3), (4, 0), (4, 9), (6, 15)):
         values = RNG.integers(0, 2**bits, n).tolist()

@@ -63,6 +63,11 @@ def sample_of(rows=50, n_valid=None, bits=BITS, largest=2**BITS):
     return MultiSample.create(wide.from_ints([int(v) for v in values], bits), labels, n_valid)
 
 
+def mixed(learner):
+    """Whether these labels, of another class in each column, leave the learner without an answer: no parities fit them."""
+    return isinstance(learner, parities.ParityLearner | parities.Elimination)
+
+
 @pytest.fixture(params=LEARNERS, scope="module")
 def learner(request):
     return LEARNERS[request.param]()
@@ -71,7 +76,7 @@ def learner(request):
 def test_a_run_predicts_k_labels_a_point(learner):
     sample = sample_of()
     outcome = learner(jax.random.key(0), sample)
-    assert outcome.status.dtype == jnp.int32 and int(outcome.status) in list(Status)
+    assert outcome.status.dtype == jnp.int32 and int(outcome.status) == (Status.BOTTOM if mixed(learner) else Status.OK)
     labels = learner.predict(outcome.hypothesis, sample.x)
     assert labels.shape == (sample.rows, K) and labels.dtype == bool
 
@@ -113,6 +118,19 @@ def test_traced_points_outside_the_domain_show_in_the_status(learner):
     run = jax.jit(lambda x: learner(jax.random.key(4), MultiSample.create(x, jnp.zeros((50, K)))).status)
     assert int(run(sample_of().x)) != Status.OUTSIDE_DOMAIN
     assert int(run(sample_of().x.at[7, 0].set(64))) == Status.OUTSIDE_DOMAIN
+
+
+def test_bottom_tells_nothing():
+    """Neighbouring ties: what was not released must not show in the hypothesis."""
+    learner = points.point_learner(bits=8, k=1, epsilon=1.0, delta=1e-6, alpha=0.2)
+    x = wide.from_ints([5] * 201, 8)
+    shown = []
+    for ones in (100, 101):
+        outcome = learner(jax.random.key(0), MultiSample.create(x, [[1]] * ones + [[0]] * (201 - ones)))
+        assert int(outcome.status) == Status.BOTTOM
+        shown.append(jax.tree.map(np.asarray, outcome.hypothesis))
+    assert all((a == b).all() for a, b in zip(*map(jax.tree.leaves, shown), strict=True))
+    assert not any(leaf.any() for leaf in jax.tree.leaves(shown))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables

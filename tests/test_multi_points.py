@@ -157,7 +157,9 @@ def law_of(k: int, alpha: float) -> concept.Distribution:
     )
 
 
-@pytest.mark.parametrize("kind", ["proved", "histogram", pytest.param("printed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["histogram", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("proved", "printed"))]
+)
 def test_the_stated_sample_size_suffices_and_is_the_same_for_every_k(kind: str) -> None:
     alpha, beta, runs, sizes = 0.2, 0.2, 60, set()
     for k in (1, 1000) if kind == "proved" else (1, 10):

@@ -63,7 +63,14 @@ def p_value(successes, trials, others, other_trials):
 
 @pytest.mark.parametrize(
     ("learner", "d", "n"),
-    [("erm", 31, 12), ("exponential", 31, 150), ("binary_search", 31, 800), ("rec_concave", 31, 900)],
+    [
+        ("erm", 31, 12),
+        ("exponential", 31, 150),
+        *(
+            pytest.param(*cell, marks=pytest.mark.slow)
+            for cell in (("binary_search", 31, 800), ("rec_concave", 31, 900))
+        ),
+    ],
 )
 def test_success_rates_agree_with_dpjax(learner, d, n):
     trials, ours = 1000, 20_000
@@ -188,7 +195,7 @@ def test_bad_arguments_of_general_trials_are_named(change, named):
 
 
 def test_pool_takes_another_count():
-    with PooledTrials(processes=2, count=numpy_general.success_counts) as pool:
+    with PooledTrials(2, numpy_general.success_counts, tuple(numpy_general.LEARNERS)) as pool:
         got = pool.success_count("rec_concave", 31, 900, 501, 9)
     seeds = np.random.SeedSequence(9).spawn(2)
     shares = [("rec_concave", 31, 900, m, s) for m, s in zip((250, 251), seeds, strict=True)]

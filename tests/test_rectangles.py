@@ -86,10 +86,13 @@ def test_label_and_error_by_enumeration():
 @pytest.mark.parametrize(
     "d",
     [
-        concept.uniform(bits=40, low=[2**38, 5], high=[2**39, 2**39]),
-        concept.log_uniform(bits=40, low=[2**38, 2**20], high=[3 * 2**38, 2**35], mass=0.3),
+        pytest.param(
+            concept.uniform(bits=40, low=[2**38, 5], high=[2**39, 2**39]), marks=pytest.mark.slow, id="uniform"
+        ),
+        pytest.param(
+            concept.log_uniform(bits=40, low=[2**38, 2**20], high=[3 * 2**38, 2**35], mass=0.3), id="log-uniform"
+        ),
     ],
-    ids=["uniform", "log-uniform"],
 )
 def test_the_sampler_follows_the_law(d):
     """Labels and a hypothesis's errors at the rates that are told; and what `inside` draws is positive and has the law of positives."""
@@ -109,6 +112,7 @@ def test_the_sampler_follows_the_law(d):
     assert stats.binomtest(int(concept.label(h, positive).sum()), draws, share).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_extreme_fractions_keep_their_side():
     d = concept.log_uniform(bits=64, low=[2**62], high=[3 * 2**62], mass=0.3)
     z = int(d.first[0])
@@ -131,7 +135,9 @@ def same(one, other):
     return jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), one, other))
 
 
-@pytest.mark.parametrize("rate", [40.0, 0.3], ids=["public", "noisy"])
+@pytest.mark.parametrize(
+    "rate", [pytest.param(40.0, marks=pytest.mark.slow, id="public"), pytest.param(0.3, id="noisy")]
+)
 def test_slices_are_those_of_the_reference_and_of_the_paradigm(rate):
     """Ties, negatives, exhaustion; the same cuts by `optimizers.slicing` with given sizes."""
     noises = []

@@ -126,6 +126,7 @@ def test_no_pair_of_small_samples_refutes_a_guarantee(create: Create) -> None:
         assert worst(table, family.pairs, epsilon / 8).delta > 0
 
 
+@pytest.mark.slow
 def test_exponential_and_binary_search_are_refuted_when_they_spend_more() -> None:
     family = all_samples({3: EIGHT})
     (table,) = tables(exponential, family, [(1.5, 0.1)])
@@ -168,6 +169,7 @@ def two_peaks(size: int = 40) -> list[tuple[list[int], list[int]]]:
     return [(xs, ys), (xs, moved)]
 
 
+@pytest.mark.slow
 def test_two_peaks_spend_the_proved_delta_and_half_as_much_again_is_flagged() -> None:
     pair, create = given(two_peaks()), recursive("proved", alpha=0.9)
     claimed = create(12.0, 0.1).guarantee()

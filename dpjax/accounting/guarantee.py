@@ -6,7 +6,7 @@ import numbers
 from fractions import Fraction
 from typing import Any
 
-from dpjax.accounting.rounding import at_least
+from dpjax.accounting.rounding import at_least, at_most
 
 REPLACE_ONE = "REPLACE_ONE"
 ADD_OR_REMOVE_ONE = "ADD_OR_REMOVE_ONE"
@@ -104,6 +104,21 @@ class Guarantee:
             return self
         epsilon = at_least(size * Fraction(self.epsilon))
         return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
+
+    def minus(self, spent: "Guarantee") -> "Guarantee":
+        """What is left of this budget after another mechanism: (e - e', d - d'), rounded down.
+
+        Raises:
+            ValueError: another relation, or nothing of epsilon or less than nothing of delta is left.
+
+        Example:
+            >>> Guarantee(1.0, 0.0, "REPLACE_ONE").minus(Guarantee(0.25, 0.0, "REPLACE_ONE")).epsilon
+            0.75
+        """
+        if spent.relation != self.relation or spent.epsilon >= self.epsilon or spent.delta > self.delta:
+            raise ValueError(f"spent must leave some of {self}, got {spent}")
+        epsilon = at_most(Fraction(self.epsilon) - Fraction(spent.epsilon))
+        return Guarantee(epsilon, at_most(Fraction(self.delta) - Fraction(spent.delta)), self.relation)
 
     def under(self, relation: str) -> "Guarantee":
         """The same promise under another neighbouring relation.

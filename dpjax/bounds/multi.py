@@ -56,7 +56,7 @@ def generic_learner(
         concepts: k.
         alpha, beta: error and failure probability, in (0, 1).
         each_epsilon: epsilon' of one label.
-        constant: the one in B that the paper leaves out.
+        constant: the one in B that the paper leaves out. (A sanitizer that names few points makes |H| smaller than 2^B.)
 
     Returns:
         Number of examples.
@@ -151,7 +151,9 @@ def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> 
 def fingerprinting_thresholds(concepts: int, xi: float) -> float:
     """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code as the paper states it (Lemma 45, Corollary 46).
 
-    The largest n with k >= 2 n^3 ln(2n/xi), which is of order (k / ln(k/xi))^(1/3); holds for delta below `fingerprinting_delta`.
+    The largest n with k >= 2 n^3 ln(2n/xi), which is of order (k / ln(k/xi))^(1/3); holds for delta below `fingerprinting_delta` and on
+    domains of n points or more. A code of this length is sound for feasible words only; the padded one, sound for every word as
+    Theorem 43 asks, has (n + 1) / n as many columns.
 
     Example:
         >>> fingerprinting_thresholds(10**6, 1e-3)

@@ -3,6 +3,8 @@
 import enum
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from dpjax.core.pytree import frozen
@@ -37,7 +39,7 @@ class Outcome:
     """The result of one run of a learner.
 
     Attributes:
-      hypothesis: what was learned; arbitrary unless `status` is `Status.OK`.
+      hypothesis: what was learned; unless `status` is `Status.OK` all zeros, if made by `Outcome.of`.
       status: a `Status` code, int32.
       info: what else the run tells (a dict of arrays); NOT covered by the privacy guarantee.
     """
@@ -45,3 +47,16 @@ class Outcome:
     hypothesis: Any
     status: Int[Array, ""]
     info: Any
+
+    @classmethod
+    def of(cls, hypothesis: Any, status: Any, info: Any) -> "Outcome":
+        """An outcome that shows its hypothesis only if `status` is OK.
+
+        What a mechanism did not release is not covered by its guarantee: it must not be seen. So every learner returns by this way.
+
+        >>> Outcome.of(jnp.ones(2), jnp.int32(Status.BOTTOM), {}).hypothesis.tolist()
+        [0.0, 0.0]
+        """
+        shown = jnp.asarray(status, jnp.int32) == Status.OK
+        blank = jax.tree.map(lambda leaf: jnp.where(shown, leaf, jnp.zeros_like(leaf)), hypothesis)
+        return cls(hypothesis=blank, status=jnp.asarray(status, jnp.int32), info=info)

@@ -209,9 +209,10 @@ class Evidence:
     """What runs of the attack prove about epsilon; each of the three bounds errs with probability at most 1 - level.
 
     Attributes:
-      epsilon: this learner's epsilon, at the given delta, is at least this (0 when nothing is shown; inf when it has none).
+      epsilon: this learner's epsilon, at the given delta, is at least this (0 when nothing is shown).
       measured: the same from the runs alone, without the code's soundness theorem.
       implied: the epsilon of every learner whose probability of inaccuracy is no greater than this one's (at its upper bound).
+        0 for a coalition that is not everybody: accuracy then says nothing.
       victim: the user removed.
       accused_with, accused_without: estimates of P[victim accused] on the databases with and without her.
       traced, inaccurate: estimates of P[somebody is accused], P[not accurate], on all users' database.
@@ -286,16 +287,17 @@ def audit(
     with_her, without_her = rate(there["accused"][victim]), rate(gone["accused"][victim])
     inaccurate = rate(there["inaccurate"])
     innocent = code.innocent() if code.every_word else 1.0
+    implied = implied_epsilon(
+        users=code.users,
+        completeness=code.completeness(),
+        innocent=innocent,
+        inaccuracy=inaccurate.high,
+        delta=delta,
+    )
     return Evidence(
         epsilon=_ratio(with_her.low - delta, min(innocent, without_her.high)),
         measured=_ratio(with_her.low - delta, without_her.high),
-        implied=implied_epsilon(
-            users=code.users,
-            completeness=code.completeness(),
-            innocent=innocent,
-            inaccuracy=inaccurate.high,
-            delta=delta,
-        ),
+        implied=implied if bool(jnp.all(attack.coalition)) else 0.0,
         victim=victim,
         accused_with=with_her,
         accused_without=without_her,

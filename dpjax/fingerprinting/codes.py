@@ -12,7 +12,7 @@ them packed, `stream` makes them again from the key when asked, column for colum
 draws from fold_in(key, b): nothing depends on how many blocks are looked at together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -57,6 +57,10 @@ class Accusation:
     accused: Bool[Array, "users"]
     scores: Float[Array, "users"]
     thresholds: Float[Array, "users"]
+
+    def __iter__(self) -> Iterator[Array]:
+        """accused, scores = code.trace(book, word)."""
+        return iter((self.accused, self.scores))
 
     @property
     def user(self) -> Int[Array, ""]:

@@ -143,11 +143,8 @@ def _run(learner: Exponential, key: Array, sample: Sample) -> Outcome:
     chosen = mechanism.exponential(key, scores, epsilon=learner.epsilon)
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
     fits = jnp.all(~valid | (sample.x[:, 0] < np.uint32(1 << learner.bits)))
-    return Outcome(
-        hypothesis=chosen.index.astype(jnp.uint32)[None],
-        status=jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN).astype(jnp.int32),
-        info={"right": scores[chosen.index]},
-    )
+    status = jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN)
+    return Outcome.of(chosen.index.astype(jnp.uint32)[None], status, {"right": scores[chosen.index]})
 
 
 @jax.jit

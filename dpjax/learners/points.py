@@ -206,7 +206,7 @@ def _run(learner: PointLearner, key: Array, sample: Sample) -> Outcome:
     labelled = jnp.all(~valid | (sample.y == 0) | (sample.y == 1))
     fits = labelled & concept.in_domain(sample.x, valid, learner.bits)
     status = jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN).astype(jnp.int32)
-    return Outcome(hypothesis=hypothesis, status=status, info=info)
+    return Outcome.of(hypothesis, status, info)
 
 
 @jax.jit

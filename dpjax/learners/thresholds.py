@@ -149,11 +149,7 @@ def _run(learner: ThresholdLearner, key: Array, sample: Sample) -> Outcome:
     hypothesis, released, info = learner._draw(key, pieces)
     fits = concept.in_domain(sample, learner.bits, learner.limbs)
     status = jnp.where(released, Status.OK, Status.BOTTOM)
-    return Outcome(
-        hypothesis=hypothesis,
-        status=jnp.where(fits, status, Status.OUTSIDE_DOMAIN).astype(jnp.int32),
-        info=info,
-    )
+    return Outcome.of(hypothesis, jnp.where(fits, status, Status.OUTSIDE_DOMAIN), info)
 
 
 @jax.jit

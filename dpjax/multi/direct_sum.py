@@ -27,6 +27,7 @@ beta / k, all are good but for beta.
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -35,6 +36,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
+from dpjax.accounting.rounding import at_most
 from dpjax.core import checks
 from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
@@ -119,7 +121,7 @@ class DirectSum:
         if self.composition == "basic":
             return basic({each: self.k})
         if self.composition == "advanced":
-            return advanced(each, self.k, delta - self.k * each.delta)
+            return advanced(each, self.k, at_most(Fraction(delta) - self.k * Fraction(each.delta)))
         return optimal({each: self.k}, epsilon=epsilon)
 
     def sample_size(self, *, alpha: float, beta: float) -> float:
@@ -201,6 +203,8 @@ def direct_sum(
     each = calibrate(total, k, method=composition, delta_share=delta_share)
     learner = make(each)
     stated = learner.guarantee()
+    if stated is None:
+        raise ValueError("make must build a learner with a guarantee, got one built with allow_unproved=True")
     # Budgets pass through float arithmetic of the learner's own accounting: a part in 10^9 is rounding.
     if stated.relation != REPLACE_ONE or not stated.covers(each.epsilon * (1 + 1e-9), each.delta * (1 + 1e-9)):
         raise ValueError(f"make must build a learner that keeps its budget {each}, got one with {stated}")

@@ -55,6 +55,7 @@ from dpjax.multi import pac
 from dpjax.multi.direct_sum import COMPOSITIONS
 
 VC = 1  # of both classes below
+MOST_ROWS = 2**24  # sums of so many +-1 are exact in float32
 
 
 # ------------------------------------------------------------------------------------------------------------ classes
@@ -194,7 +195,7 @@ class GenericLearner:
         """The sanitizer's promise, plus the composition of the k exponential mechanisms; under REPLACE_ONE."""
         sanitizer = self.sanitizer.guarantee().under(REPLACE_ONE)
         each = Guarantee(float(self.each_epsilon), 0.0, REPLACE_ONE)
-        left = max(0.0, float(self.delta) - sanitizer.delta)
+        left = Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE).minus(sanitizer).delta
         if self.composition == "basic":
             return basic([sanitizer, basic({each: self.k})])
         if self.composition == "advanced":
@@ -212,7 +213,12 @@ class GenericLearner:
         Raises:
           TypeError: no MultiSample. ValueError: another k, or a point outside the domain.
         """
-        return fitted(sample, MultiSample, bits=self.concepts.bits, k=self.k)
+        sample = fitted(sample, MultiSample, bits=self.concepts.bits, k=self.k)
+        if sample.rows > MOST_ROWS:
+            raise ValueError(
+                f"sample must have at most {MOST_ROWS} rows: scores are counted in float32, got {sample.rows}"
+            )
+        return sample
 
 
 def _choices(generic: GenericLearner, key: Array, sample: MultiSample) -> tuple[Any, Array, Array, Array]:
@@ -220,7 +226,6 @@ def _choices(generic: GenericLearner, key: Array, sample: MultiSample) -> tuple[
     data = Points(x=sample.x, n_valid=sample.n_valid, ordered=sample.realizable)
     sanitized = generic.sanitizer(key, data)
     concepts, where, fits = generic.concepts.representatives(*sanitized.hypothesis.support())
-    # Sums of n products of +-1 are exact in float32 up to 2^24.
     said = jnp.where(generic.concepts.predict(concepts, sample.x), 1.0, -1.0)
     labels = jnp.where(sample.labels, 1.0, -1.0) * sample.valid[:, None].astype(float)
     agreement = jnp.matmul(labels.T, said, precision=lax.Precision.HIGHEST)
@@ -235,7 +240,7 @@ def _run(generic: GenericLearner, key: Array, sample: MultiSample) -> Outcome:
     draw = lambda key, scores: exponential.exponential(key, scores, epsilon=generic.each_epsilon, where=where).index  # noqa: E731
     index = jax.vmap(draw)(jax.random.split(key_choices, generic.k), right)
     hypothesis = jax.tree.map(lambda leaf: leaf[index], concepts)
-    return Outcome(hypothesis=hypothesis, status=status, info={"choices": jnp.sum(where, dtype=jnp.int32)})
+    return Outcome.of(hypothesis, status, {"choices": jnp.sum(where, dtype=jnp.int32)})
 
 
 @jax.jit
@@ -269,9 +274,7 @@ def learner(
     if promised is None:
         raise ValueError("sanitizer must have a guarantee, got one built with allow_unproved=True")
     promised = promised.under(REPLACE_ONE)
-    if not (promised.epsilon < float(epsilon) and promised.delta <= float(delta)):
-        raise ValueError(f"sanitizer must leave some of ({epsilon}, {delta}) to the labels, got {promised}")
-    left = Guarantee(float(epsilon) - promised.epsilon, float(delta) - promised.delta, REPLACE_ONE)
+    left = Guarantee(float(epsilon), float(delta), REPLACE_ONE).minus(promised)
     each = calibrate(left, k, method=composition, delta_share=0.0)
     return GenericLearner(
         sanitizer=sanitizer,

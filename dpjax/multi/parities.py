@@ -146,11 +146,8 @@ def _run(learner: _Learner, key: Array, sample: MultiSample) -> Outcome:
     leading = learner._leading(sample)
     released = random.bernoulli(key, leading.log_p, leading.log_q)
     status = jnp.where(released, Status.OK, Status.BOTTOM)
-    return Outcome(
-        hypothesis=jnp.where(released, leading.hypothesis, np.uint32(0)),  # ⊥ tells nothing
-        status=jnp.where(_in_domain(sample, learner.bits), status, Status.OUTSIDE_DOMAIN).astype(jnp.int32),
-        info=leading.info,
-    )
+    fits = _in_domain(sample, learner.bits)
+    return Outcome.of(leading.hypothesis, jnp.where(fits, status, Status.OUTSIDE_DOMAIN), leading.info)
 
 
 def _parities(unknowns: UInt32[Array, "d words"], k: int) -> UInt32[Array, "k limbs"]:

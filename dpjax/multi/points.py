@@ -214,7 +214,7 @@ def _run(learner: PointsLearner, key: Array, sample: MultiSample) -> Outcome:
     hypothesis = Point(position=items.points[jnp.minimum(index, m - 1)], zero=index == m)
     fits = concept.in_domain(sample.x, sample.valid, learner.bits)
     status = jnp.where(fits, jnp.where(kept, Status.OK, Status.BOTTOM), Status.OUTSIDE_DOMAIN).astype(jnp.int32)
-    return Outcome(hypothesis=hypothesis, status=status, info={"heavy": jnp.sum(heavy, dtype=jnp.int32)})
+    return Outcome.of(hypothesis, status, {"heavy": jnp.sum(heavy, dtype=jnp.int32)})
 
 
 @jax.jit(static_argnums=3)

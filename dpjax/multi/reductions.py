@@ -62,8 +62,11 @@ class Empirical:
         return self.learner.predict(hypothesis, x)
 
     def guarantee(self, *, rows: int, calibration: str = "proved") -> Guarantee:
-        """On `rows` = m rows, under REPLACE_ONE: Lemma 29, "printed" or "proved"."""
-        return with_replacement(self.learner.guarantee(), drawn=int(self.n), rows=rows, calibration=calibration)
+        """On `rows` = m rows (the sample's n_valid), under REPLACE_ONE: Lemma 29, "printed" or "proved"."""
+        promised = self.learner.guarantee()
+        if promised is None:
+            raise ValueError("learner must have a guarantee, got one built with allow_unproved=True")
+        return with_replacement(promised, drawn=int(self.n), rows=rows, calibration=calibration)
 
     def fit(self, sample: MultiSample) -> MultiSample:
         """The sample, checked by the PAC learner and padded to its bucket."""
@@ -99,9 +102,9 @@ def empirical(learner: Any, *, n: int) -> Empirical:
     Formal guarantees: `Empirical.guarantee(rows=m)`. Accuracy (alpha, beta) of the PAC learner becomes empirical (alpha, beta).
 
     Raises:
-      TypeError: learner is not callable. ValueError: n < 1.
+      TypeError: learner is no k-learner. ValueError: n < 1.
     """
-    if not callable(learner):
-        raise TypeError(f"learner must be callable, got {type(learner).__name__}")
+    if not (callable(learner) and hasattr(learner, "fit") and hasattr(learner, "guarantee")):
+        raise TypeError(f"learner must be a k-learner of dpjax.multi, got {type(learner).__name__}")
     n = checks.integer("n", n, at_least=1, at_most=2**30)
     return Empirical(learner=learner, n=np.int32(n), capacity=bucket(n))

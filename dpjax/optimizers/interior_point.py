@@ -149,7 +149,7 @@ def _run(solver: InteriorPoint, key: Array, points: Points) -> Outcome:
     points, fits = in_order(points, solver.bits)
     answer, found, info = solver._draw(key, points)
     status = jnp.where(fits, jnp.where(found, Status.OK, Status.BOTTOM), Status.OUTSIDE_DOMAIN)
-    return Outcome(hypothesis=answer, status=status.astype(jnp.int32), info=info)
+    return Outcome.of(answer, status, info)
 
 
 @jax.jit

@@ -172,7 +172,7 @@ class Optimizer:
 @jax.jit
 def _run(optimizer: Optimizer, key: Array, problem: Problem) -> Outcome:
     point, ok, info = optimizer._draw(key, problem)
-    return Outcome(hypothesis=point, status=jnp.where(ok, Status.OK, Status.BOTTOM).astype(jnp.int32), info=info)
+    return Outcome.of(point, jnp.where(ok, Status.OK, Status.BOTTOM), info)
 
 
 @jax.jit

@@ -26,7 +26,8 @@ Thresholds are set by the n given to the factory: no count of the actual dataset
 **SanPoints.** R = ceil(2/alpha) rounds; each chooses a point of those left by the Choosing Mechanism at (e, d) and alpha/2, and releases
 its count + Lap(1/e): e = epsilon / sqrt(16 R ln(5/delta)), d = 2 delta/(5R). By advanced composition (BNS Theorem 2.5) of 2R mechanisms
 with slack delta/5: sqrt(4R ln(5/delta)) e + 4R e^2 = epsilon/2 + epsilon^2 / (4 ln(5/delta)) <= epsilon for
-epsilon <= 2 ln(5/delta), and R d + delta/5 = 3 delta/5.
+epsilon <= 2 ln(5/delta), and R d + delta/5 = 3 delta/5. (That theorem is stated for e <= 1. Its proof holds for every e: the mean privacy
+loss of an e-private mechanism is at most e (exp(e) - 1) / (exp(e) + 1) <= e^2 / 2, a quarter of what it allows.)
 
     >>> import jax
     >>> from dpjax import Points
@@ -191,6 +192,10 @@ class NoisyCounts(_Sanitizer):
         values, keep = self.noisy(key, found.counts)
         return _released(found.rows, values / jnp.asarray(self.n, float), keep & found.valid)
 
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """An n for which, with these thresholds, every answer is within alpha but for beta; see `histogram_sample_size`."""
+        return _accurate_size(float(self.epsilon), float(self.high), alpha, beta)
+
     def guarantee(self) -> Guarantee | None:
         """(epsilon, delta) under REPLACE_ONE, as proved in the module; None if n is too small for that."""
         return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE) if self.proved else None
@@ -289,8 +294,12 @@ def histogram_sample_size(*, epsilon: Any, delta: Any, alpha: Any, beta: Any) ->
     >>> histogram_sample_size(epsilon=1.0, delta=1e-6, alpha=0.1, beta=0.1)
     351
     """
-    epsilon, alpha, beta = checks.epsilon(epsilon), checks.fraction("alpha", alpha), checks.fraction("beta", beta)
-    high = margin(epsilon, delta)
+    return _accurate_size(float(checks.epsilon(epsilon)), margin(epsilon, delta), alpha, beta)
+
+
+def _accurate_size(epsilon: float, high: float, alpha: Any, beta: Any) -> int:
+    """The same for any threshold `high` and `low` below it."""
+    alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
 
     def failure(n: int) -> float:
         return (
@@ -377,6 +386,17 @@ class SanPoints(_Sanitizer):
         noisy = laplace.laplace(key_noise, counts.at[chosen].get(mode="fill", fill_value=0), epsilon=epsilon)
         points = found.rows.at[chosen].get(mode="fill", fill_value=np.uint32(0xFFFFFFFF))
         return _released(points, noisy / jnp.asarray(self.n, float), chosen < counts.shape[0])
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Theorem 4.6 with its constants.
+
+        Raises:
+          ValueError: an alpha below this mechanism's own.
+        """
+        if alpha < float(self.alpha):
+            raise ValueError(f"alpha must be >= {float(self.alpha)}, which this sanitizer was built for, got {alpha}")
+        given = {"epsilon": float(self.epsilon), "delta": float(self.delta), "alpha": float(self.alpha)}
+        return san_points_sample_size(**given, beta=beta)
 
     def guarantee(self) -> Guarantee | None:
         """(epsilon, delta) under REPLACE_ONE, by advanced composition; None if n is too small for the Choosing Mechanism."""

@@ -420,7 +420,10 @@ class PooledTrials:
     """
 
     def __init__(
-        self, processes: int = 2, count: Callable[..., int] = success_counts, warm: Sequence[str] | None = None
+        self,
+        processes: int = 2,
+        count: Callable[..., int] = success_counts,
+        warm: Sequence[str] = ("erm", "exponential", "binary_search", "rec_concave"),
     ) -> None:
         if processes < 1:
             raise ValueError(f"processes must be >= 1, got {processes}")
