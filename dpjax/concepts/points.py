@@ -79,12 +79,6 @@ def zero(*, bits: int, k: int | None = None) -> Point:
     return point(None if k is None else [None] * checks.integer("k", k, at_least=1), bits=bits)
 
 
-def in_domain(x: UInt32[Array, "n limbs"], valid: Bool[Array, "n"], bits: Int[Array, ""]) -> Bool[Array, ""]:
-    """Whether every valid row is a point of X_bits."""
-    bound = wide.power_of_two(bits, x.shape[1] + 1)
-    return jnp.all(~valid | wide.less(wide.resize(x, x.shape[1] + 1), bound[None]))
-
-
 # ----------------------------------------------------------------------------------------------------- distributions
 
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped, UInt32
 
 from dpjax.core import checks, random
 from dpjax.core.staging import SHORT_ROW
@@ -81,6 +81,11 @@ def check_below(name: str, x: Any, bits: int) -> None:
     wrong = np.flatnonzero((rows[:, :place] > 0).any(axis=1) | (rows[:, place] >= np.uint32(1 << bits % 32)))
     if wrong.size:
         raise ValueError(f"{name} must hold points in 0, ..., 2^{bits} - 1, got {to_ints(rows[wrong[0]])[0]}")
+
+
+def all_below(x: UInt32[Array, "n limbs"], valid: Bool[Array, "n"], bits: Int[ArrayLike, ""]) -> Bool[Array, ""]:
+    """Whether every valid row is a number in 0, ..., 2^bits - 1: `check_below` for what is traced."""
+    return jnp.all(~valid | (bit_length(x) <= bits))
 
 
 def resize(x: UInt32[Array, "*n limbs"], limbs: int) -> UInt32[Array, "*n more"]:

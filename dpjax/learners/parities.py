@@ -29,7 +29,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
@@ -39,6 +38,7 @@ from dpjax.core import checks
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
+from dpjax.domains import wide
 from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential as mechanism
 
@@ -142,7 +142,7 @@ def _run(learner: Exponential, key: Array, sample: Sample) -> Outcome:
     scores = _scores(learner, sample)
     chosen = mechanism.exponential(key, scores, epsilon=learner.epsilon)
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
-    fits = jnp.all(~valid | (sample.x[:, 0] < np.uint32(1 << learner.bits)))
+    fits = wide.all_below(sample.x, valid, learner.bits)
     status = jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN)
     return Outcome.of(chosen.index.astype(jnp.uint32)[None], status, {"right": scores[chosen.index]})
 

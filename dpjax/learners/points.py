@@ -55,7 +55,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.concepts import points as concept
 from dpjax.concepts.points import Point
 from dpjax.core import bits as packed
 from dpjax.core import checks, logspace, random
@@ -204,7 +203,7 @@ def _run(learner: PointLearner, key: Array, sample: Sample) -> Outcome:
     hypothesis, info = learner._draw(key, learner.seen(sample))
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
     labelled = jnp.all(~valid | (sample.y == 0) | (sample.y == 1))
-    fits = labelled & concept.in_domain(sample.x, valid, learner.bits)
+    fits = labelled & wide.all_below(sample.x, valid, learner.bits)
     status = jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN).astype(jnp.int32)
     return Outcome.of(hypothesis, status, info)
 

@@ -136,17 +136,12 @@ class _Learner:
         return fitted(sample, MultiSample, bits=self.bits, limbs=(wide.limbs_for(self.bits),), k=self.k)
 
 
-def _in_domain(sample: MultiSample, bits: int) -> Bool[Array, ""]:
-    """Whether every valid point has at most `bits` bits."""
-    return jnp.all(~sample.valid | (wide.bit_length(sample.x) <= bits))
-
-
 @jax.jit
 def _run(learner: _Learner, key: Array, sample: MultiSample) -> Outcome:
     leading = learner._leading(sample)
     released = random.bernoulli(key, leading.log_p, leading.log_q)
     status = jnp.where(released, Status.OK, Status.BOTTOM)
-    fits = _in_domain(sample, learner.bits)
+    fits = wide.all_below(sample.x, sample.valid, learner.bits)
     return Outcome.of(leading.hypothesis, jnp.where(fits, status, Status.OUTSIDE_DOMAIN), leading.info)
 
 

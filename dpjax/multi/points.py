@@ -66,7 +66,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import REPLACE_ONE, Guarantee, basic
 from dpjax.bounds import stability_gap
-from dpjax.concepts import points as concept
 from dpjax.concepts.points import Point
 from dpjax.core import bits as packed
 from dpjax.core import checks, random
@@ -212,7 +211,7 @@ def _run(learner: PointsLearner, key: Array, sample: MultiSample) -> Outcome:
     index = name(items, heavy, learner.k)
     m = items.counts.shape[0]
     hypothesis = Point(position=items.points[jnp.minimum(index, m - 1)], zero=index == m)
-    fits = concept.in_domain(sample.x, sample.valid, learner.bits)
+    fits = wide.all_below(sample.x, sample.valid, learner.bits)
     status = jnp.where(fits, jnp.where(kept, Status.OK, Status.BOTTOM), Status.OUTSIDE_DOMAIN).astype(jnp.int32)
     return Outcome.of(hypothesis, status, {"heavy": jnp.sum(heavy, dtype=jnp.int32)})
 

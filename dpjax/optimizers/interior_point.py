@@ -138,7 +138,7 @@ def fit(points: Any, bits: Any, limbs: int) -> Points:
 def in_order(points: Points, bits: Array) -> tuple[Points, Bool[Array, ""]]:
     """The points in order, those past n_valid set to the greatest number; and whether all are in the domain."""
     valid = jnp.arange(points.rows, dtype=jnp.int32) < points.n_valid
-    fits = jnp.all(~valid | (wide.bit_length(points.x) <= bits))
+    fits = wide.all_below(points.x, valid, bits)
     x = jnp.where(valid[:, None], points.x, np.uint32(2**32 - 1))
     x = x if points.ordered else wide.sort(x)[0]
     return Points(x=x, n_valid=points.n_valid, ordered=True), fits

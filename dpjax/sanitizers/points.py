@@ -140,8 +140,7 @@ class _Sanitizer:
 @jax.jit
 def _run(sanitizer: _Sanitizer, key: Array, points: Points) -> Outcome:
     valid = jnp.arange(points.rows, dtype=jnp.int32) < points.n_valid
-    bound = wide.power_of_two(sanitizer.bits, sanitizer.limbs + 1)[None]
-    fits = jnp.all(~valid | wide.less(wide.resize(points.x, sanitizer.limbs + 1), bound))
+    fits = wide.all_below(points.x, valid, sanitizer.bits)
     released = sanitizer._release(key, groups.group(points.x, valid))
     status = jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN).astype(jnp.int32)
     return Outcome(hypothesis=released, status=status, info={})
