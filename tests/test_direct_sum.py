@@ -97,7 +97,7 @@ def test_promises_are_kept_to_the_last_digit():
             assert learner.sample_size(alpha=0.1, beta=0.1) > 0
 
 
-@pytest.mark.parametrize("k", [1, 15, 16, 17, 40])
+@pytest.mark.parametrize("k", [1, 17, *(pytest.param(k, marks=pytest.mark.slow) for k in (15, 16, 40))])
 def test_any_number_of_concepts_fits_the_batches(k):
     _, sample = sample_of([(37 * j) % 256 for j in range(k)])
     summed = exponentials(k, epsilon=200.0 * k)
@@ -107,6 +107,7 @@ def test_any_number_of_concepts_fits_the_batches(k):
     assert (wrong <= 1).all()
 
 
+@pytest.mark.slow
 def test_the_joint_law_is_the_product_and_matches_samples():
     _, sample = sample_of([30, 128, 220], n=60)
     summed = exponentials(epsilon=1.5)
@@ -233,6 +234,7 @@ def test_point_representatives_are_the_named_points_and_zero():
     assert not generic.points(bits=8, most=1).representatives(points, where)[2]
 
 
+@pytest.mark.slow
 def test_generic_learner_draws_from_its_law():
     _, sample = sample_of([60, 130, 220], n=500, capacity=511)
     learner = generic_thresholds(epsilon=2.5)

@@ -35,7 +35,13 @@ TINY = textwrap.dedent(
 
 def start(out: pathlib.Path, *more: str) -> subprocess.Popen:
     arguments = ["run", "thresholds", "--preset", "smoke", "--out", str(out), *more]
-    return subprocess.Popen([sys.executable, "-c", TINY, *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    # The runs of one test compile the same programs: once is enough.
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(out.parent / "cache"),
+        "JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    command = [sys.executable, "-c", TINY, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env={**os.environ, **cache})
 
 
 def finish(process: subprocess.Popen) -> None:

@@ -460,7 +460,7 @@ THEOREM_ALPHA, BETA = 0.4, 0.3
 @pytest.mark.parametrize(
     "create",
     [
-        lambda: thresholds.exponential(bits=8, epsilon=0.5),
+        pytest.param(lambda: thresholds.exponential(bits=8, epsilon=0.5), marks=pytest.mark.slow),
         lambda: thresholds.binary_search(bits=8, epsilon=1.0),
         pytest.param(
             lambda: thresholds.rec_concave(bits=16, epsilon=20.0, delta=0.1, alpha=0.4, depth=2, calibration="printed"),
@@ -484,6 +484,7 @@ def test_at_the_theorems_sample_size_failures_are_as_rare_as_it_says(create: Cal
     assert mean_failure(1) > BETA  # so this can fail
 
 
+@pytest.mark.slow
 def test_trials_fail_as_often_as_their_exact_law_says() -> None:
     experiment = pac.Experiment(
         learner=thresholds.exponential(bits=16, epsilon=1.0),

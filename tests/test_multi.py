@@ -68,7 +68,12 @@ def mixed(learner):
     return isinstance(learner, parities.ParityLearner | parities.Elimination)
 
 
-@pytest.fixture(params=LEARNERS, scope="module")
+ALIKE = ("direct sum of hashes", "empirical")  # much like another one
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in LEARNERS], scope="module"
+)
 def learner(request):
     return LEARNERS[request.param]()
 

@@ -167,7 +167,9 @@ def test_worst_case_is_tight_and_printed_constants_are_refuted() -> None:
 # ---------------------------------------------------------------------------------------------------- sample sizes
 
 
-@pytest.mark.parametrize(("bits", "size", "n"), [(1, 1, 7), pytest.param(2, 2, 6, marks=pytest.mark.slow), (2, 3, 6)])
+@pytest.mark.parametrize(
+    ("bits", "size", "n"), [(1, 1, 7), *(pytest.param(2, size, 6, marks=pytest.mark.slow) for size in (2, 3))]
+)
 def test_failure_on_uniform_points_is_the_mean_over_all_samples(bits: int, size: int, n: int) -> None:
     learner = parities.parity_learner(bits=bits, k=2, epsilon=4.0, delta=0.2, size=size)
     law = concept.uniform(bits=bits, targets=[1, (1 << bits) - 1])

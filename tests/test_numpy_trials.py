@@ -91,6 +91,7 @@ def t_p_value(successes, trials, laws):
     return 2 * stats.t.sf(abs(np.mean(laws) - rate) / math.sqrt(variance), len(laws) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "n"), [(31, 900), (9, 250)])
 def test_rec_concave_agrees_with_the_exact_law(d, n):
     trials = 20_000

@@ -193,6 +193,7 @@ def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
     return float(stats.chisquare(counts[seen], expected[seen]).pvalue)
 
 
+@pytest.mark.slow
 def test_sampler_follows_the_law_and_not_another() -> None:
     trials = 40_000
     run = jax.jit(lambda key: optimizer.sample(key, HILLS.problem(), HILLS.budget(), 2))

@@ -289,6 +289,7 @@ def test_two_axes_are_private_by_composition_exactly():
     assert worst(p, pairs, 5 * e) < 1e-9 and worst(p, pairs, 2 * e) > 1e-3
 
 
+@pytest.mark.slow
 def test_the_law_is_that_of_the_runs(laws):
     """Frequencies of the two faces and of all-zero against `law_within` summed over the noises."""
     e, s = CASES["noisy"]
