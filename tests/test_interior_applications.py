@@ -536,6 +536,7 @@ def test_bottom_is_passed_on() -> None:
         key = jax.random.fold_in(key, 1)
 
 
+@pytest.mark.slow
 def test_padding_changes_nothing_and_parameters_are_data() -> None:
     data = [3, 9, 9, 12, 30, 41]
     mechanism = quantiles.recursive(solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, levels=2, m=4)

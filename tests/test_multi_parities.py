@@ -258,6 +258,7 @@ def test_elimination_recovers_and_refuses() -> None:
     assert int(few.status) == Status.BOTTOM == int(learner(jax.random.key(2), flipped).status)
 
 
+@pytest.mark.slow
 def test_direct_sum_of_pure_learners_recovers() -> None:
     learner = direct_sum.direct_sum(lambda each: single.exponential(bits=6, epsilon=each.epsilon), k=5, epsilon=5.0)
     law = concept.uniform(bits=6, targets=[0, 1, 17, 40, 63])

@@ -176,6 +176,7 @@ def test_agnostic_sample_size_suffices() -> None:
     assert float(learner.failure_probability(sample, error=0.3 + 0.15)) < 0.05
 
 
+@pytest.mark.slow
 def test_trials_and_tracing() -> None:
     law = concept.uniform_single(bits=10, target=700)
     experiment = pac.Experiment(

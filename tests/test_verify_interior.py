@@ -58,6 +58,7 @@ def test_tree_log_keeps_its_guarantee(bits, largest, epsilon, delta, depth):
     assert worst_pair(law_of(solver), datasets, pairs, epsilon).delta > 0.2 * delta  # the data do reach the tests
 
 
+@pytest.mark.slow
 def test_the_verifier_sees_a_walk_without_tests():
     """A walk that never stops and a deep slice too small for its ties hand on anything but adjacent data."""
     made = plan(1.0, 0.05)

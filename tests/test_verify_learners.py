@@ -180,6 +180,7 @@ def test_two_peaks_spend_the_proved_delta_and_half_as_much_again_is_flagged() ->
     np.testing.assert_allclose(honest.delta, 1 - (1 - share) ** 2, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_printed_constants_break_the_claim_at_large_epsilon_and_keep_what_is_proved() -> None:
     # e = epsilon/6 and d = delta/6 a mechanism: claimed 6 d, proved exp(2 e) d, which is more iff e > ln(6) / 2, epsilon > 5.4.
     pair, create, budgets = given(two_peaks()), recursive("printed", alpha=0.9), [(4.5, 1e-3), (9.0, 1e-3)]
