@@ -200,7 +200,7 @@ def test_rec_concave_law_agrees_with_the_reference(name: str, double: bool) -> N
 
 
 def test_the_references_cases_are_neither_all_sure_nor_all_hopeless() -> None:
-    success, failure = np.concatenate([reference_cases(name)[1] for name in ("huge", "narrow", "three-levels")]).T
+    success, failure = np.concatenate([reference_cases(name)[1] for name in SETTINGS]).T
     assert np.mean((success > 0.05) & (success < 0.95)) > 0.3
     assert np.sum((failure > 1e-30) & (failure < 1e-6)) >= 5
 
@@ -316,6 +316,7 @@ def test_sampler_follows_the_law_and_not_another(kind: Kind) -> None:
 # ----------------------------------------------------------------------------------------------- gradients and batches
 
 
+@pytest.mark.slow
 @over(PRIVATE, SLOW)
 def test_success_is_differentiable_in_epsilon(kind: Kind, x64: None) -> None:
     def success(epsilon: Any) -> Any:

@@ -95,6 +95,7 @@ def test_padding_and_what_lies_past_the_end_change_nothing(learner):
         assert (x == y).all()
 
 
+@pytest.mark.slow
 def test_batches_of_runs_are_runs(learner):
     sample = sample_of()
     batch = jax.vmap(lambda key: learner(key, sample))(jax.random.split(jax.random.key(2), 3))
