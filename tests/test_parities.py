@@ -13,7 +13,7 @@ from scipy import stats
 from dpjax import Sample, Status
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import parities as concept
-from dpjax.domains import wide
+from dpjax.domains import gf2, wide
 from dpjax.learners import pac, parities
 from dpjax.verify import histograms, neighbours, probabilities, records, worst_pair
 
@@ -60,7 +60,7 @@ def test_walsh_hadamard_and_the_nearest_parity_by_brute_force() -> None:
     rng = np.random.default_rng(0)
     signs = np.array([[(-1) ** inner(v, x) for x in range(16)] for v in range(16)])
     f = rng.integers(-9, 10, 16)
-    assert (np.asarray(concept.walsh_hadamard(jnp.asarray(f, jnp.int32))) == signs @ f).all()
+    assert (np.asarray(gf2.walsh_hadamard(jnp.asarray(f, jnp.int32))) == signs @ f).all()
     for v in range(16):  # Lemma 54: error < 1/4 leaves one nearest parity
         table = np.array([inner(v, x) for x in range(16)], bool)
         table[rng.choice(16, 3, replace=False)] ^= True

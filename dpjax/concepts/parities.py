@@ -42,22 +42,7 @@ def nearest(table: Bool[Array, "points"]) -> Int[Array, ""]:
     >>> int(nearest(jnp.array([0, 1, 1, 0], bool)))
     3
     """
-    return jnp.argmax(walsh_hadamard(1 - 2 * table.astype(jnp.int32))).astype(jnp.int32)
-
-
-def walsh_hadamard(f: Int[Array, "points"]) -> Int[Array, "points"]:
-    """F(v) = sum_x f(x) (-1)^<v,x>, in d passes over the 2^d values.
-
-    >>> walsh_hadamard(jnp.array([1, 2, 3, 4])).tolist()
-    [10, -2, -4, 0]
-    """
-    points = f.shape[0]
-    half = 1
-    while half < points:
-        pairs = f.reshape(-1, 2, half)
-        f = jnp.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(points)
-        half *= 2
-    return f
+    return jnp.argmax(gf2.walsh_hadamard(1 - 2 * table.astype(jnp.int32))).astype(jnp.int32)
 
 
 # --------------------------------------------------------------------------------------------------- distributions

@@ -179,3 +179,18 @@ def rank_deficiency(rows: int, columns: int) -> float:
 def _ones(columns: int) -> UInt32[Array, "words"]:
     """That many ones, packed."""
     return bits.pack(jnp.ones((columns,), bool))
+
+
+def walsh_hadamard(f: Int[Array, "points"]) -> Int[Array, "points"]:
+    """F(v) = sum_x f(x) (-1)^<v,x>, in d passes over the 2^d values.
+
+    >>> walsh_hadamard(jnp.array([1, 2, 3, 4])).tolist()
+    [10, -2, -4, 0]
+    """
+    points = f.shape[0]
+    half = 1
+    while half < points:
+        pairs = f.reshape(-1, 2, half)
+        f = jnp.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(points)
+        half *= 2
+    return f

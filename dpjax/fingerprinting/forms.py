@@ -18,6 +18,7 @@ but 0 errs on n/2 rows, and 0 on all.)
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
@@ -25,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.core import checks
 from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
-from dpjax.domains import wide
+from dpjax.domains import gf2, wide
 
 THIRD = 1 / 3
 
@@ -168,9 +169,6 @@ def _constant_errors(labels: Bool[Array, "users k"]) -> Int[Array, "k"]:
 
 def _parity_errors(labels: Bool[Array, "users k"]) -> Int[Array, "k"]:
     """Least over a of #{x: <a, x> != y}: (n - max_a sum_x (-1)^(<a, x> + y)) / 2, by the Walsh-Hadamard transform."""
-    users, k = labels.shape
-    values = 1 - 2 * labels.astype(jnp.int32)
-    for level in range(users.bit_length() - 1):
-        pairs = values.reshape(users >> (level + 1), 2, 1 << level, k)
-        values = jnp.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(users, k)
-    return (users - jnp.max(values, axis=0)) // 2
+    signs = 1 - 2 * labels.astype(jnp.int32)
+    sums = jax.vmap(gf2.walsh_hadamard, in_axes=1, out_axes=1)(signs)
+    return (labels.shape[0] - jnp.max(sums, axis=0)) // 2

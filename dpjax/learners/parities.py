@@ -38,7 +38,7 @@ from dpjax.core import checks
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
-from dpjax.domains import wide
+from dpjax.domains import gf2, wide
 from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential as mechanism
 
@@ -134,7 +134,7 @@ def _scores(learner: Exponential, sample: Sample) -> Int[Array, "parities"]:
     valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
     signs = jnp.where(valid, 1 - 2 * sample.y, 0)
     f = jnp.zeros((1 << learner.bits,), jnp.int32).at[sample.x[:, 0].astype(jnp.int32)].add(signs, mode="drop")
-    return (sample.n_valid + concept.walsh_hadamard(f)) // 2
+    return (sample.n_valid + gf2.walsh_hadamard(f)) // 2
 
 
 @jax.jit
