@@ -41,6 +41,7 @@ from dpjax.core import checks
 from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Outcome
+from dpjax.domains.fitting import fitted
 from dpjax.multi import pac
 
 COMPOSITIONS = ("basic", "advanced", "optimal")
@@ -132,14 +133,9 @@ class DirectSum:
         """The sample, checked and padded to its bucket.
 
         Raises:
-          TypeError: no MultiSample. ValueError: another k, or whatever the single learner says of the points.
+          TypeError: no MultiSample. ValueError: another k, or a point outside the domain. (Limbs are checked by the single learner.)
         """
-        if not isinstance(sample, MultiSample):
-            raise TypeError(f"sample must be a dpjax.MultiSample, got {type(sample).__name__}")
-        if sample.k != self.k:
-            raise ValueError(f"sample must have the labels of k = {self.k} concepts, got {sample.k}")
-        self.learner.fit(sample.column(0))  # all columns have the same points
-        return sample.padded()
+        return fitted(sample, MultiSample, bits=self.learner.bits, k=self.k)
 
 
 def _each(summed: DirectSum, sample: MultiSample, function: Callable[[Array, Any], Any]) -> Any:

@@ -60,6 +60,7 @@ from dpjax.domains import groups, wide
 from dpjax.mechanisms import choosing as choosing_mechanism
 from dpjax.mechanisms import laplace
 from dpjax.mechanisms.choosing import choosing
+from dpjax.optimizers import interior_point
 
 _MORE = 1 + 1e-12  # sample sizes are rounded up, past what floating point may have lost
 
@@ -129,12 +130,7 @@ class _Sanitizer:
         Raises:
           TypeError, ValueError: data that do not fit the domain (as far as they are not traced).
         """
-        points = Points.of(data)
-        if points.x.shape[1] != self.limbs:
-            raise ValueError(f"points must have {self.limbs} limbs for {self.bits} bits, got {points.x.shape[1]}")
-        if not any(checks.is_traced(leaf) for leaf in (points.x, points.n_valid, self.bits)):
-            wide.check_below("points", np.asarray(points.x)[: int(points.n_valid)], int(self.bits))
-        return _run(self, key, points.padded())
+        return _run(self, key, interior_point.fit(data, self.bits, self.limbs))
 
 
 @jax.jit
