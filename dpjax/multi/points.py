@@ -3,7 +3,7 @@
 | factory | algorithm | privacy (REPLACE_ONE) | examples, PAC (not agnostic) |
 |---|---|---|---|
 | `point_learner` | PointLearner (Algorithm 5) | (epsilon, delta) | ln(1/(alpha beta delta)) / (alpha epsilon), Theorem 40 |
-| `histogram_learner` | a stability histogram of the labelled points | (epsilon, delta) | the same, with a quarter of the constant |
+| `histogram_learner` | a stability histogram of the labelled points | (epsilon, delta) | the same, with a smaller constant |
 
 Neighbours: one example with all its k labels is replaced by any other, labels arbitrary; the number of examples is public. k enters
 as packed words that are sorted and compared, never into n.
@@ -40,7 +40,7 @@ makes the last term beta/2. A point that is not heavy errs on its own mass, at m
 `sanitizers.points.histogram` is (epsilon, delta). Nothing is ever ⊥. h_j is the x of the first released pair with v_j = 1. On consistent
 labels a pair is as frequent as its point. With high = 1 + (2/epsilon) ln(1/(2 delta)) a count r = high + (2/epsilon) ln(1/(alpha beta)) is
 released but for alpha beta/2, and n is the least with P[Bin(n, alpha) < r] <= alpha beta/2. One stage with the whole budget asks for
-about a quarter of what two with half of it each do.
+less than two with half of it each: 536 examples instead of 1784 at epsilon = 1, delta = 1e-6, alpha = beta = 0.1 (`sample_size` of both).
 
     >>> import jax
     >>> from dpjax.concepts import points as concept
