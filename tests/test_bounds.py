@@ -4,11 +4,14 @@ import functools
 import itertools
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 from dpjax import bounds
+from dpjax.fingerprinting import boneh_shaw
 
 # -------------------------------------------------------------------------------- iterated logarithms
 
@@ -291,6 +294,32 @@ def test_lower_bounds():
     assert pure[1] > 3.9 * pure[0] and approximate[1] < 1.02 * approximate[0]
 
 
+# -------------------------------------------------------------------------------- fingerprinting
+
+
+@pytest.mark.parametrize("k", [10, 201, 10**4, 10**7])
+def test_thresholds_need_as_many_examples_as_the_longest_code_has_users(k):
+    """Proved: the padded code of n users has at most k columns, that of n + 1 has more; printed: Lemma 45's formula."""
+    xi = 1e-3
+    n = bounds.fingerprinting_thresholds(k, xi)
+    assert n == 0 or boneh_shaw(int(n), xi).length <= k
+    assert boneh_shaw(max(int(n) + 1, 2), xi).length > k
+    printed = bounds.fingerprinting_thresholds(k, xi, calibration="printed")
+    assert n <= printed <= n + 1 or n == 0
+    assert printed == 0 or 2 * printed**3 * math.log(2 * printed / xi) <= k
+    assert 2 * (printed + 1) ** 3 * math.log(2 * (printed + 1) / xi) > k
+
+
+def test_only_the_padded_code_carries_the_bound():
+    """All ones, written by everybody but user 1: the code of the printed length names her surely, the padded one does not."""
+    coalition = jnp.arange(6) > 0
+    for variant, framed in (("original", True), ("padded", False)):
+        code = boneh_shaw(6, 1e-3, variant=variant)
+        accused = code.generate(jax.random.key(0)).trace(jnp.ones(code.length, bool)).accused
+        assert bool(jnp.any(accused & ~coalition)) == framed
+    assert boneh_shaw(6, 1e-3, variant="original").length <= 2 * 6**3 * math.log(12 / 1e-3)
+
+
 # -------------------------------------------------------------------------------- arguments
 
 GOOD = {
@@ -331,13 +360,14 @@ GOOD = {
     bounds.learn_thresholds_full_depth: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.exponential_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0},
     bounds.binary_search_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "comparison_epsilon": 1.0},
+    bounds.fingerprinting_thresholds: {"concepts": 999, "xi": 0.1, "calibration": "printed"},
     bounds.non_private_lower_bound: {"alpha": 0.1},
     bounds.pure_lower_bound: {"bits": 9},
 }
 BAD = {
-    **dict.fromkeys(("alpha", "beta", "delta"), (0.0, 1.0, math.nan, "0.1", True)),
+    **dict.fromkeys(("alpha", "beta", "delta", "xi"), (0.0, 1.0, math.nan, "0.1", True)),
     **dict.fromkeys(("epsilon", "comparison_epsilon", "error"), (0.0, -1.0, math.inf, math.nan, None)),
-    **dict.fromkeys(("bits", "depth", "vc", "growth"), (0, -3, 1.5, True)),
+    **dict.fromkeys(("bits", "depth", "vc", "growth", "concepts"), (0, -3, 1.5, True)),
     "log_solutions": (-1.0, math.nan),
     "size": (0, 2.5),
     "calibration": ("other",),

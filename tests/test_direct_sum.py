@@ -324,7 +324,7 @@ def test_packing_bounds_solve_their_inequalities():
 def test_fingerprinting_bounds_are_largest():
     xi = 1e-3
     for k in (10, 10**4, 10**7):
-        n = bounds.fingerprinting_thresholds(k, xi)
+        n = bounds.fingerprinting_thresholds(k, xi, calibration="printed")
         assert 2 * (n + 1) ** 3 * np.log(2 * (n + 1) / xi) > k
         assert n == 0 or 2 * n**3 * np.log(2 * n / xi) <= k
         m = bounds.fingerprinting_agnostic(k, xi)

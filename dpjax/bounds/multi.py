@@ -148,20 +148,46 @@ def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> 
     return (1.0 - xi - beta) / users - math.exp(epsilon) * xi
 
 
-def fingerprinting_thresholds(concepts: int, xi: float) -> float:
-    """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code as the paper states it (Lemma 45, Corollary 46).
+def fingerprinting_thresholds(concepts: int, xi: float, *, calibration: str = "proved") -> float:
+    """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code (MULTI Lemma 45, Corollary 46).
 
-    The largest n with k >= 2 n^3 ln(2n/xi), which is of order (k / ln(k/xi))^(1/3); holds for delta below `fingerprinting_delta` and on
-    domains of n points or more. A code of this length is sound for feasible words only; the padded one, sound for every word as
-    Theorem 43 asks, has (n + 1) / n as many columns.
+    The largest n for which a code compatible with thresholds has at most k columns; of order (k / ln(k/xi))^(1/3). No (alpha <= 1/3,
+    beta)-accurate (eps, delta)-private empirical k-learner lives on n examples if delta is below `fingerprinting_delta`.
+
+    printed: k >= 2 n^3 ln(2n/xi), as Lemma 45 states it. The code of that length, n - 1 types of column with B = ceil(2 n^2 ln(2n/xi))
+    copies, is sound for feasible words only. Theorem 43 traces the word that the learner makes without user i, and nothing says that it is
+    feasible: her nonce row is labelled like no threshold, so the learner owes no accuracy there. (A coalition that writes a one in every
+    column frames user 1 surely: `dpjax.fingerprinting.boneh_shaw`.)
+
+    proved: (n + 1) B <= k and n >= 2, the code padded with the constant columns. It accuses somebody surely if the word is feasible, and
+    user i with probability at most xi/(2n) for every word made without her. So some user is accused with probability at least (1 - beta)/n
+    on all users' database, hence (1 - beta)/n <= exp(eps) xi/(2n) + delta, which contradicts delta < `fingerprinting_delta`. More than
+    (n + 1) B concepts are no easier: the others are ignored. Both constants must be thresholds on n points, as on a domain of n + 1.
+
+    Args:
+        concepts: k.
+        xi: security of the code, in (0, 1).
+        calibration: "proved" or "printed".
+
+    Returns:
+        n, as a float; 0 where no code is so short.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> fingerprinting_thresholds(10**6, 1e-3)
-        35.0
+        >>> fingerprinting_thresholds(10**6, 1e-3), fingerprinting_thresholds(10**6, 1e-3, calibration="printed")
+        (35.0, 35.0)
+        >>> fingerprinting_thresholds(200, 1e-3), fingerprinting_thresholds(200, 1e-3, calibration="printed")
+        (0.0, 2.0)
     """
     arguments.count(concepts=concepts)
     arguments.fraction(xi=xi)
-    return _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
+    arguments.calibration(calibration)
+    if calibration == "printed":
+        return _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
+    n = _largest(lambda n: (n + 1) * math.ceil(2.0 * n**2 * math.log(2.0 * n / xi)) <= concepts)
+    return n if n >= 2.0 else 0.0
 
 
 def fingerprinting_agnostic(concepts: int, xi: float) -> float:
