@@ -78,12 +78,12 @@ def draw_least_n(
         fitted = text(fit(part, first=first), first)
         label = labels[name] + (f"\n  {fitted}" if fitted else "")
         style.interval(axes, *columns, color=colours[name], marker="o", label=label)
-    for number, (name, part) in enumerate(records.series(rows, "bound").items()):
+    # The first bound ends at the top and is named left of its end, the others right of theirs: the second above, the third below.
+    places = ((0, 3, "right", "bottom"), (4, 0, "left", "bottom"), (4, 0, "left", "top"))
+    for (name, part), (x, y, across, up) in zip(records.series(rows, "bound").items(), places, strict=False):
         axes.plot(*records.curve(part), "--", color="grey", linewidth=1)
-        last = part[-1]
-        # The third bound, where there is one, ends just below the second.
-        place = {"xytext": (0, -10 if number == 2 else 3), "textcoords": "offset points", "ha": "right"}
-        axes.annotate(name, (last.x, last.value), fontsize=7, color="grey", **place)
+        end = (part[-1].x, part[-1].value)
+        axes.annotate(name, end, (x, y), textcoords="offset points", fontsize=7, color="grey", ha=across, va=up)
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")
     fig.suptitle(title, fontsize=9)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -11,6 +11,8 @@ COLOUR = {
     "recursive medians": style.COLOURS[3],
     "Reorder-Slice-Compute": style.COLOURS[2],
 }
+# Where a number stands beside its point, so that those of neighbouring curves keep apart.
+BESIDE = {"one run a quantile": (7, 4), "recursive medians": (0, -11), "Reorder-Slice-Compute": (0, 6)}
 
 
 def draw(rows: list[Row], out: pathlib.Path) -> None:
@@ -59,7 +61,7 @@ def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
 
 def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
     """(b) alpha against n."""
-    fig, axes = style.figure(figsize=(6.8, 4.2))
+    fig, axes = style.figure(figsize=(8.4, 4.6))
     counts, promised = records.series(rows, "quantiles"), records.series(rows, "promise")
     for name, part in records.series(rows, "distance").items():
         x, value, low, high = records.columns(part)
@@ -68,8 +70,9 @@ def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
             axes.annotate(
                 f"{count.value:.0f}",
                 (row.x, row.value),
-                xytext=(0, 5),
+                xytext=BESIDE[name],
                 textcoords="offset points",
+                ha="center",
                 fontsize=7,
                 color=COLOUR[name],
             )
@@ -83,7 +86,7 @@ def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
     levels = [0.03, 0.05, 0.1, 0.2, 0.3, 0.5]
     axes.set_yticks(levels, [f"{level:g}" for level in levels])
     axes.minorticks_off()
-    axes.legend(loc="lower left")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     fig.suptitle(
         "Distance that 9 releases in 10 keep (band: 95 % interval), at the best number of quantiles (small)\n"
         "ε = 1, δ = $10^{-6}$, log-uniform points of 32 bits, exponential mechanism as solver",

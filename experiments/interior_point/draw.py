@@ -17,6 +17,7 @@ COLOUR = {
     PRINTED: style.COLOURS[4],
     AMPLIFIED: style.COLOURS[5],
 }
+FLOOR = 1e-12  # the least failure that is drawn
 
 
 def draw(rows: list[Row], out: pathlib.Path) -> None:
@@ -74,23 +75,19 @@ def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
 def _draw_failure(rows: list[Row], path: pathlib.Path) -> None:
     """(b) failure against n, a panel a solver."""
     names = [name for name in COLOUR if records.series(rows, f"failure: {name}")]
-    fig, all_axes = style.figure(1, len(names), figsize=(3.0 * len(names) + 1.2, 3.2), sharey=True, squeeze=False)
+    fig, all_axes = style.figure(1, len(names), figsize=(3.0 * len(names) + 1.2, 3.6), sharey=True, squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
         for number, (kind, part) in enumerate(records.series(rows, f"failure: {name}").items()):
             x, value, low, high = records.columns(part)
-            floor = [max(v, 1e-12) for v in value]
-            style.interval(
-                axes,
-                x,
-                floor,
-                [max(v, 1e-12) for v in low],
-                [max(v, 1e-12) for v in high],
-                color=style.COLOURS[number],
-                marker="o",
-                label=kind,
-            )
-        axes.set(yscale="log", xlabel="n (points)", title=name, ylim=(1e-12, 2))
+            shown = [[max(v, FLOOR) for v in column] for column in (value, low, high)]
+            style.interval(axes, x, *shown, color=style.COLOURS[number], marker="o", label=kind)
+        axes.set(yscale="log", xlabel="n (points)", title=name, ylim=(FLOOR / 3, 3))
         axes.axhline(0.1, color="grey", linewidth=0.8, linestyle=":")
     all_axes[0][0].set_ylabel("P[no interior point]")
     all_axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="data")
+    fig.suptitle(
+        "How the failure falls with n, by kind of data; dotted: 0.1\n"
+        "exact laws, shaded: trials; what is below $10^{-12}$ is drawn there",
+        fontsize=9,
+    )
     style.save(fig, path)
