@@ -1,5 +1,6 @@
 """The attack: databases and words of every form, learners that must and must not be traced, bounds on epsilon that hold."""
 
+import dataclasses
 import math
 
 import jax
@@ -11,9 +12,11 @@ from scipy import stats
 from dpjax import Outcome, Status
 from dpjax.core import bits
 from dpjax.core.pytree import frozen
+from dpjax.domains import wide
 from dpjax.fingerprinting import against, attack, audit, boneh_shaw, forms, implied_epsilon, tardos, trial
 from dpjax.learners import thresholds as one_threshold
-from dpjax.multi import direct_sum
+from dpjax.multi import direct_sum, generic, parities, points
+from dpjax.sanitizers import points as point_sanitizer
 from dpjax.trials import engine
 
 LEVEL = 1 - 2e-5  # false-alarm rate of a bound
@@ -333,6 +336,103 @@ def test_a_private_learner_at_its_own_n_is_not_traced():
     )
     exact = against(public, code=code, form=forms.thresholds(3, bits=4))
     assert engine.count(trial, exact, root=engine.root_key(0), cell=1, trials=5)["traced"] == 5
+
+
+# --------------------------------------------------------------- learners whose n does not grow with k, and agnostic ones
+
+FOUR = boneh_shaw(4, xi=0.05)
+BUDGET = {"k": FOUR.length, "delta": 1e-6}
+
+
+def point_learner(epsilon):
+    return points.point_learner(bits=8, alpha=0.1, epsilon=epsilon, **BUDGET)
+
+
+def parity_learner(epsilon):
+    return parities.parity_learner(bits=2, size=4, epsilon=epsilon, **BUDGET)
+
+
+def best_point(key, sample):
+    """The best of c_0 and all-zero, exactly: no privacy."""
+    here = (sample.x[:, -1] == 0)[:, None]
+    return 2 * jnp.sum((sample.labels & here).astype(jnp.int32), axis=0) >= jnp.sum(here.astype(jnp.int32))
+
+
+def says_at_zero(hypothesis, x):
+    return (x[:, -1] == 0)[:, None] & hypothesis[None, :]
+
+
+def counted(learner, form, trials=20, predict=None, cell=0):
+    setup = against(learner, code=FOUR, form=form, predict=predict)
+    return engine.count(trial, setup, root=engine.root_key(7), cell=cell, trials=trials, batch=4)
+
+
+def test_point_learner_goes_from_all_zero_to_bottom():
+    """All users share a point and no two their labels: the gap is 0. While the point is not heavy, all-zero is an answer."""
+    small, large = (counted(point_learner(epsilon), forms.agnostic(4, bits=8)) for epsilon in (1.0, 1e4))
+    assert (small["bottom"], large["bottom"]) == (0, 20)
+    for counts in (small, large):
+        assert (counts["traced"], counts["inaccurate"]) == (0, 20)
+
+
+def test_parity_learner_refuses_its_form_at_every_epsilon():
+    """Four strings of two bits with arbitrary labels: no k columns are all consistent."""
+    for epsilon in (1.0, 1e4):
+        counts = counted(parity_learner(epsilon), forms.parities(4))
+        assert (counts["bottom"], counts["traced"], counts["inaccurate"]) == (20, 0, 20)
+
+
+def test_generic_learner_is_traced_as_epsilon_grows():
+    seen = []
+    for epsilon in (1.0, 1e2, 1e5):
+        generic_learner = generic.learner(
+            sanitizer=point_sanitizer.histogram(bits=8, n=4, epsilon=epsilon / 2, delta=5e-7),
+            concepts=generic.points(bits=8, most=2),
+            epsilon=epsilon,
+            composition="optimal",
+            **BUDGET,
+        )
+        counts = counted(generic_learner, forms.agnostic(4, bits=8))
+        seen.append((counts["traced"], counts["inaccurate"], counts["bottom"]))
+    assert seen[0][:2] == seen[1][:2] == (0, 20)
+    assert seen[2] == (20, 0, 0)
+
+
+def all_strings(rows):
+    """The form for parities with junk rows on all strings in turn: ParityLearner needs points that span."""
+    places = wide.from_ints([i % 4 for i in range(rows)], 2)
+    return dataclasses.replace(forms.parities(4), x=places, alpha=jnp.asarray(0.1))
+
+
+def padded(rows):
+    """The form for points, judged by the error that the learner promises and not by the one the form asks for."""
+    form = forms.agnostic(4, bits=8, alpha=4 / (3 * rows + 1e-3))
+    return dataclasses.replace(form, alpha=jnp.asarray(0.1))
+
+
+OWN = {
+    "PointLearner": (point_learner(1.0), padded),
+    "histogram": (points.histogram_learner(bits=8, epsilon=1.0, **BUDGET), padded),
+    "ParityLearner": (parity_learner(1.0), all_strings),
+}
+
+
+@pytest.mark.parametrize("name", ["PointLearner", pytest.param("histogram", marks=pytest.mark.slow), "ParityLearner"])
+def test_at_its_own_n_a_learner_keeps_its_promise_and_gives_nobody_away(name):
+    """Error 0.1 but for beta = 0.1; and P[user i accused] <= e innocent + delta, whatever k is."""
+    learner, form = OWN[name]
+    n, trials = learner.sample_size(alpha=0.1, beta=0.1), 40
+    counts = counted(learner, form(n), trials=trials)
+    assert form(n).rows == n
+    assert stats.binom.sf(counts["inaccurate"] - 1, trials, 0.1) > 1 - LEVEL
+    bound = FOUR.users * (math.e * FOUR.innocent() + 1e-6)
+    assert stats.binom.sf(counts["traced"] - 1, trials, bound) > 1 - LEVEL
+
+
+def test_without_privacy_the_padded_users_are_traced():
+    """Negative control of the test before."""
+    counts = counted(best_point, forms.agnostic(4, bits=8, alpha=4 / (3 * 1784 + 1e-3)), predict=says_at_zero)
+    assert (counts["traced"], counts["inaccurate"]) == (20, 0)
 
 
 def test_accuracy_for_some_users_implies_nothing():
