@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -341,7 +342,7 @@ def test_a_private_learner_at_its_own_n_is_not_traced():
 # --------------------------------------------------------------- learners whose n does not grow with k, and agnostic ones
 
 FOUR = boneh_shaw(4, xi=0.05)
-BUDGET = {"k": FOUR.length, "delta": 1e-6}
+BUDGET: dict[str, Any] = {"k": FOUR.length, "delta": 1e-6}
 
 
 def point_learner(epsilon):
