@@ -1,6 +1,5 @@
-"""The numbers of the two pictures."""
+"""The numbers of the pictures: codes here, the attack in `attacks`."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,25 +7,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from dpjax.fingerprinting import against, audit, boneh_shaw, forms, pirates, tardos
-from dpjax.learners import thresholds
-from dpjax.multi import direct_sum
+from dpjax.fingerprinting import boneh_shaw, pirates, tardos
 from dpjax.trials import estimates, resumable
 from dpjax.trials.progress import Progress
+from experiments.fingerprinting import attacks
 from experiments.records import Row, exact
 from experiments.runner import Context
 
 Settings = Mapping[str, Any]
 CODES = ("Boneh-Shaw", "Tardos", "Tardos, symmetric")
-LEARNERS = ("ERM", "direct sum, basic", "direct sum, optimal")
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "traced", "falsely accused", "length", "claim"; "attack k", "attack ...", "epsilon", "implied"."""
-    return [*_lengths(settings, context), *_attacks(settings, context)]
-
-
-# ----------------------------------------------------------------------------------------------- (a) length of the code
+    """All rows: panels "traced", "falsely accused", "length", "claim"; and those of `attacks`."""
+    return [*_lengths(settings, context), *attacks.measure(settings, context)]
 
 
 def code(name: str, users: int, xi: float, share: float = 1.0) -> Any:
@@ -79,60 +73,3 @@ def _lengths(settings: Settings, context: Context) -> list[Row]:
 def _row(panel: str, series: str, x: float, events: int, settings: Settings) -> Row:
     rate = estimates.clopper_pearson(events, settings["trials"], level=settings["level"])
     return Row(panel, series, x, rate.value, rate.low, rate.high)
-
-
-# --------------------------------------------------------------------------------------------------- (b) the attack
-
-
-def learner(name: str, k: int, epsilon: float, settings: Settings) -> Any:
-    """k thresholds by direct sum: of empirical risk minimisers, or of exponential mechanisms at a share of epsilon."""
-    if name == "ERM":
-        erm = thresholds.erm(bits=settings["bits"])
-        return direct_sum.DirectSum(learner=erm, epsilon=jnp.inf, delta=1.0, k=k, composition="basic")
-    optimal = name == "direct sum, optimal"
-    return direct_sum.direct_sum(
-        lambda each: thresholds.exponential(bits=settings["bits"], epsilon=each.epsilon),
-        k=k,
-        epsilon=epsilon,
-        delta=settings["delta"] if optimal else 0.0,
-        composition="optimal" if optimal else "basic",
-        delta_share=0.0,
-    )
-
-
-def _attacks(settings: Settings, context: Context) -> list[Row]:
-    """Traced, inaccurate, and the lower bounds on epsilon, against the epsilon spent."""
-    at = {"level": settings["level"], **settings["attack"]}
-    epsilons, rows = at["epsilons"], []
-    cells = [(name, epsilon) for name in LEARNERS for epsilon in (epsilons if name != "ERM" else epsilons[-1:])]
-    with Progress(len(cells), "attack", unit="cells") as progress:
-        for cell, (name, epsilon) in enumerate(cells):
-            found = context.store.get_or_compute(
-                {"panel": "attack", "learner": name, "epsilon": epsilon},
-                lambda cell=cell, name=name, epsilon=epsilon: _audit(cell, name, epsilon, at, context),  # type: ignore[misc]
-            )
-            # ERM knows no epsilon: a line across.
-            for x in [epsilon] if name != "ERM" else [epsilons[0], epsilons[-1]]:
-                for event in ("traced", "inaccurate"):
-                    rate = found[event]
-                    rows.append(Row(f"attack {event}", name, x, rate["value"], rate["low"], rate["high"]))
-                rows += [exact(bound, name, x, found[bound]) for bound in ("epsilon", "implied")]
-            progress.done(1)
-    return [*rows, exact("attack k", "Boneh-Shaw", at["users"], boneh_shaw(at["users"], at["xi"]).length)]
-
-
-def _audit(cell: int, name: str, epsilon: float, at: Settings, context: Context) -> dict[str, Any]:
-    """`audit` as JSON data, on the PAC form for thresholds."""
-    chosen = boneh_shaw(at["users"], at["xi"])
-    setup = against(
-        learner(name, chosen.length, epsilon, at), code=chosen, form=forms.thresholds(at["users"], bits=at["bits"])
-    )
-    found = audit(
-        setup,
-        root=jax.random.fold_in(context.root, 2**20 + cell),
-        trials=at["trials"],
-        pilot=at["pilot"],
-        delta=at["delta"] if name == "direct sum, optimal" else 0.0,
-        level=at["level"],
-    )
-    return dataclasses.asdict(found)
