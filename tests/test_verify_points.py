@@ -11,15 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
-from dpjax import Sample
+from dpjax import Points, Sample
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import bits as packed
 from dpjax.learners import points
 from dpjax.mechanisms import laplace
 from dpjax.multi import points as multi
 from dpjax.sanitizers import points as sanitizer
-from dpjax.verify import delta_curve, histograms, neighbours, records, worst_pair
+from dpjax.verify import delta_curve, histograms, laplace_deltas, neighbours, probabilities, records, worst_pair
 
 # ------------------------------------------------------------------------------------------------------------ learners
 
@@ -172,6 +173,120 @@ def test_san_points_is_private_from_its_n_on_and_not_below() -> None:
     assert worst_pair(san_points_law(few), small, neighbours(small, REPLACE_ONE), epsilon).refutes(
         Guarantee(epsilon, delta, REPLACE_ONE)
     )
+
+
+def joint_delta(p: np.ndarray, counts: np.ndarray, pairs: np.ndarray, epsilon: float, loss: float) -> float:
+    """delta(epsilon) of all that is told, points and noisy counts: a sum over sets of points, the integral over the counts in closed form.
+
+    Args:
+      p: P[set of points | counts].
+      loss: what the noise of one count costs, an inverse scale. Counts in which neighbours agree have one law in both.
+    """
+    inside, worst = (np.arange(p.shape[1])[:, None] >> np.arange(counts.shape[1])) % 2, 0.0
+    for part in np.array_split(pairs, len(pairs) // 2**17 + 1):
+        first, second = p[part[:, 0]], p[part[:, 1]]
+        moved = (counts[part[:, 0]] != counts[part[:, 1]]) @ inside.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tilted = np.where(first > 0, epsilon + np.log(second / first), 0.0)
+        worst = max(worst, (first * laplace_deltas(tilted, loss=loss, count=moved)).sum(axis=1).max())
+    return float(worst)
+
+
+def near_the_test(n: int, alpha: float) -> np.ndarray:
+    """Three counts near the test's threshold alpha n / 4, near each other, and near 0; the third takes the rest."""
+    base = round(alpha * n / 4)
+    centres = {(0, 0), (base, 0), (base, base), (n // 2, 0), (n // 2, n // 2 - 1)}
+    steps = list(itertools.product(range(4), repeat=2))
+    chosen = sorted({(a + i, b + j, n - a - b - i - j) for a, b in centres for i, j in steps})
+    counts = np.array(chosen, np.int32)
+    return counts[(counts >= 0).all(axis=1)]
+
+
+def in_pairs(n: int, alpha: float) -> np.ndarray:
+    """All datasets of n records over two points."""
+    return histograms(2, [n])
+
+
+def in_triples(n: int, alpha: float) -> np.ndarray:
+    """All datasets of n records over three points, up to their names."""
+    counts = np.array(
+        [(a, b, n - a - b) for a in range(n // 3 + 2) for b in range(a - 2, n - a + 1) if b >= 0], np.int32
+    )
+    return counts[counts[:, 2] >= counts[:, 1] - 2]
+
+
+@pytest.mark.parametrize("family", [in_pairs, near_the_test, pytest.param(in_triples, marks=pytest.mark.slow)])
+def test_san_points_with_its_noisy_counts_is_private(family: Any) -> None:
+    """Of all that is told. Only two counts differ, so that R choices and TWO counts bound it, a part of the 2R that are paid for."""
+    epsilon, delta, alpha = 2.0, 0.1, 0.99
+    n = sanitizer.san_points_private_size(epsilon=epsilon, delta=delta, alpha=alpha)
+    mechanism = sanitizer.san_points(bits=8, n=n, epsilon=epsilon, delta=delta, alpha=alpha)
+    counts = family(n, alpha)
+    pairs = neighbours(counts, REPLACE_ONE)
+    p, each, rounds = probabilities(mechanism.log_released, counts), float(mechanism.round_epsilon()), mechanism.rounds
+    found = {e: joint_delta(p, counts, pairs, e * each, each) for e in (0.5, 2.0, rounds + 2.0)}
+    assert joint_delta(p, counts, pairs, epsilon, each) <= found[rounds + 2.0] <= rounds * (2 * delta / (5 * rounds))
+    # The counts do tell, more than the choices: without noise, with a twentieth, and none told at all.
+    silent = joint_delta(p, counts, pairs, 2 * each, 0.0)
+    assert found[2.0] > 10 * silent and found[0.5] > 0.05
+    for cheap in (20 * each, 1e9):
+        assert joint_delta(p, counts, pairs, epsilon, cheap) > delta  # negative controls
+
+
+def test_san_points_below_its_n_is_refuted_with_its_counts() -> None:
+    few = sanitizer.san_points(bits=8, n=4, epsilon=2.0, delta=0.1, alpha=0.99, allow_unproved=True)
+    counts = histograms(3, [4])
+    p, each = probabilities(few.log_released, counts), float(few.round_epsilon())
+    choices, joint = (joint_delta(p, counts, neighbours(counts, REPLACE_ONE), 2.0, loss) for loss in (0.0, each))
+    assert 0.1 < choices <= joint
+
+
+@pytest.mark.parametrize("loss", [0.3, 2.5])
+def test_closed_form_of_noisy_counts_against_quadrature(loss: float) -> None:
+    """Two Laplace noises: the integral over the first of the closed form for the second, itself tested in `tests/test_verify.py`."""
+
+    def one(t: float) -> float:
+        return float(laplace_deltas(t, loss=loss, count=1))
+
+    for epsilon in (-6.0, -1.0, 0.0, 0.2, 1.7, 4.0):
+        brute, _ = integrate.quad(
+            lambda x, t=epsilon: 0.5 * math.exp(-abs(x)) * one(t - abs(x - loss) + abs(x)),
+            -60,
+            60,
+            points=[0.0, loss, loss - epsilon / 2, -epsilon / 2],
+            limit=200,
+        )
+        np.testing.assert_allclose(laplace_deltas(epsilon, loss=loss, count=2), brute, atol=1e-9)
+        mirrored = -math.expm1(-epsilon) + math.exp(-epsilon) * one(epsilon)
+        np.testing.assert_allclose(one(-epsilon), mirrored, atol=1e-13)
+    edges = laplace_deltas(np.array([-np.inf, np.inf, -1.0]), loss=loss, count=np.array([2, 1, 0]))
+    np.testing.assert_allclose(edges, [1.0, 0.0, -math.expm1(-1.0)])
+
+
+def test_san_points_runs_follow_the_law_that_was_verified() -> None:
+    """Which points 6000 runs release, and the noise of one count: chi-square and Kolmogorov-Smirnov at 2e-5, and controls."""
+    counts, n = [60, 50, 40], 150
+    mechanism = sanitizer.san_points(bits=8, n=n, epsilon=1.5, delta=0.1, alpha=0.99, allow_unproved=True)
+    data = Points.create(jnp.repeat(jnp.arange(3, dtype=jnp.uint32), jnp.array(counts))[:, None])
+    keys = jax.random.split(jax.random.key(4), 6000)
+    named = jnp.arange(3, dtype=jnp.uint32)[:, None]
+
+    def run(key: Any) -> Any:
+        released = mechanism(key, data).hypothesis
+        where = jnp.any((released.points[:, 0][None] == named) & released.where[None], axis=1)
+        return jnp.sum(jnp.where(where, np.array([1, 2, 4], np.int32), 0)), released.answer(named)
+
+    sets, answers = jax.jit(jax.vmap(run))(keys)
+    seen = np.bincount(np.asarray(sets), minlength=8)
+    expected = 6000 * np.exp(np.asarray(mechanism.log_released(jnp.array(counts)), np.float64))
+    expected *= 6000 / expected.sum()
+    assert expected.min() > 5 and stats.chisquare(seen, expected).pvalue > 2e-5
+    assert stats.chisquare(seen, np.roll(expected, 1)).pvalue < 2e-5
+    both = np.asarray(answers)[np.asarray(sets) % 4 == 3, :2] * n - counts[:2]
+    noise = stats.laplace(scale=1 / float(mechanism.round_epsilon())).cdf
+    for told in (both[:, 0], both[:, 1]):
+        assert stats.kstest(told, noise).pvalue > 2e-5 > stats.kstest(1.3 * told, noise).pvalue
+    assert abs(stats.spearmanr(*both.T).statistic) < 5 / math.sqrt(len(both))  # independent
 
 
 # ----------------------------------------------------------------------------------------------------------- PointLearner

@@ -178,6 +178,15 @@ class GenericLearner:
         """
         return _law(self, key, self.fit(sample))
 
+    def law_given(
+        self, points: UInt32[Array, "slots limbs"], where: Bool[Array, "slots"], sample: MultiSample
+    ) -> tuple[Any, Float[Array, "k h"], Bool[Array, ""]]:
+        """(H, P[h_j = h] for every label and concept of H, whether H has room) given that D~ names these points; H depends on them alone.
+
+        With the law of the names, of a sanitizer that has one, that is the exact law of all that the learner tells.
+        """
+        return _law_given(self, points, where, self.fit(sample))
+
     def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
         """P[some population error > alpha, or bottom | sample, D~] for the D~ that this key draws in `__call__`."""
         concepts, probabilities, status = self.law(key, sample)
@@ -221,33 +230,53 @@ class GenericLearner:
         return sample
 
 
-def _choices(generic: GenericLearner, key: Array, sample: MultiSample) -> tuple[Any, Array, Array, Array]:
-    """(H, its mask, right examples by label and concept, status of the sanitizer)."""
-    data = Points(x=sample.x, n_valid=sample.n_valid, ordered=sample.realizable)
-    sanitized = generic.sanitizer(key, data)
-    concepts, where, fits = generic.concepts.representatives(*sanitized.hypothesis.support())
+def _sanitized(generic: GenericLearner, key: Array, sample: MultiSample) -> Outcome:
+    """D~."""
+    return generic.sanitizer(key, Points(x=sample.x, n_valid=sample.n_valid, ordered=sample.realizable))
+
+
+def _choices(
+    generic: GenericLearner, points: Array, where: Array, sample: MultiSample
+) -> tuple[Any, Array, Array, Array]:
+    """(H, its mask, right examples by label and concept, whether H has room) when D~ names these points."""
+    concepts, where, fits = generic.concepts.representatives(points, where)
     said = jnp.where(generic.concepts.predict(concepts, sample.x), 1.0, -1.0)
     labels = jnp.where(sample.labels, 1.0, -1.0) * sample.valid[:, None].astype(float)
     agreement = jnp.matmul(labels.T, said, precision=lax.Precision.HIGHEST)
     right = (agreement.astype(jnp.int32) + sample.n_valid) // 2
-    return concepts, where, right, jnp.where(fits, sanitized.status, jnp.int32(Status.BOTTOM))
+    return concepts, where, right, fits
+
+
+def _status(fits: Array, sanitized: Outcome) -> Array:
+    """That of the sanitizer, or BOTTOM if H has no room."""
+    return jnp.where(fits, sanitized.status, jnp.int32(Status.BOTTOM))
 
 
 @jax.jit
 def _run(generic: GenericLearner, key: Array, sample: MultiSample) -> Outcome:
     key_sanitizer, key_choices = jax.random.split(key)
-    concepts, where, right, status = _choices(generic, key_sanitizer, sample)
+    sanitized = _sanitized(generic, key_sanitizer, sample)
+    points, named = sanitized.hypothesis.support()
+    concepts, where, right, fits = _choices(generic, points, named, sample)
     draw = lambda key, scores: exponential.exponential(key, scores, epsilon=generic.each_epsilon, where=where).index  # noqa: E731
     index = jax.vmap(draw)(jax.random.split(key_choices, generic.k), right)
     hypothesis = jax.tree.map(lambda leaf: leaf[index], concepts)
-    return Outcome.of(hypothesis, status, {"choices": jnp.sum(where, dtype=jnp.int32)})
+    return Outcome.of(hypothesis, _status(fits, sanitized), {"choices": jnp.sum(where, dtype=jnp.int32)})
 
 
 @jax.jit
 def _law(generic: GenericLearner, key: Array, sample: MultiSample) -> tuple[Any, Array, Array]:
-    concepts, where, right, status = _choices(generic, jax.random.split(key)[0], sample)
+    sanitized = _sanitized(generic, jax.random.split(key)[0], sample)
+    points, named = sanitized.hypothesis.support()
+    concepts, probabilities, fits = _law_given(generic, points, named, sample)
+    return concepts, probabilities, _status(fits, sanitized)
+
+
+@jax.jit
+def _law_given(generic: GenericLearner, points: Array, where: Array, sample: MultiSample) -> tuple[Any, Array, Array]:
+    concepts, where, right, fits = _choices(generic, points, where, sample)
     log_pmf = jax.vmap(lambda scores: exponential.log_pmf(scores, epsilon=generic.each_epsilon, where=where))
-    return concepts, jnp.exp(log_pmf(right)), status
+    return concepts, jnp.exp(log_pmf(right)), fits
 
 
 def learner(

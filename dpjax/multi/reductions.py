@@ -20,12 +20,13 @@
     0.229
 """
 
+import itertools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import Guarantee, with_replacement
 from dpjax.core import checks
@@ -60,6 +61,15 @@ class Empirical:
     def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
         """What each hypothesis says of each point."""
         return self.learner.predict(hypothesis, x)
+
+    def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
+        """The law, averaged over all rows^n draws of rows that all count: for the exact verifier on tiny cases."""
+        draws = jnp.asarray(list(itertools.product(range(sample.rows), repeat=int(self.n))), jnp.int32)
+
+        def given(rows: Array) -> Array:
+            return self.learner.pmf(MultiSample(x=sample.x[rows], y=sample.y[rows], n_valid=self.n, k=sample.k))
+
+        return jnp.mean(jax.vmap(given)(draws), axis=0)
 
     def guarantee(self, *, rows: int, calibration: str = "proved") -> Guarantee:
         """On `rows` = m rows (the sample's n_valid), under REPLACE_ONE: Lemma 29, "printed" or "proved"."""

@@ -28,6 +28,7 @@ its count + Lap(1/e): e = epsilon / sqrt(16 R ln(5/delta)), d = 2 delta/(5R). By
 with slack delta/5: sqrt(4R ln(5/delta)) e + 4R e^2 = epsilon/2 + epsilon^2 / (4 ln(5/delta)) <= epsilon for
 epsilon <= 2 ln(5/delta), and R d + delta/5 = 3 delta/5. (That theorem is stated for e <= 1. Its proof holds for every e: the mean privacy
 loss of an e-private mechanism is at most e (exp(e) - 1) / (exp(e) + 1) <= e^2 / 2, a quarter of what it allows.)
+The paper pays for R counts. A replaced example moves two, so that all of them cost 2e, and the whole is ((R + 2) e, R d) too.
 
     >>> import jax
     >>> from dpjax import Points
@@ -345,7 +346,10 @@ def _size(n: Any) -> Any:
 
 @frozen
 class SanPoints(_Sanitizer):
-    """R rounds of the Choosing Mechanism, each followed by a noisy count; build it by `san_points` or `k_points`."""
+    """R rounds of the Choosing Mechanism, each followed by a noisy count; build it by `san_points` or `k_points`.
+
+    `log_released` and `log_density` are its exact law: which points are released, and given that, their independent answers.
+    """
 
     bits: Int[Array, ""]
     n: Any
@@ -366,17 +370,37 @@ class SanPoints(_Sanitizer):
             counts, n=self.n, epsilon=self.round_epsilon(), alpha=jnp.asarray(self.alpha / 2, float), where=left
         )
 
+    def log_released(self, counts: Int[Array, "m"]) -> Float[Array, "sets"]:
+        """ln P[exactly these points are released] for all 2^m sets, m <= 12; point i is in number s if bit i of s is 1."""
+        m = checks.integer("the number of counts", counts.shape[0], at_least=1, at_most=12)
+        sets, points = np.arange(1 << m), np.arange(m)
+        inside = (sets[:, None] >> points) % 2 == 1
+        before = np.where(inside, sets[:, None] - (1 << points), 0)  # the set without point i
+        choice = jax.vmap(lambda chosen: self.log_choice(counts, ~chosen))(jnp.asarray(inside))
+        joins, stays = jnp.where(inside, choice[before, points], -jnp.inf), choice[:, m]
+
+        def step(log_p: Array, _: None) -> tuple[Array, None]:
+            ways = jnp.concatenate([log_p[before] + joins, (log_p + stays)[:, None]], axis=1)
+            return jax.nn.logsumexp(ways, axis=1), None
+
+        return jax.lax.scan(step, jnp.where(sets == 0, 0.0, -jnp.inf), length=self.rounds)[0]
+
+    def log_density(self, counts: Int[Array, "m"], answers: Float[Array, "m"]) -> Float[Array, "m"]:
+        """ln of the density of the answer of a released point (a share of n)."""
+        n = jnp.asarray(self.n, float)
+        return laplace.log_pdf(answers * n, counts.astype(float), epsilon=self.round_epsilon()) + jnp.log(n)
+
     def _release(self, key: Array, found: groups.Groups) -> Release:
         key_choices, key_noise = jax.random.split(key)
         counts, epsilon = found.counts, self.round_epsilon()
 
-        def choose(left: Array, key: Array) -> tuple[Array, Array]:
-            alpha = jnp.asarray(self.alpha / 2, float)
+        def choose(left: Array, number: Array) -> tuple[Array, Array]:
+            key, alpha = jax.random.fold_in(key_choices, number), jnp.asarray(self.alpha / 2, float)
             chosen = choosing(key, counts, n=self.n, epsilon=epsilon, alpha=alpha, where=left)
             index = jnp.where(chosen.ok, chosen.index, counts.shape[0])
             return left.at[index].set(False, mode="drop"), index
 
-        _, chosen = jax.lax.scan(choose, found.valid, jax.random.split(key_choices, self.rounds))
+        _, chosen = jax.lax.scan(choose, found.valid, jnp.arange(self.rounds, dtype=jnp.int32))
         chosen = jnp.sort(chosen)  # as their points are
         noisy = laplace.laplace(key_noise, counts.at[chosen].get(mode="fill", fill_value=0), epsilon=epsilon)
         points = found.rows.at[chosen].get(mode="fill", fill_value=np.uint32(0xFFFFFFFF))

@@ -43,7 +43,27 @@ def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
     """
     shift = checks.real("shift", shift, at_least=0.0, below=math.inf)
     scale = checks.real("scale", scale, above=0.0, below=math.inf)
-    return max(0.0, -math.expm1(min(0.0, (epsilon - shift / scale) / 2)))
+    return float(laplace_deltas(epsilon, loss=shift / scale, count=1))
+
+
+def laplace_deltas(epsilon: Any, *, loss: float, count: Any) -> Any:
+    """delta(epsilon) of `count` = 0, 1 or 2 independent Laplace noises, each between values `loss` scales apart; arrays broadcast.
+
+    Any epsilon, negative and infinite too: if a mechanism first tells a choice o, with probabilities p_o and q_o, and then noisy counts,
+    sum_o p_o delta(epsilon + ln(q_o / p_o)) is the hockey-stick of the two joint laws, without any grid.
+
+    For t = epsilon >= 0 and one noise it is 1 - exp(-w), w = (loss - t) / 2 >= 0, see `laplace_delta`. The loss of one noise is
+    l = loss - 2 u with density exp(-u) / 2 for 0 < u < loss, else +loss (probability 1/2) or -loss; averaging the former at t - l over it
+    gives 1 - exp(-v) (1 + v / 2), v = loss - t / 2 >= 0. For t < 0 both directions have one law: 1 - exp(t) + exp(t) delta(-t).
+
+    >>> laplace_deltas(0.0, loss=1.0, count=np.arange(3)).round(4).tolist()
+    [0.0, 0.3935, 0.4482]
+    """
+    t, count = np.broadcast_arrays(np.asarray(epsilon, np.float64), count)
+    w, v = np.maximum((loss - np.abs(t)) / 2, 0.0), np.maximum(loss - np.abs(t) / 2, 0.0)
+    ahead = np.select([count == 0, count == 1], [0.0, -np.expm1(-w)], -np.expm1(-v) - np.exp(-v) * v / 2)
+    below = np.minimum(t, 0.0)
+    return np.where(t >= 0, ahead, -np.expm1(below) + np.exp(below) * ahead)
 
 
 def histograms(domain: int, sizes: Sequence[int]) -> np.ndarray:

@@ -1,0 +1,358 @@
+"""Exact privacy of k concepts at once: direct sums under advanced composition, GenericLearner with thresholds, learners on rows drawn with
+replacement; and of two sliced quantiles. The hockey-stick over all neighbouring datasets of tiny domains, labels arbitrary (REPLACE_ONE),
+and controls that must be refuted. All laws are evaluated in float64."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import MultiSample, Sample
+from dpjax.accounting import REPLACE_ONE
+from dpjax.domains import wide
+from dpjax.learners import points, thresholds
+from dpjax.multi import direct_sum, generic, reductions
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from dpjax.verify import exact
+
+FALSE_ALARM = 2e-5
+
+
+def datasets(bits: int, k: int, n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """All multisets of n records (x, y_1, ..., y_k) over 2^bits points, as rows; and which are neighbours."""
+    records = np.asarray(list(itertools.product(range(2**bits), *[(0, 1)] * k)))
+    counts = exact.histograms(len(records), [n])
+    rows = records[exact.records(counts)[0]]
+    return {"x": rows[..., :1].astype(np.uint32), "y": rows[..., 1:]}, exact.neighbours(counts, REPLACE_ONE)
+
+
+def multi(row: Any) -> MultiSample:
+    return MultiSample.create(row["x"], row["y"])
+
+
+def log_law(learner: Any) -> Callable[[Any], Any]:
+    """Of a k-learner with a joint pmf."""
+    return lambda row: jnp.log(jnp.maximum(learner.pmf(multi(row)), 0.0))
+
+
+def delta_of(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> float:
+    """The largest hockey-stick of tabulated laws."""
+    return float(np.maximum(p[pairs[:, 0]] - math.exp(epsilon) * p[pairs[:, 1]], 0.0).sum(axis=1).max())
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def runs(learner: Any, key: jax.Array, data: Any) -> Any:
+    return learner(key, data)
+
+
+def fits(seen: np.ndarray, law: np.ndarray) -> bool:
+    """Chi-square at the false-alarm rate; impossible outcomes must not occur, rare ones are put together."""
+    expected = law * (seen.sum() / law.sum())
+    rare = expected < 20
+    if seen[law == 0].any():
+        return False
+    seen, expected = np.append(seen[~rare], seen[rare].sum()), np.append(expected[~rare], expected[rare].sum())
+    possible = expected > 0
+    return bool(stats.chisquare(seen[possible], expected[possible]).pvalue > FALSE_ALARM)
+
+
+# ------------------------------------------------------------------------------------- direct sum, advanced composition
+
+
+def threshold(each: Any) -> Any:
+    return thresholds.exponential(bits=1, epsilon=each.epsilon)
+
+
+def pure_point(each: Any) -> Any:
+    return points.exponential(bits=1, epsilon=each.epsilon)
+
+
+def point(each: Any) -> Any:
+    return points.learn_points(bits=1, epsilon=each.epsilon, delta=each.delta, bottom="zero")
+
+
+def columns(learner: Any, n: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
+    """(P[outcome | sample] for all samples of n examples on two points in their order, the same when epsilon and delta are multiplied)."""
+    values = np.tile(exact.sequences(4, n), (2, 1))
+    scale = np.repeat([1.0, factor], len(values) // 2)
+    spent = [name for name in ("epsilon", "delta") if hasattr(learner, name)]
+    rows = {"x": values // 2, "y": values % 2, "spent": {name: scale * getattr(learner, name) for name in spent}}
+
+    def law(row: Any) -> Any:
+        sample = Sample(x=row["x"][:, None].astype(jnp.uint32), y=row["y"])
+        return jnp.log(dataclasses.replace(learner, **row["spent"]).pmf(sample))
+
+    first, second = np.split(exact.probabilities(law, rows), 2)
+    return first, second
+
+
+def product_delta(table: np.ndarray, k: int, n: int, epsilon: float) -> float:
+    """delta(epsilon) of k independent columns over all neighbours of n examples on two points, labels arbitrary.
+
+    The first example changes from x_1 to any x'_1 and in each column from y_1 to any y'_1. Columns in another order have the same law, so
+    what counts is how many have each of the 2^(n+1) kinds (y'_1, y_1, ..., y_n).
+    """
+    table = table[:, table.max(axis=0) > 0].reshape((4,) * n + (-1,))
+    kinds, worst = list(itertools.product((0, 1), repeat=n + 1)), 0.0
+    for moved, *xs in itertools.product((0, 1), repeat=n + 1):
+        here = [table[tuple(2 * x + y for x, y in zip(xs, ys, strict=True))] for _, *ys in kinds]
+        there = [
+            table[(2 * moved + new, *(2 * x + y for x, y in zip(xs[1:], ys[1:], strict=True)))] for new, *ys in kinds
+        ]
+        for chosen in itertools.combinations_with_replacement(range(len(kinds)), k):
+            p, q = (functools.reduce(np.multiply.outer, [laws[j] for j in chosen]) for laws in (here, there))
+            worst = max(worst, np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("make", "k", "n", "epsilon", "delta", "share"),
+    [
+        (threshold, 7, 1, 0.3, 0.6, 0.0),
+        (pure_point, 3, 2, 0.2, 0.5, 0.0),
+        (point, 6, 1, 0.3, 0.5, 0.25),  # its own quarter of delta it spends, nearly
+        pytest.param(threshold, 10, 1, 0.3, 0.6, 0.0, marks=pytest.mark.slow),
+        pytest.param(threshold, 3, 2, 0.2, 0.5, 0.0, marks=pytest.mark.slow),
+        pytest.param(threshold, 5, 2, 0.3, 0.5, 0.0, marks=pytest.mark.slow),
+        pytest.param(point, 4, 2, 0.3, 0.6, 0.25, marks=pytest.mark.slow),
+    ],
+)
+def test_advanced_direct_sums_keep_their_promise(
+    make: Any, k: int, n: int, epsilon: float, delta: float, share: float
+) -> None:
+    summed = direct_sum.direct_sum(make, k=k, epsilon=epsilon, delta=delta, composition="advanced", delta_share=share)
+    promised, each = summed.guarantee(), summed.learner.guarantee()
+    assert promised.covers(epsilon, delta) and k * each.epsilon > epsilon  # basic composition would not do
+    table, greedy = columns(summed.learner, n, 40.0)
+    found, leak = (product_delta(table, k, n, e) for e in (promised.epsilon, promised.epsilon / 2))
+    assert found <= promised.delta and leak > max(2e-3, 0.9 * k * each.delta)
+    assert product_delta(greedy, k, n, promised.epsilon) > promised.delta  # negative control
+
+
+def test_the_columns_are_those_of_the_joint_law() -> None:
+    """What `product_delta` multiplies is `DirectSum.pmf`, which `tests/test_direct_sum.py` compares with samples."""
+    summed = direct_sum.direct_sum(point, k=2, epsilon=0.5, delta=0.3, composition="advanced")
+    table, _ = columns(summed.learner, 2, 1.0)
+    with jax.enable_x64(True):
+        law = summed.pmf(MultiSample.create(wide.from_ints([1, 0], 1), [[1, 0], [1, 1]]))
+    np.testing.assert_allclose(law, np.outer(table[4 * 3 + 1], table[4 * 2 + 1]).ravel(), rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------- GenericLearner with thresholds
+
+
+def naive_law(points: list[int], size: int, epsilon: float) -> np.ndarray:
+    """The exponential mechanism on the depth over {0, ..., size - 1}."""
+    depths = [min(sum(p <= z for p in points), sum(p >= z for p in points)) for z in range(size)]
+    weights = np.exp(epsilon * np.array(depths, float))
+    return weights / weights.sum()
+
+
+def naive_window(points: list[int], m: int, low: int, high: int) -> list[int]:
+    """The 2m points around the median, continued by the ends."""
+    ordered, k = sorted(points), (len(points) + 1) // 2
+    return [low if i < 0 else ordered[i] if i < len(ordered) else high for i in range(k - m, k + m)]
+
+
+def naive_recursive(points: list[int], bits: int, extra: int, levels: int, m: int, epsilon: float) -> dict[Any, float]:
+    """P[(z_1, ..., z_q)] of `quantiles.recursive`, `extra` bits breaking ties: all ties, medians, and medians of what lies beside them."""
+
+    def node(part: list[int], left: int, right: int, level: int) -> dict[Any, float]:
+        if level == 0:
+            return {(): 1.0}
+        law: dict[Any, float] = {}
+        window = naive_window(part, m, left, right)
+        for z, p in enumerate(naive_law(window, 2 ** (bits + extra), epsilon)):
+            middle = min(max(z, left), right)
+            below = node([x for x in part if x < middle], left, middle, level - 1)
+            above = node([x for x in part if x >= middle], middle, right, level - 1)
+            for (a, pa), (b, pb) in itertools.product(below.items(), above.items()):
+                answers = (*a, middle, *b)
+                law[answers] = law.get(answers, 0.0) + p * pa * pb
+        return law
+
+    total: dict[Any, float] = {}
+    ties = list(itertools.product(range(2**extra), repeat=len(points)))
+    for tie in ties:
+        split = [(x << extra) + u for x, u in zip(points, tie, strict=True)]
+        for answers, p in node(split, 0, 2 ** (bits + extra) - 1, levels).items():
+            cut = tuple(z >> extra for z in answers)
+            total[cut] = total.get(cut, 0.0) + p / len(ties)
+    return total
+
+
+class Generic:
+    """GenericLearner over thresholds of 2^bits points with all its laws: P[the quantiles told, and the k hypotheses]."""
+
+    def __init__(
+        self,
+        *,
+        bits: int,
+        k: int,
+        n: int,
+        extra: int = 1,
+        levels: int = 1,
+        composition: str = "basic",
+        spent: float = 0.8,
+        left: float = 1.0,
+    ) -> None:
+        """Quantiles with 1 (the median) or 2 levels; `spent` epsilon on them, `left` on the hypotheses."""
+        self.epsilon = spent / (
+            4 * levels
+        )  # of a run, replaced examples are 2 windows' replacements: 4 steps of add/remove
+        solver = interior_point.exponential(bits=bits + extra, epsilon=self.epsilon)
+        self.levels, self.extra = levels, extra
+        self.learner = generic.learner(
+            sanitizer=cdf.release(quantiles=quantiles.recursive(solver=solver, bits=bits, levels=levels, m=1)),
+            concepts=generic.thresholds(bits=bits),
+            k=k,
+            epsilon=spent + left,
+            delta=0.0 if composition == "basic" else 0.5,
+            composition=composition,
+        )
+        self.told = np.asarray(list(itertools.combinations_with_replacement(range(2**bits), 2**levels - 1)))
+        self.bits, self.data, self.pairs = bits, *datasets(bits, k, n)
+
+    def told_law(self) -> np.ndarray:
+        """P[each vector of quantiles] for every dataset."""
+        found: dict[Any, np.ndarray] = {}
+        laws = []
+        for xs in self.data["x"][..., 0].tolist():
+            if tuple(xs) not in found:
+                law = naive_recursive(xs, self.bits, self.extra, self.levels, 1, self.epsilon)
+                found[tuple(xs)] = np.asarray([law.get(tuple(z), 0.0) for z in self.told.tolist()])
+            laws.append(found[tuple(xs)])
+        return np.asarray(laws)
+
+    def given_law(self, *factors: float) -> list[np.ndarray]:
+        """P[hypotheses | quantiles, dataset], (datasets, told, choices), for epsilon' times each factor: one program."""
+        rows = jax.tree.map(lambda leaf: np.tile(leaf, (len(factors),) + (1,) * (leaf.ndim - 1)), self.data)
+        spent = np.repeat(np.asarray(factors) * float(self.learner.each_epsilon), len(self.data["x"]))
+        told = self.told[..., None].astype(np.uint32)
+
+        def law(row: Any) -> Any:
+            spender = dataclasses.replace(self.learner, each_epsilon=row["spent"])
+
+            def choices(z: Any) -> Any:
+                _, each, _ = spender.law_given(z, jnp.ones(z.shape[0], bool), multi(row))
+                return functools.reduce(jnp.multiply.outer, list(each)).reshape(-1)
+
+            return jnp.log(jax.vmap(choices)(jnp.asarray(told)) / len(told)).reshape(-1)
+
+        p = exact.probabilities(law, {**rows, "spent": spent}) * len(told)
+        return np.split(p.reshape(len(p), len(told), -1), len(factors))
+
+
+GENERIC: dict[str, dict[str, Any]] = {
+    "two points, two labels, three examples": {"bits": 1, "k": 2, "n": 3},
+    "four points, one example": {"bits": 2, "k": 1, "n": 1, "levels": 2},
+    "four points, three examples": {"bits": 2, "k": 1, "n": 3, "levels": 2},
+    "four points, two labels": {"bits": 2, "k": 2, "n": 2, "levels": 2, "extra": 0},
+    "advanced": {"bits": 1, "k": 4, "n": 1, "composition": "advanced", "spent": 0.1, "left": 0.25},
+    "optimal": {"bits": 1, "k": 3, "n": 2, "composition": "optimal", "spent": 0.1, "left": 0.5},
+}
+SLOW_GENERIC: dict[str, dict[str, Any]] = {
+    "four points, four examples": {"bits": 2, "k": 1, "n": 4, "levels": 2},
+    "four points, two labels, three examples": {"bits": 2, "k": 2, "n": 3, "levels": 2},
+    "eight points": {"bits": 3, "k": 1, "n": 2, "levels": 2},
+    "two points, three labels": {"bits": 1, "k": 3, "n": 3, "composition": "optimal", "spent": 0.2},
+}
+
+
+@pytest.mark.parametrize("case", [*GENERIC, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW_GENERIC)])
+def test_generic_learner_of_thresholds_keeps_its_promise(case: str) -> None:
+    """The joint law of all quantiles told and all hypotheses, the sanitizer's randomised ties included."""
+    subject = Generic(**(GENERIC | SLOW_GENERIC)[case])
+    promised, told = subject.learner.guarantee(), subject.told_law()
+    np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-12)
+    joint, careless = ((told[..., None] * given).reshape(len(told), -1) for given in subject.given_law(1.0, 40.0))
+    found, leak = (delta_of(joint, subject.pairs, epsilon) for epsilon in (promised.epsilon, promised.epsilon / 8))
+    assert found <= promised.delta + 1e-12 and leak > max(0.01, found)
+    assert delta_of(careless, subject.pairs, promised.epsilon) > promised.delta + 0.01  # negative control
+
+
+def test_generic_runs_follow_the_law_that_was_verified() -> None:
+    """Frequencies of both hypotheses over 6000 keys, ties broken at random; the laws for twice either budget are rejected."""
+    subject = Generic(bits=2, k=2, n=3, levels=2, spent=8.0, left=6.0)
+    place = int(np.flatnonzero((subject.data["x"][..., 0] == [0, 2, 2]).all(axis=1))[5])
+    subject.data = {name: values[place : place + 1] for name, values in subject.data.items()}
+    sample = multi({name: values[0] for name, values in subject.data.items()})
+    drawn = runs(subject.learner, jax.random.split(jax.random.key(1), 6000), sample).hypothesis[..., 0]
+    seen = np.bincount(np.asarray(drawn).astype(int) @ [5, 1], minlength=25)
+
+    def law(told: np.ndarray, given: np.ndarray) -> np.ndarray:
+        total = np.zeros((5, 5))
+        for z, p, choices in zip(subject.told, told[0], given[0], strict=True):
+            hypotheses = np.asarray([0, *(z + 1)])  # of equal ones all but the first have probability 0
+            np.add.at(total, np.ix_(hypotheses, hypotheses), p * choices.reshape((len(z) + 1,) * 2))
+        return total.reshape(-1)
+
+    told, (given, careless) = subject.told_law(), subject.given_law(1.0, 2.0)
+    assert fits(seen, law(told, given))
+    subject.epsilon *= 2
+    assert not fits(seen, law(subject.told_law(), given)) and not fits(seen, law(told, careless))  # negative controls
+
+
+# ------------------------------------------------------------------------------------- rows drawn with replacement
+
+
+def pure(k: int) -> Any:
+    return direct_sum.direct_sum(pure_point, k=k, epsilon=1.0)
+
+
+def pure_thresholds(k: int) -> Any:
+    return direct_sum.direct_sum(threshold, k=k, epsilon=1.0)
+
+
+def approximate(k: int) -> Any:
+    return direct_sum.direct_sum(point, k=k, epsilon=1.0, delta=0.2)
+
+
+@pytest.mark.parametrize(
+    ("make", "k", "n", "m"),
+    [
+        (pure, 1, 2, 9),
+        (pure, 2, 1, 6),
+        (approximate, 1, 2, 7),
+        pytest.param(pure_thresholds, 2, 1, 6, marks=pytest.mark.slow),
+        pytest.param(pure_thresholds, 1, 3, 9, marks=pytest.mark.slow),
+        pytest.param(approximate, 2, 1, 6, marks=pytest.mark.slow),
+    ],
+)
+def test_empirical_learners_keep_their_promise(make: Any, k: int, n: int, m: int) -> None:
+    """All m-row samples on two points, the k labels arbitrary: the law is the inner one's average over all m^n draws."""
+    inner = make(k)
+    learner = reductions.empirical(inner, n=n)
+    data, pairs = datasets(1, k, m)
+    p = exact.probabilities(log_law(learner), data)
+    for calibration in ("proved", "printed"):
+        promised = learner.guarantee(rows=m, calibration=calibration)
+        assert delta_of(p, pairs, promised.epsilon) <= promised.delta + 1e-12
+    proved = learner.guarantee(rows=m)
+    assert delta_of(p, pairs, proved.epsilon / 8) > max(0.01, proved.delta / 4)
+    # Negative control: always the first n rows, which is no sampling at all.
+    unsampled = exact.probabilities(log_law(inner), jax.tree.map(lambda leaf: leaf[:, :n], data))
+    assert delta_of(unsampled, pairs, proved.epsilon) > proved.delta + 0.01
+
+
+def test_empirical_runs_follow_the_law_that_was_verified() -> None:
+    """Frequencies of both hypotheses over 6000 keys; the law of three rows drawn instead of two is rejected."""
+    inner = direct_sum.direct_sum(pure_point, k=2, epsilon=8.0)
+    sample = MultiSample.create(wide.from_ints([0, 0, 1], 1), [[0, 1], [1, 0], [0, 1]])
+    two, three = (reductions.empirical(inner, n=n) for n in (2, 3))
+    drawn = runs(two, jax.random.split(jax.random.key(2), 6000), sample).hypothesis
+    outcome = np.where(drawn.zero, 2, np.asarray(drawn.position)[..., 0].astype(int))
+    seen = np.bincount(outcome @ [3, 1], minlength=9)
+    laws = [np.asarray(learner.pmf(sample), np.float64) for learner in (two, three)]
+    assert fits(seen, laws[0])
+    assert not fits(seen, laws[1])  # negative control
