@@ -13,9 +13,8 @@ from typing import Any
 import jax
 
 from dpjax.core import checks
-from dpjax.trials import engine
-from dpjax.trials.store import Store, open_store
-from experiments import records
+from dpjax.trials import devices, engine, shared
+from experiments import compilation, records
 
 EXPERIMENTS = (
     "benchmarks",
@@ -33,6 +32,8 @@ EXPERIMENTS = (
     "thresholds",
 )
 PRESETS = ("smoke", "quick", "full")
+# What may move a digit: a run is resumed with the same versions of these only.
+COMPUTING = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "dp-accounting")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,19 +45,21 @@ class Experiment:
         presets: settings by preset; plain data, part of the run's identity.
         measure: settings, context -> rows of the table.
         draw: rows, directory -> None; writes the pictures.
+        timed: whether rows are timings of this machine, so that several processes cannot share the work.
     """
 
     summary: str
     presets: Mapping[str, Mapping[str, Any]]
     measure: Callable[[Mapping[str, Any], "Context"], list[records.Row]]
     draw: Callable[[list[records.Row], pathlib.Path], None]
+    timed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Context:
     """What a running experiment is given."""
 
-    store: Store
+    store: shared.Keeper
     root: jax.Array
 
 
@@ -70,22 +73,41 @@ def load(name: str) -> Experiment:
     return importlib.import_module(f"experiments.{name}").EXPERIMENT
 
 
-def run(name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool) -> None:
+def check(name: str, preset: str, *, distributed: bool) -> None:
+    """What can be refused before anything else is done.
+
+    Raises:
+        ValueError: unknown name or preset; an experiment that measures one machine, in a distributed run.
+    """
+    experiment = load(name)
+    checks.choice("preset", preset, PRESETS)
+    if distributed and experiment.timed:
+        raise ValueError(f"{name} times this machine: run it without --distributed")
+
+
+def run(name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool) -> compilation.Report:
     """Runs an experiment; a killed run continues with resume=True and ends with the same CSV, byte for byte.
+
+    In a distributed run every process calls this; the first one writes.
 
     Raises:
         ValueError: unknown name or preset; a directory that is not empty (without resume) or holds another run.
     """
+    check(name, preset, distributed=jax.process_count() > 1)
     experiment = load(name)
-    settings = experiment.presets[checks.choice("preset", preset, PRESETS)]
+    settings = experiment.presets[preset]
     root = engine.root_key(seed)
-    identity = {"experiment": name, "preset": preset, "seed": seed, "settings": dict(settings)}
+    versions = {package: metadata.version(package) for package in COMPUTING}
+    identity = {"experiment": name, "preset": preset, "seed": seed, "settings": dict(settings), "versions": versions}
     began = time.monotonic()
-    with open_store(out, identity, resume=resume) as store:
+    with shared.open_shared(out, identity, resume=resume) as store, compilation.watched() as compiled:
         rows = experiment.measure(settings, Context(store, root))
-        records.write(rows, out / f"{name}.csv")
-        _describe(out / f"{name}.json", identity, time.monotonic() - began)
-        experiment.draw(rows, out)
+        report = compiled.report(time.monotonic() - began)
+        if devices.lead():
+            records.write(rows, out / f"{name}.csv")
+            _describe(out / f"{name}.json", identity, report)
+            experiment.draw(rows, out)
+    return report
 
 
 def plot(name: str, *, out: pathlib.Path) -> None:
@@ -101,14 +123,19 @@ def plot(name: str, *, out: pathlib.Path) -> None:
     experiment.draw(records.read(path), out)
 
 
-def _describe(path: pathlib.Path, identity: Mapping[str, Any], seconds: float) -> None:
-    """Writes parameters, seed, versions, device and wall time (of this call: a resumed run counts its last part)."""
-    packages = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "matplotlib", "dp-accounting")
+def _describe(path: pathlib.Path, identity: Mapping[str, Any], report: compilation.Report) -> None:
+    """Writes parameters, seed, versions, device and times (of this call: a resumed run counts its last part)."""
+    others = {"python": platform.python_version(), "matplotlib": metadata.version("matplotlib")}
     device = jax.devices()[0]
     description = {
         **identity,
-        "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
-        "device": {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()},
-        "wall_seconds": round(seconds, 1),
+        "versions": {**identity["versions"], **others},
+        "device": {
+            "platform": device.platform,
+            "kind": device.device_kind,
+            "count": jax.device_count(),
+            "processes": jax.process_count(),
+        },
+        **dataclasses.asdict(report),
     }
     path.write_text(json.dumps(description, indent=2) + "\n")

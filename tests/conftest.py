@@ -20,6 +20,7 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_enable_compilation_cache", False)  # the command line would turn it on, in the user's home
 jax.config.update("jax_debug_key_reuse", True)  # a test that wants a draw twice makes the key twice
 
 

@@ -6,6 +6,10 @@ Statistical tests: fixed keys, false-alarm rate 2e-5 each.
 import io
 import itertools
 import math
+import pathlib
+import subprocess
+import sys
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -101,7 +105,7 @@ def test_same_result_for_any_chunks(cuts, batch):
 @pytest.mark.parametrize("lanes", [1, 7, 1024, 2**15])
 def test_every_trial_keeps_its_lane(first, last, lanes):
     """Pieces begin at blocks, whatever the range; only then do last bits stay put on every machine."""
-    pieces = engine._pieces(first, last, lanes)
+    pieces = [piece for step in engine._steps(first, last, lanes, 1) for piece in step.tolist()]
     assert all(start % lanes == 0 and 0 <= low < high <= 2**15 for start, low, high in pieces)
     trials = [trial for start, low, high in pieces for trial in range(start + low, start + high)]
     assert trials == list(range(first, last))
@@ -186,6 +190,59 @@ def test_default_batch_counts_what_each_trial_owns():
 
     assert engine.default_batch(shared, np.zeros(10**6, np.float32)) >= 256
     assert 2 <= engine.default_batch(owned, None) <= 2**20 // 40_000
+
+
+def big(key, params):
+    """A trial of 4 MB and more."""
+    return (jnp.sort(jax.random.bits(key, (2**20,), jnp.uint32))[5] & 1).astype(jnp.int32)
+
+
+def test_a_block_that_does_not_fit_is_halved_beforehand_and_a_trial_that_does_not_is_refused(monkeypatch):
+    given = {"root": ROOT, "cell": 0, "batch": 4}
+    whole = engine.count(big, None, trials=6, **given)
+    draws = engine.evaluate(big, None, draws=6, **given)
+    monkeypatch.setattr(engine.devices, "free_bytes", lambda: 2 * 60_000_000)
+    with pytest.warns(RuntimeWarning, match="a block of 4 trials needs .* going on with 2"):
+        assert engine.count(big, None, trials=6, **given) == whole
+    with pytest.warns(RuntimeWarning, match="going on with 2"):
+        np.testing.assert_array_equal(engine.evaluate(big, None, draws=6, **given), draws)
+    monkeypatch.setattr(engine.devices, "free_bytes", lambda: 1_000_000)
+    with pytest.raises(MemoryError, match="one trial needs"), pytest.warns(RuntimeWarning):
+        engine.count(big, None, trials=6, **given)
+
+
+def test_a_block_that_runs_out_of_memory_is_halved_and_retried():
+    """Really out of memory: in a process whose address space is limited, told that there is plenty."""
+    program = textwrap.dedent(
+        """
+        import resource, sys
+        sys.path.insert(0, "tests")
+        from test_trials import ROOT, big, engine
+        engine.devices.free_bytes = lambda: 2**60
+        given = {"root": ROOT, "cell": 0, "trials": 17}
+        whole = engine.count(big, None, batch=1, **given)
+        used = 4096 * int(open("/proc/self/statm").read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, -1))
+        assert engine.count(big, None, batch=16, **given) == whole
+        """
+    )
+    command = [sys.executable, "-W", "default", "-c", program]
+    done = subprocess.run(
+        command, cwd=pathlib.Path(__file__).parent.parent, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a block of 16 trials ran out of memory" in done.stderr and "going on with 8" in done.stderr
+
+
+def test_sums_of_devices_are_exact():
+    words = np.array([[2**31 - 1], [-(2**31)], [-1], [5]], np.int32)
+    rows = np.stack([words >> 16, words & 0xFFFF], axis=1).astype(np.int32) * 2**15  # as after 2^15 trials a device
+    total = engine.devices.add_up(jnp.asarray(rows))
+    assert total.tolist() == [2**15 * int(words.sum(dtype=np.int64))]
+
+
+def test_free_memory_is_a_number_of_bytes():
+    assert 2**20 < engine.devices.free_bytes() < 2**50
 
 
 def test_reports_add_up():

@@ -15,22 +15,31 @@ pass n as data: one program then serves every n of a bucket.
 
 Blocks are small enough to stay in the processor's cache, and pieces run in one thread a core. Measured on two
 cores, sorting 1000 random words: 24 to 32 microseconds a trial in one thread, 13 in two with 64 to 1024
-trials a block, but 37 in two with 4096, which no longer fit.
+trials a block, but 37 in two with 4096, which no longer fit. Where there are more devices than one CPU, each
+step gives every device of every process (`devices`) a piece; every process must then make the same calls.
+
+Memory does not grow with the number of trials. A block whose program (by the compiler's own account) does not
+fit into what the device has free is halved, and so is one that runs out of memory all the same; a
+RuntimeWarning says so. Another block gives the same trials, though perhaps not the last bit of their floats.
 """
 
+import collections
 import concurrent.futures
 import functools
-import os
-from collections.abc import Callable, Iterator, Sequence
+import operator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int, UInt
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Int, UInt, UInt32
 
 from dpjax.core import checks
+from dpjax.trials import devices
 
 Run = Callable[[Array, Any], Any]
 Report = Callable[[int], None]
@@ -42,6 +51,7 @@ TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 _CACHE_BYTES = 2**21
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
+_SHARE_OF_MEMORY = 2  # a program may take one half of what is free: others live there too
 
 
 def root_key(seed: int) -> Array:
@@ -60,7 +70,7 @@ def root_key(seed: int) -> Array:
     return jax.random.key(checks.integer("seed", seed, at_least=0, at_most=2**32 - 1), impl="threefry2x32")
 
 
-_ROOT = jax.eval_shape(lambda: root_key(0))  # the type of a key; no device is touched on import
+_ROOT = jax.ShapeDtypeStruct((2,), jnp.uint32)  # the words of a root key
 
 
 def bucket(n: int, *, at_least: int = 1) -> int:
@@ -122,28 +132,29 @@ def count(
         >>> sum(parts) == heads
         True
     """
-    root, cell_word = _check_key(root), _check_cell(cell)
+    root_words, cell_word = _check_key(root), _check_cell(cell)
     last = _check_range(first, trials)
     params = tree_of_arrays(params)
     traceable = _traceable(run)
-    lanes = _check_batch(batch) or default_batch(run, params)
-    # Compiled ahead, here: worker threads do not see this thread's jax.config contexts and would trace anew.
-    program = _sums.lower(
-        traceable, root, cell_word, np.uint32(0), np.int32(0), np.int32(0), params, lanes=lanes
-    ).compile()
+    mesh = devices.mesh()
+    given = devices.everywhere(params)
+    bounds = np.zeros((mesh.size, 3), np.uint32)
 
-    def work(piece: tuple[int, int, int]) -> Any:
-        start, low, high = piece
-        bounds = np.uint32(start), np.int32(low), np.int32(high)
-        return jax.device_get(program(root, cell_word, *bounds, params))
+    def build(lanes: int) -> Any:
+        return _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
+
+    def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
+        def work(step: np.ndarray) -> Any:
+            return jax.block_until_ready(program(root_words, cell_word, step, given))
+
+        for step, sums in _in_parallel(work, _steps(first, last, lanes, mesh.size)):
+            yield int((step[:, 2] - step[:, 1]).sum()), devices.add_up(sums)
 
     total: Any = None
-    pieces = _pieces(first, last, lanes)
-    for (_, low, high), halves in _in_parallel(work, pieces):
-        part = jax.tree.map(_join, halves)
+    for amount, part in _fitting(build, steps, first, _check_batch(batch) or default_batch(run, params)):
         total = part if total is None else jax.tree.map(np.add, total, part)
         if report is not None:
-            report(high - low)
+            report(amount)
     return jax.tree.map(_plain, total)
 
 
@@ -187,22 +198,32 @@ def evaluate(
         >>> bool((whole[13:] == tail).all())
         True
     """
-    root, cell_word = _check_key(root), _check_cell(cell)
+    root_words, cell_word = _check_key(root), _check_cell(cell)
     last = _check_range(first, draws, "draws")
-    params = tree_of_arrays(params)
-    lanes = _check_batch(batch) or 1
-    program = _block.lower(_traceable(run), root, cell_word, np.uint32(0), params, lanes=lanes).compile()
+    traceable = _traceable(run)
+    mesh = devices.mesh()
+    given = devices.everywhere(tree_of_arrays(params))
+    starts = np.zeros(mesh.size, np.uint32)
 
-    def work(start: int) -> Any:
-        return jax.device_get(program(root, cell_word, np.uint32(start), params))
+    def build(lanes: int) -> Any:
+        return _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
 
-    starts = range(first - first % lanes, last, lanes)
+    def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
+        def work(start: int) -> Any:
+            starts = np.uint32(start) + lanes * np.arange(mesh.size, dtype=np.uint32)
+            return jax.block_until_ready(program(root_words, cell_word, starts, given))
+
+        size = lanes * mesh.size
+        for start, rows in _in_parallel(work, range(first - first % lanes, last, size)):
+            wanted = slice(max(first - start, 0), min(last - start, size))
+            yield wanted.stop - wanted.start, jax.tree.map(operator.itemgetter(wanted), devices.gather(rows))
+
     blocks = []
-    for start, block in _in_parallel(work, starts):
+    for amount, block in _fitting(build, steps, first, _check_batch(batch) or 1):
         blocks.append(block)
         if report is not None:
-            report(min(start + lanes, last) - max(start, first))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[first - starts[0] :][:draws], *blocks)
+            report(amount)
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *blocks)
 
 
 def default_batch(run: Run, params: Any) -> int:
@@ -213,7 +234,7 @@ def default_batch(run: Run, params: Any) -> int:
     leaves, structure = jax.tree.flatten(tree_of_arrays(params))
     shapes = tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves)
     lane_bytes = _bytes_a_lane(_traceable(run), structure, shapes)
-    device = jax.devices()[0]
+    device = jax.local_devices()[0]
     most = _MOST_LANES.get(device.platform, MOST_TRIALS_A_PIECE)
     lanes = max(1, min(most, _room(device) // max(1, lane_bytes)))
     return 1 << (lanes.bit_length() - 1)
@@ -221,7 +242,7 @@ def default_batch(run: Run, params: Any) -> int:
 
 def outcome_structure(run: Run, params: Any) -> Any:
     """The tree structure of what `run` returns, without running it."""
-    return jax.tree.structure(jax.eval_shape(_traceable(run), _ROOT, tree_of_arrays(params)))
+    return jax.tree.structure(_shapes(_blocks.eval_shape, _traceable(run), tree_of_arrays(params), lanes=1))
 
 
 def tree_of_arrays(params: Any) -> Any:
@@ -229,39 +250,118 @@ def tree_of_arrays(params: Any) -> Any:
     return jax.tree.map(_array, params)
 
 
-@functools.partial(jax.jit, static_argnames=("run", "lanes"))
-def _block(run: Run, root: Array, cell: UInt[Array, ""], start: UInt[Array, ""], params: Any, lanes: int) -> Any:
+def _fitting(
+    build: Callable[[int], Any],
+    steps: Callable[[Any, int, int], Iterable[tuple[int, Any]]],
+    first: int,
+    lanes: int,
+) -> Iterator[tuple[int, Any]]:
+    """(trials done, result) of each of steps(program, lanes, first), with as many of the lanes as memory has room for."""
+    lanes = devices.least(lanes)
+    while True:
+        program, lanes = _compiled(build, lanes)
+        try:
+            for amount, result in steps(program, lanes, first):
+                yield amount, result
+                first += amount
+            return
+        except jax.errors.JaxRuntimeError as error:
+            # Other processes cannot know that this one failed: there the run ends, to be resumed.
+            if "RESOURCE_EXHAUSTED" not in str(error) or lanes == 1 or jax.process_count() > 1:
+                raise
+            lanes = _halved(lanes, f"ran out of memory ({str(error).splitlines()[0]})")
+
+
+def _compiled(build: Callable[[int], Any], lanes: int) -> tuple[Any, int]:
+    """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
+    while True:
+        # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
+        program = build(lanes).compile()
+        need, room = _bytes(program), devices.free_bytes() // _SHARE_OF_MEMORY
+        fits = devices.least(int(need <= room))
+        if fits:
+            return program, lanes
+        if lanes == 1:
+            raise MemoryError(f"one trial needs {need} bytes and the device has room for {room}; make it smaller")
+        lanes = _halved(lanes, f"needs {need} bytes where the device has room for {room}")
+
+
+def _bytes(program: Any) -> int:
+    """Bytes a compiled program takes on a device, beside its arguments; 0 where the compiler does not say."""
+    analysis = program.memory_analysis()
+    return 0 if analysis is None else analysis.temp_size_in_bytes + analysis.output_size_in_bytes
+
+
+def _halved(lanes: int, why: str) -> int:
+    """Half the lanes, and a warning."""
+    warnings.warn(f"a block of {lanes} trials {why}; going on with {lanes // 2}", RuntimeWarning, stacklevel=2)
+    return lanes // 2
+
+
+def _block(
+    run: Run, root: UInt32[Array, "2"], cell: UInt[Array, ""], start: UInt[Array, ""], params: Any, lanes: int
+) -> Any:
     """Outcomes of trials start, ..., start + lanes - 1."""
     trials = start + jnp.arange(lanes, dtype=jnp.uint32)
     fold_trial = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
-    keys = fold_trial(jax.random.fold_in(root, cell), trials)
+    keys = fold_trial(jax.random.fold_in(jax.random.wrap_key_data(root, impl="threefry2x32"), cell), trials)
     return jax.vmap(lambda key: run(key, params))(keys)
 
 
-@functools.partial(jax.jit, static_argnames=("run", "lanes"))
-def _sums(
+@functools.partial(jax.jit, static_argnames=("run", "lanes", "mesh"))
+def _blocks(
     run: Run,
-    root: Array,
+    root: UInt32[Array, "2"],
     cell: UInt[Array, ""],
-    start: UInt[Array, ""],
-    low: Int[Array, ""],
-    high: Int[Array, ""],
+    starts: UInt[Array, "devices"],
     params: Any,
     lanes: int,
+    mesh: Mesh,
 ) -> Any:
-    """Sums over trials start + low, ..., start + high - 1, in halves; `start` begins a block."""
+    """A block on each device, one below the other."""
 
-    def block(i: Int[Array, ""]) -> Any:
-        offset = i * lanes + jnp.arange(lanes, dtype=jnp.int32)
-        keep = (low <= offset) & (offset < high)
-        outcomes = _block(run, root, cell, start + (i * lanes).astype(jnp.uint32), params, lanes=lanes)
-        return jax.tree.map(lambda counter: _halves(counter, keep), outcomes)
+    def on_device(root: Array, cell: Array, starts: Array, params: Any) -> Any:
+        return _block(run, root, cell, starts[lax.axis_index(devices.AXIS)], params, lanes)
 
-    # A traced trip count: a last, partial piece costs what it holds and needs no program of its own.
-    shapes = jax.eval_shape(block, jnp.int32(0))
-    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    blocks = (high + (lanes - 1)) // lanes
-    return lax.fori_loop(jnp.int32(0), blocks, lambda i, sums: jax.tree.map(jnp.add, sums, block(i)), zeros)
+    return _on_devices(on_device, mesh)(root, cell, starts, params)
+
+
+@functools.partial(jax.jit, static_argnames=("run", "lanes", "mesh"))
+def _sums(
+    run: Run,
+    root: UInt32[Array, "2"],
+    cell: UInt[Array, ""],
+    bounds: UInt[Array, "devices 3"],
+    params: Any,
+    lanes: int,
+    mesh: Mesh,
+) -> Any:
+    """Sums over trials start + low, ..., start + high - 1, in halves, a row a device; `start` begins a block."""
+
+    def on_device(root: Array, cell: Array, bounds: Array, params: Any) -> Any:
+        start, low, high = bounds[lax.axis_index(devices.AXIS)]
+        low, high = low.astype(jnp.int32), high.astype(jnp.int32)
+
+        def block(i: Int[Array, ""]) -> Any:
+            offset = i * lanes + jnp.arange(lanes, dtype=jnp.int32)
+            keep = (low <= offset) & (offset < high)
+            outcomes = _block(run, root, cell, start + (i * lanes).astype(jnp.uint32), params, lanes)
+            return jax.tree.map(lambda counter: _halves(counter, keep), outcomes)
+
+        # A traced trip count: a last, partial piece costs what it holds and needs no program of its own.
+        shapes = jax.eval_shape(block, jnp.int32(0))
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        blocks = (high + (lanes - 1)) // lanes
+        sums = lax.fori_loop(jnp.int32(0), blocks, lambda i, sums: jax.tree.map(jnp.add, sums, block(i)), zeros)
+        return jax.tree.map(lambda leaf: leaf[None], sums)
+
+    return _on_devices(on_device, mesh)(root, cell, bounds, params)
+
+
+def _on_devices(function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
+    """`function` on each device, given all arguments; results one below the other."""
+    # Loops inside start from constants, which the check would take for equal on all devices.
+    return jax.shard_map(function, mesh=mesh, in_specs=devices.ALL, out_specs=devices.SHARE, check_vma=False)
 
 
 def _halves(counter: Array, keep: Bool[Array, "lanes"]) -> Array:
@@ -269,18 +369,9 @@ def _halves(counter: Array, keep: Bool[Array, "lanes"]) -> Array:
     if not (jnp.issubdtype(counter.dtype, jnp.integer) or counter.dtype == bool):
         raise TypeError(f"run must return integers or booleans, got an array of {counter.dtype}")
     word = counter if counter.dtype.itemsize >= 4 else counter.astype(jnp.int32)
-    bits = 4 * word.dtype.itemsize
     mask = keep.reshape(keep.shape + (1,) * (word.ndim - 1))
     kept = jnp.where(mask, word, jnp.zeros_like(word))
-    lower = kept & np.asarray(2**bits - 1, word.dtype)
-    upper = kept >> np.asarray(bits, word.dtype)
-    return jnp.stack([jnp.sum(half, axis=0, dtype=word.dtype) for half in (upper, lower)])
-
-
-def _join(halves: np.ndarray) -> np.ndarray:
-    """The sum, as Python integers."""
-    upper, lower = halves.astype(object)
-    return np.asarray(upper * 2 ** (4 * halves.dtype.itemsize) + lower, dtype=object)
+    return jnp.sum(devices.halves(kept), axis=1, dtype=word.dtype)
 
 
 def _plain(total: Any) -> int | np.ndarray:
@@ -288,29 +379,34 @@ def _plain(total: Any) -> int | np.ndarray:
     return int(total) if np.ndim(total) == 0 else total.astype(np.int64)
 
 
-def _pieces(first: int, last: int, lanes: int) -> list[tuple[int, int, int]]:
-    """(start, low, high): trials start + low, ..., start + high - 1, where `start` begins a block."""
-    share = -(-(last - first) // (_PIECES_A_WORKER * _workers()))
+def _steps(first: int, last: int, lanes: int, count: int) -> Iterator[np.ndarray]:
+    """Rows (start, low, high), `count` at a time: trials start + low, ..., start + high - 1, where `start` begins a block."""
+    workers = count * devices.threads()
+    share = -(-(last - first) // (_PIECES_A_WORKER * workers))
     size = lanes * max(1, min(-(-share // lanes), MOST_TRIALS_A_PIECE // lanes))
-    starts = range(first - first % lanes, last, size)
-    return [(start, max(first - start, 0), min(last - start, size)) for start in starts]
+    for begin in range(first - first % lanes, last, size * count):
+        starts = begin + size * np.arange(count)
+        low, high = np.maximum(first - starts, 0), np.clip(last - starts, 0, size)
+        # A device beyond the last trial has nothing to do.
+        yield np.where(high[:, None] > 0, np.stack([starts, low, high], axis=1), 0).astype(np.uint32)
 
 
-def _in_parallel(work: Callable[[Any], Any], pieces: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """(piece, work(piece)) in order. Threads are enough: a running program does not hold Python's lock."""
-    with concurrent.futures.ThreadPoolExecutor(_workers()) as pool:
-        yield from zip(pieces, pool.map(work, pieces), strict=True)
-
-
-def _workers() -> int:
-    """Threads that run pieces: one a usable core; an accelerator is kept busy by one."""
-    if jax.default_backend() != "cpu":
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _in_parallel(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """(item, work(item)) in order, a few ahead. Threads are enough: a running program does not hold Python's lock."""
+    workers = devices.threads()
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        ahead: collections.deque[tuple[Any, Any]] = collections.deque()
+        for item in items:
+            ahead.append((item, pool.submit(work, item)))
+            if len(ahead) > 2 * workers:
+                item, done = ahead.popleft()
+                yield item, done.result()
+        for item, done in ahead:
+            yield item, done.result()
 
 
 def _room(device: Any) -> int:
-    """Bytes a block may take."""
+    """Bytes a block may touch at a time."""
     stats = None if device.platform == "cpu" else device.memory_stats()
     return stats["bytes_limit"] // 16 if stats else _CACHE_BYTES
 
@@ -319,9 +415,15 @@ def _room(device: Any) -> int:
 def _bytes_a_lane(run: Run, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> int:
     """Bytes that the largest operation of one trial reads and writes; what trials share is free."""
     params = jax.tree.unflatten(structure, shapes)
-    word = jax.ShapeDtypeStruct((), jnp.uint32)
-    two, three = (_operations(_block.trace(run, _ROOT, word, word, params, lanes=k).jaxpr) for k in (2, 3))
+    two, three = (_operations(_shapes(_blocks.trace, run, params, lanes=k).jaxpr) for k in (2, 3))
     return max((more - less for less, more in zip(two, three, strict=False)), default=0)
+
+
+def _shapes(function: Callable[..., Any], run: Run, params: Any, lanes: int) -> Any:
+    """function of the arguments of `_blocks`, or of their shapes: `run` is traced where it will run, so once in all."""
+    mesh, cell = devices.mesh(), jax.ShapeDtypeStruct((), jnp.uint32)
+    starts = jax.ShapeDtypeStruct((mesh.size,), jnp.uint32)
+    return function(run, _ROOT, cell, starts, params, lanes=lanes, mesh=mesh)
 
 
 def _operations(program: Any) -> list[int]:
@@ -376,14 +478,14 @@ def _fits(given: np.ndarray, dtype: Any) -> bool:
     return bool(limits.min <= given.min() and given.max() <= limits.max)
 
 
-def _check_key(root: Array) -> Array:
-    """`root`, if it is a typed threefry key."""
+def _check_key(root: Array) -> np.ndarray:
+    """The words of `root`, if it is a typed threefry key."""
     if not (isinstance(root, jax.Array) and jnp.issubdtype(root.dtype, jax.dtypes.prng_key) and root.ndim == 0):
         raise TypeError(f"root must be one typed key, as of root_key(seed), got {root!r}")
     if str(jax.random.key_impl(root)) != "threefry2x32":
         rule = "a threefry2x32 key: other generators draw differently under vmap"
         raise ValueError(f"root must be {rule}, got {jax.random.key_impl(root)}")
-    return root
+    return np.asarray(jax.random.key_data(root))
 
 
 def _check_cell(cell: int) -> np.uint32:

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from dpjax.core import checks
+from dpjax.trials import devices
 
 _LINE = "{desc}: {n_fmt}/{total_fmt}{unit}, {rate_fmt}, {remaining} left"
 _SECONDS_A_LINE = 5.0
@@ -44,7 +45,16 @@ class Progress:
         if not stream.isatty():
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = checks.integer("total", total, at_least=0)
-        self._bar = tqdm(total=total, desc=label, unit=f" {unit}", unit_scale=True, dynamic_ncols=True, **options)
+        # In a run of several processes the first one speaks.
+        self._bar = tqdm(
+            disable=not devices.lead(),
+            total=total,
+            desc=label,
+            unit=f" {unit}",
+            unit_scale=True,
+            dynamic_ncols=True,
+            **options,
+        )
 
     def done(self, amount: int) -> None:
         """`amount` more is done."""

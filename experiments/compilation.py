@@ -1,0 +1,78 @@
+"""Compiled programs: kept on disk between runs, counted, and their time told apart from the run's."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+_COMPILED, _FOUND = "/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_hits"
+_LEAST_SECONDS = 0.2  # what compiles faster is not worth a file
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Where the time went.
+
+    Attributes:
+        wall_seconds: from the opening of the store to the last result.
+        compile_seconds: of XLA's work and of reading programs from the cache, in it.
+        programs: how many there were.
+        from_cache: how many of them were read from the cache.
+    """
+
+    wall_seconds: float
+    compile_seconds: float
+    programs: int
+    from_cache: int
+
+    def __str__(self) -> str:
+        rest = self.wall_seconds - self.compile_seconds
+        return (
+            f"{self.wall_seconds:.1f} s: {self.compile_seconds:.1f} s for {self.programs} programs "
+            f"({self.from_cache} from the cache), {rest:.1f} s for the rest"
+        )
+
+
+class Watch:
+    """Listens to JAX's own events."""
+
+    def __init__(self) -> None:
+        self._seconds, self._programs, self._found = 0.0, 0, 0
+
+    def duration(self, event: str, duration_secs: float, **_: Any) -> None:
+        """A program is there."""
+        if event == _COMPILED:
+            self._seconds, self._programs = self._seconds + duration_secs, self._programs + 1
+
+    def event(self, event: str, **_: Any) -> None:
+        """A program was in the cache."""
+        self._found += event == _FOUND
+
+    def report(self, wall_seconds: float) -> Report:
+        """So far."""
+        return Report(round(wall_seconds, 1), round(self._seconds, 1), self._programs, self._found)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Watch]:
+    """Counts what is compiled inside."""
+    watch = Watch()
+    jax.monitoring.register_event_duration_secs_listener(watch.duration)
+    jax.monitoring.register_event_listener(watch.event)
+    try:
+        yield watch
+    finally:
+        jax.monitoring.unregister_event_duration_listener(watch.duration)
+        jax.monitoring.unregister_event_listener(watch.event)
+
+
+def use_cache() -> None:
+    """Keeps compiled programs in $XDG_CACHE_HOME/dpjax (~/.cache/dpjax), unless JAX was told another place or not to."""
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+        home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(home / "dpjax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
