@@ -17,10 +17,13 @@ from scipy import stats
 from dpjax.concepts import thresholds as concept
 from dpjax.core.sample import bucket
 from dpjax.learners import thresholds as learners
-from experiments.benchmarks import numpy_general, numpy_trials, peers
-from experiments.benchmarks.numpy_trials import Cell, PooledTrials, success_counts
+from experiments.benchmarks import numpy_driver, numpy_general, numpy_trials, peers
+from experiments.benchmarks.numpy_driver import Pool
+from experiments.benchmarks.numpy_trials import Cell
+from experiments.benchmarks.programs import PROGRAMS
 
 ALARM = 2e-5
+LEARNERS = ("erm", "exponential", "binary_search", "rec_concave")
 BUILD = {
     "erm": learners.erm,
     "exponential": functools.partial(learners.exponential, epsilon=1.0),
@@ -29,6 +32,16 @@ BUILD = {
         learners.rec_concave, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2, calibration="printed"
     ),
 }
+
+
+def success_counts(learner, d, n, trials, seed):
+    """The specialised program."""
+    return numpy_driver.count(PROGRAMS[f"specialised {learner}"], (d, n), trials, seed)
+
+
+def general_counts(learner, d, n, trials, seed):
+    """The general program."""
+    return numpy_driver.count(PROGRAMS[learner], (d, n), trials, seed)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 4))
@@ -120,7 +133,7 @@ def test_erm_agrees_with_the_definition():
     assert p_value(success_counts("erm", 8, 9, 40_000, 0), 40_000, naive, trials) < ALARM
 
 
-@pytest.mark.parametrize("learner", sorted(numpy_trials.LEARNERS))
+@pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize(("d", "n"), [(6, 1), (6, 40), (64, 2), (64, 1000), (65, 300), (1024, 1), (1024, 2000)])
 def test_every_cell_runs_without_a_warning_and_depends_on_the_seed_alone(learner, d, n):
     count = success_counts(learner, d, n, 70, 1)
@@ -144,16 +157,16 @@ def test_distances_are_order_statistics(d, n, reach):
 
 @pytest.mark.parametrize(
     ("learner", "d", "n"),
-    [("exponential", 31, 100), ("exponential", 64, 250)]
+    [("exponential", 31, 100), ("exponential", 64, 250), ("binary_search", 31, 800), ("binary_search", 64, 3000)]
     + [("rec_concave", d, n) for d, n in [(9, 400), (31, 900), (64, 1500), (64, 2000)]],
 )
 def test_general_trials_agree_with_the_specialised_ones(learner, d, n):
     trials = 10_000
     expected = success_counts(learner, d, n, trials, 7)
     assert 0.05 < expected / trials < 0.99
-    got = numpy_general.success_counts(learner, d, n, trials, 8)
+    got = general_counts(learner, d, n, trials, 8)
     assert p_value(got, trials, expected, trials) > ALARM
-    other = numpy_general.success_counts(learner, d, n * 12 // 10, trials, 8)  # the test tells n from 1.2 n
+    other = general_counts(learner, d, n * 12 // 10, trials, 8)  # the test tells n from 1.2 n
     assert p_value(other, trials, expected, trials) < ALARM
 
 
@@ -179,47 +192,31 @@ def test_best_windows_agree_with_the_definition(d, n):
         assert windows[i].tolist() == run_lengths(starts, correct, 2**d + 1)
 
 
-@pytest.mark.parametrize("learner", sorted(numpy_general.LEARNERS))
+@pytest.mark.parametrize("learner", sorted(numpy_general.PROGRAMS))
 @pytest.mark.parametrize(("d", "n"), [(6, 1), (6, 40), (31, 1), (32, 5), (64, 1), (64, 3000)])
 def test_general_trials_run_without_a_warning_and_depend_on_the_seed_alone(learner, d, n):
-    count = numpy_general.success_counts(learner, d, n, 70, 1)
+    count = general_counts(learner, d, n, 70, 1)
     assert 0 <= count <= 70
-    assert numpy_general.success_counts(learner, d, n, 70, 1) == count
+    assert general_counts(learner, d, n, 70, 1) == count
 
 
-@pytest.mark.parametrize(
-    ("change", "named"), [({"learner": "erm"}, "learner"), ({"d": 65}, "d "), ({"n": 0}, "n "), ({"trials": -1}, "tr")]
-)
+@pytest.mark.parametrize(("change", "named"), [({"d": 65}, "d "), ({"n": 0}, "n "), ({"trials": -1}, "trials")])
 def test_bad_arguments_of_general_trials_are_named(change, named):
     with pytest.raises(ValueError, match=f"^{named}"):
-        numpy_general.success_counts(**{"learner": "exponential", "d": 31, "n": 9, "trials": 5, "seed": 0, **change})
-
-
-def test_pool_takes_another_count():
-    with PooledTrials(2, numpy_general.success_counts, tuple(numpy_general.LEARNERS)) as pool:
-        got = pool.success_count("rec_concave", 31, 900, 501, 9)
-    seeds = np.random.SeedSequence(9).spawn(2)
-    shares = [("rec_concave", 31, 900, m, s) for m, s in zip((250, 251), seeds, strict=True)]
-    assert got == sum(numpy_general.success_counts(*share) for share in shares)
+        general_counts(**{"learner": "exponential", "d": 31, "n": 9, "trials": 5, "seed": 0, **change})
 
 
 def test_pool_adds_up_its_shares():
-    with PooledTrials(processes=2) as pool:
-        got = pool.success_count("erm", 31, 12, 1001, 9)
     seeds = np.random.SeedSequence(9).spawn(2)
-    shares = [numpy_trials._successes("erm", Cell(31, 12), m, s) for m, s in zip((500, 501), seeds, strict=True)]
-    assert got == sum(shares) and 0 < got < 1001
+    with Pool(processes=2) as pool:
+        for name, sizes in (("specialised erm", (31, 12)), ("rec_concave", (31, 900))):
+            got = pool.count(name, sizes, 501, 9)
+            shares = zip((250, 251), seeds, strict=True)
+            assert 0 < got < 501 and got == sum(numpy_driver.count(PROGRAMS[name], sizes, m, s) for m, s in shares)
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"learner": "best"}, "learner"),
-        ({"d": 5}, "d "),
-        ({"d": 1025}, "d "),
-        ({"n": 0}, "n "),
-        ({"trials": -1}, "trials"),
-    ],
+    ("change", "named"), [({"d": 5}, "d "), ({"d": 1025}, "d "), ({"n": 0}, "n "), ({"trials": -1}, "trials")]
 )
 def test_bad_arguments_are_named(change, named):
     with pytest.raises(ValueError, match=f"^{named}"):
@@ -235,7 +232,7 @@ def test_peers_say_why_they_cannot(median):
 def test_peers_without_their_package_are_left_out(monkeypatch):
     for module in ("opendp.prelude", "diffprivlib.tools"):
         monkeypatch.setitem(sys.modules, module, None)
-    assert peers.medians(31, 10) == {}
+    assert peers.rivals("exponential", (31, 10)) == {}
     assert "opendp" in peers.opendp_median(bits=31, n=10).note
 
 
@@ -249,7 +246,7 @@ def test_peers_find_the_target(median):
 
 
 def test_seconds_are_those_of_one_call():
-    slept = peers.Median(lambda: time.sleep(0.002), "").seconds(at_least=0.02)
+    slept = peers.Peer(lambda: time.sleep(0.002), "").seconds(at_least=0.02)
     assert 0.002 <= slept < 0.02
 
 

@@ -1,42 +1,76 @@
-"""How fast: trials per second beside the floor and beside peers, and seconds to an answer; all in one run, as ratios."""
+"""How fast: trials per second beside the floor and beside peers, seconds to an answer, how costs grow; all in one run, as ratios."""
 
 from experiments.benchmarks.draw import draw
 from experiments.benchmarks.measure import measure
 from experiments.runner import Experiment
 
-MANY = {"elimination": [256, 289, 1000], "tracing": [100, 2**16], "attack": 8}
-SMALL = {"elimination": [32, 48, 40], "tracing": [8, 2048], "attack": 3}
-CELLS = [[31, 2000], [64, 2000], [1024, 5000]]
+THRESHOLDS = ("erm", "exponential", "binary_search", "rec_concave")
+CONTESTS = [
+    *([name, [d, n]] for d, n in ((31, 2000), (64, 2000), (1024, 5000)) for name in THRESHOLDS),
+    *([name, [64, 2000]] for name in ("interior exponential", "interior rec_concave", "tree_log")),
+    ["rectangles", [2, 32, 20_000]],
+    ["rectangles by slices", [2, 32, 20_000]],
+    ["learn_points", [657]],
+    ["points exponential", [1186]],
+    ["hashed", [340]],
+    ["point_learner", [256, 1784]],
+    ["histogram_learner", [256, 536]],
+    ["histogram_learner", [1, 536]],
+    ["parity_learner", [64, 256, 2590]],
+    ["parities exponential", [10, 53]],
+    ["direct_sum", [16, 16, 2000]],
+    ["generic", [16, 16, 3, 200, 4000]],
+    ["distribution function", [16, 3, 150, 4000]],
+    ["elimination", [256, 289, 1000]],
+    ["tracing", [100, 2**16]],
+    ["attack", [8, 737]],
+    ["laplace", [1000]],
+    ["exponential mechanism", [1000]],
+]
+SMOKE = [
+    ["rec_concave", [31, 500]],
+    ["laplace", [100]],
+]
+FULL = {
+    "contests": CONTESTS,
+    "seconds": 10.0,
+    "repeats": 5,
+    "draws": 64,
+    "trials": 10_000,
+    "betas": [0.1, 1e-6],
+    "concepts": [1, 16, 256],
+    "tracing": [200, 1.0, 10],
+    "scaling": {
+        "n": [10**3, 10**4, 10**5, 10**6],
+        "d": [16, 64, 256, 1024, 4096],
+        "trials": [10**2, 10**3, 10**4, 10**5, 10**6, 10**7],
+    },
+}
 EXPERIMENT = Experiment(
-    summary="trials per second against the floor, NumPy, OpenDP and diffprivlib; seconds to n*",
+    summary="trials per second against the floor, NumPy, OpenDP and diffprivlib; seconds to an answer; growth of costs",
     presets={
         "smoke": {
-            "cells": [[31, 500]],
-            "many": SMALL,
-            "seconds": 0.2,
+            "contests": SMOKE,
+            "seconds": 0.1,
             "repeats": 1,
             "draws": 8,
-            "trials": 100,
+            "trials": 50,
             "betas": [0.1],
+            "concepts": [1, 4],
+            "tracing": [20, 0.02, 20],
+            # Within one bucket, and one number of limbs: few programs to compile.
+            "scaling": {"n": [600, 1000], "d": [20, 30], "trials": [100, 1000]},
         },
         "quick": {
-            "cells": CELLS,
-            "many": MANY,
-            "seconds": 1.0,
+            **FULL,
+            "seconds": 0.4,
             "repeats": 3,
             "draws": 32,
             "trials": 1000,
-            "betas": [0.1, 1e-6],
+            "concepts": [1, 8, 64],
+            "tracing": [200, 0.01, 20],
         },
-        "full": {
-            "cells": CELLS,
-            "many": MANY,
-            "seconds": 10.0,
-            "repeats": 5,
-            "draws": 64,
-            "trials": 10_000,
-            "betas": [0.1, 1e-6],
-        },
+        "full": FULL,
     },
     measure=measure,
     draw=draw,

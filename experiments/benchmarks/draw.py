@@ -1,61 +1,125 @@
-"""The benchmark's picture, and its tables in Markdown for the README."""
+"""The benchmark's pictures, and its tables in Markdown for the README."""
 
 import pathlib
+from typing import Any
 
 from dpjax.plotting import style
 from experiments import records
+from experiments.benchmarks.answers import PANEL as SECONDS
+from experiments.benchmarks.measure import RATES
+from experiments.benchmarks.scaling import EXPONENT
+from experiments.benchmarks.scaling import PANEL as SCALING
 from experiments.records import Row
 
-RATES, RUNS, SECONDS = "trials per second, ", "runs per second, ", "seconds to answer, "
+MARKS = {"floor": ("|", 0), "dpjax": ("o", 2), "NumPy": ("s", 1), "specialised NumPy": ("D", 6)}
+PEERS = {"OpenDP": ("x", 5), "diffprivlib": ("+", 4)}
 
 
 def draw(rows: list[Row], out: pathlib.Path) -> None:
-    """Writes benchmarks_rates (PNG, SVG) and benchmarks.md."""
-    panels = [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(RATES)]
+    """Writes benchmarks_rates and benchmarks_scaling (PNG, SVG) and benchmarks.md."""
     with style.house():
-        fig, grid = style.figure(1, len(panels), figsize=(3.6 * len(panels), 4.2), squeeze=False)
-        for axes, panel in zip(grid[0], panels, strict=True):
-            part = [row for row in rows if row.panel == panel][::-1]
-            axes.barh(
-                [row.series for row in part], [row.value for row in part], color=[_colour(r.series) for r in part]
+        _rates(rows, out / "benchmarks_rates")
+        _scaling(rows, out / "benchmarks_scaling")
+    (out / "benchmarks.md").write_text("\n".join(_tables(rows)) + "\n")
+
+
+def _panels(rows: list[Row], prefix: str) -> list[str]:
+    return [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(prefix)]
+
+
+def _contest(rows: list[Row], panel: str) -> dict[str, Row]:
+    """The rates of one cell, by series."""
+    return {series: part[0] for series, part in records.series(rows, panel).items()}
+
+
+def _mark(series: str) -> tuple[str, str]:
+    """Its marker and colour; a peer's series begins with its name."""
+    marker, colour = MARKS.get(series) or PEERS[series.split()[0]]
+    return marker, style.COLOURS[colour]
+
+
+def _rates(rows: list[Row], path: pathlib.Path) -> None:
+    """One line a cell: everybody's trials per second."""
+    panels = _panels(rows, RATES)[::-1]
+    fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
+    labelled: set[str] = set()
+    for place, panel in enumerate(panels):
+        for series, row in _contest(rows, panel).items():
+            marker, colour = _mark(series)
+            label = series.removesuffix(" median")
+            new = label not in labelled
+            labelled.add(label)
+            axes.plot([row.low, row.high], [place, place], color=colour, linewidth=1)
+            axes.plot(
+                row.value,
+                place,
+                marker,
+                color=colour,
+                markersize=8 if marker == "|" else 5,
+                label=label if new else None,
             )
-            axes.set(xscale="log", xlabel="trials per second", title=panel.removeprefix(RATES))
-        style.save(fig, out / "benchmarks_rates")
-    (out / "benchmarks.md").write_text("\n".join(_tables(rows, panels)) + "\n")
+    axes.set_yticks(range(len(panels)), [panel.removeprefix(RATES) for panel in panels], fontsize=7)
+    axes.set(
+        xscale="log", xlabel="trials per second, two cores (packages: one process)", ylim=(-0.7, len(panels) - 0.3)
+    )
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.save(fig, path)
 
 
-def _colour(series: str) -> str:
-    return style.COLOURS[{"dpjax": 2, "NumPy": 1, "specialised": 6, "floor": 0}.get(series.split()[0], 5)]
+def _scaling(rows: list[Row], path: pathlib.Path) -> None:
+    """Seconds against n, d and the number of trials, fitted exponents in the legends."""
+    panels = _panels(rows, SCALING)
+    fig, grid = style.figure(1, len(panels), figsize=(4.2 * len(panels), 4.4), squeeze=False)
+    for axes, panel in zip(grid[0], panels, strict=True):
+        axis = panel.removeprefix(SCALING)
+        fitted = {row.series: row for row in rows if row.panel == f"{EXPONENT}{axis}"}
+        for series, part in records.series(rows, panel).items():
+            who, what = series.split(", ")
+            line = {"color": _mark(who)[1], "marker": _mark(who)[0], "linestyle": ":" if "law" in what else "-"}
+            label = f"{series}{_power(fitted.get(series), axis)}"
+            style.interval(axes, *records.columns(part), label=label, **line)
+        axes.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds", title=panel)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7)
+    style.save(fig, path)
 
 
-def _by_start(rows: list[Row], panel: str) -> list[tuple[str, list[Row]]]:
-    """The series of a panel: floor, dpjax, NumPy."""
-    order = ("floor", "dpjax", "NumPy")
-    return sorted(records.series(rows, panel).items(), key=lambda item: order.index(item[0].split()[0]))
+def _power(row: Row | None, axis: str) -> str:
+    """For a legend: ∝ n^1.02 [0.99, 1.05]."""
+    if row is None:
+        return ""
+    letter = axis if len(axis) == 1 else r"\mathrm{" + axis + "}"
+    return f": $\\propto {letter}^{{{row.value:.2f}}}$ [{row.low:.2f}, {row.high:.2f}]"
 
 
-def _tables(rows: list[Row], panels: list[str]) -> list[str]:
-    """One table of rates and ratios a learner and cell, one of seconds to an answer."""
+def _tables(rows: list[Row]) -> list[str]:
+    """One table of dpjax's rates and their ratios, one of seconds to an answer, one of exponents."""
     lines = [
-        "| cell | learner | dpjax, trials/s | floor / dpjax | dpjax / NumPy | dpjax / specialised NumPy |",
-        "|---|---|---|---|---|---|",
+        "| learner | cell | trials/s | floor / dpjax | dpjax / NumPy | / specialised NumPy | / OpenDP | / diffprivlib |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for panel in panels:
-        rate = {name: part[0].value for name, part in records.series(rows, panel).items()}
-        cell = panel.removeprefix(RATES)
-        for name in [series.removeprefix("dpjax ") for series in rate if series.startswith("dpjax ")]:
-            ours = rate[f"dpjax {name}"]
-            peers = [rate.get(f"{peer} {name}") for peer in ("NumPy", "specialised NumPy")]
-            ratios = " | ".join("" if peer is None else f"{ours / peer:.2f}" for peer in peers)
-            lines.append(f"| {cell} | {name} | {ours:,.0f} | {rate['floor'] / ours:.2f} | {ratios} |")
-        for name in [series for series in rate if series.endswith(" median")]:
-            lines.append(f"| {cell} | {name}, one process | {rate[name]:,.0f} | {rate['floor'] / rate[name]:.2f} | | |")
-    lines += ["", "| many concepts | dpjax, runs/s | floor / dpjax | dpjax / NumPy |", "|---|---|---|---|"]
-    for panel in [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(RUNS)]:
-        (_, floor), (_, ours), (_, numpy) = ((n, p[0].value) for n, p in _by_start(rows, panel))
-        lines.append(f"| {panel.removeprefix(RUNS)} | {ours:,.1f} | {floor / ours:.2f} | {ours / numpy:.2f} |")
-    lines += ["", "| question | by | n* | seconds |", "|---|---|---|---|"]
+    for panel in _panels(rows, RATES):
+        learner, _, sizes = panel.removeprefix(RATES).partition(", ")
+        rate = {series: row.value for series, row in _contest(rows, panel).items()}
+        ours = rate.pop("dpjax")
+        ratios: list[Any] = [f"{rate['floor'] / ours:.2f}"]
+        for who in ("NumPy", "specialised NumPy", *PEERS):
+            theirs = next((value for series, value in rate.items() if series.removesuffix(" median") == who), None)
+            ratios.append("" if theirs is None else _ratio(ours / theirs))
+        lines.append(f"| {learner} | {sizes} | {ours:,.{0 if ours >= 100 else 1}f} | {' | '.join(ratios)} |")
+    lines += ["", "| question | by | answer | seconds |", "|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(SECONDS):
-            lines.append(f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {row.x:.0f} | {row.value:.1f} |")
+            lines.append(f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {row.x:.4g} | {row.value:.1f} |")
+    lines += ["", "| cost of | grows with | from | exponent | interval |", "|---|---|---|---|---|"]
+    for row in rows:
+        if row.panel.startswith(EXPONENT):
+            axis = row.panel.removeprefix(EXPONENT)
+            lines.append(
+                f"| {row.series} | {axis} | {row.x:,.0f} | {row.value:.2f} | {row.low:.2f} to {row.high:.2f} |"
+            )
     return lines
+
+
+def _ratio(value: float) -> str:
+    """Two digits, whatever the size."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

@@ -14,30 +14,39 @@ Rounding: spacings are cut to about 2^-20 of their mean, distances from the targ
 thresholds 2^64 - 1 and 2^64 are left out (their positions would need 65 bits): that is 2^-63 of the range.
 """
 
+import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.benchmarks.numpy_driver import LARGEST_BATCH, Program, below, choose, fitting, spacings, tally
+from experiments.benchmarks.numpy_driver import within as require
 from experiments.benchmarks.numpy_trials import (
     EPSILON,
     INNER_ALPHA,
-    LARGE_BLOCK,
     SHARE,
     STABILITY_THRESHOLD,
     Cell,
-    _count,
-    _exponentials,
-    _words,
 )
 
-BATCH_BYTES = 1 << 20  # positions of a batch
-LARGEST_BATCH = 1 << 10
 LANES = 128  # a draw among many weights adds them up in so many lanes, draws a lane, then one of the lane
 
 Array = NDArray[Any]
+
+
+class Constants(NamedTuple):
+    """Those of RecConcave: epsilon of each mechanism, alpha, the test gap + Lap(scale) >= threshold of A_dist; the promise r is rate n."""
+
+    share: float
+    alpha: float
+    scale: float
+    threshold: float
+    rate: float
+
+
+PRINTED = Constants(share=SHARE, alpha=INNER_ALPHA, scale=1 / SHARE, threshold=STABILITY_THRESHOLD, rate=1.0)
 
 
 class Batch:
@@ -45,6 +54,8 @@ class Batch:
 
     starts[i, p] is where piece p of trial i begins; after the n + 1 pieces come empty ones. correct[i, p] is Q there.
     """
+
+    two_sided = True  # half of the domain lies on either side of the target
 
     def __init__(self, cell: Cell, rows: int) -> None:
         self.cell, self.rows, self.n = cell, rows, cell.n
@@ -72,15 +83,23 @@ class Batch:
 
     def draw(self, rng: np.random.Generator) -> None:
         """New samples, from x to Q."""
-        n = self.n
-        limit = min(n + 1 + math.sqrt(140 * (n + 1)) + 70, 23 * (n + 1))  # passed with probability below exp(-70)
-        spacings = _exponentials(_words(rng, self.rows, n + 1))
-        spacings *= np.float32((2**31 - 2**8) / limit)
-        self.units[...] = spacings
+        inner = self.starts[:, 1 : self.n + 1]
+        inner.view(self.signed)[...] = self._offsets(rng)  # cut towards 0
+        self._pieces(inner)
+        self.peak = self.correct.argmax(axis=1)
+        self.best = self.correct[self.row, self.peak]
+
+    def _sums(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Partial sums of n + 1 spacings, but for the last, and the whole sum."""
+        self.units[...] = spacings(rng, self.rows, self.n)
         sums = np.cumsum(self.units, axis=1, dtype=np.int32, out=self.units)
-        total = sums[:, -1:]
+        return sums[:, :-1], sums[:, -1:]
+
+    def _offsets(self, rng: np.random.Generator) -> Array:
+        """Signed distances from the target, in order."""
+        position, total = self._sums(rng)
         # From the middle of the circle: U ln 2, negative on the left.
-        position = np.subtract(sums[:, :-1], total >> 1, out=sums[:, :-1])
+        position -= total >> 1
         offset = self.floats
         offset[...] = position
         offset *= ((1 - 2.0**-21) * 2 * math.log(2) * self.cell.octaves / total).astype(
@@ -91,24 +110,20 @@ class Batch:
         np.abs(offset, out=offset)
         np.exp(offset, out=offset)  # several times faster than exp2
         np.bitwise_or(bits, self.signs, out=bits)
-        inner = self.starts[:, 1 : n + 1]
-        inner.view(self.signed)[...] = offset  # cut towards the target
-        np.add(inner, self.target, out=inner)  # x
-        np.less(inner, self.target, out=self.labels)
-        np.add(inner, self.dtype(1), out=inner)
-        self._walk()
+        return offset
 
-    def _walk(self) -> None:
-        """Q starts at the number of zeros, moves up right after a one and down right after a zero."""
-        ones = _count(self.labels)
+    def _pieces(self, x: Array) -> None:
+        """From offsets, in place, to the pieces that begin behind the points, and Q there: up after a one, down after a zero."""
+        np.add(x, self.target, out=x)
+        np.less(x, self.target, out=self.labels)
+        np.add(x, self.dtype(1), out=x)
+        ones = tally(self.labels)
         self.steps[:, 0] = self.n - ones
         moves = self.steps[:, 1:]
         moves[...] = self.labels
         moves <<= 1
         moves -= 1
         np.cumsum(self.steps, axis=1, dtype=np.int32, out=self.correct)
-        self.peak = self.correct.argmax(axis=1)
-        self.best = self.correct[self.row, self.peak]
 
     def value(self, piece: Array) -> Array:
         """Q on one piece of each trial (several rows of them, if need be)."""
@@ -116,12 +131,7 @@ class Batch:
 
     def below(self, positions: Array) -> Array:
         """How many pieces begin below each position; positions of shape (queries, rows)."""
-        found = np.broadcast_to(self.base, positions.shape)
-        starts, past = self.starts.reshape(-1), self.base + self.width  # a row ends with at least one `end`
-        step = 1 << (self.n + 1).bit_length()
-        while step := step >> 1:
-            found = found + step * (starts[np.minimum(found + (step - 1), past)] < positions)
-        return np.asarray(found - self.base)
+        return below(self.starts, positions)
 
     def point(self, rng: np.random.Generator, epsilon: float, within: tuple[Array, Array] | None = None) -> Array:
         """The exponential mechanism on {low, ..., high - 1} = within (default: everything)."""
@@ -131,16 +141,16 @@ class Batch:
             starts = np.maximum(starts, low[:, None], out=self.clipped)
             np.minimum(starts, high[:, None], out=starts)
         np.subtract(starts[:, 1:], starts[:, :-1], out=self.lengths)
-        both = self.peak.min() > 0 and self.peak.max() < self.n
-        self.weights[...] = self.lengths.view(self.signed) if both else self.lengths  # the sign bit costs time
+        short = self.two_sided and self.peak.min() > 0 and self.peak.max() < self.n
+        self.weights[...] = self.lengths.view(self.signed) if short else self.lengths  # the sign bit costs time
         self.scores[...] = self.correct
         self.scores -= self.best[:, None].astype(np.float32)
         self.scores *= np.float32(epsilon / 2)
         np.exp(self.scores, out=self.scores)
         self.weights[:, : self.n + 1] *= self.scores
         lanes = self.weights.reshape(self.rows, -1, LANES)
-        lane = _choose(rng, lanes.sum(axis=1))
-        piece = lane + LANES * _choose(rng, lanes[self.row, :, lane])
+        lane = choose(rng, lanes.sum(axis=1))
+        piece = lane + LANES * choose(rng, lanes[self.row, :, lane])
         inside = rng.random(self.rows) * self.lengths[self.row, piece]
         return np.asarray(starts[self.row, piece] + inside.astype(self.dtype))
 
@@ -150,25 +160,56 @@ class Batch:
         return np.asarray(threshold - (self.target + self.dtype(1) - w) < self.dtype(2) * w)
 
 
-def _choose(rng: np.random.Generator, weights: Array) -> Array:
-    """An index of each row with probability proportional to its weight, by inverse CDF."""
-    sums = np.cumsum(weights, axis=1)
-    below = rng.random(len(weights), np.float32) * sums[:, -1]
-    return np.minimum(np.count_nonzero(sums <= below[:, None], axis=1), weights.shape[1] - 1)
-
-
-def exponential(rng: np.random.Generator, batch: Batch) -> int:
+def exponential(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """The exponential mechanism over all thresholds."""
+    batch = _batch(rows, d, n)
     batch.draw(rng)
     return int(np.count_nonzero(batch.good(batch.point(rng, EPSILON))))
 
 
-def rec_concave(rng: np.random.Generator, batch: Batch) -> int:
+def rec_concave(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """RecConcave (Beimel, Nissim and Stemmer, Figure 5)."""
+    batch = _batch(rows, d, n)
     batch.draw(rng)
-    length = _length(rng, batch, _best_windows(batch))
-    low, high, kept = _blocks(rng, batch, length)
-    return int(np.count_nonzero(batch.good(batch.point(rng, SHARE, (low, high))) & kept))
+    point, found = released(rng, batch, PRINTED)
+    return int(np.count_nonzero(batch.good(point) & found))
+
+
+def binary_search(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
+    """Noisy binary search: right at a midpoint if D + Lap(2/epsilon_0) > 0, D = #{ones at x >= mid} - #{zeros at x <= mid}.
+
+    Samples are drawn in pieces that stay in cache; then all trials search in step, d + 1 midpoints each.
+    """
+    piece = _batch(min(rows, fitting(_bytes(d, n))), d, n)
+    starts = np.empty((-(-rows // piece.rows), *piece.starts.shape), piece.dtype)
+    ones = np.empty(starts.shape[:2], np.int64)
+    for i in range(len(starts)):
+        piece.draw(rng)
+        starts[i], ones[i] = piece.starts, n - piece.correct[:, 0]
+    starts, ones = starts.reshape(-1, starts.shape[-1])[:rows], ones.reshape(-1)[:rows]
+    odds = np.exp(-EPSILON / (d + 1) / 2 * np.arange(n + 1)) / 2  # P[Lap(2/epsilon_0) > |D|]
+    one: Any = piece.dtype(1)
+    after_ones = starts[np.arange(rows), ones]
+    low, high = np.zeros(rows, piece.dtype), np.full(rows, piece.end - one)
+    middle = np.full(rows, piece.target)  # that of {0, ..., 2^d}, of which 2^64 does not fit
+    for _ in range(d + 1):
+        searching = low < high
+        # Below the last one D counts ones from here on, else zeros up to here: one search either way.
+        few = middle < after_ones
+        difference = ones - (below(starts, middle + np.where(few, one, one + one)) - 1)
+        odd = odds[np.abs(difference)]
+        right = rng.random(rows) < np.where(difference > 0, 1 - odd, odd)
+        low = np.where(searching & right, middle + one, low)
+        high = np.where(searching & ~right, middle, high)
+        middle = low + ((high - low) >> one)
+    return int(np.count_nonzero(piece.good(low)))
+
+
+def released(rng: np.random.Generator, batch: Batch, constants: Constants) -> tuple[Array, Array]:
+    """(the point, whether there is one) of RecConcave at depth 2."""
+    length = _length(rng, batch, _best_windows(batch), constants)
+    low, high, found = _blocks(rng, batch, length, constants)
+    return batch.point(rng, constants.share, (low, high)), found
 
 
 def _best_windows(batch: Batch) -> Array:
@@ -188,8 +229,10 @@ def _best_windows(batch: Batch) -> Array:
     first[:, few:][error[few:] > peak[:, None]] = 0
     stop[:, many:][error[many:] >= n - peak[:, None]] = batch.end
     stop -= first
-    stop >>= batch.dtype(1)  # makes room for a sign; runs have 2 points or more, as the peak lies between two examples
-    digits = stop.view(batch.signed).astype(np.float32).view(np.int32)
+    stop >>= batch.dtype(1)  # makes room for a sign
+    halves = stop.view(batch.signed).astype(np.float32)
+    halves += np.float32(0.5)  # a run of one point counts as half of one
+    digits = halves.view(np.int32)
     digits >>= 23
     # Runs grow with e, so the last one of so many digits is where digits change.
     change = np.zeros(digits.shape, np.bool_)
@@ -203,19 +246,19 @@ def _best_windows(batch: Batch) -> Array:
     return np.asarray(reached)
 
 
-def _length(rng: np.random.Generator, batch: Batch, windows: Array) -> Array:
-    """The recursion's answer k: the exponential mechanism on q(j) = min(L(j) - (1 - alpha) n, n - L(j + 1)), j = 0, ..., d."""
-    n = np.float32(batch.n)
+def _length(rng: np.random.Generator, batch: Batch, windows: Array, constants: Constants) -> Array:
+    """The recursion's answer k: the exponential mechanism on q(j) = min(L(j) - (1 - alpha) r, r - L(j + 1)), j = 0, ..., d."""
+    promise = constants.rate * batch.n
     following = np.empty_like(windows)
     following[:, :-1] = windows[:, 1:]
     following[:, -1] = np.minimum(0, windows[:, -1])
-    quality = np.minimum(windows - np.float32((1 - INNER_ALPHA) * batch.n), n - following)
+    quality = np.minimum(windows - np.float32((1 - constants.alpha) * promise), np.float32(promise) - following)
     quality -= quality.max(axis=1, keepdims=True)
-    quality *= np.float32(SHARE / 2)
-    return _choose(rng, np.exp(quality, out=quality))
+    quality *= np.float32(constants.share / 2)
+    return choose(rng, np.exp(quality, out=quality))
 
 
-def _blocks(rng: np.random.Generator, batch: Batch, length: Array) -> tuple[Array, Array, Array]:
+def _blocks(rng: np.random.Generator, batch: Batch, length: Array, constants: Constants) -> tuple[Array, Array, Array]:
     """(low, high, whether there is one) of what A_dist releases of the partitions into blocks of 8 2^k, from 0 and from 4 2^k on.
 
     Both best blocks hold the peak, or the begin of the shifted partition if that comes after it: they overlap and make one interval.
@@ -239,48 +282,29 @@ def _blocks(rng: np.random.Generator, batch: Batch, length: Array) -> tuple[Arra
     second = np.where(low > begin, batch.value(np.maximum(before, 0)), -np.inf)
     np.maximum(second, batch.value(np.minimum(behind, batch.n)), out=second, where=high < batch.end)
     gap = batch.value(winner) - second
-    kept = exists & (gap + rng.laplace(0.0, 1 / SHARE, gap.shape) >= STABILITY_THRESHOLD)
+    kept = exists & (gap + rng.laplace(0.0, constants.scale, gap.shape) >= constants.threshold)
     low = np.where(kept, low, batch.end).min(axis=0)
     high = np.where(kept, high, 0).max(axis=0).astype(dtype)
     return low, np.maximum(low, high), np.asarray(kept.any(axis=0))
 
 
-def success_counts(learner: str, d: int, n: int, trials: int, seed: int | np.random.SeedSequence) -> int:
-    """Number of successes among `trials` independent trials.
-
-    Args:
-      learner: one of `LEARNERS`.
-      d: bits of the domain, 6 to 64.
-      n: examples, >= 1.
-      trials: >= 0.
-      seed: results depend on nothing else; >= 0.
-
-    Raises:
-      ValueError: an argument out of range.
-
-    >>> success_counts("rec_concave", 31, 4000, 1000, 0)
-    1000
-    """
-    if learner not in LEARNERS:
-        raise ValueError(f"learner must be one of {sorted(LEARNERS)}, got {learner!r}")
-    if not 6 <= d <= 64:
-        raise ValueError(f"d must be from 6 to 64, got {d}")
-    if n < 1:
-        raise ValueError(f"n must be >= 1, got {n}")
-    if trials < 0:
-        raise ValueError(f"trials must be >= 0, got {trials}")
-    np.empty(LARGE_BLOCK, np.uint8)  # freed at once; see there
-    seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    rng = np.random.Generator(np.random.SFC64(seeds))
-    cell, run = Cell(d, n), LEARNERS[learner]
-    rows = max(1, min(LARGEST_BATCH, BATCH_BYTES // ((4 if d <= 31 else 8) * n)))
-    full, rest = divmod(trials, rows)
-    successes = run(rng, Batch(cell, rest)) if rest else 0
-    batch = Batch(cell, rows)
-    return successes + sum(run(rng, batch) for _ in range(full))
+def _bytes(d: int, n: int) -> int:
+    """Bytes of a trial's positions."""
+    return (4 if d <= 31 else 8) * n
 
 
-LEARNERS: dict[str, Callable[[np.random.Generator, Batch], int]] = {
-    "exponential": exponential,
-    "rec_concave": rec_concave,
+@functools.lru_cache(maxsize=4)
+def _batch(rows: int, d: int, n: int) -> Batch:
+    """Buffers for so many trials: those of the last few shapes are kept."""
+    return Batch(Cell(d, n), rows)
+
+
+def _check(d: int, n: int) -> None:
+    require(d=(d, 6, 64), n=(n, 1, math.inf))
+
+
+PROGRAMS = {
+    "exponential": Program(exponential, lambda d, n: fitting(_bytes(d, n)), _check),
+    "rec_concave": Program(rec_concave, lambda d, n: fitting(_bytes(d, n)), _check),
+    "binary_search": Program(binary_search, lambda d, n: LARGEST_BATCH, _check),
 }

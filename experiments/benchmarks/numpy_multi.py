@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from experiments.benchmarks.numpy_driver import Program
+
+XI = 0.05  # failure of either code
 PIECE = 1 << 14  # columns of a book worked on at a time
 
 
@@ -28,8 +31,9 @@ def eliminate(rng: np.random.Generator, d: int, rows: int, k: int) -> bool:
     return True
 
 
-def trace(rng: np.random.Generator, users: int, columns: int, log_term: int) -> bool:
+def trace(rng: np.random.Generator, users: int, columns: int) -> bool:
     """One Tardos book, the majority word of all users, the trace; whether somebody is accused."""
+    log_term = math.ceil(math.log(users / XI))
     lowest = math.asin(math.sqrt(1 / (300 * users)))
     scores = np.zeros(users)
     for first in range(0, columns, PIECE):
@@ -44,7 +48,7 @@ def trace(rng: np.random.Generator, users: int, columns: int, log_term: int) -> 
     return bool((scores > steepness * columns + log_term / steepness).any())
 
 
-def attack(rng: np.random.Generator, users: int, copies: int, xi: float) -> bool:
+def attack(rng: np.random.Generator, users: int, copies: int) -> bool:
     """One padded Boneh-Shaw book, the majority learner on it, the trace; whether somebody is accused."""
     types = np.repeat(np.arange(users + 1), copies)
     rng.shuffle(types)
@@ -52,13 +56,16 @@ def attack(rng: np.random.Generator, users: int, copies: int, xi: float) -> bool
     word = 2 * labels.sum(axis=0) > users
     ones = np.bincount(types[word], minlength=users + 1)
     total = ones[1:] + ones[:-1]
-    return bool(((ones[1:] - ones[:-1]) / 2 > np.sqrt(math.log(2 * users / xi) * total / 2)).any())
+    return bool(((ones[1:] - ones[:-1]) / 2 > np.sqrt(math.log(2 * users / XI) * total / 2)).any())
 
 
-RUNS: dict[str, Callable[..., bool]] = {"elimination": eliminate, "tracing": trace, "attack": attack}
+def _program(run: Callable[..., bool]) -> Program:
+    """Runs made one by one: each fills the cache alone."""
+    return Program(
+        run=lambda rng, rows, *sizes: sum(run(rng, *sizes) for _ in range(rows)),
+        rows=lambda *sizes: 16,
+        check=lambda *sizes: None,
+    )
 
 
-def success_counts(name: str, sizes: tuple[float, ...], _: int, trials: int, seed: np.random.SeedSequence) -> int:
-    """How many of `trials` runs of `name` on these sizes succeed; arguments as `numpy_trials.PooledTrials` passes them."""
-    rng = np.random.Generator(np.random.SFC64(seed))
-    return sum(RUNS[name](rng, *sizes) for _ in range(trials))
+PROGRAMS = {"elimination": _program(eliminate), "tracing": _program(trace), "attack": _program(attack)}

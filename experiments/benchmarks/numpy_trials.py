@@ -27,15 +27,13 @@ probability 9e-8 as printed; here it does so only where the block holds the targ
 
 import functools
 import math
-import multiprocessing
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.synchronize import Barrier
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from experiments.benchmarks.numpy_driver import Program, exponentials, fitting, fractions, tally, within, words
 
 EPSILON, DELTA, ALPHA = 1.0, 1e-6, 0.1
 MECHANISMS = 6  # RecConcave of depth 2 gives each mechanism epsilon / 6 and delta / 6
@@ -45,12 +43,6 @@ STABILITY_THRESHOLD = math.log(MECHANISMS / DELTA) / SHARE  # A_dist as printed
 NEGLIGIBLE = 25.0  # what weighs exp(-25) of the whole is not looked at
 
 DATA_BYTES = 1 << 20  # words drawn at a time
-BATCH_BYTES = 1 << 21  # words of a batch
-LARGEST_BATCH = 1 << 10
-# A C library may return freed blocks above some size to the system, which zeroes them before the next use: half of ERM's time. The GNU
-# library's limit rises to the size of the largest such block freed so far (up to 2^25), so one that is never touched helps all the rest.
-LARGE_BLOCK = 31 << 20
-START_SECONDS = 120.0
 
 Floats = NDArray[Any]
 Counts = NDArray[Any]
@@ -81,13 +73,6 @@ class Cell:
 
 
 # -------------------------------------------------------------------------------------------------------- the sample
-
-
-def _words(rng: np.random.Generator, rows: int, columns: int) -> Words:
-    """Independent uniform 32-bit words, two from each word of the generator."""
-    count = rows * columns
-    raw = rng.bit_generator.random_raw((count + 1) // 2)
-    return np.asarray(raw).view(np.uint32)[:count].reshape(rows, columns)
 
 
 def _pieces(rows: int, columns: int) -> list[slice]:
@@ -121,10 +106,10 @@ def _nearest(rng: np.random.Generator, cell: Cell, rows: int, reach: int) -> Flo
     middle = cell.n + 1 - 2 * reach
     for piece in _pieces(rows, cell.n + 1):
         count = piece.stop - piece.start
-        spacings = _exponentials(_words(rng, count, cell.n + 1 - max(middle, 0)))
+        spacings = exponentials(words(rng, count, cell.n + 1 - max(middle, 0)))
         total[piece] = spacings.sum(axis=1)
         if middle > 0:
-            total[piece] += _sums_of_exponentials(_words(rng, count, middle))
+            total[piece] += _sums_of_exponentials(words(rng, count, middle))
         spacings *= unit
         units = spacings.astype(np.int32)
         np.cumsum(units[:, :reach], axis=1, dtype=np.int32, out=sums[0, piece])
@@ -136,38 +121,17 @@ def _nearest(rng: np.random.Generator, cell: Cell, rows: int, reach: int) -> Flo
     return _distances(cell, positions)
 
 
-def _fractions(words: Words) -> NDArray[np.float32]:
-    """Uniform on (0, 1], from 2^-33."""
-    fractions = words.astype(np.float32)
-    fractions += np.float32(0.5)
-    fractions *= np.float32(2.0**-32)
-    return fractions
-
-
-def _exponentials(words: Words) -> NDArray[np.float32]:
-    """Standard exponentials from words, up to 22.9."""
-    fractions = _fractions(words)
-    np.log(fractions, out=fractions)
-    return np.negative(fractions, out=fractions)
-
-
-def _sums_of_exponentials(words: Words) -> NDArray[np.float32]:
+def _sums_of_exponentials(drawn: Words) -> NDArray[np.float32]:
     """Sums of the exponentials that each row makes: one logarithm does for two of them."""
-    fractions = _fractions(words)
-    half = words.shape[1] // 2
-    sums = np.zeros(len(words), np.float32)
-    if words.shape[1] % 2:
-        sums -= np.log(fractions[:, -1])
-    pairs = fractions[:, :half]
-    pairs *= fractions[:, half : 2 * half]
+    uniform = fractions(drawn)
+    half = drawn.shape[1] // 2
+    sums = np.zeros(len(drawn), np.float32)
+    if drawn.shape[1] % 2:
+        sums -= np.log(uniform[:, -1])
+    pairs = uniform[:, :half]
+    pairs *= uniform[:, half : 2 * half]
     sums -= np.log(pairs, out=pairs).sum(axis=1)
     return sums
-
-
-def _count(mask: NDArray[np.bool_]) -> Counts:
-    """How many entries of each row are set."""
-    dtype = np.uint16 if mask.shape[-1] < 2**16 else np.uint32
-    return np.add.reduce(mask.view(np.uint8), axis=-1, dtype=dtype).astype(np.int64)
 
 
 # ----------------------------------------------------------------------------------------------------- the mechanisms
@@ -179,7 +143,7 @@ def _choose(rng: np.random.Generator, weights: Floats) -> Counts:
     units = (weights * (2.0**30 / total)[:, None].astype(weights.dtype)).astype(np.uint32)
     sums = np.cumsum(units, axis=1, dtype=np.uint32)
     below = (rng.random(len(weights)) * sums[:, -1]).astype(np.uint32)
-    return _count(sums <= below[:, None])
+    return tally(sums <= below[:, None])
 
 
 @functools.lru_cache
@@ -208,12 +172,12 @@ def _released(rng: np.random.Generator, sides: Floats, epsilon: float) -> Floats
 
 def erm(rng: np.random.Generator, cell: Cell, rows: int) -> int:
     """Uniform among the thresholds without an error: a_1 ranks on the left, b_1 on the right."""
-    words = np.empty((2, rows), np.uint32)
+    extreme = np.empty((2, rows), np.uint32)
     for piece in _pieces(rows, cell.n):
-        drawn = _words(rng, piece.stop - piece.start, cell.n)
-        words[0, piece] = ~drawn.max(axis=1)
-        words[1, piece] = drawn.min(axis=1)
-    ends = _distances(cell, words * (cell.octaves * 2.0**-31)) / 2  # halved, so that 2^1023 + 2^1023 fits
+        drawn = words(rng, piece.stop - piece.start, cell.n)
+        extreme[0, piece] = ~drawn.max(axis=1)
+        extreme[1, piece] = drawn.min(axis=1)
+    ends = _distances(cell, extreme * (cell.octaves * 2.0**-31)) / 2  # halved, so that 2^1023 + 2^1023 fits
     point = rng.random(rows) * ends.sum(axis=0)
     return int(np.count_nonzero(np.where(point < ends[0], point, point - ends[0]) < cell.width / 2))
 
@@ -238,13 +202,13 @@ def binary_search(rng: np.random.Generator, cell: Cell, rows: int) -> int:
 def _searches(rng: np.random.Generator, cell: Cell, rows: int) -> int:
     """Successes among `rows` searches."""
     outside, near = _path(cell)
-    words = _words(rng, rows, cell.n)
-    alive = _never_outward(cell, words, _words(rng, rows, len(outside)), outside)
+    drawn = words(rng, rows, cell.n)
+    alive = _never_outward(cell, drawn, words(rng, rows, len(outside)), outside)
     successes = 0
     for cut, good in near:
         if not alive.size:
             break
-        inward = _words(rng, alive.size, 1)[:, 0] >= _odds(cell, _count(words[alive] < cut))
+        inward = words(rng, alive.size, 1)[:, 0] >= _odds(cell, tally(drawn[alive] < cut))
         successes += int(np.count_nonzero(inward)) if good else 0
         alive = alive[inward != good]
     return successes + alive.size
@@ -274,13 +238,13 @@ def _odds(cell: Cell, counts: Counts) -> Words:
     return np.ceil(2.0**31 * np.exp(-EPSILON / (cell.d + 1) / 2 * counts)).astype(np.uint32)
 
 
-def _never_outward(cell: Cell, words: Words, coins: Words, cuts: Words) -> NDArray[np.intp]:
+def _never_outward(cell: Cell, drawn: Words, coins: Words, cuts: Words) -> NDArray[np.intp]:
     """Rows whose coins never lead outward; coins and cuts innermost first.
 
     Counts grow outward, so one count bounds all that follow: only where a coin beats the bound need the next count be taken.
     """
-    rows = np.arange(len(words))
-    odds = _odds(cell, _count(words < cuts[0]))
+    rows = np.arange(len(drawn))
+    odds = _odds(cell, tally(drawn < cuts[0]))
     safe = [rows[:0]]
     while rows.size:
         doubtful = coins[rows] < odds[:, None]
@@ -288,7 +252,7 @@ def _never_outward(cell: Cell, words: Words, coins: Words, cuts: Words) -> NDArr
         open_ = doubtful[np.arange(rows.size), step]
         safe.append(rows[~open_])
         rows, step = rows[open_], step[open_]
-        odds = _odds(cell, _count(words[rows] < cuts[step][:, None]))
+        odds = _odds(cell, tally(drawn[rows] < cuts[step][:, None]))
         inward = coins[rows, step] >= odds
         rows, odds = rows[inward], odds[inward]
     return np.concatenate(safe)
@@ -341,17 +305,17 @@ def _blocks(rng: np.random.Generator, cell: Cell, ends: Floats, length: Counts) 
     halves, whole = length == cell.d - 3, length > cell.d - 3
     plain, shifted = STABILITY_THRESHOLD - rng.laplace(0.0, 1 / SHARE, (2, len(length)))  # gaps that are large enough
 
-    left = _count(ends[0] <= (half + 1).astype(cell.dtype)[:, None]).astype(float)
+    left = tally(ends[0] <= (half + 1).astype(cell.dtype)[:, None]).astype(float)
     left[length == cell.d - 4] = np.inf  # the first shifted block
-    right = _count(ends[1] < half.astype(cell.dtype)[:, None])
+    right = tally(ends[1] < half.astype(cell.dtype)[:, None])
     keep_shifted = (ends[0, :, 0] <= half + 1) & (np.minimum(left, right) >= shifted) | halves | whole
 
     # The plain block right of the target has all best thresholds only if a_1 = 1.
-    ones = _count(ends[0] <= 1)
+    ones = tally(ends[0] <= 1)
     keep_plain = (ones > 0) & (ones >= plain) | halves
     rows = np.flatnonzero(keep_plain)
     limit = np.minimum(2 * half[rows], target).astype(cell.dtype)
-    keep_plain[rows] = _count(ends[1, rows] < limit[:, None]) >= plain[rows]
+    keep_plain[rows] = tally(ends[1, rows] < limit[:, None]) >= plain[rows]
     keep_plain |= whole
 
     extents = np.stack([np.where(keep_shifted, half + 1, 1), np.where(keep_plain, 2 * half - 1, half - 1)])
@@ -361,101 +325,18 @@ def _blocks(rng: np.random.Generator, cell: Cell, ends: Floats, length: Counts) 
     return keep_plain | keep_shifted, extents
 
 
-# ------------------------------------------------------------------------------------------------- counting successes
+def _program(run: Any) -> Program:
+    """The learner as a program of sizes (d, n)."""
 
-LEARNERS: dict[str, Callable[[np.random.Generator, Cell, int], int]] = {
-    "erm": erm,
-    "exponential": exponential,
-    "binary_search": binary_search,
-    "rec_concave": rec_concave,
-}
+    def check(d: int, n: int) -> None:
+        within(d=(d, 6, 1024), n=(n, 1, math.inf))
 
-
-def success_counts(learner: str, d: int, n: int, trials: int, seed: int | np.random.SeedSequence) -> int:
-    """Number of successes among `trials` independent trials.
-
-    Args:
-      learner: one of `LEARNERS`.
-      d: bits of the domain, 6 to 1024.
-      n: examples, >= 1.
-      trials: >= 0.
-      seed: results depend on nothing else; >= 0.
-
-    Raises:
-      ValueError: an argument out of range.
-
-    >>> success_counts("erm", 31, 500, 1000, 0)
-    1000
-    """
-    seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    return _successes(learner, _cell(learner, d, n, trials), trials, seeds)
+    # Words of a batch take twice what stays in cache: they are drawn in pieces.
+    return Program(
+        run=lambda rng, rows, d, n: run(rng, Cell(d, n), rows),
+        rows=lambda d, n: fitting(4 * n, of=2 * DATA_BYTES, at_least=16),
+        check=check,
+    )
 
 
-def _cell(learner: str, d: int, n: int, trials: int) -> Cell:
-    """The checked cell."""
-    if learner not in LEARNERS:
-        raise ValueError(f"learner must be one of {sorted(LEARNERS)}, got {learner!r}")
-    if not 6 <= d <= 1024:
-        raise ValueError(f"d must be from 6 to 1024, got {d}")
-    if n < 1:
-        raise ValueError(f"n must be >= 1, got {n}")
-    if trials < 0:
-        raise ValueError(f"trials must be >= 0, got {trials}")
-    return Cell(d, n)
-
-
-def _successes(learner: str, cell: Cell, trials: int, seed: np.random.SeedSequence) -> int:
-    """Successes, batch by batch."""
-    np.empty(LARGE_BLOCK, np.uint8)  # freed at once
-    rng = np.random.Generator(np.random.SFC64(seed))
-    batch = min(LARGEST_BATCH, max(16, BATCH_BYTES // (4 * cell.n)))
-    return sum(LEARNERS[learner](rng, cell, min(batch, trials - done)) for done in range(0, trials, batch))
-
-
-class PooledTrials:
-    """`success_counts`, or another `count` of the same arguments, on several processes, started once.
-
-    >>> with PooledTrials(processes=2) as pool:  # doctest: +SKIP
-    ...     pool.success_count("rec_concave", 31, 2000, 10_000, 0)
-    """
-
-    def __init__(
-        self,
-        processes: int = 2,
-        count: Callable[..., int] = success_counts,
-        warm: Sequence[str] = ("erm", "exponential", "binary_search", "rec_concave"),
-    ) -> None:
-        if processes < 1:
-            raise ValueError(f"processes must be >= 1, got {processes}")
-        self.processes, self.count = processes, count
-        self.warm = (
-            tuple(LEARNERS) if warm is None else tuple(warm)
-        )  # learners of which a worker runs a batch at its start
-
-    def __enter__(self) -> "PooledTrials":
-        # Spawned, not forked: the parent may run threads of its own (JAX does).
-        context = multiprocessing.get_context("spawn")
-        ready = context.Barrier(self.processes + 1)
-        self._pool = context.Pool(self.processes, _warm_up, (ready, self.count, self.warm))
-        ready.wait(timeout=START_SECONDS)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.terminate()
-        self._pool.join()
-
-    def success_count(self, learner: str, d: int, n: int, trials: int, seed: int) -> int:
-        """As `success_counts`, cut evenly; the result depends on the number of processes, too."""
-        shares = [(trials + i) // self.processes for i in range(self.processes)]
-        seeds = np.random.SeedSequence(seed).spawn(self.processes)
-        calls = [(learner, d, n, *pair) for pair in zip(shares, seeds, strict=True)]
-        return sum(self._pool.starmap(self.count, calls, 1))
-
-
-def _warm_up(ready: Barrier, count: Callable[..., int], warm: Sequence[str]) -> None:
-    """A worker's start: a batch of everything, then waiting for the others."""
-    for learner in warm:
-        count(learner, 31, 100, 16, 0)
-    ready.wait(timeout=START_SECONDS)
+PROGRAMS = {f"specialised {run.__name__}": _program(run) for run in (erm, exponential, binary_search, rec_concave)}

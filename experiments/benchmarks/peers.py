@@ -1,4 +1,4 @@
-"""Private medians by OpenDP and diffprivlib on the samples of the threshold benchmark.
+"""What OpenDP and diffprivlib can do of the benchmark: medians, stability histograms, the exponential mechanism, Laplace noise.
 
 Neither has a learner of thresholds, but a private median (quality: distance in rank to the middle) of the same points is the same kind of
 problem: on samples around a target T it returns a point near T. What they can do:
@@ -19,11 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.benchmarks.numpy_points import MASSES, POINTS
+from experiments.benchmarks.numpy_trials import DELTA, EPSILON
+
 LARGEST_BITS = 64
 
 
-class Median(NamedTuple):
-    """`call()` computes one private median; or None, and why."""
+class Peer(NamedTuple):
+    """`call()` computes one private answer; or None, and why."""
 
     call: Callable[[], Any] | None
     note: str
@@ -54,10 +57,10 @@ def _repeat(call: Callable[[], Any], repeats: int) -> None:
         call()
 
 
-def medians(bits: int, n: int) -> dict[str, Callable[[int], None]]:
-    """For each package that is installed and can: what computes as many medians as it is told to, one after another."""
-    found = {"OpenDP": opendp_median(bits=bits, n=n), "diffprivlib": diffprivlib_median(bits=bits, n=n)}
-    return {name: functools.partial(_repeat, median.call) for name, median in found.items() if median.call is not None}
+def rivals(contest: str, sizes: tuple[Any, ...]) -> dict[str, Callable[[int], None]]:
+    """For each package that is installed and can: what computes as many answers as it is told to, one after another, in one process."""
+    found = [make(*sizes) for make in CAN.get(contest, ())]
+    return {peer.note.split(":")[0]: functools.partial(_repeat, peer.call) for peer in found if peer.call is not None}
 
 
 def log_uniform_sample(*, bits: int, n: int, seed: int) -> NDArray[Any]:
@@ -68,7 +71,7 @@ def log_uniform_sample(*, bits: int, n: int, seed: int) -> NDArray[Any]:
     return points.astype(np.int64) if bits <= 62 else points
 
 
-def opendp_median(*, bits: int, n: int, epsilon: float = 1.0, candidates: int = 1000, seed: int = 0) -> Median:
+def opendp_median(bits: int, n: int, *, epsilon: float = 1.0, candidates: int = 1000, seed: int = 0) -> Peer:
     """OpenDP's median among evenly spaced candidates, epsilon under replacement of one point.
 
     Args:
@@ -79,7 +82,7 @@ def opendp_median(*, bits: int, n: int, epsilon: float = 1.0, candidates: int = 
       seed: of the sample; OpenDP's own noise cannot be seeded.
     """
     dp = _ready("opendp.prelude", bits)
-    if isinstance(dp, Median):
+    if isinstance(dp, Peer):
         return dp
     dp.enable_features("contrib")
     points = log_uniform_sample(bits=bits, n=n, seed=seed)
@@ -89,11 +92,11 @@ def opendp_median(*, bits: int, n: int, epsilon: float = 1.0, candidates: int = 
     median = dp.m.make_private_quantile(*space, candidates=grid.tolist(), alpha=0.5, scale=2 / epsilon)
     spent = median.map(2)  # replacing a point is two steps of the symmetric distance
     if not math.isclose(spent, epsilon, rel_tol=1e-9):
-        return Median(None, f"opendp: noise of scale {2 / epsilon} costs {spent}, not epsilon = {epsilon}")
-    return Median(lambda: median(points), f"opendp: {grid.size} candidates, {points.dtype}")
+        return Peer(None, f"OpenDP: noise of scale {2 / epsilon} costs {spent}, not epsilon = {epsilon}")
+    return Peer(lambda: median(points), f"OpenDP median: {grid.size} candidates, {points.dtype}")
 
 
-def diffprivlib_median(*, bits: int, n: int, epsilon: float = 1.0, seed: int = 0) -> Median:
+def diffprivlib_median(bits: int, n: int, *, epsilon: float = 1.0, seed: int = 0) -> Peer:
     """diffprivlib's median on [0, 2^bits - 1] in float64.
 
     Args:
@@ -103,18 +106,88 @@ def diffprivlib_median(*, bits: int, n: int, epsilon: float = 1.0, seed: int = 0
       seed: of the sample and the mechanism.
     """
     tools = _ready("diffprivlib.tools", bits)
-    if isinstance(tools, Median):
+    if isinstance(tools, Peer):
         return tools
     points = log_uniform_sample(bits=bits, n=n, seed=seed).astype(float)
     given = {"epsilon": epsilon, "bounds": (0.0, 2.0**bits - 1), "random_state": np.random.RandomState(seed)}
-    return Median(lambda: tools.median(points, **given), "diffprivlib: intervals between points, float64")
+    return Peer(lambda: tools.median(points, **given), "diffprivlib median: intervals between points, float64")
 
 
-def _ready(module: str, bits: int) -> Any:
-    """The module, or a Median that tells why there is none to use."""
+def opendp_histogram(k: int, n: int) -> Peer:
+    """OpenDP's stability histogram of the benchmark's points (labels play no part), at `histogram_learner`'s scale and threshold."""
+    dp = _ready("opendp.prelude")
+    if isinstance(dp, Peer):
+        return dp
+    dp.enable_features("contrib")
+    kinds = np.random.default_rng(0).choice(len(POINTS), n, p=MASSES)
+    points = [min(POINTS[i], 2**63 - 1) for i in kinds]
+    space = dp.vector_domain(dp.atom_domain(T="i64"), size=n), dp.symmetric_distance()
+    counted = dp.t.make_count_by(*space, TV="i32")
+    threshold = math.ceil(1 - 2 / EPSILON * math.log(2 * DELTA))
+    release = counted >> dp.m.make_laplace_threshold(
+        counted.output_domain, counted.output_metric, scale=2 / EPSILON, threshold=threshold
+    )
+    return Peer(lambda: release(points), "OpenDP: counts of points only, no labels")
+
+
+def opendp_laplace(count: int) -> Peer:
+    """OpenDP's Laplace noise on a vector."""
+    dp = _ready("opendp.prelude")
+    if isinstance(dp, Peer):
+        return dp
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+    noise, zeros = dp.m.make_laplace(*space, scale=1 / EPSILON), [0.0] * count
+    return Peer(lambda: noise(zeros), "OpenDP: a vector at once")
+
+
+def diffprivlib_laplace(count: int) -> Peer:
+    """diffprivlib's Laplace noise, number by number."""
+    mechanisms = _ready("diffprivlib.mechanisms")
+    if isinstance(mechanisms, Peer):
+        return mechanisms
+    noise = mechanisms.Laplace(epsilon=EPSILON, sensitivity=1)
+    return Peer(lambda: [noise.randomise(0.0) for _ in range(count)], "diffprivlib: one by one")
+
+
+def opendp_exponential(candidates: int) -> Peer:
+    """OpenDP's noisy best of scores (Gumbel noise: the exponential mechanism)."""
+    dp = _ready("opendp.prelude")
+    if isinstance(dp, Peer):
+        return dp
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i32")), dp.linf_distance(T="i32"), dp.max_divergence()
+    best, scores = dp.m.make_noisy_max(*space, scale=2 / EPSILON), list(range(candidates))
+    return Peer(lambda: best(scores), "OpenDP: noisy maximum")
+
+
+def diffprivlib_exponential(candidates: int) -> Peer:
+    """diffprivlib's exponential mechanism, built anew for every list of scores, as it must be."""
+    mechanisms = _ready("diffprivlib.mechanisms")
+    if isinstance(mechanisms, Peer):
+        return mechanisms
+    scores = [float(i) for i in range(candidates)]
+    return Peer(
+        lambda: mechanisms.Exponential(epsilon=EPSILON, sensitivity=1, utility=scores).randomise(),
+        "diffprivlib: exponential mechanism",
+    )
+
+
+MEDIANS = (opendp_median, diffprivlib_median)
+CAN: dict[str, tuple[Callable[..., Peer], ...]] = {
+    "exponential": MEDIANS,
+    "interior exponential": MEDIANS,
+    "histogram_learner": (opendp_histogram,),
+    "laplace": (opendp_laplace, diffprivlib_laplace),
+    "exponential mechanism": (opendp_exponential, diffprivlib_exponential),
+}
+
+
+def _ready(module: str, bits: int = LARGEST_BITS) -> Any:
+    """The module, or a Peer that tells why there is none to use."""
     if not 2 <= bits <= LARGEST_BITS:
-        return Median(None, f"{module}: points of {bits} bits do not fit its numbers (2 to {LARGEST_BITS} bits here)")
+        return Peer(None, f"{module}: points of {bits} bits do not fit its numbers (2 to {LARGEST_BITS} bits here)")
     try:
         return importlib.import_module(module)
     except ImportError as error:  # the package, or something that it needs
-        return Median(None, f"{module}: {error}")
+        return Peer(None, f"{module}: {error}")

@@ -1,0 +1,135 @@
+"""Three standing questions, and the seconds from nothing to the answer, compilation included, by each way that gets there."""
+
+import contextlib
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
+
+from dpjax.core.sample import bucket
+from dpjax.fingerprinting import tardos
+from dpjax.learners import pac
+from dpjax.trials import engine, estimates, search
+from experiments.benchmarks import contests
+from experiments.benchmarks.numpy_driver import Pool
+from experiments.benchmarks.numpy_multi import XI
+from experiments.records import Row, exact
+from experiments.runner import Context
+
+Settings = Mapping[str, Any]
+Way = Callable[[], float]
+PANEL = "seconds to answer, "
+BITS = 64
+
+
+def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
+    """Rows of panels "seconds to answer, QUESTION": x is the answer, value the seconds."""
+    rows = []
+    for question, ways in _questions(settings, pool, context).items():
+        for name, way in ways.items():
+            record = context.store.get_or_compute({"question": question, "way": name}, functools.partial(_timed, way))
+            rows.append(exact(f"{PANEL}{question}", name, record["answer"], record["seconds"]))
+    return rows
+
+
+def _timed(way: Way) -> dict[str, float]:
+    """The answer, timed; programs compiled before are forgotten, here and on disk, so that every way pays for its own."""
+    jax.clear_caches()
+    with _no_compilation_cache():
+        began = time.perf_counter()
+        answer = way()
+        return {"answer": answer, "seconds": time.perf_counter() - began}
+
+
+@contextlib.contextmanager
+def _no_compilation_cache() -> Iterator[None]:
+    """Nothing is read from the cache on disk, if there is one."""
+    enabled = jax.config.values["jax_enable_compilation_cache"]
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # whether it is in use is decided once
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", enabled)
+        compilation_cache.reset_cache()
+
+
+def _questions(settings: Settings, pool: Pool, context: Context) -> dict[str, dict[str, Way]]:
+    """Every question with the ways to answer it."""
+    found: dict[str, dict[str, Way]] = {}
+    for beta in settings["betas"]:
+        ways: dict[str, Way] = {
+            "law": functools.partial(_rec_concave, functools.partial(_law, settings, context), beta)
+        }
+        # With rate beta, 10 expected failures need 10 / beta trials: plain trials resolve beta = 0.1, not 1e-6.
+        if settings["trials"] * beta >= 10:
+            for name, rate in _rates("rec_concave", settings["trials"], pool, context).items():
+                ways[f"{name} trials"] = functools.partial(_rec_concave, _failures(rate), beta)
+        found[f"n* of RecConcave, d = {BITS}, beta = {beta:g}"] = ways
+    rates = _rates("point_learner", settings["trials"], pool, context)
+    found["exponent of k in n* of PointLearner"] = {
+        f"{name} trials": functools.partial(_exponent, rate, settings["concepts"]) for name, rate in rates.items()
+    }
+    users, share, trials = settings["tracing"]
+    columns = round(share * tardos(users, XI).length)
+    found[f"traced rate of Tardos, {users} users, {share:g} of the proved length"] = {
+        f"{name} trials": functools.partial(_traced, rate, users, columns)
+        for name, rate in _rates("tracing", trials, pool, context).items()
+    }
+    return found
+
+
+def _rates(name: str, trials: int, pool: Pool, context: Context) -> dict[str, Callable[..., estimates.Estimate]]:
+    """By dpjax and by NumPy on two processes: (*sizes) -> the rate of success."""
+
+    def by_dpjax(*sizes: Any) -> estimates.Estimate:
+        run, params = contests.CONTESTS[name].make(*sizes)
+        return estimates.clopper_pearson(engine.count(run, params, root=context.root, cell=2, trials=trials), trials)
+
+    def by_numpy(*sizes: Any) -> estimates.Estimate:
+        return estimates.clopper_pearson(pool.count(contests.CONTESTS[name].program, sizes, trials, 0), trials)
+
+    return {"dpjax": by_dpjax, "NumPy": by_numpy}
+
+
+def _failures(success: Callable[..., estimates.Estimate]) -> Callable[..., estimates.Estimate]:
+    """The rate of failure."""
+
+    def failure(*sizes: Any) -> estimates.Estimate:
+        rate = success(*sizes)
+        return estimates.Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low, rate.level, rate.count)
+
+    return failure
+
+
+def _rec_concave(failure: Callable[[int, int], estimates.Estimate], beta: float) -> float:
+    """n* within 5 %."""
+    return _least_n(functools.partial(failure, BITS), beta, start=1000)
+
+
+def _least_n(failure: Callable[[int], estimates.Estimate], beta: float, start: int) -> float:
+    found = search.least_n(failure, beta=beta, start=start, maximum=100_000, rtol=0.05, reach=1.0)
+    return float(found.n or math.nan)
+
+
+def _law(settings: Settings, context: Context, bits: int, n: int) -> estimates.Estimate:
+    """Mean exact failure over data draws."""
+    _, cell = contests.threshold("rec_concave", bits, n, max(bucket(n), 4095))
+    return estimates.mean(engine.evaluate(pac.failure, cell, root=context.root, cell=1, draws=settings["draws"]))
+
+
+def _exponent(success: Callable[[int, int], estimates.Estimate], concepts: list[int]) -> float:
+    """The least-squares slope of ln n* on ln k; each search starts where the one before ended."""
+    failure, found = _failures(success), [1000.0]
+    for k in concepts:
+        found.append(_least_n(functools.partial(failure, k), 0.1, start=int(found[-1])))
+    return float(np.polyfit(np.log(concepts), np.log(found[1:]), 1)[0])
+
+
+def _traced(rate: Callable[[int, int], estimates.Estimate], users: int, columns: int) -> float:
+    return rate(users, columns).value

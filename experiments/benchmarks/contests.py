@@ -1,0 +1,292 @@
+"""dpjax's side of every contest: the same trials as the NumPy program of that name, for the same sizes."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dpjax.concepts import parities as parity_concept
+from dpjax.concepts import points as point_concept
+from dpjax.concepts import rectangles as rectangle_concept
+from dpjax.concepts import thresholds as threshold_concept
+from dpjax.core.points import Points
+from dpjax.core.pytree import frozen, static
+from dpjax.core.sample import bucket
+from dpjax.core.status import Status
+from dpjax.domains import ordered, wide
+from dpjax.learners import pac, parities, points, rectangles, thresholds
+from dpjax.mechanisms import exponential, laplace
+from dpjax.multi import direct_sum
+from dpjax.multi import pac as multi_pac
+from dpjax.multi import parities as multi_parities
+from dpjax.multi import points as multi_points
+from dpjax.optimizers import interior_point
+from experiments.benchmarks import floors, many, numpy_many_thresholds, numpy_parities, numpy_points, numpy_rectangles
+from experiments.benchmarks.numpy_trials import ALPHA, DELTA, EPSILON
+
+Trial = tuple[Callable[..., Any], Any]  # (run, params): run(key, params) is 1 for a success
+
+
+def succeeds(run: Callable[..., Any], key: jax.Array, params: Any) -> jax.Array:
+    """A trial that tells what failed, as one that counts successes."""
+    return (~run(key, params)["failed"]).astype(jnp.int32)
+
+
+SINGLE = functools.partial(succeeds, pac.trial)
+SLICES = functools.partial(succeeds, rectangles.trial)
+MULTI = functools.partial(succeeds, multi_pac.trial)
+
+
+def cell(learner: Any, distribution: Any, n: int, alpha: float = ALPHA, capacity: int | None = None) -> pac.Experiment:
+    """n examples in their bucket, or with room for more."""
+    return pac.Experiment(learner=learner, distribution=distribution, n=n, alpha=alpha, capacity=capacity or bucket(n))
+
+
+# ------------------------------------------------------------------------------------- thresholds, interior points
+
+
+def threshold_learner(name: str, bits: int) -> Any:
+    """The learner that `numpy_trials` and `numpy_general` imitate."""
+    if name == "erm":
+        return thresholds.erm(bits=bits)
+    if name == "rec_concave":
+        return thresholds.rec_concave(
+            bits=bits, epsilon=EPSILON, delta=DELTA, alpha=2 * ALPHA, depth=2, calibration="printed"
+        )
+    return getattr(thresholds, name)(bits=bits, epsilon=EPSILON)
+
+
+def threshold(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
+    """A threshold learner on the log-uniform distribution."""
+    law = threshold_concept.log_uniform(bits=d)
+    return SINGLE, cell(threshold_learner(name, d), law, n, capacity=capacity)
+
+
+@frozen
+class Scales:
+    """Points floor(2^U), U uniform on [0, octaves), in increasing order."""
+
+    octaves: Any
+    limbs: int = static()
+
+    def sample(self, key: jax.Array, capacity: int, n: Any) -> Points:
+        """n of them."""
+        n = jnp.asarray(n, jnp.int32)
+        right_half = (ordered.sorted_uniforms(key, capacity, n) >> np.uint32(1)) | np.uint32(1 << 31)
+        law = threshold_concept.LogUniform(target=jnp.zeros((self.limbs,), jnp.uint32), octaves=self.octaves)
+        return Points(x=law.quantile(right_half), n_valid=n, ordered=True)
+
+
+def interior_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
+    """One run of an interior point solver on `Scales`: whether its answer lies between two points."""
+    key_points, key_coins = jax.random.split(key)
+    points = params.distribution.sample(key_points, params.capacity, params.n)
+    outcome = params.learner(key_coins, points)
+    x, answer = points.x, outcome.hypothesis
+    inside = wide.less_equal(x[0], answer) & wide.less_equal(answer, x[points.n_valid - 1])
+    return (inside & (outcome.status == Status.OK)).astype(jnp.int32)
+
+
+def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
+    """An interior point solver on points of every scale."""
+    given: dict[str, Any] = {"bits": d, "epsilon": EPSILON}
+    if name == "rec_concave":
+        given |= {"delta": DELTA, "promise": n / 2}
+    if name == "tree_log":
+        given |= {"delta": DELTA}
+    solver = getattr(interior_point, name)(**given)
+    return interior_trial, cell(solver, Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d)), n, capacity=capacity)
+
+
+# ------------------------------------------------------------------------------------------------ rectangles, points
+
+
+def rectangle(axes: int, d: int, n: int) -> Trial:
+    """Rectangles by slices, on all examples."""
+    chosen = rectangles.from_plan(numpy_rectangles.plan(axes, d))
+    low, high = rectangle_concept.centred(axes=axes, bits=d, mass=numpy_rectangles.MASS)
+    return SINGLE, cell(chosen, rectangle_concept.uniform(bits=d, low=low, high=high), n)
+
+
+def rectangle_by_slices(axes: int, d: int, n: int) -> Trial:
+    """The same law without the examples that are in no slice."""
+    return SLICES, rectangle(axes, d, n)[1]
+
+
+def single_point(name: str, n: int) -> Trial:
+    """A learner of one point."""
+    given: dict[str, Any] = {"bits": numpy_points.BITS, "epsilon": EPSILON}
+    if name == "learn_points":
+        given |= {"delta": DELTA, "bottom": "zero"}
+    learner = getattr(points, name)(**given)
+    return SINGLE, cell(learner, _points(numpy_points.POINTS[numpy_points.TARGET]), n, numpy_points.ALPHA)
+
+
+def many_points(name: str, k: int, n: int) -> Trial:
+    """A learner of k points."""
+    given: dict[str, Any] = {"bits": numpy_points.BITS, "k": k, "epsilon": EPSILON, "delta": DELTA}
+    if name == "point_learner":
+        given |= {"alpha": numpy_points.ALPHA, "beta": numpy_points.BETA}
+    learner = getattr(multi_points, name)(**given)
+    law = _points([numpy_points.POINTS[i] for i in numpy_points.targets(k)])
+    return MULTI, cell(learner, law, n, numpy_points.ALPHA)
+
+
+def _points(target: Any) -> Any:
+    return point_concept.point_masses(
+        bits=numpy_points.BITS, points=list(numpy_points.POINTS), masses=list(numpy_points.MASSES), target=target
+    )
+
+
+# ------------------------------------------------------------------------------------- parities, many thresholds
+
+
+def parity(d: int, k: int, n: int) -> Trial:
+    """ParityLearner on k random parities."""
+    learner = multi_parities.parity_learner(bits=d, k=k, epsilon=EPSILON, delta=DELTA, beta=numpy_parities.BETA)
+    random_targets = parity_concept.random_targets(jax.random.key(0), bits=d, k=k)
+    return MULTI, cell(learner, parity_concept.uniform(bits=d, targets=random_targets), n)
+
+
+def single_parity(d: int, n: int) -> Trial:
+    """The exponential mechanism over all parities."""
+    law = parity_concept.uniform_single(bits=d, target=(1 << d) * 2 // 3)
+    return SINGLE, cell(parities.exponential(bits=d, epsilon=EPSILON), law, n)
+
+
+def _many_thresholds(d: int, k: int) -> Any:
+    """Uniform points with k labels."""
+    uniform = threshold_concept.uniform(bits=d, target=0)
+    return threshold_concept.several(uniform, bits=d, targets=numpy_many_thresholds.targets(d, k))
+
+
+def summed(d: int, k: int, n: int) -> Trial:
+    """k exponential mechanisms at epsilon / k."""
+    learner = direct_sum.direct_sum(
+        lambda each: thresholds.exponential(bits=d, epsilon=each.epsilon), k=k, epsilon=EPSILON
+    )
+    return MULTI, cell(learner, _many_thresholds(d, k), n)
+
+
+def distance_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
+    """One release of a distribution function: whether it is within alpha of that of the points."""
+    key_coins, sample = pac.draw(key, params)
+    outcome = params.learner(key_coins, sample)
+    good = outcome.hypothesis.distance(sample) <= params.alpha
+    return (good & (outcome.status == Status.OK)).astype(jnp.int32)
+
+
+def distribution_function(d: int, levels: int, m: int, n: int) -> Trial:
+    """A distribution function through private quantiles."""
+    release = numpy_many_thresholds.sanitizer(d, levels, m, numpy_many_thresholds.cdf_epsilon(levels))
+    law = threshold_concept.uniform(bits=d, target=0)
+    return distance_trial, cell(release, law, n, numpy_many_thresholds.DISTANCE)
+
+
+def generic_thresholds(d: int, k: int, levels: int, m: int, n: int) -> Trial:
+    """GenericLearner on k thresholds."""
+    return MULTI, cell(numpy_many_thresholds.generic_learner(d, k, levels, m), _many_thresholds(d, k), n)
+
+
+# ---------------------------------------------------------------------------------------------------- mechanisms
+
+
+def noisy_zeros(key: jax.Array, values: jax.Array) -> jax.Array:
+    """Laplace noise on zeros: whether the largest is above ln(count)/epsilon."""
+    noisy = laplace.laplace(key, values, epsilon=EPSILON)
+    return (jnp.max(noisy) > math.log(values.shape[0]) / EPSILON).astype(jnp.int32)
+
+
+def one_of_five_best(key: jax.Array, scores: jax.Array) -> jax.Array:
+    """The exponential mechanism among 0, 1, ...."""
+    index = exponential.exponential(key, scores, epsilon=EPSILON).index
+    return (index >= scores.shape[0] - 5).astype(jnp.int32)
+
+
+# ------------------------------------------------------------------------------------------------------ all of them
+
+
+class Contest(NamedTuple):
+    """What dpjax, NumPy, the floor and perhaps other packages run for the same sizes.
+
+    Attributes:
+        make: (*sizes) -> dpjax's trial.
+        sizes: what they are called.
+        floor: (*sizes) -> the trial that nothing can beat.
+        program: NumPy's, by name.
+    """
+
+    make: Callable[..., Trial]
+    sizes: tuple[str, ...]
+    floor: Callable[..., Trial]
+    program: str
+
+
+def _sorting(d: int, n: int) -> Trial:
+    return floors.sorting, floors.Sorting(n=n, limbs=wide.limbs_for(d))
+
+
+def _words(count: int) -> Trial:
+    return floors.words, floors.Words(count=count)
+
+
+def _contests() -> Iterator[tuple[str, Contest]]:
+    """Every contest with its name."""
+
+    def contest(name: str, make: Any, sizes: str, floor: Any, program: str | None = None) -> tuple[str, Contest]:
+        return name, Contest(make, tuple(sizes.split()), floor, program or name)
+
+    for name in ("erm", "exponential", "binary_search", "rec_concave"):
+        yield contest(name, functools.partial(threshold, name), "d n", _sorting)
+    for name in ("exponential", "rec_concave"):
+        yield contest(f"interior {name}", functools.partial(interior, name), "d n", _sorting)
+    yield contest("tree_log", functools.partial(interior, "tree_log"), "d n", _sorting)
+    yield contest("rectangles", rectangle, "D d n", lambda axes, d, n: _sorting(d, axes * n))
+    yield contest(
+        "rectangles by slices", rectangle_by_slices, "D d n", lambda axes, d, n: _sorting(d, axes * n), "rectangles"
+    )
+    bits = numpy_points.BITS
+    for name, learner in (
+        ("learn_points", "learn_points"),
+        ("points exponential", "exponential"),
+        ("hashed", "hashed"),
+    ):
+        yield contest(name, functools.partial(single_point, learner), "n", functools.partial(_sorting, bits))
+    for name in ("point_learner", "histogram_learner"):
+        yield contest(name, functools.partial(many_points, name), "k n", lambda k, n: _sorting(bits, n))
+    yield contest(
+        "parity_learner", parity, "d k n", lambda d, k, n: (floors.elimination, floors.System(d=d, rows=n, k=k))
+    )
+    yield contest("parities exponential", single_parity, "d n", lambda d, n: _words(n))
+    yield contest("direct_sum", summed, "d k n", lambda d, k, n: _sorting(d, n))
+    yield contest(
+        "distribution function", distribution_function, "d levels m n", lambda d, levels, m, n: _sorting(d, n)
+    )
+    yield contest("generic", generic_thresholds, "d k levels m n", lambda d, k, levels, m, n: _sorting(d, n))
+    yield contest(
+        "elimination",
+        many.elimination,
+        "d rows k",
+        lambda d, rows, k: (floors.elimination, floors.System(d=d, rows=rows, k=k)),
+    )
+    yield contest("tracing", many.tracing, "users columns", lambda users, columns: _words(users * columns))
+    yield contest(
+        "attack",
+        many.attack,
+        "users copies",
+        lambda users, copies: (floors.permutation, floors.Words(count=(users + 1) * copies)),
+    )
+    yield contest("laplace", lambda count: (noisy_zeros, jnp.zeros(count)), "count", _words)
+    yield contest(
+        "exponential mechanism",
+        lambda count: (one_of_five_best, jnp.arange(count, dtype=jnp.int32)),
+        "candidates",
+        lambda count: _words(1),
+    )
+
+
+CONTESTS = dict(_contests())

@@ -1,0 +1,193 @@
+"""How every NumPy program of the benchmark is run: in batches that stay in cache, from one seed, on as many processes as asked.
+
+A program is a function (rng, rows, *sizes) -> how many of `rows` independent trials succeed. All are in `programs.PROGRAMS` by name, as
+worker processes know them.
+"""
+
+import contextlib
+import math
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from multiprocessing.synchronize import Barrier
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH_BYTES = 1 << 20
+LARGEST_BATCH = 1 << 10
+# A C library may return freed blocks above some size to the system, which zeroes them before the next use: half of ERM's time. The GNU
+# library's limit rises to the size of the largest such block freed so far (up to 2^25), so one that is never touched helps all the rest.
+LARGE_BLOCK = 31 << 20
+START_SECONDS = 120.0
+
+Array = NDArray[Any]
+
+
+class Program(NamedTuple):
+    """One learner's or attack's trial.
+
+    Attributes:
+        run: (rng, rows, *sizes) -> successes.
+        rows: (*sizes) -> trials of a batch.
+        check: (*sizes) -> None; ValueError names what it cannot do.
+    """
+
+    run: Callable[..., int]
+    rows: Callable[..., int]
+    check: Callable[..., None]
+
+
+def fitting(bytes_a_trial: float, *, of: int = BATCH_BYTES, at_least: int = 1) -> int:
+    """Trials whose arrays take so many bytes together."""
+    return max(at_least, min(LARGEST_BATCH, int(of / bytes_a_trial)))
+
+
+def within(**ranges: tuple[float, float, float]) -> None:
+    """ValueError for the first (value, least, greatest) that is out of order."""
+    for name, (value, least, greatest) in ranges.items():
+        if not least <= value <= greatest:
+            most = "" if greatest == math.inf else f" and <= {greatest:g}"
+            raise ValueError(f"{name} must be >= {least:g}{most}, got {value}")
+
+
+def count(program: Program, sizes: tuple[Any, ...], trials: int, seed: int | np.random.SeedSequence) -> int:
+    """Number of successes among `trials` independent trials; a function of its arguments alone.
+
+    Raises:
+        ValueError: sizes that the program cannot do, or trials < 0.
+    """
+    within(trials=(trials, 0, math.inf))
+    program.check(*sizes)
+    np.empty(LARGE_BLOCK, np.uint8)  # freed at once; see there
+    seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    rng = np.random.Generator(np.random.SFC64(seeds))
+    rows = program.rows(*sizes)
+    batches = [rows] * (trials // rows) + [trials % rows] * (trials % rows > 0)
+    return sum(program.run(rng, size, *sizes) for size in batches)
+
+
+class Pool:
+    """`count` by name on several processes, started once.
+
+    >>> with Pool(2) as pool:  # doctest: +SKIP
+    ...     pool.count("rec_concave", (31, 2000), 10_000, 0)
+    """
+
+    def __init__(self, processes: int = 2) -> None:
+        within(processes=(processes, 1, math.inf))
+        self.processes = processes
+
+    def __enter__(self) -> "Pool":
+        # Spawned, not forked: the parent may run threads of its own (JAX does).
+        context = multiprocessing.get_context("spawn")
+        ready = context.Barrier(self.processes + 1)
+        # One thread each: a linear algebra library would start as many as there are cores. It reads this when it is loaded.
+        with _environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"):
+            self._pool = context.Pool(self.processes, _start, (ready,))
+        ready.wait(timeout=START_SECONDS)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.terminate()
+        self._pool.join()
+
+    def count(self, name: str, sizes: tuple[Any, ...], trials: int, seed: int) -> int:
+        """As `count`, cut evenly; the result depends on the number of processes, too."""
+        shares = [(trials + i) // self.processes for i in range(self.processes)]
+        seeds = np.random.SeedSequence(seed).spawn(self.processes)
+        return sum(self._pool.starmap(_share, [(name, sizes, *pair) for pair in zip(shares, seeds, strict=True)], 1))
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """The environment with these variables, for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})
+
+
+def _start(ready: Barrier) -> None:
+    """A worker's start: everything imported, then waiting for the others."""
+    from experiments.benchmarks import programs  # noqa: F401
+
+    ready.wait(timeout=START_SECONDS)
+
+
+def _share(name: str, sizes: tuple[Any, ...], trials: int, seed: np.random.SeedSequence) -> int:
+    """One worker's part."""
+    from experiments.benchmarks import programs
+
+    return count(programs.PROGRAMS[name], sizes, trials, seed)
+
+
+# ------------------------------------------------------------------------------------------ what programs are made of
+
+
+def words(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.uint32]:
+    """Independent uniform 32-bit words, two from each word of the generator."""
+    total = rows * columns
+    raw = rng.bit_generator.random_raw((total + 1) // 2)
+    return np.asarray(raw).view(np.uint32)[:total].reshape(rows, columns)
+
+
+def fractions(drawn: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """Uniform on (0, 1], from 2^-33."""
+    uniform = drawn.astype(np.float32)
+    uniform += np.float32(0.5)
+    uniform *= np.float32(2.0**-32)
+    return uniform
+
+
+def exponentials(drawn: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """Standard exponentials from words, up to 22.9."""
+    uniform = fractions(drawn)
+    np.log(uniform, out=uniform)
+    return np.negative(uniform, out=uniform)
+
+
+def spacings(rng: np.random.Generator, rows: int, n: int) -> NDArray[np.float32]:
+    """n + 1 exponentials a row in units of which int32 sums of all do not overflow, with probability above 1 - exp(-70)."""
+    limit = min(n + 1 + math.sqrt(140 * (n + 1)) + 70, 23 * (n + 1))
+    drawn = exponentials(words(rng, rows, n + 1))
+    drawn *= np.float32((2**31 - 2**8) / limit)
+    return drawn
+
+
+def tally(mask: NDArray[np.bool_]) -> Array:
+    """How many entries of each row are set."""
+    dtype = np.uint16 if mask.shape[-1] < 2**16 else np.uint32
+    return np.add.reduce(mask.view(np.uint8), axis=-1, dtype=dtype).astype(np.int64)
+
+
+def choose(rng: np.random.Generator, weights: Array) -> Array:
+    """An index of each row with probability proportional to its weight, by inverse CDF."""
+    sums = np.cumsum(weights, axis=1)
+    below = rng.random(len(weights), np.float32) * sums[:, -1]
+    return np.minimum(np.count_nonzero(sums <= below[:, None], axis=1), weights.shape[1] - 1)
+
+
+def kept(rng: np.random.Generator, gap: Array, epsilon: float, delta: float, *, sensitivity: float = 2.0) -> Array:
+    """A_dist with proved constants: gap + Lap(s / epsilon) >= s + (s / epsilon) ln(1/(2 delta)), s how far a gap moves."""
+    scale = sensitivity / epsilon
+    return np.asarray(gap + rng.laplace(0.0, scale, np.shape(gap)) >= sensitivity - scale * math.log(2 * delta))
+
+
+def below(starts: Array, positions: Array) -> Array:
+    """How many entries of each increasing row are below its positions, of shape (..., rows); rows end with a greatest number."""
+    rows, width = starts.shape
+    base = np.arange(rows) * width
+    found, flat, past = np.broadcast_to(base, positions.shape), starts.reshape(-1), base + width - 1
+    step = 1 << (width - 1).bit_length()
+    while step := step >> 1:
+        found = found + step * (flat[np.minimum(found + (step - 1), past)] < positions)
+    return np.asarray(found - base)

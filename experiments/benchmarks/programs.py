@@ -1,0 +1,27 @@
+"""Every NumPy program by name. The contest of `contests.py` with the same name makes the same trials by dpjax."""
+
+from experiments.benchmarks import (
+    numpy_general,
+    numpy_interior,
+    numpy_many_thresholds,
+    numpy_mechanisms,
+    numpy_multi,
+    numpy_parities,
+    numpy_points,
+    numpy_rectangles,
+    numpy_trials,
+)
+from experiments.benchmarks.numpy_driver import Program
+
+_FAMILIES = (
+    numpy_trials,
+    numpy_general,
+    numpy_interior,
+    numpy_rectangles,
+    numpy_points,
+    numpy_parities,
+    numpy_many_thresholds,
+    numpy_multi,
+    numpy_mechanisms,
+)
+PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}

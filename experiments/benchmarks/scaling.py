@@ -1,0 +1,74 @@
+"""How the cost grows with n, with d and with the number of trials, and the exponents fitted to it."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from dpjax.learners import pac
+from dpjax.trials import engine
+from experiments import exponents
+from experiments.benchmarks import runners, timing
+from experiments.benchmarks.contests import CONTESTS
+from experiments.benchmarks.numpy_driver import Pool
+from experiments.records import Row
+from experiments.runner import Context
+
+Settings = Mapping[str, Any]
+PANEL, EXPONENT = "scaling, ", "exponent, "
+BITS, EXAMPLES = 64, 2000  # while the other one grows
+CHEAP = ("erm", (31, 100))  # whose trials are counted by the million
+
+
+def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
+    """Panels "scaling, AXIS": seconds a trial, a law, or of all trials; "exponent, AXIS": fitted to the upper half, at x its start."""
+    rows = []
+    for axis, sizes in settings["scaling"].items():
+        for x in sizes:
+            record = context.store.get_or_compute(
+                {"scaling": axis, "x": x}, functools.partial(_cell, axis, x, pool, settings, context)
+            )
+            rows += [Row(f"{PANEL}{axis}", series, x, *values) for series, values in record.items()]
+    return rows + fitted(rows)
+
+
+def fitted(rows: list[Row]) -> list[Row]:
+    """Exponents of the upper half of each series' sizes, with what they can be while every time stays between its least and greatest."""
+    found = []
+    for panel, series in dict.fromkeys((row.panel, row.series) for row in rows):
+        part = [row for row in rows if (row.panel, row.series) == (panel, series)]
+        sizes = sorted(row.x for row in part)
+        exponent = exponents.fit(part, first=sizes[len(sizes) // 2 if len(sizes) > 2 else 0])
+        if exponent is not None:
+            axis = panel.removeprefix(PANEL)
+            found.append(Row(f"{EXPONENT}{axis}", series, exponent.first, exponent.value, exponent.low, exponent.high))
+    return found
+
+
+def _cell(axis: str, x: int, pool: Pool, settings: Settings, context: Context) -> dict[str, list[float]]:
+    """Seconds (median, least, greatest) of every series at x."""
+    if axis == "trials":
+        name, sizes = CHEAP
+        everybody = {"dpjax": runners.dpjax(CONTESTS[name].make(*sizes), context), **runners.numpy(name, sizes, pool)}
+        return {f"{who}, all trials of {name}": _whole(run, x, settings["repeats"]) for who, run in everybody.items()}
+    sizes = (BITS, x) if axis == "n" else (x, EXAMPLES)
+    trial = CONTESTS["rec_concave"].make(*sizes)
+    everybody = {"dpjax": runners.dpjax(trial, context), **runners.numpy("rec_concave", sizes, pool)}
+    found = timing.rates(
+        {f"{who}, a trial of RecConcave": run for who, run in everybody.items()}
+        | {"dpjax, a law of RecConcave": functools.partial(_laws, trial[1], context)},
+        settings["seconds"],
+        settings["repeats"],
+    )
+    return {series: [1 / middle, 1 / high, 1 / low] for series, (middle, low, high) in found.items()}
+
+
+def _whole(run: timing.Runner, trials: int, repeats: int) -> list[float]:
+    """Seconds of one call, after one to warm up."""
+    run(min(trials, 1000))
+    taken = sorted(timing.spent(run, trials) for _ in range(repeats))
+    return [taken[len(taken) // 2], taken[0], taken[-1]]
+
+
+def _laws(params: Any, context: Context, draws: int) -> Any:
+    """So many exact failure probabilities, each of one draw."""
+    return engine.evaluate(pac.failure, params, root=context.root, cell=4, draws=draws, batch=1)

@@ -1,0 +1,278 @@
+"""The benchmark compares like with like: every NumPy program succeeds as often as dpjax's trial of the same name.
+
+Statistical tests: fixed keys, false-alarm rate 2e-5 each, and a cell with other sizes that each must tell from the first.
+"""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax.trials import engine
+from experiments import benchmarks, records
+from experiments.benchmarks import (
+    contests,
+    numpy_driver,
+    numpy_interior,
+    numpy_many_thresholds,
+    numpy_parities,
+    peers,
+    runners,
+    scaling,
+)
+from experiments.benchmarks.contests import CONTESTS
+from experiments.benchmarks.draw import draw
+from experiments.benchmarks.numpy_driver import Pool, Program, count
+from experiments.benchmarks.programs import PROGRAMS
+from experiments.records import Row
+
+ALARM = 2e-5
+# (contest, sizes, other sizes, trials of dpjax). Families that take seconds to compile are slow tests.
+FAST = [
+    ("interior exponential", (31, 20), (31, 26), 4000),
+    ("learn_points", (180,), (220,), 2000),
+    ("histogram_learner", (16, 200), (16, 240), 1000),
+    ("parities exponential", (10, 30), (10, 36), 1000),
+    ("elimination", (16, 17, 40), (16, 18, 40), 1000),
+    ("attack", (3, 10), (3, 6), 100),
+    ("exponential mechanism", (1000,), (6,), 4000),
+]
+SLOW = [
+    ("interior rec_concave", (31, 600), (31, 700), 2000),
+    ("tree_log", (64, 340), (64, 360), 2000),
+    ("rectangles by slices", (1, 32, 3600), (1, 32, 4000), 1000),
+    ("rectangles", (1, 32, 3600), (1, 32, 4000), 500),
+    ("points exponential", (560,), (700,), 2000),
+    ("hashed", (100,), (130,), 2000),
+    ("point_learner", (16, 1000), (16, 1100), 1000),
+    ("parity_learner", (16, 70, 600), (16, 70, 720), 1000),
+    ("direct_sum", (16, 4, 150), (16, 4, 220), 1000),
+    ("distribution function", (16, 3, 30, 600), (16, 3, 60, 1200), 1000),
+    ("generic", (16, 4, 3, 60, 600), (16, 4, 3, 100, 900), 1000),
+    ("tracing", (8, 8000), (8, 9000), 500),
+    ("laplace", (1000,), None, 4000),
+]
+CELLS = [*FAST, *(pytest.param(*cell, marks=pytest.mark.slow) for cell in SLOW)]
+
+
+def p_value(successes: int, trials: int, others: int, other_trials: int) -> float:
+    """Fisher's exact test of equal rates."""
+    return stats.fisher_exact([[successes, trials - successes], [others, other_trials - others]]).pvalue
+
+
+@pytest.mark.parametrize(("name", "sizes", "control", "trials"), CELLS)
+def test_numpy_succeeds_as_often_as_dpjax(name, sizes, control, trials):
+    run, params = CONTESTS[name].make(*sizes)
+    expected = engine.count(run, params, root=engine.root_key(3), cell=0, trials=trials)
+    program = PROGRAMS[CONTESTS[name].program]
+    more = 2 * trials
+    assert p_value(count(program, sizes, more, 5), more, expected, trials) > ALARM
+    if control:
+        assert p_value(count(program, control, more, 5), more, expected, trials) < ALARM
+
+
+def test_laplace_noise_has_the_exact_law():
+    """The largest of c: 1 - (1 - 1/(2c))^c."""
+    trials = 40_000
+    rate = 1 - (1 - 1 / 200) ** 100
+    assert stats.binomtest(count(PROGRAMS["laplace"], (100,), trials, 1), trials, rate).pvalue > ALARM
+    assert stats.binomtest(count(PROGRAMS["laplace"], (6,), trials, 1), trials, rate).pvalue < ALARM
+
+
+def test_every_contest_is_checked_here_or_with_the_thresholds():
+    """`test_numpy_trials` has those of thresholds."""
+    checked = {name for name, *_ in (*FAST, *SLOW)} | {"erm", "exponential", "binary_search", "rec_concave"}
+    assert checked == set(CONTESTS)
+
+
+@pytest.mark.parametrize("preset", ["smoke", "quick", "full"])
+def test_presets_ask_for_what_there_is(preset):
+    for name, sizes in benchmarks.EXPERIMENT.presets[preset]["contests"]:
+        assert len(CONTESTS[name].sizes) == len(sizes)
+        program = CONTESTS[name].program
+        assert runners.can(program, tuple(sizes)) or runners.can(f"specialised {program}", tuple(sizes))
+
+
+def test_every_learner_and_attack_is_in_the_quick_run():
+    assert {name for name, _ in benchmarks.CONTESTS} == set(CONTESTS)
+
+
+# ------------------------------------------------------------------------------------------------------- NumPy's parts
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in FAST])
+def test_programs_depend_on_the_seed_alone(name):
+    sizes = next(sizes for other, sizes, *_ in FAST if other == name)
+    program = PROGRAMS[CONTESTS[name].program]
+    first = count(program, sizes, 70, 1)
+    assert 0 <= first <= 70 and count(program, sizes, 70, 1) == first
+
+
+def naive_path(points, d, first):
+    """TreeLog's walk in Python integers: (points that leave at each level, points in the leaf, the leaf)."""
+    left, prefix, leaving = sorted(points)[first:], 0, []
+    for level in range(d):
+        right = [x for x in left if x >> (d - 1 - level) & 1]
+        other = [x for x in left if not x >> (d - 1 - level) & 1]
+        to_right = len(right) > len(other)
+        leaving.append(min(len(right), len(other)))
+        left, prefix = (right if to_right else other), 2 * prefix + to_right
+    return leaving, len(left), prefix
+
+
+def test_tree_log_walks_as_defined():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.integers(0, 64, (50, 20)).astype(np.uint32), axis=1)
+    path = numpy_interior._walk(x, 6, 3)
+    for i, row in enumerate(x.tolist()):
+        assert (path.lighter[i].tolist(), path.leaf[i], path.bits[i]) == naive_path(row, 6, 3)
+
+
+def test_deep_slice_prefixes_as_defined():
+    """The deepest points by level, ties by value; the prefix most of them have, and by how much."""
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        x = np.sort(rng.integers(0, 64, 15).astype(np.uint32))
+        leaving, leaf, end = naive_path(x.tolist(), 6, 0)
+        levels = {v: 6 - (v ^ end).bit_length() for v in x.tolist()}
+        deepest = sorted(x.tolist(), key=lambda v: -levels[v])[:7]
+        for length in range(1, 7):
+            votes = sorted((v >> (6 - length)) for v in deepest)
+            ordered = sorted({p: votes.count(p) for p in votes}.items(), key=lambda item: (-item[1], item[0]))
+            gap = ordered[0][1] - (ordered[1][1] if len(ordered) > 1 else 0)
+            given = np.array([*leaving, leaf])
+            assert numpy_interior._heaviest(x, np.uint32(end), given, length, 7, 6) == (ordered[0][0], gap)
+
+
+def test_stopping_odds_are_those_of_the_library():
+    from dpjax.mechanisms import partition_selection
+
+    plan, chance = numpy_interior._plan(64)
+    kept, _ = partition_selection.probabilities(plan.budget.walk_epsilon, plan.stop_delta)
+    size = min(len(kept), len(chance) - plan.t1 + 1)
+    assert np.allclose(chance[plan.t1 - 1 :][:size], kept[:size], rtol=1e-9, atol=0) and chance[-1] == 1.0
+
+
+def test_systems_are_solved():
+    rng = np.random.default_rng(2)
+    d, k, s, stack = 16, 70, 20, 30
+    truth = rng.integers(0, 2, (stack, d, k))
+    a = rng.integers(0, 2, (stack, s, d))
+    a[0, :, 3] = 0  # one without full rank
+    y = np.einsum("isd,idk->isk", a, truth) % 2
+    columns = np.concatenate(
+        [np.pad(a, ((0, 0), (0, 0), (0, 64 - d))), np.pad(y, ((0, 0), (0, 0), (0, 128 - k)))], axis=2
+    )
+    system = np.packbits(columns.astype(bool), axis=2, bitorder="little").view(np.uint64)
+    full, solved = numpy_parities._solve(np.ascontiguousarray(system), d)
+    bits = np.unpackbits(np.ascontiguousarray(solved).view(np.uint8), axis=2, bitorder="little", count=k)
+    assert not full[0] and full.sum() > 20  # 94 % of random ones
+    assert (bits[full] == truth[full]).all()
+
+
+def test_labels_from_tables_are_inner_products():
+    truth, tables = numpy_parities._targets(16, 3)
+    for x in (0, 1, 40_000, 65_535):
+        bits = [x >> i & 1 for i in range(16)]
+        label = int(tables[0, x & 255, 0] ^ tables[1, x >> 8, 0])
+        assert [label >> j & 1 for j in range(3)] == [
+            sum(b * (int(row[0]) >> j & 1) for b, row in zip(bits, truth, strict=True)) % 2 for j in range(3)
+        ]
+
+
+def test_points_of_many_thresholds_are_uniform_and_in_order():
+    x = numpy_many_thresholds._points(np.random.default_rng(3), 200, 16, 50)
+    assert (np.diff(x, axis=1) >= 0).all() and (x[:, -1] == 1 << 16).all()
+    assert stats.kstest((x[:, :50].reshape(-1) + 0.5) / 2**16, "uniform").pvalue > ALARM
+
+
+def test_bad_sizes_are_named():
+    for name, sizes, named in (
+        ("exponential", (65, 100), "d "),
+        ("tree_log", (64, 10), "n "),
+        ("interior exponential", (31, 7), "n "),
+        ("parity_learner", (20, 4, 2000), "d "),
+        ("rectangles", (2, 16, 100), "d "),
+    ):
+        with pytest.raises(ValueError, match=f"^{named}"):
+            count(PROGRAMS[name], sizes, 1, 0)
+
+
+def test_batches_add_up_to_the_trials():
+    asked: list[int] = []
+    program = Program(lambda rng, rows: asked.append(rows) or rows, lambda: 7, lambda: None)
+    assert count(program, (), 23, 0) == 23 and asked == [7, 7, 7, 2]
+
+
+def test_below_counts_smaller_entries():
+    starts = np.array([[0, 3, 3, 9, 99], [0, 1, 2, 3, 99]])
+    assert numpy_driver.below(starts, np.array([[3, 3], [4, 0]])).tolist() == [[1, 3], [3, 0]]
+
+
+def test_pool_passes_names_and_keeps_one_thread_a_process():
+    with Pool(2) as pool:
+        got = pool.count("laplace", (100,), 1001, 9)
+    seeds = np.random.SeedSequence(9).spawn(2)
+    assert got == sum(count(PROGRAMS["laplace"], (100,), m, s) for m, s in zip((500, 501), seeds, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------- packages, pictures
+
+
+@pytest.mark.parametrize("contest", sorted(peers.CAN))
+def test_packages_answer_or_say_why_not(contest):
+    sizes = next(sizes for name, sizes in benchmarks.CONTESTS if name == contest)
+    for make in peers.CAN[contest]:
+        peer = make(*sizes)
+        assert peer.note
+        if peer.call is not None:
+            peer.call()
+
+
+def test_packages_that_are_absent_are_left_out(monkeypatch):
+    import sys
+
+    for module in ("opendp.prelude", "diffprivlib.tools", "diffprivlib.mechanisms"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert all(peers.rivals(name, tuple(sizes)) == {} for name, sizes in benchmarks.CONTESTS)
+
+
+def test_exponents_of_powers():
+    rows = [
+        Row("scaling, n", "dpjax, a trial", n, 3 * n**1.5, 2.9 * n**1.5, 3.1 * n**1.5) for n in (10, 100, 1000, 10_000)
+    ]
+    (fitted,) = scaling.fitted(rows)
+    assert fitted.panel == "exponent, n" and fitted.x == 1000
+    assert math.isclose(fitted.value, 1.5) and fitted.low < 1.5 < fitted.high
+
+
+def test_pictures_and_tables_hold_every_cell(tmp_path):
+    rates = [
+        Row("trials per second, erm, d=31, n=9", series, 0, value, value, value)
+        for series, value in (("floor", 400.0), ("dpjax", 200.0), ("NumPy", 100.0), ("OpenDP median", 2.0))
+    ]
+    grown = [Row("scaling, n", "dpjax, a law", n, n, n, n) for n in (1, 10)]
+    answer = [records.exact("seconds to answer, why?", "law", 42.0, 1.5)]
+    draw([*rates, *grown, *scaling.fitted(grown), *answer], tmp_path)
+    text = (tmp_path / "benchmarks.md").read_text()
+    assert "| erm | d=31, n=9 | 200 | 2.00 | 2 |  | 100 |  |" in text
+    assert "| why? | law | 42 | 1.5 |" in text and "| dpjax, a law | n | 1 | 1.00 | 1.00 to 1.00 |" in text
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "benchmarks.md",
+        *(f"benchmarks_{name}.{kind}" for name in ("rates", "scaling") for kind in ("png", "svg")),
+    }
+
+
+def test_floors_count_what_they_say():
+    for name, sizes, *_ in FAST:
+        run, params = CONTESTS[name].floor(*sizes)
+        assert jax.eval_shape(run, jax.random.key(0), params).shape == ()
+
+
+def test_interior_points_cover_every_scale():
+    scales = contests.Scales(octaves=np.int32(30), limbs=1)
+    x = np.asarray(scales.sample(jax.random.key(0), 2047, 2000).x)[:2000, 0]
+    assert (np.diff(x.astype(np.int64)) >= 0).all() and x.min() >= 1
+    assert stats.kstest(np.log2(x[x > 2**10]) / 20 - 0.5, "uniform").pvalue > ALARM
