@@ -1,11 +1,19 @@
-"""n*: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store."""
+"""n*: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store.
+
+All n of a search run on one cell, so that trial t draws the same words at every n: neighbouring n share their samples but
+for the last examples, and their estimates err together, which moves n* less than independent ones would.
+(`tests/test_sequential.py` shows it.)
+
+A law needs so few draws that their number is fixed beforehand: there is nothing to peek at. Trials stop when it is clear on
+which side of beta they lie.
+"""
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpjax.core.sample import bucket
-from dpjax.trials import estimates, resumable, search
+from dpjax.trials import estimates, resumable, search, sequential
 from dpjax.trials.progress import Progress
 from experiments.records import Row
 from experiments.runner import Context
@@ -74,26 +82,30 @@ def by_trials(
     *,
     key: Mapping[str, Any],
     cell: int,
-    trials: int,
     start: int,
     maximum: int,
     settings: Mapping[str, Any],
     context: Context,
 ) -> search.LeastN:
-    """`run(key, experiment)` -> {"failed": ...}; the interval is Clopper and Pearson's."""
+    """`run(key, experiment)` -> {"failed": ...}; trials at each n until the confidence sequence leaves beta aside.
+
+    At most settings["trials"]; only the n next to n* take them all.
+    """
 
     def failure(experiment: Any, n: int) -> estimates.Estimate:
-        counted = resumable.count(
+        return sequential.rate(
             run,
             experiment,
             store=context.store,
             key={**key, "n": n},
             root=context.root,
             cell=cell,
-            trials=trials,
-            chunk=trials,
+            enough=sequential.apart_from(settings["beta"]),
+            maximum=settings["trials"],
+            event="failed",
+            level=settings["level"],
+            chunk=32,
         )
-        return estimates.clopper_pearson(counted["failed"], trials, level=settings["level"])
 
     return _search(failure, make, start, maximum, settings)
 

@@ -5,7 +5,7 @@ kills.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ import numpy as np
 from dpjax.core import checks
 from dpjax.trials import engine
 from dpjax.trials.progress import Progress
-from dpjax.trials.store import Store
+from dpjax.trials.shared import Keeper
 
 Part = Callable[[int, int, engine.Report | None], Any]
 
@@ -23,7 +23,7 @@ def count(
     run: engine.Run,
     params: Any,
     *,
-    store: Store,
+    store: Keeper,
     key: Mapping[str, Any],
     root: jax.Array,
     cell: int,
@@ -49,21 +49,16 @@ def count(
         TypeError, ValueError: as `engine.count`, or `chunk` < 1.
     """
 
-    def part(first: int, size: int, report: engine.Report | None) -> Any:
-        return engine.count(run, params, root=root, cell=cell, trials=size, first=first, batch=batch, report=report)
-
-    structure = engine.outcome_structure(run, params)
-    parts = _chunks(part, store, key, "trials", trials, chunk, progress)
-    sums = [sum(np.asarray(leaf, dtype=object) for leaf in leaves) for leaves in zip(*parts, strict=True)]
-    plain = [int(leaf) if np.ndim(leaf) == 0 else np.asarray(leaf).astype(np.int64) for leaf in sums]
-    return jax.tree.unflatten(structure, plain)
+    sizes = _equal("trials", trials, chunk)
+    parts = counts(run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress)
+    return jax.tree.map(_sum, *parts)
 
 
 def evaluate(
     run: engine.Run,
     params: Any,
     *,
-    store: Store,
+    store: Keeper,
     key: Mapping[str, Any],
     root: jax.Array,
     cell: int,
@@ -86,35 +81,86 @@ def evaluate(
         TypeError, ValueError: as `engine.evaluate`, or `chunk` < 1.
     """
 
+    sizes = _equal("draws", draws, chunk)
+    parts = laws(run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress)
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def counts(
+    run: engine.Run,
+    params: Any,
+    *,
+    store: Keeper,
+    key: Mapping[str, Any],
+    root: jax.Array,
+    cell: int,
+    sizes: Iterable[int],
+    batch: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Any]:
+    """Sums over one chunk of trials after another, of the given sizes, each stored before it is yielded; as `count`."""
+
+    def part(first: int, size: int, report: engine.Report | None) -> Any:
+        return engine.count(run, params, root=root, cell=cell, trials=size, first=first, batch=batch, report=report)
+
+    structure = engine.outcome_structure(run, params)
+    for leaves in _chunks(part, store, key, "trials", sizes, progress):
+        yield jax.tree.unflatten(
+            structure, [leaf if np.ndim(leaf) == 0 else np.asarray(leaf, np.int64) for leaf in leaves]
+        )
+
+
+def laws(
+    run: engine.Run,
+    params: Any,
+    *,
+    store: Keeper,
+    key: Mapping[str, Any],
+    root: jax.Array,
+    cell: int,
+    sizes: Iterable[int],
+    batch: int = 8,
+    progress: Progress | None = None,
+) -> Iterator[Any]:
+    """Outcomes of one chunk of draws after another, of the given sizes, each stored before it is yielded; as `evaluate`."""
+
     def part(first: int, size: int, report: engine.Report | None) -> Any:
         return engine.evaluate(run, params, root=root, cell=cell, draws=size, first=first, batch=batch, report=report)
 
     structure = engine.outcome_structure(run, params)
-    parts = _chunks(part, store, key, "draws", draws, chunk, progress)
-    joined = [np.concatenate([np.asarray(leaf) for leaf in leaves]) for leaves in zip(*parts, strict=True)]
-    return jax.tree.unflatten(structure, joined)
+    for leaves in _chunks(part, store, key, "draws", sizes, progress):
+        yield jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in leaves])
+
+
+def _sum(*parts: Any) -> Any:
+    """Exactly: as Python integers first."""
+    total = sum(np.asarray(part, dtype=object) for part in parts)
+    return int(total) if np.ndim(total) == 0 else np.asarray(total).astype(np.int64)
+
+
+def _equal(name: str, total: int, chunk: int) -> list[int]:
+    """Chunks of one size, and the rest."""
+    total, chunk = checks.integer(name, total, at_least=1), checks.integer("chunk", chunk, at_least=1)
+    return [min(chunk, total - first) for first in range(0, total, chunk)]
 
 
 def _chunks(
     part: Part,
-    store: Store,
+    store: Keeper,
     key: Mapping[str, Any],
     name: str,
-    total: int,
-    chunk: int,
+    sizes: Iterable[int],
     progress: Progress | None,
-) -> list[list[Any]]:
+) -> Iterator[list[Any]]:
     """The leaves of part(first, size), chunk after chunk, from the store where they are there."""
-    total, chunk = checks.integer(name, total, at_least=1), checks.integer("chunk", chunk, at_least=1)
-    parts = []
-    for first in range(0, total, chunk):
-        size = min(chunk, total - first)
+    report = None if progress is None else progress.done
+    first = 0
+    for size in sizes:
         record = {**key, "first": first, name: size}
         if progress is not None and record in store:
             progress.skip(size)
-        report = None if progress is None else progress.done
-        parts.append(store.get_or_compute(record, functools.partial(_leaves, part, first, size, report)))
-    return parts
+        yield store.get_or_compute(record, functools.partial(_leaves, part, first, size, report))
+        first += size
 
 
 def _leaves(part: Part, first: int, size: int, report: engine.Report | None) -> list[Any]:

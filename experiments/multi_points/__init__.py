@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
                 "pure, proper": [1, 4, 16],
             },
             "bounds": BOUNDS,
-            "trials": 100,
+            "trials": 400,
             "rtol": 0.05,
         },
         "full": {
@@ -50,7 +50,7 @@ EXPERIMENT = Experiment(
                 "pure, proper": [1, 4, 16, 64, 256],
             },
             "bounds": BOUNDS,
-            "trials": 1000,
+            "trials": 4000,
             "rtol": 0.01,
         },
     },

@@ -37,7 +37,6 @@ def measure(settings: Settings, context: Context) -> list[Row]:
             lambda n, capacity: _experiment(name, k, n, capacity, settings),
             key={"panel": "least n", "class": "points", "learner": name, "k": k},
             cell=cell,
-            trials=settings["trials"],
             start=start,
             maximum=MAXIMUM,
             settings=settings,

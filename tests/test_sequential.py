@@ -1,0 +1,176 @@
+"""Stopping when it is clear: confidence sequences keep their level under peeking, and easy cells are cheap.
+
+Rates exactly, by the law of the walk of events; means by runs with a fixed seed, at a false-alarm rate of 2e-5.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax.concepts import thresholds as concept
+from dpjax.learners import pac, thresholds
+from dpjax.trials import engine, estimates, sequential
+from dpjax.trials.estimates import Estimate
+from dpjax.trials.store import open_store
+
+ROOT = engine.root_key(31)
+ALARM = 2e-5
+HORIZON = 400
+
+
+def ever_missed(interval, rate, horizon=HORIZON):
+    """Exact P[some interval after 1, ..., horizon trials misses the rate]."""
+    alive, missed = np.ones(1), 0.0
+    for trials in range(1, horizon + 1):
+        alive = np.append(alive * (1 - rate), 0.0) + np.append(0.0, alive * rate)
+        found = [interval(events, trials) for events in range(trials + 1)]
+        out = np.array([not low <= rate <= high for low, high in found])
+        missed, alive = missed + alive[out].sum(), np.where(out, 0.0, alive)
+    return missed
+
+
+def mixture_misses(rate, level):
+    """The rule of `rate_sequence` for one rate without its root finding: the table of M_t, from its definition."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    def interval(events, trials):
+        log_m = betaln(events + 0.5, trials - events + 0.5) - betaln(0.5, 0.5)
+        log_m -= xlogy(events, rate) + xlog1py(trials - events, -rate)
+        return (0.0, 1.0) if log_m < -np.log1p(-level) else (2.0, 2.0)
+
+    return ever_missed(interval, rate)
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.5, 0.97])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_peeking_costs_no_confidence(rate, level):
+    assert mixture_misses(rate, level) <= 1 - level
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_peeking_at_clopper_pearson_does(rate):
+    """Negative control: the same sum convicts an interval that is right at one number of trials only."""
+
+    def interval(events, trials):
+        estimate = estimates.clopper_pearson(events, trials, level=0.8)
+        return estimate.low, estimate.high
+
+    assert ever_missed(interval, rate, 120) > 0.2
+
+
+def test_the_interval_is_where_the_mixture_is_small():
+    for events, trials in [(0, 1), (1, 1), (3, 40), (999, 1000), (10, 10**7)]:
+        estimate = estimates.rate_sequence(events, trials, level=0.9)
+        assert estimate.value == events / trials and estimate.low <= estimate.value <= estimate.high
+        # A uniform mixture by quadrature would be another sequence; this one's prior is Beta(1/2, 1/2), so the
+        # likelihood ratio at the ends is the mixture's share: integrate it independently.
+        for end in {estimate.low, estimate.high} - {0.0, 1.0}:
+            log_likelihood = stats.binom.logpmf(events, trials, end)
+            mixture = stats.betabinom.logpmf(events, trials, 0.5, 0.5)
+            assert mixture - log_likelihood == pytest.approx(np.log(10), abs=1e-5)
+        assert (estimate.low == 0) == (events == 0) and (estimate.high == 1) == (events == trials)
+
+
+def laws(kind, rng, runs, draws):
+    """Draws of laws on [0, 1]: rare large failures, a constant, spread out."""
+    if kind == "rare":
+        return (rng.random((runs, draws)) < 0.05) * 0.9
+    return np.full((runs, draws), 0.3) if kind == "constant" else rng.beta(0.5, 2.0, (runs, draws))
+
+
+def share_missed(kind, method, *, runs=400, looks=(2, 4, 8, 16, 32, 64, 128, 256)):
+    values = laws(kind, np.random.default_rng(7), runs, looks[-1])
+    truth = {"rare": 0.045, "constant": 0.3, "spread": 0.2}[kind]
+    missed = 0
+    for row in values:
+        intervals = [method(row[:look], level=0.9) for look in looks]
+        missed += any(not i.low - 1e-12 <= truth <= i.high + 1e-12 for i in intervals)
+    return missed / runs
+
+
+@pytest.mark.parametrize("kind", ["rare", "constant", "spread"])
+def test_means_keep_their_level_under_peeking(kind):
+    assert share_missed(kind, estimates.mean_sequence) <= stats.binom.isf(ALARM, 400, 0.1) / 400
+
+
+@pytest.mark.parametrize("kind", ["rare", "spread"])
+def test_peeking_at_student_t_does_not(kind):
+    """Negative control."""
+    assert share_missed(kind, estimates.mean) > stats.binom.isf(ALARM, 400, 0.1) / 400
+
+
+def coin(key, p):
+    return jax.random.uniform(key) < p
+
+
+def test_easy_cells_are_cheap_and_a_resumed_run_is_the_same(tmp_path):
+    def run(store, p, **more):
+        given = {"root": ROOT, "cell": 0, "enough": sequential.apart_from(0.1), "maximum": 20_000}
+        return sequential.rate(coin, p, store=store, key={"p": p}, **{**given, **more})
+
+    with open_store(tmp_path / "whole", {}) as store:
+        easy, hard = run(store, 0.5), run(store, 0.1)
+        assert easy.count == 256 and easy.low > 0.1
+        assert hard.count == 20_000
+        wide = run(store, 0.2, enough=sequential.narrow(width=0.1))
+        assert wide.high - wide.low <= 0.1 and wide.count < 20_000
+        relative = run(store, 0.3, enough=sequential.narrow(relative=0.2))
+        assert relative.high - relative.low <= 0.2 * relative.value
+        first = list(store.records())
+    with open_store(tmp_path / "whole", {}, resume=True) as store:
+        assert [run(store, 0.5), run(store, 0.1)] == [easy, hard]
+        assert list(store.records()) == first  # nothing was computed anew
+    # The trials are those of one count.
+    assert hard.value == engine.count(coin, 0.1, root=ROOT, cell=0, trials=20_000) / 20_000
+
+
+def number(key, p):
+    return p * jax.random.uniform(key)
+
+
+def test_means_stop_when_they_are_narrow(tmp_path):
+    with open_store(tmp_path / "store", {}) as store:
+        given = {"store": store, "root": ROOT, "cell": 1, "maximum": 5000}
+        found = sequential.mean(number, 0.1, key={"p": 1}, enough=sequential.apart_from(0.5), **given)
+        assert found.count == 64 and found.low <= 0.05 <= found.high < 0.5
+        never = sequential.mean(number, 0.1, key={"p": 1}, enough=lambda estimate: False, **given)
+        assert never.count == 5000 and never.low < 0.05 < never.high
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: sequential.narrow(), "width or relative"),
+        (lambda: sequential.narrow(width=0.0), "width"),
+        (lambda: sequential.apart_from(float("nan")), "number"),
+        (lambda: estimates.mean_sequence([0.5, 1.5]), "values"),
+        (lambda: estimates.mean_sequence([]), "values"),
+        (lambda: estimates.rate_sequence(3, 2), "events"),
+        (lambda: estimates.rate_sequence(1, 2, level=1.0), "level"),
+    ],
+)
+def test_bad_input_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_neighbouring_sizes_share_their_draws():
+    """Common random numbers: one cell for all n of a search. The law at n and n + 1 goes up and down together."""
+
+    def failures(n, cell):
+        experiment = pac.Experiment(
+            learner=thresholds.exponential(bits=16, epsilon=1.0),
+            distribution=concept.log_uniform(bits=16),
+            n=n,
+            alpha=0.1,
+            capacity=127,
+        )
+        return engine.evaluate(pac.failure, experiment, root=ROOT, cell=cell, draws=64)
+
+    here, beside, other = failures(100, 0), failures(101, 0), failures(101, 1)
+    assert np.corrcoef(here, beside)[0, 1] > 0.7
+    assert abs(np.corrcoef(here, other)[0, 1]) < stats.norm.isf(ALARM / 2) / 8
+    assert np.std(here - beside) < 0.7 * np.std(here - other)
+    assert isinstance(estimates.mean(here), Estimate) and jnp.isfinite(here).all()
