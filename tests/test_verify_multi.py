@@ -206,19 +206,21 @@ class Generic:
         composition: str = "basic",
         spent: float = 0.8,
         left: float = 1.0,
+        solver: Any = None,
     ) -> None:
-        """Quantiles with 1 (the median) or 2 levels; `spent` epsilon on them, `left` on the hypotheses."""
-        self.epsilon = spent / (
-            4 * levels
-        )  # of a run, replaced examples are 2 windows' replacements: 4 steps of add/remove
-        solver = interior_point.exponential(bits=bits + extra, epsilon=self.epsilon)
+        """Quantiles with 1 (the median) or 2 levels; `spent` epsilon on them, by the exponential mechanism, `left` on the hypotheses."""
+        # A replaced example is two steps of add/remove, each of which replaces one point in a window of every level.
+        self.epsilon = spent / (4 * levels)
         self.levels, self.extra = levels, extra
+        self.solver = solver or interior_point.exponential(bits=bits + extra, epsilon=self.epsilon)
+        sanitizer = cdf.release(quantiles=quantiles.recursive(solver=self.solver, bits=bits, levels=levels, m=1))
+        promised = sanitizer.guarantee().under(REPLACE_ONE)
         self.learner = generic.learner(
-            sanitizer=cdf.release(quantiles=quantiles.recursive(solver=solver, bits=bits, levels=levels, m=1)),
+            sanitizer=sanitizer,
             concepts=generic.thresholds(bits=bits),
             k=k,
-            epsilon=spent + left,
-            delta=0.0 if composition == "basic" else 0.5,
+            epsilon=promised.epsilon + left,
+            delta=promised.delta + (0.0 if composition == "basic" else 0.5),
             composition=composition,
         )
         self.told = np.asarray(list(itertools.combinations_with_replacement(range(2**bits), 2**levels - 1)))
@@ -280,6 +282,25 @@ def test_generic_learner_of_thresholds_keeps_its_promise(case: str) -> None:
     found, leak = (delta_of(joint, subject.pairs, epsilon) for epsilon in (promised.epsilon, promised.epsilon / 8))
     assert found <= promised.delta + 1e-12 and leak > max(0.01, found)
     assert delta_of(careless, subject.pairs, promised.epsilon) > promised.delta + 0.01  # negative control
+
+
+@pytest.mark.slow
+def test_generic_learner_keeps_its_promise_when_its_median_may_fail() -> None:
+    """RecConcave with two levels for the median of one of 64 points, which spends delta and may give bottom: then nothing is told."""
+    solver = interior_point.rec_concave(bits=6, epsilon=0.5, delta=0.05, promise=1.0)
+    subject = Generic(bits=6, k=2, n=1, extra=0, solver=solver)
+    promised, (given, careless) = subject.learner.guarantee(), subject.given_law(1.0, 40.0)
+
+    def law(x: Any) -> Any:  # of the window: the point and the end of the domain
+        window = jnp.stack([x, jnp.full_like(x, 63)])
+        return jnp.log(jnp.maximum(solver.pmf(Points.create(window[:, None].astype(jnp.uint32))), 0.0))
+
+    told = exact.probabilities(law, subject.data["x"][:, 0, 0])
+    joint, broken = (np.c_[(told[:, :-1, None] * p).reshape(len(told), -1), told[:, -1]] for p in (given, careless))
+    assert told[:, -1].min() > 0.1 and told[:, -1].max() < 0.9
+    found, leak = (delta_of(joint, subject.pairs, epsilon) for epsilon in (promised.epsilon, promised.epsilon / 8))
+    assert found <= promised.delta and leak > 0.01
+    assert delta_of(broken, subject.pairs, promised.epsilon) > promised.delta + 0.01  # negative control
 
 
 def test_generic_runs_follow_the_law_that_was_verified() -> None:
