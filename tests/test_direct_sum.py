@@ -400,3 +400,10 @@ def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
     assert 0.99 * promised.delta < delta(learner, promised.epsilon) <= promised.delta + 1e-9
     careless = dataclasses.replace(learner, each_epsilon=6 * learner.each_epsilon)  # negative control
     assert delta(careless, promised.epsilon) > 1.1 * promised.delta
+
+
+def test_a_sanitizer_without_a_guarantee_of_its_own_is_refused_in_words():
+    solver = interior_point.exponential(bits=20, epsilon=0.2)
+    sanitizer = cdf.sliced(solver=solver, count=3, size=60, slice_epsilon=0.5, count_epsilon=0.1)  # asks for a delta
+    with pytest.raises(TypeError, match=r"guarantee\(\) without arguments, got Sliced"):
+        generic.learner(sanitizer=sanitizer, concepts=generic.thresholds(bits=8), k=2, epsilon=2.0, delta=1e-6)

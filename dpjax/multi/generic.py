@@ -294,12 +294,15 @@ def learner(
     Formal guarantees: (epsilon, delta) under REPLACE_ONE.
 
     Raises:
-      TypeError, ValueError: arguments out of range; a sanitizer that leaves nothing.
+      TypeError, ValueError: arguments out of range; a sanitizer that leaves nothing, or whose guarantee needs arguments.
     """
     k = checks.integer("k", k, at_least=1)
     epsilon, delta = checks.epsilon(epsilon), checks.delta(delta, positive=False)
     checks.choice("composition", composition, COMPOSITIONS)
-    promised = sanitizer.guarantee()
+    try:
+        promised = sanitizer.guarantee()
+    except TypeError as error:  # such as `cdf.sliced`, whose delta is chosen there
+        raise TypeError(f"sanitizer must state guarantee() without arguments, got {type(sanitizer).__name__}") from error
     if promised is None:
         raise ValueError("sanitizer must have a guarantee, got one built with allow_unproved=True")
     promised = promised.under(REPLACE_ONE)
