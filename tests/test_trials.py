@@ -234,6 +234,27 @@ def test_a_block_that_runs_out_of_memory_is_halved_and_retried():
     assert "a block of 16 trials ran out of memory" in done.stderr and "going on with 8" in done.stderr
 
 
+def test_ten_million_trials_take_no_more_memory_than_a_hundred_thousand():
+    program = textwrap.dedent(
+        """
+        import resource
+        import jax
+        from dpjax.trials import engine
+        def coin(key, p):
+            return jax.random.uniform(key) < p
+        most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        given = {"root": engine.root_key(0), "cell": 0}
+        engine.count(coin, 0.5, trials=10**5, **given)
+        before, heads = most(), engine.count(coin, 0.5, trials=10**7, **given)
+        assert abs(heads - 5 * 10**6) < 8000, heads  # five standard deviations: false alarm 4e-7
+        print(most() - before)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 8_000  # kilobytes: less than a byte a trial
+
+
 def test_sums_of_devices_are_exact():
     words = np.array([[2**31 - 1], [-(2**31)], [-1], [5]], np.int32)
     rows = np.stack([words >> 16, words & 0xFFFF], axis=1).astype(np.int32) * 2**15  # as after 2^15 trials a device

@@ -74,4 +74,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    timed=True,
 )
