@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
                 "pure, proper": [1, 4, 16],
             },
             "bounds": BOUNDS,
-            "trials": 400,
+            "trials": 200,
             "rtol": 0.05,
         },
         "full": {
