@@ -11,7 +11,8 @@ with the promise n/2). What makes it fast, beside what `numpy_general` says:
 - A deep slice lies below the path's node of depth l + 1 unless l is as deep as the slice itself, which is rare: only then are prefixes
   of its points compared.
 
-n is even (for odd n the depth has its greatest value at a single point, which may be a piece of its own).
+n is even, and the two points in the middle are taken to differ (else the depth is greater there, at a single element). With so many
+octaves around them they do, but for less than n/2^(d/2) of the samples.
 """
 
 import functools
