@@ -180,7 +180,7 @@ def binary_search(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 
     Samples are drawn in pieces that stay in cache; then all trials search in step, d + 1 midpoints each.
     """
-    piece = _batch(min(rows, fitting(_bytes(d, n))), d, n)
+    piece = _batch(min(rows, fitting(position_bytes(d, n))), d, n)
     starts = np.empty((-(-rows // piece.rows), *piece.starts.shape), piece.dtype)
     ones = np.empty(starts.shape[:2], np.int64)
     for i in range(len(starts)):
@@ -288,7 +288,7 @@ def _blocks(rng: np.random.Generator, batch: Batch, length: Array, constants: Co
     return low, np.maximum(low, high), np.asarray(kept.any(axis=0))
 
 
-def _bytes(d: int, n: int) -> int:
+def position_bytes(d: int, n: int) -> int:
     """Bytes of a trial's positions."""
     return (4 if d <= 31 else 8) * n
 
@@ -304,7 +304,7 @@ def _check(d: int, n: int) -> None:
 
 
 PROGRAMS = {
-    "exponential": Program(exponential, lambda d, n: fitting(_bytes(d, n)), _check),
-    "rec_concave": Program(rec_concave, lambda d, n: fitting(_bytes(d, n)), _check),
+    "exponential": Program(exponential, lambda d, n: fitting(position_bytes(d, n)), _check),
+    "rec_concave": Program(rec_concave, lambda d, n: fitting(position_bytes(d, n)), _check),
     "binary_search": Program(binary_search, lambda d, n: LARGEST_BATCH, _check),
 }

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpjax.optimizers import tree_log_budget
 from experiments.benchmarks import numpy_general
 from experiments.benchmarks.numpy_driver import LARGEST_BATCH, Program, choose, fitting, kept, within
-from experiments.benchmarks.numpy_general import Batch, Constants
+from experiments.benchmarks.numpy_general import Batch, Constants, position_bytes
 from experiments.benchmarks.numpy_trials import DELTA, EPSILON, Cell
 
 BETA = 0.1
@@ -125,7 +125,7 @@ def _plan(d: int) -> tuple[Any, Array]:
 
 def _points(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
     """Sorted points, drawn in pieces that stay in cache."""
-    piece = _batch(min(rows, fitting(_bytes(d, n))), d, n)
+    piece = _batch(min(rows, fitting(position_bytes(d, n))), d, n)
     x = np.empty((-(-rows // piece.rows), piece.rows, n), piece.dtype)
     for part in x:
         piece.draw(rng)
@@ -196,11 +196,6 @@ def _heaviest(x: Array, leaf: Any, levels: Array, length: int, size: int, d: int
     return prefixes[best], float(counts[best] - max(np.delete(counts, best), default=0))
 
 
-def _bytes(d: int, n: int) -> int:
-    """Bytes of a trial's positions."""
-    return (4 if d <= 31 else 8) * n
-
-
 def _check(d: int, n: int) -> None:
     within(d=(d, 6, 64), n=(n, 2, math.inf))
     if n % 2:
@@ -213,7 +208,7 @@ def _check_tree_log(d: int, n: int) -> None:
 
 
 PROGRAMS = {
-    "interior exponential": Program(exponential, lambda d, n: fitting(_bytes(d, n)), _check),
-    "interior rec_concave": Program(rec_concave, lambda d, n: fitting(_bytes(d, n)), _check),
+    "interior exponential": Program(exponential, lambda d, n: fitting(position_bytes(d, n)), _check),
+    "interior rec_concave": Program(rec_concave, lambda d, n: fitting(position_bytes(d, n)), _check),
     "tree_log": Program(tree_log, lambda d, n: LARGEST_BATCH, _check_tree_log),
 }

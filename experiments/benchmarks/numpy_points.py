@@ -7,7 +7,7 @@ packed, 64 a word, and only those of heavy points are looked at.
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,19 +113,33 @@ def _buckets() -> int:
 
 def point_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
     """PointLearner: labels are consistent, so the gap is the least count of a heavy point, and infinite if there is none."""
-    learner = multi.point_learner(bits=BITS, k=k, epsilon=EPSILON, delta=DELTA, alpha=ALPHA, beta=BETA)
-    first, counts, heavy, good = _heavy(rng, rows, k, n, learner)
+    first, counts, heavy, good = _heavy(rng, rows, k, n, _counts("point_learner"))
     least = np.minimum.reduceat(np.where(heavy, counts, 2**30), first)
     return int(np.count_nonzero(good & kept(rng, least, EPSILON / 2, DELTA / 2)))
 
 
 def histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
     """A stability histogram of the labelled points: as many as there are points, as labels are consistent."""
-    learner = multi.histogram_learner(bits=BITS, k=k, epsilon=EPSILON, delta=DELTA)
-    return int(np.count_nonzero(_heavy(rng, rows, k, n, learner)[-1]))
+    return int(np.count_nonzero(_heavy(rng, rows, k, n, _counts("histogram_learner"))[-1]))
 
 
-def _heavy(rng: np.random.Generator, rows: int, k: int, n: int, learner: Any) -> tuple[Array, Array, Array, Array]:
+class Counts(NamedTuple):
+    """Noisy counts: scale of the noise; counts up to `low` and noisy ones up to `high` are never released."""
+
+    scale: float
+    low: float
+    high: float
+
+
+@functools.lru_cache
+def _counts(learner: str) -> Counts:
+    """dpjax's thresholds, which do not depend on k."""
+    given: dict[str, Any] = {"alpha": ALPHA, "beta": BETA} if learner == "point_learner" else {}
+    made = getattr(multi, learner)(bits=BITS, k=1, epsilon=EPSILON, delta=DELTA, **given).counts
+    return Counts(2 / float(made.epsilon), float(made.low), float(made.high))
+
+
+def _heavy(rng: np.random.Generator, rows: int, k: int, n: int, limits: Counts) -> tuple[Array, Array, Array, Array]:
     """Of samples with k labels: where each one's distinct points begin, how often these occur, whether they are heavy, and whether the
     k hypotheses (the least heavy point with a 1 in that column, or all-zero) have errors of at most alpha."""
     kind = _draw(rng, rows, n)
@@ -133,8 +147,8 @@ def _heavy(rng: np.random.Generator, rows: int, k: int, n: int, learner: Any) ->
     order = np.argsort(x, axis=1)
     start, counts = _runs(np.take_along_axis(x, order, axis=1))
     row = start // n
-    noisy = counts + rng.laplace(0.0, 2 / float(learner.counts.epsilon), len(counts))
-    heavy = (counts > float(learner.counts.low)) & (noisy > float(learner.counts.high))
+    noisy = counts + rng.laplace(0.0, limits.scale, len(counts))
+    heavy = (counts > limits.low) & (noisy > limits.high)
     vectors = y[row, order.reshape(-1)[start]]
     vectors[~heavy] = 0
     first = np.searchsorted(row, np.arange(rows))

@@ -20,9 +20,9 @@ def rates(runners: Mapping[str, Runner], seconds: float, repeats: int) -> dict[s
 
 def _enough(run: Runner, seconds: float) -> int:
     """Trials that take about `seconds`, most of them not spent on the call itself; the first call compiles."""
-    run(1)
-    call = spent(run, 1)
-    trials = 2
+    trials = 2  # one for each process: what is worked out once is worked out now
+    run(trials)
+    call = spent(run, trials)
     while (taken := spent(run, trials)) < max(seconds / 4, min(3 * call, seconds)):
         trials = int(trials * min(16.0, max(2.0, seconds / max(taken, 1e-6))))
     return max(1, int(trials * seconds / taken))
