@@ -73,19 +73,30 @@ def test_proved_is_never_worse_than_printed_where_that_applies():
         assert proved.epsilon <= printed.epsilon and proved.delta <= printed.delta
 
 
-def test_the_moments_are_those_of_the_number_of_draws():
-    """The closed form against sums over T ~ Bin(n, 1/m)."""
-    n, m, epsilon, delta = 5, 8, 0.7, 0.01
+@pytest.mark.parametrize("n", [5, 6, 20])
+def test_the_moments_are_those_of_the_number_of_draws(n):
+    """The closed forms against sums over T ~ Bin(n, 1/m), on both sides of M = exp(e)."""
+    m, epsilon, delta = 8, 0.7, 0.01
     draws = Counter({t: math.comb(n, t) / m**t * (1 - 1 / m) ** (n - t) for t in range(n + 1)})
     more = sum(w * math.exp(t * epsilon) for t, w in draws.items())
     less = sum(w * math.exp(-t * epsilon) for t, w in draws.items())
     group = {t: delta * math.expm1(t * epsilon) / math.expm1(epsilon) for t in draws}
-    expected = sum(w * (group[t] + more / less * math.exp(-t * epsilon) * group[t]) for t, w in draws.items())
+    few = more <= math.exp(epsilon)
+    assert few == (n == 5)
+    ratio = more if few else more / less
+    back = 0.0 if few else ratio
+    expected = sum(w * (group[t] + back * math.exp(-t * epsilon) * group[t]) for t, w in draws.items())
     promised = with_replacement(Guarantee(epsilon, delta, REPLACE_ONE), drawn=n, rows=m)
-    assert promised.epsilon == pytest.approx(math.log(more / less), rel=1e-10)
+    assert promised.epsilon == pytest.approx(math.log(ratio), rel=1e-10)
     assert promised.delta == pytest.approx(expected, rel=1e-10)
     limit = with_replacement(Guarantee(0.0, delta, REPLACE_ONE), drawn=n, rows=m)
-    assert limit.epsilon == 0.0 and limit.delta == pytest.approx(2 * delta * n / m)
+    assert limit.epsilon == 0.0 and limit.delta == pytest.approx(delta * n / m)
+
+
+def test_one_draw_spends_all_of_the_stated_delta():
+    """At n = 1 the bound is attained: the leaky mechanism's exact delta is the promised one."""
+    promised = with_replacement(Guarantee(1.0, 0.05, REPLACE_ONE), drawn=1, rows=3)
+    assert exact_delta(leaky_response(1.0, 0.05), 1, 3, promised.epsilon) == pytest.approx(promised.delta, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@
     >>> sample = MultiSample.create(x, [[v % 256 < 40, v % 256 < 90] for v in range(2048)])
     >>> outcome = learner(jax.random.key(0), sample)
     >>> round(learner.guarantee(rows=2048).epsilon, 3)
-    0.229
+    0.168
 """
 
 import itertools
