@@ -17,6 +17,8 @@ from dpjax.verify import histograms, hockey_stick, neighbours, probabilities, re
 
 Create = Callable[[Any, Any], Any]  # (epsilon, delta) to a learner
 
+BATCH = 32  # laws at a time
+
 # Few examples never pass A_dist's threshold unless delta and epsilon are large.
 BUDGETS = ((1.0, 0.1), (4.0, 0.3), (24.0, 0.5))
 
@@ -90,7 +92,9 @@ def tables(create: Create, family: Family, budgets: Sequence[tuple[float, float]
     size, count = len(family.n), len(budgets)
     rows = {name: np.concatenate([getattr(family, name)] * count) for name in ("x", "y", "n")}
     rows["epsilon"], rows["delta"] = np.repeat(np.array(budgets), size, axis=0).T
-    return np.split(probabilities(log_law(create), rows, batch_size=32), count)
+    # Filled up to whole batches: a remainder would be compiled once more.
+    rows = {name: np.resize(row, (-(-len(row) // BATCH) * BATCH, *row.shape[1:])) for name, row in rows.items()}
+    return np.split(probabilities(log_law(create), rows, batch_size=BATCH)[: size * count], count)
 
 
 def worst(table: np.ndarray, pairs: np.ndarray, epsilon: float) -> Any:
