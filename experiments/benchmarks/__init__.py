@@ -38,7 +38,7 @@ FULL = {
     "draws": 64,
     "trials": 10_000,
     "betas": [0.1, 1e-6],
-    "concepts": [1, 16, 256],
+    "concepts": [7, 56, 448],  # from 7 on every point is somebody's target
     "tracing": [200, 1.0, 10],
     "scaling": {
         "n": [10**3, 10**4, 10**5, 10**6],
@@ -56,7 +56,7 @@ EXPERIMENT = Experiment(
             "draws": 8,
             "trials": 50,
             "betas": [0.1],
-            "concepts": [1, 4],
+            "concepts": [7, 14],
             "tracing": [20, 0.02, 20],
             # Within one bucket, and one number of limbs: few programs to compile.
             "scaling": {"n": [600, 1000], "d": [20, 30], "trials": [100, 1000]},
@@ -67,7 +67,7 @@ EXPERIMENT = Experiment(
             "repeats": 3,
             "draws": 32,
             "trials": 1000,
-            "concepts": [1, 8, 64],
+            "concepts": [7, 28, 112],
             "tracing": [200, 0.01, 20],
         },
         "full": FULL,

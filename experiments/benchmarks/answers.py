@@ -1,6 +1,7 @@
 """Three standing questions, and the seconds from nothing to the answer, compilation included, by each way that gets there."""
 
 import contextlib
+import dataclasses
 import functools
 import math
 import time
@@ -68,10 +69,10 @@ def _questions(settings: Settings, pool: Pool, context: Context) -> dict[str, di
         }
         # With rate beta, 10 expected failures need 10 / beta trials: plain trials resolve beta = 0.1, not 1e-6.
         if settings["trials"] * beta >= 10:
-            for name, rate in _rates("rec_concave", settings["trials"], pool, context).items():
+            for name, rate in _rates("rec_concave", settings["trials"], pool, context, capacity=4095).items():
                 ways[f"{name} trials"] = functools.partial(_rec_concave, _failures(rate), beta)
         found[f"n* of RecConcave, d = {BITS}, beta = {beta:g}"] = ways
-    rates = _rates("point_learner", settings["trials"], pool, context)
+    rates = _rates("point_learner", settings["trials"], pool, context, capacity=2047)
     found["exponent of k in n* of PointLearner"] = {
         f"{name} trials": functools.partial(_exponent, rate, settings["concepts"]) for name, rate in rates.items()
     }
@@ -84,11 +85,15 @@ def _questions(settings: Settings, pool: Pool, context: Context) -> dict[str, di
     return found
 
 
-def _rates(name: str, trials: int, pool: Pool, context: Context) -> dict[str, Callable[..., estimates.Estimate]]:
-    """By dpjax and by NumPy on two processes: (*sizes) -> the rate of success."""
+def _rates(
+    name: str, trials: int, pool: Pool, context: Context, *, capacity: int | None = None
+) -> dict[str, Callable[..., estimates.Estimate]]:
+    """By dpjax (one program for all samples up to a capacity) and by NumPy on two processes: (*sizes) -> the rate of success."""
 
     def by_dpjax(*sizes: Any) -> estimates.Estimate:
         run, params = contests.CONTESTS[name].make(*sizes)
+        if capacity is not None:
+            params = dataclasses.replace(params, capacity=max(params.capacity, capacity))
         return estimates.clopper_pearson(engine.count(run, params, root=context.root, cell=2, trials=trials), trials)
 
     def by_numpy(*sizes: Any) -> estimates.Estimate:
