@@ -1,5 +1,7 @@
 """Combs and tries against plain Python integers."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,17 +31,16 @@ def naive_levels(values, bits, low):
 @pytest.mark.parametrize("wide_points", [False, True])
 def test_heavy_path_is_the_walk(wide_points):
     rows = 15
-    path = jax.jit(lambda tree, low: trie.heavy_path(tree, low))
+    written = trie.from_points if wide_points else trie.from_numbers
+    path = jax.jit(lambda x, n, bits, low: trie.heavy_path(written(x, n, bits), low))
     for _ in range(150):
         bits, n = int(RNG.integers(1, 31)), int(RNG.integers(0, rows + 1))
         values = sorted(int(v) % 2**bits for v in RNG.choice(RNG.integers(0, 2**30, 9), n))
         low = int(RNG.integers(0, n + 1))
         padded = [*values, *[2**bits - 1] * (rows - n)]
-        if wide_points:
-            tree = trie.from_points(wide.from_ints(padded, bits), jnp.int32(n), jnp.int32(bits))
-        else:
-            tree = trie.from_numbers(jnp.array(padded, jnp.int32), jnp.int32(n), jnp.int32(bits))
-        assert path(tree, jnp.int32(low)).level[:n].tolist() == naive_levels(values, bits, low)
+        x = wide.from_ints(padded, bits) if wide_points else np.array(padded, np.int32)
+        found = np.asarray(path(x, np.int32(n), np.int32(bits), np.int32(low)).level)
+        assert found[:n].tolist() == naive_levels(values, bits, low)
 
 
 def test_heaviest_prefix_is_a_count():
@@ -62,18 +63,25 @@ def test_heaviest_prefix_is_a_count():
             assert int(found.before) == sum(value >> (bits - length) < best for value in values)
 
 
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def a_comb(key, family, count, size, rows, limbs):
+    """Its zeros, its points, the trie of these points and the trie that is told."""
+    k = combs.zeros(key, rows, count, size, family)
+    points = combs.points(k, count, size, limbs)
+    return k, points, trie.from_points(points.x, count, size), combs.tree(k, count, size)
+
+
 @pytest.mark.parametrize("family", range(len(combs.FAMILIES)))
 def test_comb_is_its_points(family):
     rows, bits = 7, 40
     for n in (1, 6, 7):
         for width in (1, 5, bits):
-            size, count = jnp.int32(width), jnp.int32(n)
-            k = combs.zeros(jax.random.key(n), rows, count, size, jnp.int32(family))
-            points = combs.points(k, count, size, wide.limbs_for(width))
+            k, points, written, direct = a_comb(
+                jax.random.key(n), jnp.int32(family), jnp.int32(n), jnp.int32(width), rows, wide.limbs_for(width)
+            )
             values = wide.to_ints(points.x)[:n]
-            assert values == sorted((1 << width - int(zeros)) - 1 for zeros in k[:n])
-            written = trie.from_points(points.x, count, size)
-            assert written.shared.tolist() == combs.tree(k, count, size).shared.tolist()
+            assert values == sorted((1 << width - zeros) - 1 for zeros in k[:n].tolist())
+            assert written.shared.tolist() == direct.shared.tolist()
 
 
 def test_interior_of_a_comb_is_between_its_ends():
