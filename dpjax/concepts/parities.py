@@ -4,8 +4,10 @@ Points and concepts are d-bit integers, 1 <= d <= 1024, as wide numbers (`dpjax.
 exactly half of the points, so errors are 0 or 1/2.
 """
 
+import functools
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
@@ -72,6 +74,7 @@ class Uniform:
     targets: UInt32[Array, "k limbs"]
     bits: int = static()
 
+    @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
         """n independent k-labelled examples in `capacity` rows; n may be traced."""
         x = _points(key, capacity, self.bits)
@@ -94,6 +97,7 @@ class UniformSingle:
     target: UInt32[Array, "limbs"]
     bits: int = static()
 
+    @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
         """n independent examples in `capacity` rows; n may be traced."""
         x = _points(key, capacity, self.bits)

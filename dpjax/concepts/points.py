@@ -13,6 +13,7 @@ from finitely many heavy points and, with the rest of the mass, uniformly from a
     (2, [0.75, 0.0])
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -109,6 +110,7 @@ class Distribution:
         spread = (kind < self.background) | (self.background == np.uint32(0xFFFFFFFF))
         return wide.select(spread, words & ones[None], heavy)
 
+    @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
         """n independent examples in `capacity` rows: a `Sample` for one target, a `MultiSample` for k."""
         n = jnp.asarray(n, jnp.int32)
@@ -118,10 +120,12 @@ class Distribution:
             return Sample.tree_unflatten((False, False), (x, labels.astype(jnp.int32), n))
         return MultiSample(x=x, y=packed.pack(labels), n_valid=n, k=labels.shape[1])
 
+    @jax.jit
     def error(self, hypothesis: Any) -> Float[Array, ""]:
         """D[hypothesis and target differ], for one target and anything with `predict` and `share`."""
         return self._error(hypothesis, self.targets)
 
+    @jax.jit
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
         return jax.vmap(self._error)(hypotheses, self.targets)

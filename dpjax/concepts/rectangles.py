@@ -5,6 +5,7 @@ of any rectangle. A coordinate is a map of one 32-bit uniform fraction to X_d th
 an interval of fractions: positive examples can be drawn alone, and the least k of many of them without the others.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -163,16 +164,19 @@ class Product:
         """The coordinate at each fraction of its law given that the example is positive."""
         return self.quantile(self.first[:, None] + wide.high_product(v, self.width[:, None]))
 
+    @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Examples:
         """n independent examples labelled by the target."""
         axes = self.first.shape[0]
         x = jnp.moveaxis(self.quantile(jax.random.bits(key, (axes, capacity), jnp.uint32)), 0, 1)
         return Examples(x=x, y=label(self.target, x), n_valid=jnp.asarray(n, jnp.int32))
 
+    @jax.jit
     def mass(self, box: Rectangle) -> Float[Array, ""]:
         """P[x in the rectangle], the product of its sides'."""
         return jnp.prod(self._sides(box))
 
+    @jax.jit
     def error(self, hypothesis: Rectangle) -> Float[Array, ""]:
         """P[hypothesis and target label x differently] = P[h] + P[t] - 2 P[h and t], good to a few roundings of 1."""
         both = Rectangle(

@@ -84,6 +84,7 @@ class _Distribution:
         """The point at each fraction v 2^-32; increasing in v."""
         raise NotImplementedError
 
+    @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
         """n independent examples labelled by the target, in increasing order, drawn without a sort."""
         n = jnp.asarray(n, jnp.int32)
@@ -122,6 +123,7 @@ class LogUniform(_Distribution):
         within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
         return wide.high_product(distance, octaves).astype(jnp.int32), _digits(within)
 
+    @jax.jit
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """log2(1 + target - h) / (2 octaves) on the left, log2(h - target) / (2 octaves) on the right, at most 1/2."""
         right = wide.less(self.target, hypothesis)
@@ -153,6 +155,7 @@ class Uniform(_Distribution):
         points = wide.from_uint32(v >> jnp.clip(32 - bits, 0, 31).astype(jnp.uint32), self.target.shape[-1])
         return wide.shift_left(points, jnp.broadcast_to(jnp.maximum(bits - 32, 0), v.shape))
 
+    @jax.jit
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """The share of grid points between hypothesis and target."""
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
@@ -198,6 +201,7 @@ class PointMasses(_Distribution):
         """The point whose slice of [0, 1) holds v."""
         return self.points[jnp.searchsorted(self.cumulative, v, side="right") - 1]
 
+    @jax.jit
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """Mass of the points between hypothesis and target."""
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
@@ -236,12 +240,14 @@ class Several:
     base: Any
     targets: UInt32[Array, "k limbs"]
 
+    @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
         """n independent examples with k labels each, in increasing order, drawn without a sort."""
         drawn = self.base.sample(key, capacity, n)
         y = packed.pack(jax.vmap(label, in_axes=(0, None), out_axes=-1)(self.targets, drawn.x).astype(bool))
         return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0], realizable=True)
 
+    @jax.jit
     def errors(self, hypotheses: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
         """The mass between each hypothesis and its target."""
         return jax.vmap(lambda target, h: self._with(target).error(h))(self.targets, hypotheses)
