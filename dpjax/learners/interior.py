@@ -38,12 +38,12 @@ filler: two replacements. Hence (2e, (1 + exp(e)) d) for a learner that is (e, d
     >>> from dpjax.domains import wide
     >>> from dpjax.learners import interior
     >>> from dpjax.optimizers import interior_point
-    >>> sample = Sample(x=wide.from_ints([10, 20, 2**40, 2**41] * 100, 64), y=[1, 1, 0, 0] * 100)
-    >>> learner = interior.threshold_learner(solver=interior_point.exponential(bits=65, epsilon=0.5), m=100)
-    >>> 10 < wide.to_ints(learner(jax.random.key(0), sample).hypothesis)[0] <= 2**41
+    >>> sample = Sample(x=wide.from_ints([10, 20, 2**20, 2**21] * 100, 24), y=[1, 1, 0, 0] * 100)
+    >>> learner = interior.threshold_learner(solver=interior_point.exponential(bits=25, epsilon=0.5), m=100)
+    >>> 10 < wide.to_ints(learner(jax.random.key(0), sample).hypothesis)[0] <= 2**21
     True
-    >>> learner.guarantee().epsilon, round(float(learner.failure_probability(sample, error=99 / 400)), 5)
-    (1.0, 0.0)
+    >>> learner.guarantee().epsilon
+    1.0
 """
 
 import math
@@ -282,8 +282,8 @@ def solver(*, learner: Any, m: int) -> LearnedInterior:
 
     >>> from dpjax.domains import wide
     >>> from dpjax.learners import interior, thresholds
-    >>> solver = interior.solver(learner=thresholds.exponential(bits=65, epsilon=0.5), m=200)
-    >>> points = Points.create(wide.from_ints([5] * 300 + [2**63] * 300, 64))
+    >>> solver = interior.solver(learner=thresholds.exponential(bits=25, epsilon=0.5), m=200)
+    >>> points = Points.create(wide.from_ints([5] * 300 + [2**23] * 300, 24))
     >>> f"{float(solver.failure_probability(points)):.0e}", solver.guarantee().epsilon
     ('2e-22', 1.0)
     """

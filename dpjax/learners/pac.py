@@ -6,7 +6,7 @@ The two functions take (key, experiment), so `dpjax.trials` can run either; both
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import pac, thresholds
     >>> experiment = pac.Experiment(
-    ...     learner=thresholds.exponential(bits=64, epsilon=1.0), distribution=concept.log_uniform(bits=64),
+    ...     learner=thresholds.exponential(bits=24, epsilon=1.0), distribution=concept.log_uniform(bits=24),
     ...     n=400, alpha=0.1, capacity=511)
     >>> outcome = pac.trial(jax.random.key(0), experiment)
     >>> bool(outcome["failed"]), float(pac.failure(jax.random.key(0), experiment)) < 0.01

@@ -37,8 +37,8 @@ dependence on beta costs nothing but a logarithm.
     >>> import jax
     >>> from dpjax.concepts import points as concept
     >>> from dpjax.learners import points
-    >>> law = concept.point_masses(bits=128, points=[5, 2**100], masses=[0.7, 0.3], target=2**100)
-    >>> learner = points.learn_points(bits=128, epsilon=1.0, delta=1e-6)
+    >>> law = concept.point_masses(bits=24, points=[5, 2**20], masses=[0.7, 0.3], target=2**20)
+    >>> learner = points.learn_points(bits=24, epsilon=1.0, delta=1e-6)
     >>> n = round(learner.sample_size(alpha=0.1, beta=0.1))
     >>> sample = law.sample(jax.random.key(0), n, n)
     >>> outcome = learner(jax.random.key(1), sample)

@@ -45,8 +45,8 @@ less than two with half of it each: 536 examples instead of 1784 at epsilon = 1,
     >>> import jax
     >>> from dpjax.concepts import points as concept
     >>> from dpjax.multi import points
-    >>> law = concept.point_masses(bits=64, points=[3, 2**40, 9], masses=[0.4, 0.3, 0.3], target=[3, 2**40, None, 2**40])
-    >>> learner = points.point_learner(bits=64, k=4, epsilon=1.0, delta=1e-6, alpha=0.2)
+    >>> law = concept.point_masses(bits=24, points=[3, 2**20, 9], masses=[0.4, 0.3, 0.3], target=[3, 2**20, None, 2**20])
+    >>> learner = points.point_learner(bits=24, k=4, epsilon=1.0, delta=1e-6, alpha=0.2)
     >>> n = learner.sample_size(alpha=0.2, beta=0.1)
     >>> sample = law.sample(jax.random.key(0), n, n)
     >>> outcome = learner(jax.random.key(1), sample)

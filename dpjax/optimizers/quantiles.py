@@ -22,13 +22,11 @@ enters), so that `direct` promises the same under both relations.
     >>> from dpjax import Points
     >>> from dpjax.domains import wide
     >>> from dpjax.optimizers import interior_point, quantiles
-    >>> points = Points.create(wide.from_ints(range(1000, 5000), 64))
-    >>> quartiles = quantiles.direct(solver=interior_point.exponential(bits=64, epsilon=1.0), fractions=[0.25, 0.5, 0.75], m=60)
+    >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
+    >>> quartiles = quantiles.direct(solver=interior_point.exponential(bits=24, epsilon=1.0), fractions=[0.25, 0.5, 0.75], m=60)
     >>> outcome = quartiles(jax.random.key(0), points)
     >>> [1940 <= a <= 2060 for a in wide.to_ints(outcome.hypothesis[:1])], quartiles.guarantee().epsilon
     ([True], 6.0)
-    >>> round(float(quartiles.success_probability(points, rank_error=59)), 3)
-    1.0
 """
 
 import math

@@ -15,13 +15,13 @@ the derived additive error. Neighbours are datasets whose qualities differ by at
     >>> import jax
     >>> from dpjax.domains import ordered, wide
     >>> from dpjax.optimizers import quasi_concave
-    >>> pieces = ordered.from_breakpoints([0, 2**80, 2**80 + 9], [0.0, 3100.0, 500.0], 2**128, beyond=0.0)
+    >>> pieces = ordered.from_breakpoints([0, 2**20, 2**20 + 9], [0.0, 3100.0, 500.0], 2**24, beyond=0.0)
     >>> problem = quasi_concave.problem(pieces, promise=3000, alpha=0.5)
-    >>> optimizer = quasi_concave.amplified(bits=128, epsilon=1.0, delta=1e-6)
+    >>> optimizer = quasi_concave.amplified(bits=24, epsilon=1.0, delta=1e-6)
     >>> round(optimizer.error(0.1)), optimizer.error(0.1) <= 0.5 * 3000
-    (497, True)
+    (464, True)
     >>> outcome = optimizer(jax.random.key(0), problem)
-    >>> 0 <= wide.to_ints(outcome.hypothesis)[0] - 2**80 < 9
+    >>> 0 <= wide.to_ints(outcome.hypothesis)[0] - 2**20 < 9
     True
     >>> round(float(optimizer.success_probability(problem)), 6)
     1.0

@@ -17,15 +17,15 @@ t = alpha n / 2 to the solver.
     >>> from dpjax.domains import wide
     >>> from dpjax.optimizers import interior_point, quantiles
     >>> from dpjax.sanitizers import cdf
-    >>> points = Points.create(wide.from_ints([i * i for i in range(8000)], 32))
-    >>> solver = interior_point.exponential(bits=40, epsilon=0.1)
-    >>> mechanism = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=32, levels=3, m=350))
+    >>> points = Points.create(wide.from_ints([i * i // 4096 for i in range(8000)], 16))
+    >>> solver = interior_point.exponential(bits=24, epsilon=0.1)
+    >>> mechanism = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, levels=3, m=350))
     >>> mechanism.guarantee().epsilon <= 0.6000001
     True
     >>> released = mechanism(jax.random.key(0), points).hypothesis
     >>> float(released.distance(points)) < 1 / 16 + 800 / 8000
     True
-    >>> released.evaluate(wide.from_ints([0, 2**32 - 1], 32)).tolist()
+    >>> released.evaluate(wide.from_ints([0, 2**16 - 1], 16)).tolist()
     [0.0625, 0.9375]
 """
 
