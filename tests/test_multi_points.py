@@ -103,7 +103,7 @@ def naive_success(learner: Any, examples: Any, error: float, scale: float, test:
     return total
 
 
-@pytest.mark.parametrize("name", ["printed", "proved", "histogram"])
+@pytest.mark.parametrize("name", [pytest.param("printed", marks=pytest.mark.slow), "proved", "histogram"])
 def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
     examples, runs = CLOSE if name == "histogram" else CLOSE + SINGLE, 4000
     sample, (epsilon, delta) = sample_of(examples), (3.0, 0.2)
