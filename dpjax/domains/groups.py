@@ -1,7 +1,7 @@
 """Equal rows of an array brought together: one sort, then runs.
 
-Rows are vectors of words, points of any width or points followed by packed labels. They are sorted word by word, least significant
-first (each pass stable), so the program does not grow with the width.
+Rows are vectors of words, points of any width or points followed by packed labels. A few words are sorted at once, with no gathers;
+more of them word by word, least significant first (each pass stable), so the program does not grow with the width.
 
     >>> from dpjax.domains import wide
     >>> x = wide.from_ints([7, 2**40, 7, 7], 64)
@@ -16,6 +16,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core.pytree import frozen
+
+FEW_WORDS = 4  # the comparison of one sort grows with them, as the passes of the other way do
 
 
 @frozen
@@ -46,8 +48,7 @@ class Groups:
 
 def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> Groups:
     """The groups of equal rows."""
-    order = lexicographic(rows, valid)
-    return _runs(rows[order], valid[order], order)
+    return _runs(*_in_order(rows, valid))
 
 
 def nested(
@@ -58,11 +59,25 @@ def nested(
     The third is n from the last group of (x, y) on.
     """
     both = jnp.concatenate([x, y], axis=1)
-    order = lexicographic(both, valid)
-    coarse, fine = (_runs(rows[order], valid[order], order) for rows in (x, both))
-    n = x.shape[0]
+    n, limbs = x.shape
+    rows, valid, order = _in_order(both, valid)
+    coarse, fine = (_runs(part, valid, order) for part in (rows[:, :limbs], rows))
     parent = jnp.full((n,), n, jnp.int32).at[fine.member].set(coarse.member, mode="drop")
     return coarse, fine, parent
+
+
+def _in_order(
+    rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]
+) -> tuple[UInt32[Array, "n words"], Bool[Array, "n"], Int[Array, "n"]]:
+    """(rows, valid, their places in the input) in the order of `lexicographic`."""
+    n, words = rows.shape
+    if words > FEW_WORDS:
+        order = lexicographic(rows, valid)
+        return rows[order], valid[order], order
+    columns = (rows[:, i] for i in range(words))
+    keys = ((~valid).astype(jnp.uint32), *columns, jnp.arange(n, dtype=jnp.int32))  # the place makes it stable
+    invalid, *columns, order = lax.sort(keys, num_keys=len(keys), is_stable=False)
+    return jnp.stack(columns, axis=1), invalid == 0, order
 
 
 def lexicographic(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> Int[Array, "n"]:
