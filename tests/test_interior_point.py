@@ -68,8 +68,11 @@ def test_tree_log_law_is_the_reference(name, depth):
     for bits, n in ((1, 40), (3, 55), (5, 63)):
         values = DATASETS[name](bits, n)
         solver = interior_point.tree_log_planned(bits=bits, plan=plan)
-        law = np.asarray(solver.pmf(points_of(values, bits, 63)))
-        np.testing.assert_allclose(law, naive_law(values, bits, plan), atol=3e-6)
+        # `pmf` in one program for all bits: on {0, ..., 31}, what lies outside the domain has probability 0.
+        law = np.asarray(interior_point._pmf(solver, solver.fit(points_of(values, bits, 63)), 32))
+        np.testing.assert_allclose(
+            law, np.insert(naive_law(values, bits, plan), 2**bits, [0.0] * (32 - 2**bits)), atol=3e-6
+        )
 
 
 @pytest.mark.slow
@@ -183,7 +186,7 @@ def test_a_stopped_walk_is_never_wrong():
 
 
 def test_padding_and_order_change_nothing():
-    solver = interior_point.tree_log_planned(bits=40, plan=small_plan(1.0, 0.1, depth=2))
+    solver = interior_point.tree_log_planned(bits=40, plan=small_plan(1.0, 0.1))
     values = RNG.integers(0, 2**40, 50).tolist()
     plain = solver(jax.random.key(5), points_of(values, 40))
     shuffled = solver(jax.random.key(5), points_of(RNG.permutation(values).tolist(), 40, 63))
@@ -196,11 +199,12 @@ def test_padding_and_order_change_nothing():
 
 def test_swept_numbers_do_not_retrace():
     points = points_of(RNG.integers(0, 2**40, 60).tolist(), 40)
-    before = interior_point._run._cache_size()
+    sizes = []
     for epsilon, bits, n in ((0.5, 40, 60), (0.7, 40, 50), (1.5, 45, 33), (3.0, 64, 60)):
         solver = interior_point.tree_log(bits=bits, epsilon=epsilon, delta=1e-5, accountant="basic", depth=1)
         solver(jax.random.key(6), Points.create(points.x[:n]))
-    assert interior_point._run._cache_size() == before + 1
+        sizes.append(interior_point._run._cache_size())
+    assert len(set(sizes)) == 1 and sizes[0] > 0
 
 
 @pytest.mark.parametrize(

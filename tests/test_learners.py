@@ -76,6 +76,7 @@ def mixed_sample(seed: int = 0, n: int = 50) -> Sample:
 
 SINGLE = mixed_sample()
 ERROR = 0.3
+TRIALS = 20_000  # the same everywhere: one program
 
 
 @jax.jit
@@ -299,7 +300,7 @@ def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
 
 @over(KINDS, SLOW)
 def test_sampler_follows_the_law_and_not_another(kind: Kind) -> None:
-    trials = 20_000
+    trials = TRIALS
     learner = kind.create(kind.epsilon)
     outcomes = runs(learner, jax.random.split(jax.random.key(1), trials), SINGLE)
     assert np.all(np.isin(outcomes.status, (Status.OK, Status.BOTTOM)))
@@ -363,7 +364,7 @@ def test_a_batch_of_samples_and_of_epsilons_equals_a_loop(kind: Kind) -> None:
 def test_padding_changes_nothing(kind: Kind) -> None:
     learner = kind.create(kind.epsilon)
     narrow, broad = (
-        runs(learner, jax.random.split(jax.random.key(2), 200), sample) for sample in (SINGLE, SINGLE.padded(127))
+        runs(learner, jax.random.split(jax.random.key(2), TRIALS), sample) for sample in (SINGLE, SINGLE.padded(127))
     )
     np.testing.assert_array_equal(narrow.status, broad.status)
     np.testing.assert_array_equal(narrow.hypothesis, broad.hypothesis)
