@@ -6,6 +6,7 @@ event rarer than 1e-7 is misjudged. Here rare events are decided on two 32-bit w
 channels (Mironov 2012).
 """
 
+import functools
 import math
 
 import jax
@@ -16,6 +17,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
+@functools.partial(jax.jit, static_argnames="count", inline=True)
 def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     """jax.random.bits(key, (count,), uint32), the same words, at half its cost on a CPU.
 

@@ -1,5 +1,6 @@
 """The exponential mechanism over finitely many scores (BNS §2.5.2): P[h] ∝ w_h exp(eps q_h / (2 Delta))."""
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -76,6 +77,7 @@ def log_pmf(
     return jnp.where(possible, weights - total, -jnp.inf)
 
 
+@functools.partial(jax.jit, inline=True)
 def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
     """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN."""
     leaves = 1 << max(weights.shape[0] - 1, 0).bit_length()

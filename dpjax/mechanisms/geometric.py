@@ -4,6 +4,7 @@ With r = exp(-epsilon/sensitivity), two-sided: P[k] = r^|k| (1-r)/(1+r) on the i
 P[k] = (1-r) r^k on {0, 1, ...}, the slice noise Geom(1 - exp(-epsilon)) of CLNSS §2.
 """
 
+import functools
 import math
 
 import jax
@@ -29,6 +30,7 @@ def _rate(epsilon: Number, sensitivity: int) -> Array:
     return jnp.asarray(epsilon / checks.integer("sensitivity", sensitivity, at_least=1), float)
 
 
+@functools.partial(jax.jit, static_argnames="shape", inline=True)
 def _one_sided(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
     """Geometric draws by their binary digits, which are independent: digit j is 1 with odds r^(2^j) to 1.
 
