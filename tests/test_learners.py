@@ -24,9 +24,9 @@ FALSE_ALARM = 2e-5
 
 
 def make_sample(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:
-    """Points in the learner's own limbs, so that neighbouring widths share a program."""
-    sample = Sample(x=wide.from_ints([int(x) for x in xs], bits + 1), y=np.asarray(ys))
-    return sample if rows is None else sample.padded(rows)
+    """Points in the learner's own limbs, so that neighbouring widths share a program; padded on the host, without programs."""
+    n, extra = len(xs), 0 if rows is None else rows - len(xs)
+    return Sample(x=wide.from_ints([*map(int, xs), *[0] * extra], bits + 1), y=np.pad(ys, (0, extra)), n_valid=n)
 
 
 @dataclasses.dataclass(frozen=True)
