@@ -161,10 +161,14 @@ def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarr
 
     It is evaluated in float64 whatever the session's default: float32 would blur every delta below 1e-7.
     """
+    count = len(jax.tree.leaves(datasets)[0])
+    size = min(batch_size, count)
+    # Whole batches, by repeating the first datasets: `lax.map` would compile the law once more for a shorter last one.
+    whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
-        on_device = jax.tree.map(jnp.asarray, datasets)
-        logs = jax.jit(lambda rows: jax.lax.map(law, rows, batch_size=batch_size))(on_device)
-    p = np.exp(np.asarray(logs, np.float64))
+        on_device = jax.tree.map(lambda leaf: jnp.asarray(leaf)[whole], datasets)
+        logs = jax.jit(lambda rows: jax.lax.map(law, rows, batch_size=size))(on_device)
+    p = np.exp(np.asarray(logs[:count], np.float64))
     wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-4))
     if wrong.size:
         raise ValueError(f"law must sum to one, got {p[wrong[0]].sum()} for dataset {wrong[0]}")
