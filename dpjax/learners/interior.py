@@ -42,8 +42,8 @@ filler: two replacements. Hence (2e, (1 + exp(e)) d) for a learner that is (e, d
     >>> learner = interior.threshold_learner(solver=interior_point.exponential(bits=25, epsilon=0.5), m=100)
     >>> 10 < wide.to_ints(learner(jax.random.key(0), sample).hypothesis)[0] <= 2**21
     True
-    >>> learner.guarantee().epsilon
-    1.0
+    >>> learner.guarantee().epsilon, round(float(learner.failure_probability(sample, error=99 / 400)), 5)
+    (1.0, 0.0)
 """
 
 import math

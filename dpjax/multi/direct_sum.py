@@ -22,8 +22,8 @@ beta / k, all are good but for beta.
     >>> outcome = learner(jax.random.key(1), sample)
     >>> int(outcome.status), bool((law.errors(outcome.hypothesis) < 0.1).all())
     (0, True)
-    >>> learner.guarantee().covers(1.0, 1e-6)
-    True
+    >>> learner.guarantee().covers(1.0, 1e-6), float(learner.failure_probability(sample, error=0.05)) < 1e-3
+    (True, True)
 """
 
 from collections.abc import Callable
