@@ -309,6 +309,7 @@ def test_bad_input_is_refused(make, error, message):
         make()
 
 
+@pytest.mark.slow  # its siblings below run learners whose n does not grow with k
 def test_a_private_learner_at_its_own_n_is_not_traced():
     """348 thresholds, epsilon = 1, on as many rows as it takes to be accurate to 0.1: the users are lost among the padding."""
     code = boneh_shaw(3, xi=0.05)

@@ -43,6 +43,7 @@ from dpjax.trials import devices
 
 Run = Callable[[Array, Any], Any]
 Report = Callable[[int], None]
+Signature = tuple[Any, ...]  # what decides which program is compiled
 
 # Half-words of at most 2^15 trials add up in the word's own type: (2^16 - 1) 2^15 < 2^31.
 MOST_TRIALS_A_PIECE = 2**15
@@ -70,6 +71,7 @@ def root_key(seed: int) -> Array:
     return jax.random.key(checks.integer("seed", seed, at_least=0, at_most=2**32 - 1), impl="threefry2x32")
 
 
+_BYTES: dict[Signature, int] = {}
 _ROOT = jax.ShapeDtypeStruct((2,), jnp.uint32)  # the words of a root key
 
 
@@ -151,7 +153,8 @@ def count(
             yield int((step[:, 2] - step[:, 1]).sum()), devices.add_up(sums)
 
     total: Any = None
-    for amount, part in _fitting(build, steps, first, _check_batch(batch) or default_batch(run, params)):
+    lanes = _check_batch(batch) or default_batch(run, params)
+    for amount, part in _fitting(build, steps, first, lanes, ("sums", traceable, *_shapes_of(params), mesh)):
         total = part if total is None else jax.tree.map(np.add, total, part)
         if report is not None:
             report(amount)
@@ -202,7 +205,8 @@ def evaluate(
     last = _check_range(first, draws, "draws")
     traceable = _traceable(run)
     mesh = devices.mesh()
-    given = devices.everywhere(tree_of_arrays(params))
+    params = tree_of_arrays(params)
+    given = devices.everywhere(params)
     starts = np.zeros(mesh.size, np.uint32)
 
     def build(lanes: int) -> Any:
@@ -219,7 +223,8 @@ def evaluate(
             yield wanted.stop - wanted.start, jax.tree.map(operator.itemgetter(wanted), devices.gather(rows))
 
     blocks = []
-    for amount, block in _fitting(build, steps, first, _check_batch(batch) or 1):
+    signature = ("blocks", traceable, *_shapes_of(params), mesh)
+    for amount, block in _fitting(build, steps, first, _check_batch(batch) or 1, signature):
         blocks.append(block)
         if report is not None:
             report(amount)
@@ -231,9 +236,7 @@ def default_batch(run: Run, params: Any) -> int:
 
     On accelerators the room is a sixteenth of the device's memory, and a block at most 2^15 trials.
     """
-    leaves, structure = jax.tree.flatten(tree_of_arrays(params))
-    shapes = tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves)
-    lane_bytes = _bytes_a_lane(_traceable(run), structure, shapes)
+    lane_bytes = _bytes_a_lane(_traceable(run), *_shapes_of(tree_of_arrays(params)))
     device = jax.local_devices()[0]
     most = _MOST_LANES.get(device.platform, MOST_TRIALS_A_PIECE)
     lanes = max(1, min(most, _room(device) // max(1, lane_bytes)))
@@ -255,11 +258,12 @@ def _fitting(
     steps: Callable[[Any, int, int], Iterable[tuple[int, Any]]],
     first: int,
     lanes: int,
+    signature: Signature,
 ) -> Iterator[tuple[int, Any]]:
     """(trials done, result) of each of steps(program, lanes, first), with as many of the lanes as memory has room for."""
     lanes = devices.least(lanes)
     while True:
-        program, lanes = _compiled(build, lanes)
+        program, lanes = _compiled(build, lanes, signature)
         try:
             for amount, result in steps(program, lanes, first):
                 yield amount, result
@@ -272,12 +276,12 @@ def _fitting(
             lanes = _halved(lanes, f"ran out of memory ({str(error).splitlines()[0]})")
 
 
-def _compiled(build: Callable[[int], Any], lanes: int) -> tuple[Any, int]:
+def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> tuple[Any, int]:
     """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
         program = build(lanes).compile()
-        need, room = _bytes(program), devices.free_bytes() // _SHARE_OF_MEMORY
+        need, room = _bytes(program, (*signature, lanes)), devices.free_bytes() // _SHARE_OF_MEMORY
         fits = devices.least(int(need <= room))
         if fits:
             return program, lanes
@@ -286,10 +290,17 @@ def _compiled(build: Callable[[int], Any], lanes: int) -> tuple[Any, int]:
         lanes = _halved(lanes, f"needs {need} bytes where the device has room for {room}")
 
 
-def _bytes(program: Any) -> int:
-    """Bytes a compiled program takes on a device, beside its arguments; 0 where the compiler does not say."""
-    analysis = program.memory_analysis()
-    return 0 if analysis is None else analysis.temp_size_in_bytes + analysis.output_size_in_bytes
+def _bytes(program: Any, signature: Signature) -> int:
+    """Bytes a compiled program takes on a device, beside its arguments; 0 where the compiler does not say.
+
+    Asked once a signature: the question takes tens of milliseconds, more than many a run.
+    """
+    if signature not in _BYTES:
+        if len(_BYTES) >= 1024:
+            _BYTES.clear()  # keys keep trials alive
+        analysis = program.memory_analysis()
+        _BYTES[signature] = 0 if analysis is None else analysis.temp_size_in_bytes + analysis.output_size_in_bytes
+    return _BYTES[signature]
 
 
 def _halved(lanes: int, why: str) -> int:
@@ -409,6 +420,12 @@ def _room(device: Any) -> int:
     """Bytes a block may touch at a time."""
     stats = None if device.platform == "cpu" else device.memory_stats()
     return stats["bytes_limit"] // 16 if stats else _CACHE_BYTES
+
+
+def _shapes_of(params: Any) -> tuple[Any, tuple[jax.ShapeDtypeStruct, ...]]:
+    """(structure, shapes of the leaves) of a tree of arrays."""
+    leaves, structure = jax.tree.flatten(params)
+    return structure, tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves)
 
 
 @functools.lru_cache(maxsize=256)
