@@ -74,7 +74,7 @@ def _in_order(
     if words > FEW_WORDS:
         order = lexicographic(rows, valid)
         return rows[order], valid[order], order
-    columns = (rows[:, i] for i in range(words))
+    columns = [rows[:, i] for i in range(words)]
     keys = ((~valid).astype(jnp.uint32), *columns, jnp.arange(n, dtype=jnp.int32))  # the place makes it stable
     invalid, *columns, order = lax.sort(keys, num_keys=len(keys), is_stable=False)
     return jnp.stack(columns, axis=1), invalid == 0, order

@@ -302,7 +302,9 @@ def learner(
     try:
         promised = sanitizer.guarantee()
     except TypeError as error:  # such as `cdf.sliced`, whose delta is chosen there
-        raise TypeError(f"sanitizer must state guarantee() without arguments, got {type(sanitizer).__name__}") from error
+        raise TypeError(
+            f"sanitizer must state guarantee() without arguments, got {type(sanitizer).__name__}"
+        ) from error
     if promised is None:
         raise ValueError("sanitizer must have a guarantee, got one built with allow_unproved=True")
     promised = promised.under(REPLACE_ONE)

@@ -109,7 +109,9 @@ def _tables(rows: list[Row]) -> list[str]:
     lines += ["", "| question | by | answer | seconds |", "|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(SECONDS):
-            lines.append(f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {round(row.x, 6):.4g} | {row.value:.1f} |")
+            lines.append(
+                f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {round(row.x, 6):.4g} | {row.value:.1f} |"
+            )
     lines += ["", "| cost of | grows with | from | exponent | interval |", "|---|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(EXPONENT):
