@@ -146,6 +146,7 @@ def test_deep_slice_prefixes_as_defined():
             assert numpy_interior._heaviest(x, np.uint32(end), given, length, 7, 6) == (ordered[0][0], gap)
 
 
+@pytest.mark.slow  # the runs that use them are compared above
 def test_stopping_odds_are_those_of_the_library():
     from dpjax.mechanisms import partition_selection
 

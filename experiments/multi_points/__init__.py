@@ -33,7 +33,7 @@ EXPERIMENT = Experiment(
             "concepts": {
                 "PointLearner": [1, 32, 1024],
                 "histogram": [1, 32, 1024],
-                "generic": [1, 32, 1024],
+                "generic": [1, 16, 256],
                 "direct sum, optimal": [1, 4, 16],
                 "pure direct sum": [1, 4, 16],
                 "pure, proper": [1, 4, 16],
