@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
             _run(options)
         else:
             runner.plot(options.name, out=pathlib.Path(options.out))
-    except (ValueError, TypeError, BlockingIOError) as error:
+    except (ValueError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

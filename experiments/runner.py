@@ -73,8 +73,8 @@ def load(name: str) -> Experiment:
     return importlib.import_module(f"experiments.{name}").EXPERIMENT
 
 
-def check(name: str, preset: str, *, distributed: bool) -> None:
-    """What can be refused before anything else is done.
+def check(name: str, preset: str, *, distributed: bool) -> Experiment:
+    """The experiment; what can be refused before anything else is done, is.
 
     Raises:
         ValueError: unknown name or preset; an experiment that measures one machine, in a distributed run.
@@ -83,6 +83,7 @@ def check(name: str, preset: str, *, distributed: bool) -> None:
     checks.choice("preset", preset, PRESETS)
     if distributed and experiment.timed:
         raise ValueError(f"{name} times this machine: run it without --distributed")
+    return experiment
 
 
 def run(name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool) -> compilation.Report:
@@ -93,8 +94,7 @@ def run(name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool) -
     Raises:
         ValueError: unknown name or preset; a directory that is not empty (without resume) or holds another run.
     """
-    check(name, preset, distributed=jax.process_count() > 1)
-    experiment = load(name)
+    experiment = check(name, preset, distributed=jax.process_count() > 1)
     settings = experiment.presets[preset]
     root = engine.root_key(seed)
     versions = {package: metadata.version(package) for package in COMPUTING}

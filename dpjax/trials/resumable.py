@@ -16,7 +16,7 @@ from dpjax.trials import engine
 from dpjax.trials.progress import Progress
 from dpjax.trials.shared import Keeper
 
-Part = Callable[[int, int, engine.Report | None], Any]
+_ENGINE: dict[str, Callable[..., Any]] = {"trials": engine.count, "draws": engine.evaluate}
 
 
 def count(
@@ -50,8 +50,10 @@ def count(
     """
 
     sizes = _equal("trials", trials, chunk)
-    parts = counts(run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress)
-    return jax.tree.map(_sum, *parts)
+    chunks = parts(
+        "trials", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
+    )
+    return jax.tree.map(_sum, *chunks)
 
 
 def evaluate(
@@ -82,11 +84,14 @@ def evaluate(
     """
 
     sizes = _equal("draws", draws, chunk)
-    parts = laws(run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress)
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    chunks = parts(
+        "draws", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
+    )
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *chunks)
 
 
-def counts(
+def parts(
+    unit: str,
     run: engine.Run,
     params: Any,
     *,
@@ -95,46 +100,35 @@ def counts(
     root: jax.Array,
     cell: int,
     sizes: Iterable[int],
-    batch: int | None = None,
-    progress: Progress | None = None,
+    batch: int | None,
+    progress: Progress | None,
 ) -> Iterator[Any]:
-    """Sums over one chunk of trials after another, of the given sizes, each stored before it is yielded; as `count`."""
+    """One chunk after another, of the given sizes, each from the store or stored before it is yielded.
 
-    def part(first: int, size: int, report: engine.Report | None) -> Any:
-        return engine.count(run, params, root=root, cell=cell, trials=size, first=first, batch=batch, report=report)
+    Args:
+        unit: "trials", for the sums of `engine.count`, or "draws", for the outcomes of `engine.evaluate`.
+        sizes: of the chunks; the rest as for `count` and `evaluate`.
+    """
+    compute, structure = _ENGINE[unit], engine.outcome_structure(run, params)
+    report = None if progress is None else progress.done
 
-    structure = engine.outcome_structure(run, params)
-    for leaves in _chunks(part, store, key, "trials", sizes, progress):
-        yield jax.tree.unflatten(
-            structure, [leaf if np.ndim(leaf) == 0 else np.asarray(leaf, np.int64) for leaf in leaves]
-        )
+    def leaves(first: int, size: int) -> list[Any]:
+        given = {"root": root, "cell": cell, "first": first, unit: size, "batch": batch, "report": report}
+        return jax.tree.leaves(compute(run, params, **given))
 
-
-def laws(
-    run: engine.Run,
-    params: Any,
-    *,
-    store: Keeper,
-    key: Mapping[str, Any],
-    root: jax.Array,
-    cell: int,
-    sizes: Iterable[int],
-    batch: int = 8,
-    progress: Progress | None = None,
-) -> Iterator[Any]:
-    """Outcomes of one chunk of draws after another, of the given sizes, each stored before it is yielded; as `evaluate`."""
-
-    def part(first: int, size: int, report: engine.Report | None) -> Any:
-        return engine.evaluate(run, params, root=root, cell=cell, draws=size, first=first, batch=batch, report=report)
-
-    structure = engine.outcome_structure(run, params)
-    for leaves in _chunks(part, store, key, "draws", sizes, progress):
-        yield jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in leaves])
+    first = 0
+    for size in sizes:
+        record = {**key, "first": first, unit: size}
+        if progress is not None and record in store:
+            progress.skip(size)
+        chunk = store.get_or_compute(record, functools.partial(leaves, first, size))
+        yield jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in chunk])
+        first += size
 
 
-def _sum(*parts: Any) -> Any:
+def _sum(*chunks: Any) -> Any:
     """Exactly: as Python integers first."""
-    total = sum(np.asarray(part, dtype=object) for part in parts)
+    total = sum(np.asarray(part, dtype=object) for part in chunks)
     return int(total) if np.ndim(total) == 0 else np.asarray(total).astype(np.int64)
 
 
@@ -142,27 +136,3 @@ def _equal(name: str, total: int, chunk: int) -> list[int]:
     """Chunks of one size, and the rest."""
     total, chunk = checks.integer(name, total, at_least=1), checks.integer("chunk", chunk, at_least=1)
     return [min(chunk, total - first) for first in range(0, total, chunk)]
-
-
-def _chunks(
-    part: Part,
-    store: Keeper,
-    key: Mapping[str, Any],
-    name: str,
-    sizes: Iterable[int],
-    progress: Progress | None,
-) -> Iterator[list[Any]]:
-    """The leaves of part(first, size), chunk after chunk, from the store where they are there."""
-    report = None if progress is None else progress.done
-    first = 0
-    for size in sizes:
-        record = {**key, "first": first, name: size}
-        if progress is not None and record in store:
-            progress.skip(size)
-        yield store.get_or_compute(record, functools.partial(_leaves, part, first, size, report))
-        first += size
-
-
-def _leaves(part: Part, first: int, size: int, report: engine.Report | None) -> list[Any]:
-    """The arrays of one chunk."""
-    return jax.tree.leaves(part(first, size, report))

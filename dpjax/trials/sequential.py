@@ -92,8 +92,8 @@ def rate(
         [256, 512, 16384]
     """
     sizes = _doubling("maximum", maximum, chunk)
-    parts = resumable.counts(
-        run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
+    parts = resumable.parts(
+        "trials", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
     )
     events = trials = 0
     for size, counted in zip(sizes, parts, strict=True):
@@ -137,8 +137,8 @@ def mean(
         TypeError, ValueError: as `resumable.evaluate`, or a number lies outside [0, 1].
     """
     sizes = _doubling("maximum", maximum, chunk)
-    parts = resumable.laws(
-        run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
+    parts = resumable.parts(
+        "draws", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
     )
     values = np.empty(0)
     for part in parts:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from dpjax.trials import devices
-from dpjax.trials.store import Store, open_store
+from dpjax.trials.store import Store, open_store, round_trip
 
 
 class Keeper(Protocol):
@@ -48,8 +48,9 @@ def open_shared(directory: str | os.PathLike[str], identity: Mapping[str, Any], 
     Raises:
         ValueError: as `open_store`; or the processes do not run the same thing.
     """
-    if not devices.least(int(devices.as_the_first(dict(identity)) == dict(identity))):
-        raise ValueError(f"all processes must run the same thing, of the same versions; this one runs {dict(identity)}")
+    mine = round_trip(dict(identity))  # tuples become lists, as they do on the way from the first process
+    if not devices.least(int(devices.as_the_first(mine) == mine)):
+        raise ValueError(f"all processes must run the same thing, of the same versions; this one runs {mine}")
     store, refusal = None, None
     if devices.lead():
         try:

@@ -50,10 +50,10 @@ class Store:
         """
         name = _dump(key)
         if name not in self._records:
-            value = _round_trip(compute())
+            value = round_trip(compute())
             self._append(_line({"key": json.loads(name), "value": value}))
             self._records[name] = value
-        return _round_trip(self._records[name])  # a copy: callers may alter what they get
+        return round_trip(self._records[name])  # a copy: callers may alter what they get
 
     def __contains__(self, key: Mapping[str, Any]) -> bool:
         return _dump(key) in self._records
@@ -64,7 +64,7 @@ class Store:
     def records(self) -> Iterator[tuple[Any, Any]]:
         """(key, value) of every result, in the order stored."""
         for name, value in self._records.items():
-            yield json.loads(name), _round_trip(value)
+            yield json.loads(name), round_trip(value)
 
     def close(self) -> None:
         """Lets another process have the directory."""
@@ -121,7 +121,7 @@ def open_store(directory: str | os.PathLike[str], identity: Mapping[str, Any], *
     """
     if not isinstance(identity, Mapping):
         raise TypeError(f"identity must be a dict, got {identity!r}")
-    header = {"format": FORMAT, "identity": _round_trip(dict(identity))}
+    header = {"format": FORMAT, "identity": round_trip(dict(identity))}
     directory = pathlib.Path(directory)
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"directory must be a directory, got the file {directory}")
@@ -243,6 +243,6 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"must be JSON data, got {value!r} of type {type(value).__name__}")
 
 
-def _round_trip(data: Any) -> Any:
+def round_trip(data: Any) -> Any:
     """The data as it will be read back."""
     return json.loads(_dump(data))
