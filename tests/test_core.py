@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.core import checks, logspace, random, staging
+from dpjax.core import bits, checks, logspace, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import bucket
 from dpjax.domains import wide
@@ -84,7 +84,32 @@ def test_bits_are_those_of_jax(generator):
         )
 
 
+def test_pairs_are_the_halves_of_64_bit_words(x64):
+    words = np.asarray(jax.random.bits(jax.random.key(7), (1000,), jnp.uint64))
+    high, low = random.pairs(jax.random.key(7), 1000)
+    assert (np.asarray(high) == words >> np.uint64(32)).all() and (np.asarray(low) == words % np.uint64(2**32)).all()
+    high, low = random.pairs(jax.random.key(7, impl="rbg"), 1000)
+    assert high.shape == low.shape == (1000,) and (high != low).any()
+
+
 # ---------------------------------------------------------------------------------------------------------- bernoulli
+
+
+def test_packed_coins_are_one_where_a_32_bit_number_is_below_the_bias():
+    """Bit by bit against numbers put together from the same words, at every kind of bias and at the very border."""
+    rows, words = 3, 2
+    key = lambda: jax.random.key(3)  # noqa: E731
+    drawn = [random.pairs(jax.random.fold_in(key(), turn), rows * words) for turn in range(16)]
+    digits = ~np.array(drawn).reshape(32, rows, words)  # the last digit of all coins first
+    lanes = (digits[..., None] >> np.arange(32, dtype=np.uint32)) & 1  # digit, row, word, bit
+    numbers = (lanes.astype(np.uint64) << np.arange(32, dtype=np.uint64).reshape(-1, 1, 1, 1)).sum(axis=0)
+    border = numbers[0].T  # bit, word
+    for bias in (border, border + 1, 0 * border, 0 * border + 1, 0 * border + 2**31, 0 * border + 2**32 - 1):
+        coins = random.coins(key(), jnp.asarray(bias.astype(np.uint32)), rows)
+        shown = np.asarray(bits.spread(coins)).reshape(rows, 32, words)
+        assert (shown == (numbers.transpose(0, 2, 1) < bias[None])).all()
+    shown = bits.unpack(random.coins(key(), jnp.full((32, 1), 3 << 20, jnp.uint32), 20_000), 32)
+    assert stats.binomtest(int(shown.sum()), shown.size, 3 / 2**12).pvalue > FALSE_ALARM
 
 
 def tosses(key, p, count):

@@ -45,6 +45,28 @@ def unpack(words: UInt32[Array, "*n words"], bits: int) -> Bool[Array, "*n bits"
     return lanes.reshape(*words.shape[:-1], -1)[..., :bits].astype(bool)
 
 
+def spread(words: UInt32[Array, "*n words"]) -> Bool[Array, "*n bits"]:
+    """All bits as booleans in the order that is fastest to read: bit j of word w is entry j * words + w.
+
+    >>> spread(jnp.array([5, 1], jnp.uint32))[:6].tolist()
+    [True, True, False, False, True, False]
+    """
+    shifts = jnp.arange(WORD, dtype=jnp.uint32).reshape((1,) * (words.ndim - 1) + (WORD, 1))
+    lanes = ((words[..., None, :] >> shifts) & np.uint32(1)) != 0
+    return lanes.reshape(*words.shape[:-1], -1)
+
+
+def planes(values: UInt32[Array, "32 n"]) -> UInt32[Array, "32 n"]:
+    """32 words turned into their 32 binary digits: bit i of planes(values)[j, w] is bit j of values[i, w].
+
+    >>> planes(jnp.zeros((32, 1), jnp.uint32).at[3, 0].set(6))[:4, 0].tolist()
+    [0, 8, 8, 0]
+    """
+    places = jnp.arange(WORD, dtype=jnp.uint32)[:, None]
+    terms = [((values[i][None] >> places) & np.uint32(1)) << np.uint32(i) for i in range(WORD)]
+    return functools.reduce(jnp.bitwise_or, terms)
+
+
 def column(words: UInt32[Array, "*n words"], j: Int[Array, ""]) -> Bool[Array, "*n"]:
     """Bit j of every vector; j may be traced."""
     word = jnp.take(words, j // WORD, axis=-1)

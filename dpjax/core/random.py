@@ -12,7 +12,10 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, UInt32
+
+from dpjax.core import bits as packed
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -24,10 +27,33 @@ def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     JAX rolls Threefry's rounds into a loop there, to compile faster; each turn of it goes through memory. Here all 20 rounds
     (Threefry-2x32-20, Salmon et al. 2011) are one elementwise expression. Keys of other generators are left to JAX.
     """
-    partitionable = getattr(jax.config, "jax_threefry_partitionable", False)
-    threefry = jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and str(jax.random.key_impl(key)) == "threefry2x32"
-    if not (threefry and partitionable):
+    if not _is_threefry(key):
         return jax.random.bits(key, (count,), jnp.uint32)
+    high, low = _threefry(key, count)
+    return high ^ low
+
+
+@functools.partial(jax.jit, static_argnames="count", inline=True)
+def pairs(key: Array, count: int) -> tuple[UInt32[Array, "count"], UInt32[Array, "count"]]:
+    """The high and low halves of 64-bit words, of jax.random.bits(key, (count,), uint64) with x64: two words for the price of one.
+
+    Threefry makes 64 bits at a time, of which JAX's 32-bit words are the exclusive or of the halves.
+    """
+    if not _is_threefry(key):
+        high, low = jax.random.bits(key, (2, count), jnp.uint32)
+        return high, low
+    return _threefry(key, count)
+
+
+def _is_threefry(key: Array) -> bool:
+    """Whether JAX would draw from this key by counters."""
+    partitionable = getattr(jax.config, "jax_threefry_partitionable", False)
+    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return partitionable and typed and str(jax.random.key_impl(key)) == "threefry2x32"
+
+
+def _threefry(key: Array, count: int) -> tuple[Array, Array]:
+    """Threefry-2x32-20 of the counters 0, ..., count - 1."""
     first, second = jax.random.key_data(key)
     keys = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
     x, y = keys[0], keys[1] + jnp.arange(count, dtype=jnp.uint32)
@@ -36,7 +62,7 @@ def bits(key: Array, count: int) -> UInt32[Array, "count"]:
             x = x + y
             y = x ^ ((y << np.uint32(rotation)) | (y >> np.uint32(32 - rotation)))
         x, y = x + keys[(turn + 1) % 3], y + (keys[(turn + 2) % 3] + np.uint32(turn + 1))
-    return x ^ y
+    return x, y
 
 
 def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
@@ -57,6 +83,24 @@ def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) 
     The rarer side is decided by an exponential's right tail, so neither 1e-15 nor 1 - 1e-15 is lost.
     """
     return decide(exponential(key, jnp.shape(log_p)), log_p, log_q)
+
+
+def coins(key: Array, bias: UInt32[Array, "32 words"], rows: int) -> UInt32[Array, "rows words"]:
+    """Independent coins, packed: in every row, bit i of word w is 1 with probability bias[i, w] 2^-32, exactly.
+
+    Bit i of 32 random words is a number below 2^32, a digit a word, and the coin is 1 iff that number is below the bias. The
+    comparison runs from the last digit to the first, 32 coins at a time: a smaller digit is less, a greater one is not, an equal one
+    leaves what the digits behind it said. With the complements of the random digits, that is the majority of the three.
+    """
+    digits = packed.planes(bias)
+
+    def compare(turn: Array, less: Array) -> Array:
+        for half, word in enumerate(pairs(jax.random.fold_in(key, turn), less.size)):
+            digit, word = digits[2 * turn + half][None], word.reshape(less.shape)
+            less = (word & (digit | less)) | (digit & less)
+        return less
+
+    return lax.fori_loop(0, packed.WORD // 2, compare, jnp.zeros((rows, bias.shape[1]), jnp.uint32))
 
 
 def decide(rarity: Float[Array, "*s"], log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:

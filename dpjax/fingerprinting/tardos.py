@@ -26,8 +26,8 @@ sqrt(t)/n, by E[U_T^2] = c,
 n >= 4, and falls with n: see `Tardos.completeness`, which finds the best b. The constants of (xi, xi)-security are thus proved
 here for both scores.
 
-*Numbers.* The rarer of the two symbols is drawn, with a bias that is a multiple of 2^-32, and a fair coin names it: so p and 1 -
-p have the same relative precision, and U is exact to float32 rounding (2e-7) for the bias really used. r has 24 random digits.
+*Numbers.* The bias of the rarer symbol is a multiple of 2^-32, exact, and a fair coin names the symbol: so p and 1 - p have the same
+relative precision, and U is exact to float32 rounding (2e-7) for the bias really used. r has 24 random digits.
 """
 
 import math
@@ -100,11 +100,19 @@ class Tardos(Code):
 
     def columns(self, secret: Array, block: Int[Array, ""]) -> Columns:
         """Biases and bits of a block, from fold_in(key, block)."""
+        return self.unpacked(*self.packed(secret, block), block)
+
+    def packed(self, secret: Array, block: Int[Array, ""]) -> tuple[UInt32[Array, "users words"], Bias]:
+        """The bits of a block, 32 to a word, and its biases; column j * 32 + w is bit j of word w."""
         key_bias, key_bits = jax.random.split(jax.random.fold_in(secret, block))
-        valid, bias = self.valid(block), self._bias(key_bias)
-        draws = random.bits(key_bits, self.users * BLOCK).reshape(self.users, BLOCK)
-        held = (draws < bias.rare[None, :]) == bias.ones[None, :]
-        return Columns(bits=held & valid[None, :], valid=valid, hidden=bias)
+        bias = self._bias(key_bias)
+        ones = jnp.where(bias.ones, bias.rare, -bias.rare)  # P[1] as a multiple of 2^-32
+        return random.coins(key_bits, ones.reshape(bits.WORD, -1), self.users), bias
+
+    def unpacked(self, words: UInt32[Array, "users words"], bias: Bias, block: Int[Array, ""]) -> Columns:
+        """A block of columns."""
+        valid = self.valid(block)
+        return Columns(bits=bits.spread(words) & valid[None, :], valid=valid, hidden=bias)
 
     def _bias(self, key: Array) -> Bias:
         """sin^2 of an angle from t' to π/4, and a fair coin: the reflection at π/4 swaps the symbols."""
@@ -168,9 +176,8 @@ class TardosBook(Book):
 
     def columns(self, block: Int[Array, ""]) -> Columns:
         """Block b of the columns."""
-        words = self.words[block]
         bias = Bias(rare=self.bias.rare[block], ones=self.bias.ones[block])
-        return Columns(bits=bits.unpack(words, BLOCK), valid=self.code.valid(block), hidden=bias)
+        return self.code.unpacked(self.words[block], bias, block)
 
 
 def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int | None = None) -> Tardos:
@@ -214,9 +221,6 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
 def _generate(code: Tardos, key: Array) -> TardosBook:
     secret = code.secret(key)
 
-    def packed(block: Array) -> Any:
-        columns = code.columns(secret, block)
-        return bits.pack(columns.bits), columns.hidden
-
-    words, bias = jax.lax.map(packed, jnp.arange(code.blocks, dtype=jnp.int32))
+    blocks = jnp.arange(code.blocks, dtype=jnp.int32)
+    words, bias = jax.lax.map(lambda block: code.packed(secret, block), blocks)
     return TardosBook(code=code, words=words, bias=bias)
