@@ -97,6 +97,23 @@ def test_promises_are_kept_to_the_last_digit():
             assert learner.sample_size(alpha=0.1, beta=0.1) > 0
 
 
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 8.0), (200, 0.8)])
+def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
+    """The exponential mechanism over all thresholds, with ties and, at 200, several rows of pieces."""
+    _, sample = sample_of([0, 2, 17, 32], n=n, bits=5, capacity=255)
+    summed, trials = exponentials(k=4, epsilon=epsilon, bits=5), 4000
+    keys = jax.random.split(jax.random.key(5), trials)
+    drawn = np.asarray(jax.jit(jax.vmap(lambda key: summed(key, sample).hypothesis[:, 0]))(keys))
+    x, y = np.array(wide.to_ints(sample.x))[:n, None], np.asarray(sample.labels)[:n]
+    for j in range(4):
+        right = ((x < np.arange(33)) == y[:, [j]]).sum(axis=0)
+        weights = np.exp(epsilon / 8 * (right - right.max()))
+        wanted, seen = trials * weights / weights.sum(), np.bincount(drawn[:, j], minlength=33)
+        many = wanted > 5
+        assert stats.chi2.sf(((seen - wanted)[many] ** 2 / wanted[many]).sum(), many.sum()) > FALSE_ALARM
+        assert abs((seen - wanted)[~many].sum()) <= 30
+
+
 @pytest.mark.parametrize("k", [1, 17, *(pytest.param(k, marks=pytest.mark.slow) for k in (15, 16, 40))])
 def test_any_number_of_concepts_fits_the_batches(k):
     _, sample = sample_of([(37 * j) % 256 for j in range(k)])

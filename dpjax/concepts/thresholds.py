@@ -37,6 +37,25 @@ def label(threshold: UInt32[Array, "limbs"], x: UInt32[Array, "n more"]) -> Int[
     return wide.less(wide.resize(x, limbs), wide.resize(threshold, limbs)[None]).astype(jnp.int32)
 
 
+def packed_labels(thresholds: UInt32[Array, "k limbs"], x: UInt32[Array, "n limbs"]) -> UInt32[Array, "n words"]:
+    """What k thresholds say of each point, as bits of `dpjax.core.bits`: a word in one pass over the points.
+
+    >>> from dpjax.domains import wide
+    >>> packed_labels(wide.from_ints([5, 2, 9], 4), wide.from_ints([1, 6], 4)).tolist()
+    [[7], [4]]
+    """
+    words = packed.words_for(thresholds.shape[0])
+    each = min(thresholds.shape[0], packed.WORD)
+    missing = words * each - thresholds.shape[0]
+    lanes = jnp.pad(thresholds, ((0, missing), (0, 0))).reshape(words, each, -1)  # nothing is below a threshold 0
+
+    def word(lanes: UInt32[Array, "each limbs"]) -> UInt32[Array, "n"]:
+        terms = [label(lanes[j], x).astype(jnp.uint32) << np.uint32(j) for j in range(each)]
+        return functools.reduce(jnp.bitwise_or, terms)
+
+    return jax.vmap(word, out_axes=-1)(lanes)
+
+
 def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     """Q(j) = number of examples that c_j labels correctly, as pieces on {0, ..., 2^bits} (BNS Example 3.8).
 
@@ -55,6 +74,23 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
         points, falls = wide.sort(points, -steps, payload_keys=1)  # equal points: ones first
         steps = -falls
     return once(exponent >= 0, ordered.from_steps, points, zeros, steps, exponent)
+
+
+def ones(sample: MultiSample) -> Int[Array, "k"]:
+    """How many of the examples each concept labels 1, for a realizable sample: the ones come first, so a search finds their end."""
+
+    def count(j: Array) -> Array:
+        def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = bounds
+            middle = (low + high) // 2
+            word = sample.y[jnp.minimum(middle, sample.rows - 1), j // packed.WORD]
+            one = (word >> (j % packed.WORD).astype(jnp.uint32)) & np.uint32(1) > 0
+            further = one & (low < high)
+            return jnp.where(further, middle + 1, low), jnp.where(further, high, middle)
+
+        return jax.lax.fori_loop(0, sample.rows.bit_length(), halve, (jnp.zeros_like(j), sample.n_valid))[0]
+
+    return jax.vmap(count)(jnp.arange(sample.k, dtype=jnp.int32))
 
 
 def in_domain(sample: Sample, bits: Int[Array, ""], limbs: int) -> Bool[Array, ""]:
@@ -199,7 +235,13 @@ class PointMasses(_Distribution):
 
     def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
         """The point whose slice of [0, 1) holds v."""
-        return self.points[jnp.searchsorted(self.cumulative, v, side="right") - 1]
+        return self.points[self.place(v)]
+
+    def place(self, v: UInt32[Array, "n"]) -> Int[Array, "n"]:
+        """Which point that is."""
+        # A few are compared with all at once: one pass over v.
+        method = "compare_all" if self.cumulative.shape[0] <= 64 else "scan"
+        return jnp.searchsorted(self.cumulative, v, side="right", method=method).astype(jnp.int32) - 1
 
     @jax.jit
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
@@ -244,7 +286,7 @@ class Several:
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
         """n independent examples with k labels each, in increasing order, drawn without a sort."""
         drawn = self.base.sample(key, capacity, n)
-        y = packed.pack(jax.vmap(label, in_axes=(0, None), out_axes=-1)(self.targets, drawn.x).astype(bool))
+        y = packed_labels(self.targets, drawn.x)
         return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0], realizable=True)
 
     @jax.jit

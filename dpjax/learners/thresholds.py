@@ -35,6 +35,7 @@ from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.concepts import thresholds as concept
 from dpjax.core import checks, random, staging
+from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
 from dpjax.core.status import Outcome, Status
@@ -222,6 +223,17 @@ class Exponential(ThresholdLearner):
 
     def _draw(self, key: Array, pieces: Pieces) -> Any:
         return _released(self._mechanism()(key, pieces))
+
+    def together(self, keys: Array, sample: MultiSample) -> Outcome:
+        """One run for each of the k labels of a realizable sample, with a key each; outcomes are stacked.
+
+        The examples' order, the pieces and their sizes are those of all labels, and found once.
+        """
+        column = self.fit(sample.column(0))
+        pieces = concept.quality(column, self.bits, self.limbs)
+        points = jax.vmap(lambda key, top: self._mechanism().draw_peak(key, pieces, top))(keys, concept.ones(sample))
+        status = jnp.where(concept.in_domain(column, self.bits, self.limbs), Status.OK, Status.OUTSIDE_DOMAIN)
+        return jax.vmap(lambda point: Outcome.of(point.position, status, point))(points)
 
     def _law(self, pieces: Pieces, goal: Goal) -> Array:
         return self._mechanism().law(pieces, goal)

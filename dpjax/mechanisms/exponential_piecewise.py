@@ -25,11 +25,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks, logspace
+from dpjax.core import checks, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
 from dpjax.domains.ordered import Pieces
+
+LANES = 64  # pieces of a row, where many functions share them
 
 
 @frozen
@@ -122,7 +124,7 @@ class Judge:
 
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
     """Prepares the weights."""
-    log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
+    log_length = _log_lengths(pieces)
     good = jnp.where(goal.marked, log_density, -jnp.inf)
     bad = jnp.where(goal.marked, -jnp.inf, log_density)
     each = jnp.stack([log_density, good, bad])
@@ -162,7 +164,7 @@ def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval)
     at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border))
     index = jnp.arange(pieces.count, dtype=jnp.int32)
     in_one, in_other = ((index > first) & (index < last) for first, last in border.reshape(2, 2))
-    log_length = jnp.where(in_one | in_other, wide.log(wide.subtract(pieces.ends(), pieces.starts)), -jnp.inf)
+    log_length = jnp.where(in_one | in_other, _log_lengths(pieces), -jnp.inf)
     for i in range(4):
         log_length = jnp.where(index == border[i], at_border[i], log_length)
     logs = log_length + log_density
@@ -179,6 +181,37 @@ def _offered(
     whole = Interval(low=at(piece), high=stop)
     part_one, part_other = one.meet(whole), other.meet(whole)
     return part_one, part_other, wide.add(part_one.length(), part_other.length())
+
+
+def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Point:
+    """A point of the whole range, with ln of its weight -slope |i - top| in piece i.
+
+    Under vmap over `top` alone the pieces' sizes are shared, and so are the sums over rows on which a peak only rises, or only falls: those
+    are the same for every peak but for a factor. A peak more costs the row of its top, the rows' weights and the row that is drawn.
+    """
+    log_lengths = once(pieces.exponent >= 0, _log_lengths, pieces).reshape(-1, min(pieces.count, LANES))
+    rows, lanes = log_lengths.shape
+    row, lane = jnp.arange(rows, dtype=jnp.int32), jnp.arange(lanes, dtype=jnp.int32)
+    up = slope * lane.astype(float)[None]
+    rise, fall = (logspace.logsumexp(log_lengths + way) for way in (up, -up))
+
+    def in_row(row: Array) -> Float[Array, "lanes"]:
+        return log_lengths[row] - slope * jnp.abs(row * lanes + lane - top).astype(float)
+
+    outside = jnp.where(row * lanes < top, rise, fall) - slope * jnp.abs(row * lanes - top).astype(float)
+    weights = jnp.where(row == top // lanes, logspace.logsumexp(in_row(top // lanes)), outside)
+    key_piece, key_point = jax.random.split(key)
+    rarity = random.exponential(key_piece, (lanes.bit_length() + rows.bit_length(),))
+    chosen = logspace.descend(rarity[lanes.bit_length() :], logspace.sum_tree(weights))
+    piece = chosen * lanes + logspace.descend(rarity, logspace.sum_tree(in_row(chosen)))
+    at = wide.rows_of(pieces.starts)
+    stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), pieces.end)
+    return Point(position=wide.add(at(piece), wide.uniform(key_point, wide.subtract(stop, at(piece)))), piece=piece)
+
+
+def _log_lengths(pieces: Pieces) -> Float[Array, "pieces"]:
+    """ln of how many points each piece has."""
+    return wide.log(wide.subtract(pieces.ends(), pieces.starts))
 
 
 # ------------------------------------------------------------------------------------------------------- mechanism
@@ -207,7 +240,13 @@ class ExponentialPiecewise:
 
     def __call__(self, key: Array, pieces: Pieces) -> Point:
         """One draw."""
+        if pieces.shape == "peak":
+            return self.draw_peak(key, pieces, ordered.top_of_peak(pieces))
         return draw_everywhere(key, pieces, self.log_density(pieces))
+
+    def draw_peak(self, key: Array, pieces: Pieces, top: Int[Array, ""]) -> Point:
+        """One draw for the quality that falls by 1 from piece to piece on both sides of its top; the pieces' own values play no part."""
+        return draw_peak(key, pieces, top, jnp.asarray(self.epsilon, float) / 2)
 
     def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         """(P[goal met], P[not]), exactly."""

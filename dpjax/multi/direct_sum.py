@@ -151,7 +151,11 @@ def _each(summed: DirectSum, sample: MultiSample, function: Callable[[Array, Any
 
 @jax.jit
 def _run(summed: DirectSum, key: Array, sample: MultiSample) -> Outcome:
-    outcomes = _each(summed, sample, lambda j, column: summed.learner(jax.random.fold_in(key, j), column))
+    if sample.realizable and hasattr(summed.learner, "together"):
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(summed.k, dtype=jnp.int32))
+        outcomes = summed.learner.together(keys, sample)
+    else:
+        outcomes = _each(summed, sample, lambda j, column: summed.learner(jax.random.fold_in(key, j), column))
     status = jnp.max(outcomes.status)
     return Outcome(
         hypothesis=outcomes.hypothesis, status=status, info={"status": outcomes.status, "info": outcomes.info}
