@@ -47,7 +47,7 @@ def naive_gap(examples: Any, heavy: Any, k: int) -> float:
 
 def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
     rng, k = np.random.default_rng(0), 2
-    gap = jax.jit(lambda sample, heavy: points.gap(*points.distinct_points(sample)[3:], heavy))
+    gap = jax.jit(lambda sample, heavy: points.gap(*points.distinct_points(points.distinct(sample), 1)[3:], heavy))
     for _ in range(40):
         shares = rng.dirichlet(np.full(8, 0.3)).repeat(2)[:12] + 1e-3
         pairs = [
@@ -63,13 +63,13 @@ def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
 
 
 def test_items_are_points_with_their_most_frequent_vector() -> None:
-    items = jax.jit(points.distinct_points)(sample_of(AGNOSTIC).padded())
+    items = points.distinct_points(points.distinct(sample_of(AGNOSTIC).padded()), 1)
     np.testing.assert_array_equal(items.points[:4, 0], [1, 5, 7, 9])
     np.testing.assert_array_equal(items.counts[:5], [3, 77, 36, 38, 0])
     np.testing.assert_array_equal(items.first[:5], [3, 40, 36, 38, 0])
     np.testing.assert_array_equal(items.second[:5], [0, 37, 0, 0, 0])
     np.testing.assert_array_equal(packed.unpack(items.vectors[:4], 2), [[1, 1], [1, 0], [0, 0], [1, 1]])
-    pairs = jax.jit(points.labelled_points)(sample_of(AGNOSTIC).padded())
+    pairs = points.labelled_points(points.distinct(sample_of(AGNOSTIC).padded()), 1)
     np.testing.assert_array_equal(pairs.counts[:6], [3, 37, 40, 36, 38, 0])
 
 

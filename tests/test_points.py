@@ -49,13 +49,41 @@ def test_groups_are_the_distinct_rows_and_nested_ones_agree(words: int) -> None:
     np.testing.assert_array_equal(np.asarray(found.rows)[np.asarray(found.member)[valid]], x[valid])
     assert (np.asarray(found.member)[~valid] == 50).all()
     y = rng.integers(0, 2, (50, 2), dtype=np.uint32)
-    coarse, fine, parent = jax.jit(groups.nested)(jnp.asarray(x), jnp.asarray(y), jnp.asarray(valid))
+    fine = jax.jit(groups.group)(jnp.concatenate([x, y], axis=1), jnp.asarray(valid))
+    coarse = groups.coarser(fine, words)
     np.testing.assert_array_equal(coarse.rows, found.rows)
-    np.testing.assert_array_equal(coarse.member, found.member)
+    np.testing.assert_array_equal(coarse.counts, found.counts)
     m = int(fine.size)
     np.testing.assert_array_equal(fine.rows[:m], np.unique(np.concatenate([x, y], 1)[valid], axis=0))
-    np.testing.assert_array_equal(np.asarray(coarse.rows)[np.asarray(parent)[:m]], fine.rows[:m, :words])
-    assert (np.asarray(parent)[m:] == 50).all()
+    np.testing.assert_array_equal(np.asarray(coarse.rows)[np.asarray(coarse.member)[:m]], fine.rows[:m, :words])
+    assert (np.asarray(coarse.member)[m:] == 50).all()
+
+
+@pytest.mark.parametrize("words", [1, 20])
+def test_few_groups_are_the_same_groups_and_many_fall_back(words: int) -> None:
+    """Data of one batch with nothing, one row, as many distinct rows as there are slots, one more, and nothing but distinct rows."""
+    rng, n = np.random.default_rng(1), 200
+    rows = np.sort(rng.integers(0, 2**32, (n, words), dtype=np.uint32), axis=0)
+    rows[:, : words - 1] = rows[0, : words - 1]
+    kinds = [1, 1, groups.FEW_GROUPS, groups.FEW_GROUPS + 1, n]
+    drawn = [rng.permutation(np.concatenate([np.arange(m), rng.integers(0, m, n - m)])) for m in kinds]
+    x, valid = rows[np.stack(drawn)], np.ones((5, n), bool)
+    valid[0], values = False, rng.integers(0, 2, (5, n))
+
+    def summary(found: groups.Groups, values: Any) -> Any:
+        room = ((0, n - found.counts.shape[0]), (0, 0))
+        rows = jnp.pad(found.rows, room, constant_values=np.uint32(2**32 - 1))
+        at = jnp.where(found.valid, jnp.arange(found.counts.shape[0], dtype=jnp.int32), n)
+        counts, sums = (jnp.zeros(n, jnp.int32).at[at].set(a, mode="drop") for a in (found.counts, found.sums(values)))
+        return rows, counts, found.size, sums
+
+    run = jax.jit(jax.vmap(lambda x, valid, y: groups.grouped(x, valid, lambda found: summary(found, y))))
+    sort = jax.jit(jax.vmap(lambda x, valid, y: summary(groups.group(x, valid), y)))
+    given = jnp.asarray(x), jnp.asarray(valid), jnp.asarray(values, jnp.int32)
+    for ours, theirs in zip(run(*given), sort(*given), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    _, complete = jax.jit(jax.vmap(groups.few))(*given[:2])
+    assert complete.tolist() == [True, True, True, False, False]
 
 
 # ------------------------------------------------------------------------------------------------------------ concepts
@@ -199,8 +227,14 @@ def test_one_program_serves_every_epsilon() -> None:
 
 def test_the_unseen_point_is_uniform_among_the_unseen() -> None:
     sample = sample_of([(x, 0) for x in (0, 1, 4, 7, 8, 15, 15)], 4)
-    seen = points.count(sample.x, sample.y, sample.n_valid, jnp.int32(4))
-    draw = jax.jit(lambda keys: jax.vmap(lambda key: points.unseen_point(key, seen))(keys))
+    everything = jnp.ones(7, bool)
+
+    def unseen(key: Any) -> Any:
+        return points.counted(
+            sample, jnp.int32(4), lambda seen: points.unseen_point(jax.random.clone(key), seen), everything
+        )
+
+    draw = jax.jit(jax.vmap(unseen))
     drawn = np.asarray(draw(jax.random.split(jax.random.key(0), 10_000)))[:, 0]
     counts = np.bincount(drawn, minlength=16)
     assert set(np.flatnonzero(counts)) == set(range(16)) - {0, 1, 4, 7, 8, 15}

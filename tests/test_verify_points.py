@@ -386,7 +386,8 @@ def test_the_law_from_counts_is_that_of_the_items_of_a_sample() -> None:
 
     def first_and_second(row: Any) -> Any:
         labels = packed.unpack((row % 4).astype(jnp.uint32)[:, None], 2)
-        items = multi.distinct_points(MultiSample.create((row // 4).astype(jnp.uint32)[:, None], labels))
+        sample = MultiSample.create((row // 4).astype(jnp.uint32)[:, None], labels)
+        items = multi.distinct_points(multi.distinct(sample), 1)
         place = jnp.where(items.counts > 0, items.points[:, 0].astype(jnp.int32), 2)
         zero = jnp.zeros((2,), jnp.int32)
         return jnp.stack([zero.at[place].set(part, mode="drop") for part in (items.first, items.second)])

@@ -25,7 +25,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
 from dpjax.core import bits as packed
-from dpjax.core import checks
+from dpjax.core import checks, random
 from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import Sample
@@ -92,6 +92,7 @@ class Distribution:
       background: the share, in units of 2^-32, that is uniform on X_bits; 2^32 - 1 of them stand for all.
       bits: d.
       targets: what labels the examples.
+      spread: whether there may be a background (static): without one nothing is drawn for it.
     """
 
     heavy: thresholds.PointMasses
@@ -99,26 +100,38 @@ class Distribution:
     bits: Int[Array, ""]
     targets: Point
     limbs: int = static()
-
-    def points(self, key: Array, capacity: int) -> UInt32[Array, "capacity limbs"]:
-        """Independent draws, in no order."""
-        key_kind, key_heavy, key_uniform = jax.random.split(key, 3)
-        kind, v = (jax.random.bits(k, (capacity,), jnp.uint32) for k in (key_kind, key_heavy))
-        heavy = wide.resize(self.heavy.quantile(v), self.limbs)
-        words = jax.random.bits(key_uniform, (capacity, self.limbs), jnp.uint32)
-        ones = wide.subtract(wide.power_of_two(self.bits, self.limbs), wide.from_uint32(jnp.uint32(1), self.limbs))
-        spread = (kind < self.background) | (self.background == np.uint32(0xFFFFFFFF))
-        return wide.select(spread, words & ones[None], heavy)
+    spread: bool = static()
 
     @functools.partial(jax.jit, static_argnames="capacity")
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
-        """n independent examples in `capacity` rows: a `Sample` for one target, a `MultiSample` for k."""
+        """n independent examples in `capacity` rows, in no order: a `Sample` for one target, a `MultiSample` for k."""
         n = jnp.asarray(n, jnp.int32)
-        x = self.points(key, capacity)
+        key_kind, key_heavy, key_uniform = jax.random.split(key, 3)
+        place = self.heavy.place(random.bits(key_heavy, capacity))
+        heavy = wide.resize(self.heavy.points, self.limbs)
+        x, y = heavy[place], self._labels(heavy)[place]  # labels of heavy points are the same in every row
+        if self.spread:
+            uniform = self._uniform(key_uniform, capacity)
+            far = random.bits(key_kind, capacity) < self.background
+            far |= self.background == np.uint32(0xFFFFFFFF)
+            x, y = (
+                wide.select(far, uniform, x),
+                jnp.where(far if y.ndim == 1 else far[:, None], self._labels(uniform), y),
+            )
+        if y.ndim == 1:
+            return Sample.tree_unflatten((False, False), (x, y, n))
+        return MultiSample(x=x, y=y, n_valid=n, k=self.targets.zero.shape[0])
+
+    def _uniform(self, key: Array, capacity: int) -> UInt32[Array, "capacity limbs"]:
+        """Uniform points of X_bits."""
+        words = random.bits(key, capacity * self.limbs).reshape(capacity, self.limbs)
+        ones = wide.subtract(wide.power_of_two(self.bits, self.limbs), wide.from_uint32(jnp.uint32(1), self.limbs))
+        return words & ones[None]
+
+    def _labels(self, x: UInt32[Array, "rows limbs"]) -> Array:
+        """Labels as samples hold them: int32 (rows,) for one target, packed (rows, words) for k."""
         labels = self.targets.predict(x)
-        if labels.ndim == 1:
-            return Sample.tree_unflatten((False, False), (x, labels.astype(jnp.int32), n))
-        return MultiSample(x=x, y=packed.pack(labels), n_valid=n, k=labels.shape[1])
+        return labels.astype(jnp.int32) if labels.ndim == 1 else packed.pack(labels)
 
     @jax.jit
     def error(self, hypothesis: Any) -> Float[Array, ""]:
@@ -164,6 +177,7 @@ def point_masses(
         bits=jnp.int32(bits),
         targets=point(target, bits=bits),
         limbs=wide.limbs_for(bits),
+        spread=share > 0,
     )
 
 

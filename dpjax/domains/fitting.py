@@ -13,7 +13,15 @@ from dpjax.domains import wide
 Kind = TypeVar("Kind", Sample, MultiSample)
 
 
-def fitted(sample: Kind, kind: type[Kind], *, bits: Any, limbs: tuple[int, ...] = (), k: int | None = None) -> Kind:
+def fitted(
+    sample: Kind,
+    kind: type[Kind],
+    *,
+    bits: Any,
+    limbs: tuple[int, ...] = (),
+    k: int | None = None,
+    any_rows: bool = False,
+) -> Kind:
     """The sample, checked against X_bits and padded to its bucket.
 
     Args:
@@ -22,6 +30,8 @@ def fitted(sample: Kind, kind: type[Kind], *, bits: Any, limbs: tuple[int, ...] 
       bits: of the domain; may be traced, and then points are not checked.
       limbs: how many limbs points may have, the usual number first; nothing: any.
       k: how many labels an example must have.
+      any_rows: whether the learner can do with any number of rows. Then a traced sample stays as it is: its program is compiled for
+        that number anyway.
 
     Raises:
       TypeError: another kind. ValueError: another k, other limbs, or a valid point outside (as far as it is not traced).
@@ -37,6 +47,7 @@ def fitted(sample: Kind, kind: type[Kind], *, bits: Any, limbs: tuple[int, ...] 
     width = sample.x.shape[-1]
     if limbs and width not in limbs:
         raise ValueError(f"sample.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
-    if not any(checks.is_traced(leaf) for leaf in (*jax.tree.leaves(sample), bits)):
+    traced = any(map(checks.is_traced, jax.tree.leaves(sample)))
+    if not (traced or checks.is_traced(bits)):
         wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
-    return sample.padded()
+    return sample if traced and any_rows else sample.padded()

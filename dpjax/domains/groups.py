@@ -1,23 +1,35 @@
-"""Equal rows of an array brought together: one sort, then runs.
+"""Equal rows of an array brought together: a few distinct ones by comparison, many by a sort.
 
-Rows are vectors of words, points of any width or points followed by packed labels. A few words are sorted at once, with no gathers;
-more of them word by word, least significant first (each pass stable), so the program does not grow with the width.
+Rows are vectors of words, points of any width or points followed by packed labels. `grouped` finds distinct rows one by one: the first
+row that is in no group yet is compared with all others. That is one pass over the data for each and moves nothing. Only data with more
+than a few are sorted: a few words at once, with no gathers; more of them word by word, least significant first (each pass stable), so
+the program does not grow with the width.
 
     >>> from dpjax.domains import wide
-    >>> x = wide.from_ints([7, 2**40, 7, 7], 64)
-    >>> found = group(x, jnp.array([True, True, True, False]))
+    >>> x, valid = wide.from_ints([7, 2**40, 7, 7], 64), jnp.array([True, True, True, False])
+    >>> found = group(x, valid)
     >>> int(found.size), wide.to_ints(found.rows[:2]), found.counts[:2].tolist()
     (2, [7, 1099511627776], [2, 1])
+    >>> int(grouped(x, valid, lambda found: jnp.max(found.counts)))
+    2
 """
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
+from dpjax.core import staging
 from dpjax.core.pytree import frozen
 
 FEW_WORDS = 4  # the comparison of one sort grows with them, as the passes of the other way do
+FEW_GROUPS = 32  # to find so many costs less than a sort
+_OPEN = np.int32(-1)  # in no group yet
+
+T = TypeVar("T")
 
 
 @frozen
@@ -28,42 +40,84 @@ class Groups:
       rows: group i's row; all ones from `size` on, so that the whole array increases.
       counts: how many valid rows equal it, 0 from `size` on.
       size: how many groups there are.
-      member: the group of every row of the input; its length for an invalid row.
+      member: the group of every row of the input; the number of slots for an invalid row.
     """
 
-    rows: UInt32[Array, "n words"]
-    counts: Int[Array, "n"]
+    rows: UInt32[Array, "slots words"]
+    counts: Int[Array, "slots"]
     size: Int[Array, ""]
     member: Int[Array, "n"]
 
     @property
-    def valid(self) -> Bool[Array, "n"]:
+    def valid(self) -> Bool[Array, "slots"]:
         """Which groups exist."""
         return jnp.arange(self.counts.shape[0], dtype=jnp.int32) < self.size
 
-    def sums(self, values: Int[Array, "n"]) -> Int[Array, "n"]:
+    def sums(self, values: Int[Array, "n"]) -> Int[Array, "slots"]:
         """The sum of `values` over each group's rows."""
-        return jnp.zeros_like(self.counts).at[self.member].add(values, mode="drop")
+        return _sums(values, self.member, self.counts.shape[0])
+
+
+def grouped(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], then: Callable[[Groups], T]) -> T:
+    """then(the groups of equal rows), for a function whose result does not depend on the number of slots.
+
+    It is traced twice, for a few slots and for one a row; the latter is computed only if a trial of the batch needs so many.
+    """
+    found, complete = few(rows, valid)
+    if found.counts.shape[0] == rows.shape[0]:
+        return then(found)
+    return staging.unless(complete, then(found), lambda *given: then(group(*given)), rows, valid)
 
 
 def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> Groups:
-    """The groups of equal rows."""
-    return _runs(*_in_order(rows, valid))
+    """The groups of equal rows, with a slot for every row."""
+    rows, valid, order = _in_order(rows, valid)
+    return _runs(rows, valid, order, jnp.ones_like(order))
 
 
-def nested(
-    x: UInt32[Array, "n limbs"], y: UInt32[Array, "n words"], valid: Bool[Array, "n"]
-) -> tuple[Groups, Groups, Int[Array, "n"]]:
-    """(groups of x, groups of (x, y), which of the former each of the latter lies in), from one sort.
+def few(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> tuple[Groups, Bool[Array, ""]]:
+    """(the groups of equal rows in at most `FEW_GROUPS` slots, whether these are all; if not, the other rows are in none)."""
+    n, slots = rows.shape[0], min(rows.shape[0], FEW_GROUPS)
+    columns = rows.T
+    place = jnp.arange(n, dtype=jnp.int32)
 
-    The third is n from the last group of (x, y) on.
-    """
-    both = jnp.concatenate([x, y], axis=1)
-    n, limbs = x.shape
-    rows, valid, order = _in_order(both, valid)
-    coarse, fine = (_runs(part, valid, order) for part in (rows[:, :limbs], rows))
-    parent = jnp.full((n,), n, jnp.int32).at[fine.member].set(coarse.member, mode="drop")
-    return coarse, fine, parent
+    def next_leader(member: Array) -> Array:
+        return staging.least(jnp.where(member == _OPEN, place, n))
+
+    def unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
+        size, leader, _, _ = state
+        return (size < slots) & (leader < n)
+
+    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        size, leader, leaders, member = state
+        member = jnp.where((member == _OPEN) & jnp.all(columns == columns[:, leader, None], axis=0), size, member)
+        return size + 1, next_leader(member), leaders.at[size].set(leader), member
+
+    member = jnp.where(valid, _OPEN, slots).astype(jnp.int32)
+    start = jnp.int32(0), next_leader(member), jnp.zeros((slots,), jnp.int32), member
+    size, leader, leaders, member = lax.while_loop(unfinished, step, start)
+    found = group(rows[leaders], jnp.arange(slots, dtype=jnp.int32) < size)
+    member = jnp.append(found.member, slots)[jnp.where(member == _OPEN, slots, member)]
+    counts = _sums(jnp.ones_like(member), member, slots)
+    return Groups(rows=found.rows, counts=counts, size=size, member=member), leader == n
+
+
+def coarser(fine: Groups, words: int) -> Groups:
+    """The groups of rows by their first words alone, from groups of whole rows; `member` is the coarse group of every fine one."""
+    slots = fine.counts.shape[0]
+    return _runs(fine.rows[:, :words], fine.valid, jnp.arange(slots, dtype=jnp.int32), fine.counts)
+
+
+def _sums(values: Int[Array, "n"], member: Int[Array, "n"], slots: int) -> Int[Array, "slots"]:
+    """The sum of the values of each group."""
+    if slots > FEW_GROUPS:
+        return jnp.zeros((slots,), jnp.int32).at[member].add(values, mode="drop")
+
+    def one(group: Array, sums: Array) -> Array:  # a scatter goes row by row
+        return sums.at[group].set(jnp.sum(jnp.where(member == group, values, 0), dtype=jnp.int32))
+
+    used = jnp.max(jnp.where(member < slots, member, -1)) + 1
+    return lax.fori_loop(0, used, one, jnp.zeros((slots,), jnp.int32))
 
 
 def _in_order(
@@ -92,14 +146,14 @@ def lexicographic(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> In
     return by((~valid).astype(jnp.int32), order)
 
 
-def _runs(rows: Array, valid: Array, order: Array) -> Groups:
-    """The groups of rows in order, whose places in the input were `order`."""
+def _runs(rows: Array, valid: Array, order: Array, counts: Array) -> Groups:
+    """The groups of rows in order, valid ones first, each of which counts so often and had this place in the input."""
     n = rows.shape[0]
     new = jnp.concatenate([jnp.ones((1,), bool), jnp.any(rows[1:] != rows[:-1], axis=1)]) & valid
     index = jnp.where(valid, jnp.cumsum(new, dtype=jnp.int32) - 1, n)
     return Groups(
         rows=jnp.full_like(rows, np.uint32(0xFFFFFFFF)).at[index].set(rows, mode="drop"),
-        counts=jnp.zeros((n,), jnp.int32).at[index].add(1, mode="drop"),
+        counts=_sums(counts, index, n),
         size=jnp.sum(new, dtype=jnp.int32),
         member=jnp.zeros((n,), jnp.int32).at[order].set(index),
     )

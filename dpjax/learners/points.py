@@ -47,7 +47,8 @@ dependence on beta costs nothing but a logarithm.
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +71,8 @@ BOTTOMS = ("random", "zero")
 CALIBRATIONS = ("printed", "proved")
 _GAMMA = 1 / 8  # what part of alpha the target's bucket may lose to other points
 _LN2 = math.log(2.0)
+
+T = TypeVar("T")
 
 
 # ------------------------------------------------------------------------------------------------------- what is seen
@@ -103,14 +106,22 @@ class Seen(NamedTuple):
         return wide.log(self.unseen)
 
 
-def count(x: UInt32[Array, "n limbs"], y: Int[Array, "n"], n: Int[Array, ""], bits: Int[Array, ""]) -> Seen:
-    """The first n of labelled points of X_bits, counted."""
-    valid = jnp.arange(x.shape[0], dtype=jnp.int32) < n
-    found = groups.group(x, valid)
-    ones = found.sums(y)
-    limbs = x.shape[1] + 1
-    unseen = wide.subtract(wide.power_of_two(bits, limbs), wide.from_uint32(found.size.astype(jnp.uint32), limbs))
-    return Seen(found.rows, found.valid, ones, found.counts - ones, unseen, n)
+def counted(sample: Sample, bits: Int[Array, ""], then: Callable[[Seen], T], among: Bool[Array, "n"]) -> T:
+    """then(the valid examples `among` a sample of X_bits, counted), for a function whose result does not depend on the number of slots."""
+
+    def see(found: groups.Groups) -> T:
+        ones = found.sums(sample.y)
+        limbs = sample.x.shape[1] + 1
+        size = wide.from_uint32(found.size.astype(jnp.uint32), limbs)
+        unseen = wide.subtract(wide.power_of_two(bits, limbs), size)
+        return then(Seen(found.rows, found.valid, ones, found.counts - ones, unseen, sample.n_valid))
+
+    return groups.grouped(sample.x, _valid(sample) & among, see)
+
+
+def _valid(sample: Sample) -> Bool[Array, "n"]:
+    """Which rows count."""
+    return jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
 
 
 def unseen_point(key: Array, seen: Seen) -> UInt32[Array, "limbs"]:
@@ -148,7 +159,7 @@ class _Fitting:
 
     def fit(self, sample: Sample) -> Sample:
         """The sample, checked and padded to its bucket."""
-        return fitted(sample, Sample, bits=self.bits, limbs=(self.limbs,))
+        return fitted(sample, Sample, bits=self.bits, limbs=(self.limbs,), any_rows=True)
 
 
 class PointLearner(_Fitting):
@@ -162,9 +173,13 @@ class PointLearner(_Fitting):
         """ln P of the all-zero hypothesis, of all unseen points together (uniform among them), of each seen point."""
         raise NotImplementedError
 
-    def seen(self, sample: Sample) -> Seen:
-        """The sample, counted."""
-        return count(sample.x, sample.y, sample.n_valid, self.bits)
+    def drawn_from(self, sample: Sample) -> Bool[Array, "n"]:
+        """Which examples a run may have to look at; laws look at all."""
+        return _valid(sample)
+
+    def counted(self, sample: Sample, then: Callable[[Seen], T], among: Bool[Array, "n"]) -> T:
+        """then(what is seen of these examples)."""
+        return counted(sample, self.bits, then, among)
 
     def __call__(self, key: Array, sample: Sample) -> Outcome:
         """One run on a sample.
@@ -200,8 +215,10 @@ class PointLearner(_Fitting):
 
 @jax.jit
 def _run(learner: PointLearner, key: Array, sample: Sample) -> Outcome:
-    hypothesis, info = learner._draw(key, learner.seen(sample))
-    valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
+    # A clone: the same coins whichever way the sample is counted.
+    draw = lambda seen: learner._draw(jax.random.clone(key), seen)  # noqa: E731
+    hypothesis, info = learner.counted(sample, draw, learner.drawn_from(sample))
+    valid = _valid(sample)
     labelled = jnp.all(~valid | (sample.y == 0) | (sample.y == 1))
     fits = labelled & wide.all_below(sample.x, valid, learner.bits)
     status = jnp.where(fits, Status.OK, Status.OUTSIDE_DOMAIN).astype(jnp.int32)
@@ -210,20 +227,23 @@ def _run(learner: PointLearner, key: Array, sample: Sample) -> Outcome:
 
 @jax.jit
 def _empirical_law(learner: PointLearner, sample: Sample, error: Array) -> Array:
-    seen = learner.seen(sample)
-    good = seen.wrong().astype(float) / seen.n.astype(float) <= error
-    law = learner.log_law(seen)
-    sums = [logspace.logsumexp(jnp.where(part, law, -jnp.inf)) for part in (good, ~good)]
-    return jnp.exp(jnp.stack(sums))
+    def split(seen: Seen) -> Array:
+        good = seen.wrong().astype(float) / seen.n.astype(float) <= error
+        law = learner.log_law(seen)
+        return jnp.stack([logspace.logsumexp(jnp.where(part, law, -jnp.inf)) for part in (good, ~good)])
+
+    return jnp.exp(learner.counted(sample, split, _valid(sample)))
 
 
 @jax.jit(static_argnums=2)
 def _pmf(learner: PointLearner, sample: Sample, points: int) -> Array:
-    seen = learner.seen(sample)
-    law = jnp.exp(learner.log_law(seen))
-    share = jnp.where(wide.is_zero(seen.unseen), 0.0, law[1] * jnp.exp(-jnp.maximum(seen.log_unseen(), 0.0)))
-    place = jnp.where(seen.valid, seen.points[:, -1].astype(jnp.int32), points)
-    return jnp.append(jnp.full((points,), share).at[place].set(law[2:], mode="drop"), law[0])
+    def spread(seen: Seen) -> Array:
+        law = jnp.exp(learner.log_law(seen))
+        share = jnp.where(wide.is_zero(seen.unseen), 0.0, law[1] * jnp.exp(-jnp.maximum(seen.log_unseen(), 0.0)))
+        place = jnp.where(seen.valid, seen.points[:, -1].astype(jnp.int32), points)
+        return jnp.append(jnp.full((points,), share).at[place].set(law[2:], mode="drop"), law[0])
+
+    return learner.counted(sample, spread, _valid(sample))
 
 
 # ------------------------------------------------------------------------------------------------------- LearnPoints
@@ -239,6 +259,9 @@ class LearnPoints(PointLearner):
     limbs: int = static()
     calibration: str = static()
     bottom: str = static()
+
+    def drawn_from(self, sample: Sample) -> Bool[Array, "n"]:
+        return sample.y == 1
 
     def leader(self, seen: Seen) -> tuple[Int[Array, ""], Float[Array, ""], Float[Array, ""]]:
         """(the point with most ones, ln P[kept], ln P[⊥]); the lowest point on ties."""
@@ -488,8 +511,9 @@ class Given(PointLearner):
     def _on_buckets(self) -> Exponential:
         return Exponential(bits=jnp.int32(self.buckets), epsilon=self.epsilon, limbs=1, zero=True)
 
-    def seen(self, sample: Sample) -> Seen:
-        return count(self.hash(sample.x), sample.y, sample.n_valid, jnp.int32(self.buckets))
+    def counted(self, sample: Sample, then: Callable[[Seen], T], among: Bool[Array, "n"]) -> T:
+        hashed = Sample.tree_unflatten((False, False), (self.hash(sample.x), sample.y, sample.n_valid))
+        return counted(hashed, jnp.int32(self.buckets), then, among)
 
     def _draw(self, key: Array, seen: Seen) -> tuple[Bucket, Any]:
         chosen, info = self._on_buckets()._draw(key, seen)

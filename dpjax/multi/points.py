@@ -98,18 +98,21 @@ class Items(NamedTuple):
     second: Int[Array, "m"]
 
 
-def labelled_points(sample: MultiSample) -> Items:
-    """The distinct (x, labels)."""
-    fine = groups.group(jnp.concatenate([sample.x, sample.y], axis=1), sample.valid)
-    limbs = sample.x.shape[1]
+def distinct(sample: MultiSample) -> groups.Groups:
+    """The distinct labelled points."""
+    return groups.group(_labelled(sample), sample.valid)
+
+
+def labelled_points(fine: groups.Groups, limbs: int) -> Items:
+    """Labelled points, from the distinct ones with their limbs."""
     nothing = jnp.zeros_like(fine.counts)
     return Items(fine.rows[:, :limbs], fine.rows[:, limbs:], fine.counts, fine.counts, nothing)
 
 
-def distinct_points(sample: MultiSample) -> Items:
+def distinct_points(fine: groups.Groups, limbs: int) -> Items:
     """The distinct x, each with its most frequent vector (the least on ties) and how often it and the next one occur."""
-    coarse, fine, parent = groups.nested(sample.x, sample.y, sample.valid)
-    m, limbs = sample.x.shape
+    coarse = groups.coarser(fine, limbs)
+    parent, m = coarse.member, fine.counts.shape[0]
     index, nothing = jnp.arange(m, dtype=jnp.int32), jnp.zeros((m,), jnp.int32)
     first = nothing.at[parent].max(fine.counts, mode="drop")
     wins = fine.counts == first.at[parent].get(mode="fill", fill_value=-1)
@@ -132,9 +135,20 @@ def gap(first: Int[Array, "m"], second: Int[Array, "m"], heavy: Bool[Array, "m"]
 
 def name(items: Items, heavy: Bool[Array, "m"], k: int) -> Int[Array, "k"]:
     """For every concept the first heavy item whose vector has a 1 there; the number of items if none has."""
-    m = items.counts.shape[0]
-    ones = packed.unpack(jnp.where(heavy[:, None], items.vectors, np.uint32(0)), k)
-    return jnp.min(jnp.where(ones, jnp.arange(m, dtype=jnp.int32)[:, None], m), axis=0)
+    vectors = jnp.where(heavy[:, None], items.vectors, np.uint32(0))
+    taken = lax.associative_scan(jnp.bitwise_or, vectors)
+    new = vectors & ~jnp.concatenate([jnp.zeros_like(taken[:1]), taken[:-1]])
+    # Each label is new at one item at most, whose index is put together bit by bit, for all labels of a word at once.
+    m = vectors.shape[0]
+    index = jnp.arange(m, dtype=jnp.int32)[:, None]
+    digits = [_any(jnp.where((index >> b) & 1 == 1, new, np.uint32(0))) for b in range((m - 1).bit_length())]
+    first = sum((packed.unpack(digit, k).astype(jnp.int32) << b for b, digit in enumerate(digits)), jnp.int32(0))
+    return jnp.where(packed.unpack(taken[-1], k), first, m)
+
+
+def _any(words: UInt32[Array, "m words"]) -> UInt32[Array, "words"]:
+    """The bits that are set in any row."""
+    return lax.reduce(words, np.uint32(0), lax.bitwise_or, (0,))
 
 
 # ------------------------------------------------------------------------------------------------------ entry points
@@ -149,8 +163,8 @@ class PointsLearner:
     limbs: int
     k: int
 
-    def items(self, sample: MultiSample) -> Items:
-        """What may be heavy."""
+    def items(self, fine: groups.Groups) -> Items:
+        """What may be heavy, from the distinct labelled points."""
         raise NotImplementedError
 
     def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -199,26 +213,37 @@ class PointsLearner:
 
     def fit(self, sample: MultiSample) -> MultiSample:
         """The sample, checked and padded to its bucket."""
-        return fitted(sample, MultiSample, bits=self.bits, limbs=(self.limbs,), k=self.k)
+        return fitted(sample, MultiSample, bits=self.bits, limbs=(self.limbs,), k=self.k, any_rows=True)
 
 
 @jax.jit
 def _run(learner: PointsLearner, key: Array, sample: MultiSample) -> Outcome:
-    key_heavy, key_test = jax.random.split(key)
-    items = learner.items(sample)
-    heavy = learner.draw_heavy(key_heavy, items)
-    kept = random.bernoulli(key_test, *learner.log_keep(items, heavy))
-    index = name(items, heavy, learner.k)
-    m = items.counts.shape[0]
-    hypothesis = Point(position=items.points[jnp.minimum(index, m - 1)], zero=index == m)
+    def answer(fine: groups.Groups) -> tuple[Point, Array, Array]:
+        key_heavy, key_test = jax.random.split(
+            jax.random.clone(key)
+        )  # the same coins whichever way the rows are grouped
+        items = learner.items(fine)
+        heavy = learner.draw_heavy(key_heavy, items)
+        kept = random.bernoulli(key_test, *learner.log_keep(items, heavy))
+        index = name(items, heavy, learner.k)
+        m = items.counts.shape[0]
+        hypothesis = Point(position=items.points[jnp.minimum(index, m - 1)], zero=index == m)
+        return hypothesis, kept, jnp.sum(heavy, dtype=jnp.int32)
+
+    hypothesis, kept, size = groups.grouped(_labelled(sample), sample.valid, answer)
     fits = wide.all_below(sample.x, sample.valid, learner.bits)
     status = jnp.where(fits, jnp.where(kept, Status.OK, Status.BOTTOM), Status.OUTSIDE_DOMAIN).astype(jnp.int32)
-    return Outcome.of(hypothesis, status, {"heavy": jnp.sum(heavy, dtype=jnp.int32)})
+    return Outcome.of(hypothesis, status, {"heavy": size})
+
+
+def _labelled(sample: MultiSample) -> UInt32[Array, "rows both"]:
+    """Points and labels side by side."""
+    return jnp.concatenate([sample.x, sample.y], axis=1)
 
 
 @jax.jit(static_argnums=3)
 def _success(learner: PointsLearner, sample: MultiSample, error: Array, most: int) -> Array:
-    everything = learner.items(sample)
+    everything = learner.items(distinct(sample))
     most = min(most, everything.counts.shape[0])
     chosen = jnp.sort(lax.top_k(everything.counts, most)[1])  # the order that `name` goes by
     items = Items(*(part[chosen] for part in everything))
@@ -268,8 +293,8 @@ class PointLearner(PointsLearner):
     k: int = static()
     calibration: str = static()
 
-    def items(self, sample: MultiSample) -> Items:
-        return distinct_points(sample)
+    def items(self, fine: groups.Groups) -> Items:
+        return distinct_points(fine, self.limbs)
 
     def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         distance = gap(items.first, items.second, heavy)
@@ -421,8 +446,8 @@ class HistogramLearner(PointsLearner):
     limbs: int = static()
     k: int = static()
 
-    def items(self, sample: MultiSample) -> Items:
-        return labelled_points(sample)
+    def items(self, fine: groups.Groups) -> Items:
+        return labelled_points(fine, self.limbs)
 
     def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return jnp.zeros((), float), jnp.full((), -jnp.inf, float)

@@ -123,7 +123,8 @@ def single_point(name: str, n: int) -> Trial:
     if name == "learn_points":
         given |= {"delta": DELTA, "bottom": "zero"}
     learner = getattr(points, name)(**given)
-    return SINGLE, cell(learner, _points(numpy_points.POINTS[numpy_points.TARGET]), n, numpy_points.ALPHA)
+    law = _points(numpy_points.POINTS[numpy_points.TARGET])
+    return SINGLE, cell(learner, law, n, numpy_points.ALPHA, capacity=n)  # these learners need no bucket
 
 
 def many_points(name: str, k: int, n: int) -> Trial:
@@ -133,7 +134,7 @@ def many_points(name: str, k: int, n: int) -> Trial:
         given |= {"alpha": numpy_points.ALPHA, "beta": numpy_points.BETA}
     learner = getattr(multi_points, name)(**given)
     law = _points([numpy_points.POINTS[i] for i in numpy_points.targets(k)])
-    return MULTI, cell(learner, law, n, numpy_points.ALPHA)
+    return MULTI, cell(learner, law, n, numpy_points.ALPHA, capacity=n)
 
 
 def _points(target: Any) -> Any:
