@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpjax.core import bits
-from dpjax.fingerprinting import boneh_shaw, codes, feasible, pirates, tardos
+from dpjax.core import bits, random
+from dpjax.fingerprinting import arrangement, boneh_shaw, codes, feasible, pirates, tardos
 from dpjax.trials import engine
 
 FALSE_ALARM = 1e-6
@@ -96,6 +96,41 @@ def test_books_and_traces_vmap(code):
         np.testing.assert_allclose(
             many.scores[i], code.generate(keys()[i]).trace(words[i]).scores, rtol=1e-5, atol=1e-3
         )
+
+
+SHAPES = pytest.mark.parametrize(("kinds", "copies"), [(1, 5), (4, 1), (9, 737)])
+
+
+@SHAPES
+def test_an_arrangement_gives_the_smallest_words_the_first_kind(kinds, copies):
+    keys = lambda: jax.random.split(jax.random.key(8), 20)  # noqa: E731
+    many = jax.jit(jax.vmap(lambda key: arrangement.arrangement(key, kinds, copies)))(keys())
+    for key, kind in zip(keys(), np.asarray(many), strict=True):
+        words = np.asarray(random.bits(jax.random.split(key)[0], kinds * copies))
+        assert kind[np.argsort(words)].tolist() == np.repeat(np.arange(kinds), copies).tolist()
+
+
+@SHAPES
+def test_an_arrangement_is_sorted_where_words_agree(monkeypatch, kinds, copies):
+    """With 8 random bits a word, one kind apart from another in some lanes only."""
+    draw = random.bits
+    monkeypatch.setattr(arrangement.random, "bits", lambda key, count: draw(key, count) >> np.uint32(24))
+    keys = lambda: jax.random.split(jax.random.key(9), 20)  # noqa: E731
+    many = jax.jit(jax.vmap(lambda key: arrangement.arrangement(key, kinds, copies)))(keys())
+    assert (np.sort(many, axis=1) == np.repeat(np.arange(kinds), copies)).all()
+
+
+@pytest.mark.parametrize("random_bits", [2, 32])
+def test_all_orders_are_equally_likely(monkeypatch, random_bits):
+    """6 of them; with 2 bits a word nearly always by sorting."""
+    draw = random.bits
+    coarse = lambda key, count: draw(key, count) << np.uint32(32 - random_bits)  # noqa: E731
+    first = iter([coarse])  # the words; what sorts is drawn in full
+    monkeypatch.setattr(arrangement.random, "bits", lambda *given: next(first, draw)(*given))
+    keys = jax.random.split(jax.random.key(1), 12_000)
+    orders = jax.jit(jax.vmap(lambda key: arrangement.arrangement(key, 2, 2)))(keys)
+    counts = np.unique(np.asarray(orders), axis=0, return_counts=True)[1]
+    assert len(counts) == 6 and stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
 def test_boneh_shaw_holds_every_type_equally_often_in_uniform_order():

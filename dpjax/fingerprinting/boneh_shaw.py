@@ -27,14 +27,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import checks, random
+from dpjax.core import bits, checks
 from dpjax.core.pytree import frozen, static
+from dpjax.fingerprinting.arrangement import arrangement
 from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream
 
 VARIANTS = ("padded", "original")
+_LANES = 128  # that vector instructions run along
 _MOST_COLUMNS = 2**31 - BLOCK
 
 
@@ -70,16 +71,9 @@ class BonehShaw(Code):
         return self.variant == "padded"
 
     def secret(self, key: Array) -> Int[Array, "blocks block"]:
-        """The type of every column, in secret order; 0 past the last.
-
-        The order is that of 64 random bits a column: uniform, unless two of them agree, which has probability below k^2 / 2^65. (One
-        sort; jax.random.permutation makes do with 32 bits by sorting twice, and takes twice as long.)
-        """
-        types = jnp.repeat(jnp.arange(self.types.start, self.types.stop, dtype=jnp.int32), self.copies)
-        words = random.bits(key, 2 * self.length)
-        order = (words[: self.length], words[self.length :])
-        permuted = lax.sort((*order, types), num_keys=2, is_stable=False)[2]
-        return jnp.pad(permuted, (0, self.blocks * BLOCK - self.length)).reshape(self.blocks, BLOCK)
+        """The type of every column, in secret order; 0 past the last."""
+        types = self.types.start + arrangement(key, len(self.types), self.copies)
+        return jnp.pad(types, (0, self.blocks * BLOCK - self.length)).reshape(self.blocks, BLOCK)
 
     def columns(self, secret: Array, block: Int[Array, ""]) -> Columns:
         """Ones for the users below the type."""
@@ -97,7 +91,9 @@ class BonehShaw(Code):
 
     def part(self, columns: Columns, word: Bool[Array, "block"]) -> Int[Array, "types"]:
         """Ones of the word by type, 0, ..., n."""
-        return self.nothing().at[columns.hidden].add((word & columns.valid).astype(jnp.int32))
+        types = jnp.arange(self.users + 1, dtype=jnp.int32)[None, :, None]
+        counted = jnp.where(word & columns.valid, columns.hidden, -1).reshape(-1, 1, _LANES)
+        return jnp.sum(bits.tally(counted == types), axis=1, dtype=jnp.int32)
 
     def accuse(self, sums: Int[Array, "types"]) -> Accusation:
         """Scores W_s - R/2 against thresholds sqrt(L R/2), s = 1, ..., n.

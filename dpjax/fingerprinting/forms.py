@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from dpjax.core import bits as packed
 from dpjax.core import checks
 from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
@@ -64,11 +65,11 @@ class Form:
 
     def word(self, answers: Bool[Array, "rows k"]) -> Bool[Array, "k"]:
         """The pirate word, from what the hypotheses say of the rows."""
-        return self.share * _count(answers) >= self.users
+        return self.share * packed.tally(answers) >= self.users
 
     def excess(self, answers: Bool[Array, "rows k"], labels: Bool[Array, "rows k"]) -> Float[Array, "k"]:
         """Empirical error of every hypothesis minus that of the best concept for its column (all are right on junk rows)."""
-        wrong = _count(answers != labels) - self.least_errors(labels[: self.users])
+        wrong = packed.tally(answers != labels) - self.least_errors(labels[: self.users])
         return wrong.astype(float) / self.rows
 
 
@@ -151,19 +152,15 @@ def _fits(bits: int, name: str, largest: int) -> None:
         raise ValueError(f"bits must be at least {largest.bit_length()} to hold {name}, got {bits}")
 
 
-def _count(flags: Bool[Array, "rows k"]) -> Int[Array, "k"]:
-    return jnp.sum(flags.astype(jnp.int32), axis=0, dtype=jnp.int32)
-
-
 def _threshold_errors(labels: Bool[Array, "users k"]) -> Int[Array, "k"]:
     """Least over s of (zeros among the first s) + (ones among the rest)."""
     moved = jnp.cumsum(1 - 2 * labels.astype(jnp.int32), axis=0)
-    return _count(labels) + jnp.minimum(jnp.min(moved, axis=0), 0)
+    return packed.tally(labels) + jnp.minimum(jnp.min(moved, axis=0), 0)
 
 
 def _constant_errors(labels: Bool[Array, "users k"]) -> Int[Array, "k"]:
     """All rows are one point: the rarer label."""
-    ones = _count(labels)
+    ones = packed.tally(labels)
     return jnp.minimum(ones, labels.shape[0] - ones)
 
 
