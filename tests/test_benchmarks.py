@@ -4,6 +4,7 @@ Statistical tests: fixed keys, false-alarm rate 2e-5 each, and a cell with other
 """
 
 import math
+from collections import Counter
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from experiments.benchmarks import (
     numpy_interior,
     numpy_many_thresholds,
     numpy_parities,
+    numpy_points,
     peers,
     runners,
     scaling,
@@ -62,15 +64,21 @@ def p_value(successes: int, trials: int, others: int, other_trials: int) -> floa
     return stats.fisher_exact([[successes, trials - successes], [others, other_trials - others]]).pvalue
 
 
+def programs_of(name: str) -> list[Program]:
+    """NumPy's general one and, where there is one, the specialised one."""
+    program = CONTESTS[name].program
+    return [PROGRAMS[each] for each in (program, f"specialised {program}") if each in PROGRAMS]
+
+
 @pytest.mark.parametrize(("name", "sizes", "control", "trials"), CELLS)
 def test_numpy_succeeds_as_often_as_dpjax(name, sizes, control, trials):
     run, params = CONTESTS[name].make(*sizes)
     expected = engine.count(run, params, root=engine.root_key(3), cell=0, trials=trials)
-    program = PROGRAMS[CONTESTS[name].program]
-    more = 2 * trials
-    assert p_value(count(program, sizes, more, 5), more, expected, trials) > ALARM
-    if control:
-        assert p_value(count(program, control, more, 5), more, expected, trials) < ALARM
+    for program in programs_of(name):
+        more = 2 * trials
+        assert p_value(count(program, sizes, more, 5), more, expected, trials) > ALARM
+        if control:
+            assert p_value(count(program, control, more, 5), more, expected, trials) < ALARM
 
 
 def test_laplace_noise_has_the_exact_law():
@@ -105,9 +113,26 @@ def test_every_learner_and_attack_is_in_the_quick_run():
 @pytest.mark.parametrize("name", [name for name, *_ in FAST])
 def test_programs_depend_on_the_seed_alone(name):
     sizes = next(sizes for other, sizes, *_ in FAST if other == name)
-    program = PROGRAMS[CONTESTS[name].program]
-    first = count(program, sizes, 70, 1)
-    assert 0 <= first <= 70 and count(program, sizes, 70, 1) == first
+    for program in programs_of(name):
+        first = count(program, sizes, 70, 1)
+        assert 0 <= first <= 70 and count(program, sizes, 70, 1) == first
+
+
+def test_points_with_any_labels_are_counted_as_defined():
+    """Per trial and point: how often it and its two most frequent vectors occur."""
+    rng = np.random.default_rng(2)
+    kind, words = rng.integers(0, 5, (6, 40)), rng.integers(0, 2, (6, 40, 2)).astype(np.uint64)
+    x = numpy_points.EXAMPLES[kind]
+    items = numpy_points._by_point(x, words)
+    place = 0
+    for trial in range(6):
+        for point in np.unique(x[trial]).tolist():
+            vectors = Counter(map(tuple, words[trial][x[trial] == point].tolist()))
+            (best, first), *rest = sorted(vectors.items(), key=lambda pair: (-pair[1], pair[0]))
+            found = [part[place].tolist() for part in items[:6]]
+            assert found == [trial, point, vectors.total(), first, rest[0][1] if rest else 0, list(best)]
+            place += 1
+    assert place == len(items.trial)
 
 
 def naive_path(points, d, first):

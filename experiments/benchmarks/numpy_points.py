@@ -1,8 +1,9 @@
 """Learners of points in tuned NumPy, one concept and many, on seven points with masses around alpha.
 
-The learner is handed the points and their labels and may use that these are realizable: a point's labels are the same wherever it occurs.
-What makes it fast: a batch's samples are sorted at once, rows in cache; runs of equal points are found by comparing neighbours; labels are
-packed, 64 a word, and only those of heavy points are looked at.
+A general program learns from points and labels of any kind, as dpjax's learners do: equal examples are brought together by a sort of all
+samples of a batch, rows in cache. One with k packed labels is sorted by a 64-bit mixture of its words and compared with its neighbour in
+full. A *specialised* one knows more than a learner may: that labels are realizable, so that no example needs to be looked at but
+for its point, and ones are the target's.
 """
 
 import functools
@@ -26,6 +27,8 @@ ALPHA, BETA = 0.11, 0.1  # no mass is alpha exactly
 Array = NDArray[Any]
 
 EXAMPLES = np.array(POINTS, np.uint64)
+ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9], np.uint64)  # mix well (Steele, Lea, Flood 2014)
+FAR = 2**30  # above any count
 IS_TARGET = np.arange(len(POINTS)) == TARGET
 
 
@@ -55,13 +58,57 @@ def _runs(x: Array) -> tuple[Array, Array]:
 
 
 def learn_points(rng: np.random.Generator, rows: int, n: int) -> int:
+    """LearnPoints: the ones alone, sorted; bottom becomes all-zero."""
+    kind = _draw(rng, rows, n)
+    x, y = EXAMPLES[kind], IS_TARGET[kind]
+    size = np.count_nonzero(y, axis=1)
+    ones = np.zeros((rows, max(1, int(size.max()))), x.dtype)
+    there = np.arange(ones.shape[1]) < size[:, None]
+    ones[there] = x[y]
+    # The space behind a row's own ones holds the first of them again, and is taken off its count.
+    first = ones[:, 0].copy()
+    ones = np.sort(np.where(there, ones, first[:, None]), axis=1)
+    start, count = _runs(ones)
+    row, point = start // ones.shape[1], ones.reshape(-1)[start]
+    count -= np.where(point == first[row], ones.shape[1] - size[row], 0)
+    begin = np.searchsorted(row, np.arange(rows))
+    best = np.maximum.reduceat(count, begin)
+    leads = count == best[row]
+    second = np.maximum.reduceat(np.where(leads, 0, count), begin)
+    second = np.where(np.add.reduceat(leads, begin, dtype=np.int64) > 1, best, second)
+    leader = np.minimum.reduceat(np.where(leads, point, np.iinfo(point.dtype).max), begin)
+    found = (best > 0) & (leader == EXAMPLES[TARGET])
+    return int(np.count_nonzero(found & kept(rng, best - second, EPSILON, DELTA)))
+
+
+def exponential(rng: np.random.Generator, rows: int, n: int) -> int:
+    """The exponential mechanism over all points: those not seen err on all ones."""
+    kind = _draw(rng, rows, n)
+    x, y = EXAMPLES[kind], IS_TARGET[kind]
+    order = np.argsort(x, axis=1)
+    x, y = np.take_along_axis(x, order, axis=1), np.take_along_axis(y, order, axis=1)
+    start, count = _runs(x)
+    row, point = start // n, x.reshape(-1)[start]
+    ones = np.add.reduceat(y.reshape(-1), start, dtype=np.int64)
+    begin = np.searchsorted(row, np.arange(rows))
+    all_ones = np.add.reduceat(ones, begin)
+    wrong = all_ones[row] + count - 2 * ones
+    least = np.minimum(np.minimum.reduceat(wrong, begin), all_ones)
+    weight = np.exp(-EPSILON / 2 * (wrong - least[row]))
+    seen = np.diff(begin, append=len(start))
+    unseen = (2.0**BITS - seen) * np.exp(-EPSILON / 2 * (all_ones - least))
+    target = np.add.reduceat(np.where(point == EXAMPLES[TARGET], weight, 0.0), begin)  # unseen: 2^-64 of the rest
+    return int(np.count_nonzero(rng.random(rows) * (np.add.reduceat(weight, begin) + unseen) < target))
+
+
+def specialised_learn_points(rng: np.random.Generator, rows: int, n: int) -> int:
     """LearnPoints: all ones are the target's, so the gap is their number; bottom becomes all-zero."""
     x = EXAMPLES[_draw(rng, rows, n)]
     ones = np.count_nonzero(x == EXAMPLES[TARGET], axis=1)
     return int(np.count_nonzero((ones > 0) & kept(rng, ones, EPSILON, DELTA)))
 
 
-def exponential(rng: np.random.Generator, rows: int, n: int) -> int:
+def specialised_exponential(rng: np.random.Generator, rows: int, n: int) -> int:
     """The exponential mechanism over all points: those not seen err on all ones, those seen on their own zeros, too."""
     x = np.sort(EXAMPLES[_draw(rng, rows, n)], axis=1)
     start, count = _runs(x)
@@ -111,14 +158,116 @@ def _buckets() -> int:
 # ------------------------------------------------------------------------------------------------------ many concepts
 
 
+class Items(NamedTuple):
+    """What may be heavy, trial by trial, points increasing: how often it and the two most frequent vectors of it occur.
+
+    Attributes:
+        trial, point, times, first, second: one number an item.
+        vector: the most frequent labels, packed.
+        begin: where each trial's items begin.
+    """
+
+    trial: Array
+    point: Array
+    times: Array
+    first: Array
+    second: Array
+    vector: Array
+    begin: Array
+
+
 def point_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
-    """PointLearner: labels are consistent, so the gap is the least count of a heavy point, and infinite if there is none."""
-    first, counts, heavy, good = _heavy(rng, rows, k, n, _counts("point_learner"))
-    least = np.minimum.reduceat(np.where(heavy, counts, 2**30), first)
-    return int(np.count_nonzero(good & kept(rng, least, EPSILON / 2, DELTA / 2)))
+    """PointLearner: A_dist on the best vectors of the heavy points."""
+    items, heavy = _noisy(rng, _by_point(*_labelled(rng, rows, k, n)), _counts("point_learner"))
+    first, second = np.where(heavy, items.first, FAR), np.where(heavy, items.second, -FAR)
+    best = np.minimum.reduceat(first, items.begin)
+    place = np.arange(len(first))
+    lowest = np.minimum.reduceat(np.where(first == best[items.trial], place, len(first)), items.begin)
+    next_best = np.minimum.reduceat(np.where(place == lowest[items.trial], FAR, first), items.begin)
+    others = np.where(place == lowest[items.trial], next_best[items.trial], best[items.trial])
+    runner_up = np.maximum.reduceat(np.minimum(second, others), items.begin)
+    gap = np.where(np.logical_or.reduceat(heavy, items.begin), best - runner_up, FAR)
+    return int(np.count_nonzero(_right(items, heavy, k) & kept(rng, gap, EPSILON / 2, DELTA / 2)))
 
 
 def histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
+    """A stability histogram of the labelled points."""
+    items, heavy = _noisy(rng, _labelled_points(*_labelled(rng, rows, k, n)), _counts("histogram_learner"))
+    return int(np.count_nonzero(_right(items, heavy, k)))
+
+
+def _labelled(rng: np.random.Generator, rows: int, k: int, n: int) -> tuple[Array, Array]:
+    """Points (rows, n) and packed labels (rows, n, words)."""
+    kind = _draw(rng, rows, n)
+    return EXAMPLES[kind], _vectors(k)[kind]
+
+
+def _labelled_points(x: Array, y: Array) -> Items:
+    """The distinct labelled points."""
+    mixed = x * ODD[0]
+    for word in range(y.shape[2]):
+        mixed ^= mixed >> np.uint64(29)
+        mixed += y[:, :, word]
+        mixed *= ODD[1]
+    order = np.argsort(mixed, axis=1)
+    mixed = np.take_along_axis(mixed, order, axis=1)
+    flat = order + x.shape[1] * np.arange(len(x))[:, None]
+    x, y = x.reshape(-1)[flat], y.reshape(-1, y.shape[2])[flat]
+    same = (x[:, 1:] == x[:, :-1]) & (y[:, 1:] == y[:, :-1]).all(axis=2)
+    if not (same == (mixed[:, 1:] == mixed[:, :-1])).all():
+        raise ArithmeticError("different examples have the same mixture: choose other factors")
+    start, count = _runs(mixed)
+    trial, point, vector = start // x.shape[1], x.reshape(-1)[start], y.reshape(-1, y.shape[2])[start]
+    ranked = np.lexsort((*vector.T[::-1], -count, point, trial))
+    trial, count = trial[ranked], count[ranked]
+    begin = np.searchsorted(trial, np.arange(len(x)))
+    return Items(trial, point[ranked], count, count, 0 * count, vector[ranked], begin)
+
+
+def _by_point(x: Array, y: Array) -> Items:
+    """The distinct points with their most frequent vectors."""
+    fine = _labelled_points(x, y)
+    new = np.ones(len(fine.trial), np.bool_)
+    new[1:] = (fine.trial[1:] != fine.trial[:-1]) | (fine.point[1:] != fine.point[:-1])
+    start = np.flatnonzero(new)
+    has_second = np.diff(start, append=len(new)) > 1
+    second = np.where(has_second, fine.times[np.minimum(start + 1, len(new) - 1)], 0)
+    trial, first = fine.trial[start], fine.times[start]
+    begin = np.searchsorted(trial, np.arange(len(x)))
+    return Items(trial, fine.point[start], np.add.reduceat(fine.times, start), first, second, fine.vector[start], begin)
+
+
+def _noisy(rng: np.random.Generator, items: Items, limits: "Counts") -> tuple[Items, Array]:
+    """Which items are heavy."""
+    noisy = items.times + rng.laplace(0.0, limits.scale, len(items.times))
+    return items, (items.times > limits.low) & (noisy > limits.high)
+
+
+def _right(items: Items, heavy: Array, k: int) -> Array:
+    """Whether the k hypotheses (the first heavy point with a 1 in that column, or all-zero) have errors of at most alpha.
+
+    No two masses add up to so little: a hypothesis is all-zero and its target rare, or the target itself.
+    """
+    vectors = np.where(heavy[:, None], items.vector, np.uint64(0))
+    own = _vectors(k)[np.searchsorted(EXAMPLES, items.point)]  # whose target it is
+    end = np.append(items.begin[1:], len(heavy))
+    taken = np.zeros((len(items.begin), vectors.shape[1]), np.uint64)
+    good = np.ones(len(taken), np.bool_)
+    for rank in range(int((end - items.begin).max())):
+        at = np.minimum(items.begin + rank, end - 1)  # the last one again has nothing new
+        good &= ~(vectors[at] & ~taken & ~own[at]).any(axis=1)
+        taken |= vectors[at]
+    return np.asarray(good & ~(_vectors(k)[np.array(MASSES) > ALPHA] & ~taken[:, None]).any(axis=(1, 2)))
+
+
+def specialised_point_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
+    """PointLearner: labels are consistent, so the gap is the least count of a heavy point, and infinite if there is none."""
+    first, counts, heavy, good = _heavy(rng, rows, k, n, _counts("point_learner"))
+    least = np.minimum.reduceat(np.where(heavy, counts, FAR), first)
+    return int(np.count_nonzero(good & kept(rng, least, EPSILON / 2, DELTA / 2)))
+
+
+def specialised_histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
     """A stability histogram of the labelled points: as many as there are points, as labels are consistent."""
     return int(np.count_nonzero(_heavy(rng, rows, k, n, _counts("histogram_learner"))[-1]))
 
@@ -180,8 +329,12 @@ def _many_rows(k: int, n: int) -> int:
 
 PROGRAMS = {
     "learn_points": Program(learn_points, lambda n: fitting(8 * n), _check),
+    "specialised learn_points": Program(specialised_learn_points, lambda n: fitting(8 * n), _check),
     "points exponential": Program(exponential, lambda n: fitting(8 * n), _check),
+    "specialised points exponential": Program(specialised_exponential, lambda n: fitting(8 * n), _check),
     "hashed": Program(hashed, lambda n: fitting(8 * n + 8 * 2 ** _buckets()), _check),
     "point_learner": Program(point_learner, _many_rows, _check_many),
+    "specialised point_learner": Program(specialised_point_learner, _many_rows, _check_many),
     "histogram_learner": Program(histogram_learner, _many_rows, _check_many),
+    "specialised histogram_learner": Program(specialised_histogram_learner, _many_rows, _check_many),
 }
