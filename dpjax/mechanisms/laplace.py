@@ -3,13 +3,12 @@
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import checks
+from dpjax.core import checks, random
 from dpjax.core.pytree import frozen, static
 
 LN2 = math.log(2.0)
@@ -22,12 +21,15 @@ def _exponential(high: Array, low: Array) -> Array:
     # Above 1/2 the logarithm is well conditioned in 1 - U, whose digits are the complement.
     high, low = jnp.where(upper, ~high, high).astype(float), jnp.where(upper, ~low, low).astype(float)
     nearer = (high + (low + 0.5) * 2.0**-32) * 2.0**-32
-    return jnp.where(upper, -jnp.log1p(-nearer), -jnp.log(nearer))
+    # One logarithm serves both ends: 1 - nearer loses at most half a unit in the last place, which is added again.
+    u = jnp.where(upper, 1 - nearer, nearer)
+    lost = jnp.where(upper, nearer - (1 - u), 0.0)
+    return lost - jnp.log(u)
 
 
 def _words(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Two words a draw; side by side, so that a longer shape begins with the same draws."""
-    words = jax.random.bits(key, (*shape, 2), jnp.uint32)
+    words = random.bits(key, 2 * math.prod(shape)).reshape(*shape, 2)
     return words[..., 0], words[..., 1]
 
 
