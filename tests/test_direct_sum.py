@@ -242,6 +242,15 @@ def test_representatives_label_in_every_way_a_threshold_can():
     assert wide.to_ints(kept) == [0, 6, 10, 256]
 
 
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_right_examples_of_realizable_labels_are_those_counted(n):
+    _, sample = sample_of([0, 5, 30, 64], n=n, bits=6)
+    concepts, thresholds_of = generic.thresholds(bits=6), wide.from_ints([0, 3, 3, 31, 64, 63], 7)
+    said = np.asarray(concepts.predict(thresholds_of, sample.x))[:n, None]
+    counted = (said == np.asarray(sample.labels)[:n, :, None]).sum(axis=0)
+    assert (np.asarray(concepts.right_if_realizable(thresholds_of, sample)) == counted).all()
+
+
 def test_point_representatives_are_the_named_points_and_zero():
     points, where = wide.from_ints([3, 7, 0, 0], 8), jnp.array([True, True, False, False])
     found, mask, fits = generic.points(bits=8, most=3).representatives(points, where)

@@ -281,3 +281,14 @@ def test_the_three_shapes_agree_on_realizable_samples(bits):
         peak, walk, general = windows(points, jnp.int32(ones), jnp.int32(zeros))
         assert points.shape == (rows, limbs)
         assert peak.tolist() == walk.tolist() == general.tolist(), (ones, zeros)
+
+
+@pytest.mark.parametrize("bits", [20, 70])
+def test_rows_nearly_in_order_are_sorted_like_any(bits):
+    """Up to 1, 5 and 60 rows from their places, the last by a sort; with ties; 1, 2 and 64 rows."""
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 64):
+        for far in (1, 5, 60):
+            values = np.argsort(np.arange(n) + rng.uniform(0, far, n)) // 2
+            x = wide.from_ints([int(v) << (bits - 20) for v in values], bits)
+            assert (jax.jit(ordered.sort_nearly)(x) == wide.sort(x)[0]).all()

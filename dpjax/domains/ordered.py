@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,10 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import random
 from dpjax.core.pytree import frozen, static
-from dpjax.core.staging import SHORT_ROW, once
+from dpjax.core.staging import SHORT_ROW, apart, once, together
 from dpjax.domains import wide
+
+PATIENCE = 8  # turns of a sort by exchanges of neighbours
 
 
 @frozen
@@ -299,3 +302,37 @@ def _reciprocal(divisor: UInt32[Array, ""]) -> UInt32[Array, ""]:
     # The first 31 of the 63 one bits cannot reach the divisor.
     start = (jnp.uint32((1 << 31) - 1), jnp.uint32(0))
     return lax.fori_loop(0, 32, next_bit, start, unroll=8)[1]
+
+
+def sort_nearly(x: UInt32[Array, "n limbs"]) -> UInt32[Array, "n limbs"]:
+    """wide.sort(x)[0], much faster where every row is a few rows from its place.
+
+    Odd-even transposition: a turn puts the pairs (0, 1), (2, 3), ... in order, then (1, 2), (3, 4), ...; rows up to t from their places
+    need about t / 2 turns. What is out of order after PATIENCE turns is sorted.
+
+    >>> wide.to_ints(sort_nearly(wide.from_ints([1, 3, 2, 4], 8))), wide.to_ints(sort_nearly(wide.from_ints(range(40, 0, -1), 8)))[:3]
+    ([1, 2, 3, 4], [1, 2, 3])
+    """
+    even = jnp.arange(x.shape[0], dtype=jnp.int32) % 2 == 0
+
+    def exchange(x: Array, left: Array) -> Array:
+        before = wide.along_rows(lambda rows: jnp.roll(rows, 1, axis=0), x)
+        after = wide.along_rows(lambda rows: jnp.roll(rows, -1, axis=0), x)
+        first, last = jnp.arange(x.shape[0]) == 0, jnp.arange(x.shape[0]) == x.shape[0] - 1
+        return wide.select(
+            left, wide.select(last, x, wide.minimum(x, after)), wide.select(first, x, wide.maximum(x, before))
+        )
+
+    def unsorted(x: Array) -> Array:
+        return jnp.any(wide.less(x[1:], x[:-1]))
+
+    def turn(state: tuple[Array, Any]) -> tuple[Array, Any]:
+        turns, parts = state
+        return turns + 1, apart(exchange(exchange(together(parts), even), ~even))
+
+    def impatient(state: tuple[Array, Any]) -> Array:
+        return (state[0] < PATIENCE) & unsorted(together(state[1]))
+
+    _, parts = lax.while_loop(impatient, turn, (jnp.int32(0), apart(x)))
+    finish = lambda parts: apart(wide.sort(together(parts))[0])  # noqa: E731
+    return together(lax.while_loop(lambda parts: unsorted(together(parts)), finish, parts))

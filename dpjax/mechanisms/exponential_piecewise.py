@@ -124,7 +124,7 @@ class Judge:
 
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
     """Prepares the weights."""
-    log_length = _log_lengths(pieces)
+    log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
     good = jnp.where(goal.marked, log_density, -jnp.inf)
     bad = jnp.where(goal.marked, -jnp.inf, log_density)
     each = jnp.stack([log_density, good, bad])
@@ -164,7 +164,7 @@ def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval)
     at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border))
     index = jnp.arange(pieces.count, dtype=jnp.int32)
     in_one, in_other = ((index > first) & (index < last) for first, last in border.reshape(2, 2))
-    log_length = jnp.where(in_one | in_other, _log_lengths(pieces), -jnp.inf)
+    log_length = jnp.where(in_one | in_other, wide.log(wide.subtract(pieces.ends(), pieces.starts)), -jnp.inf)
     for i in range(4):
         log_length = jnp.where(index == border[i], at_border[i], log_length)
     logs = log_length + log_density
@@ -189,7 +189,9 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
     Under vmap over `top` alone the pieces' sizes are shared, and so are the sums over rows on which a peak only rises, or only falls: those
     are the same for every peak but for a factor. A peak more costs the row of its top, the rows' weights and the row that is drawn.
     """
-    log_lengths = once(pieces.exponent >= 0, _log_lengths, pieces).reshape(-1, min(pieces.count, LANES))
+    beyond = everything(pieces).high
+    starts = wide.minimum(pieces.starts, beyond[None])
+    log_lengths = once(pieces.exponent >= 0, _log_lengths, starts, beyond).reshape(-1, min(pieces.count, LANES))
     rows, lanes = log_lengths.shape
     row, lane = jnp.arange(rows, dtype=jnp.int32), jnp.arange(lanes, dtype=jnp.int32)
     up = slope * lane.astype(float)[None]
@@ -204,14 +206,14 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
     rarity = random.exponential(key_piece, (lanes.bit_length() + rows.bit_length(),))
     chosen = logspace.descend(rarity[lanes.bit_length() :], logspace.sum_tree(weights))
     piece = chosen * lanes + logspace.descend(rarity, logspace.sum_tree(in_row(chosen)))
-    at = wide.rows_of(pieces.starts)
-    stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), pieces.end)
+    at = wide.rows_of(starts)
+    stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), beyond)
     return Point(position=wide.add(at(piece), wide.uniform(key_point, wide.subtract(stop, at(piece)))), piece=piece)
 
 
-def _log_lengths(pieces: Pieces) -> Float[Array, "pieces"]:
+def _log_lengths(starts: UInt32[Array, "pieces limbs"], end: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
     """ln of how many points each piece has."""
-    return wide.log(wide.subtract(pieces.ends(), pieces.starts))
+    return wide.log(wide.subtract(wide.concatenate(starts[1:], end[None]), starts))
 
 
 # ------------------------------------------------------------------------------------------------------- mechanism

@@ -84,6 +84,13 @@ class Thresholds:
         """What each threshold says of each point."""
         return jax.vmap(threshold_concept.label, in_axes=(0, None), out_axes=-1)(hypotheses, x).astype(bool)
 
+    def right_if_realizable(self, hypotheses: UInt32[Array, "h more"], sample: MultiSample) -> Int[Array, "k h"]:
+        """Right examples by label and threshold, if thresholds label the sample: wrong are those between both ends of the ones."""
+        before = jax.vmap(
+            lambda h: jnp.sum(jnp.where(sample.valid, threshold_concept.label(h, sample.x), 0), dtype=jnp.int32)
+        )
+        return sample.n_valid - jnp.abs(before(hypotheses)[None] - threshold_concept.ones(sample)[:, None])
+
 
 @frozen
 class PointConcepts:
@@ -141,7 +148,8 @@ class GenericLearner:
 
     Attributes:
       sanitizer: `sanitizer(key, Points) -> Outcome` whose hypothesis has `support() -> (points, where)`; and `guarantee()`.
-      concepts: the class: `representatives(points, where) -> (concepts, which count, all fit)`, `predict(concepts, x)`, `bits`.
+      concepts: the class: `representatives(points, where) -> (concepts, which count, all fit)`, `predict(concepts, x)`, `bits`; and, if it
+        can count faster where labels are promised to be those of thresholds, `right_if_realizable(concepts, sample)`.
       epsilon, delta: the total budget.
       each_epsilon: epsilon', what one label may spend.
       k: number of concepts (static).
@@ -240,11 +248,17 @@ def _choices(
 ) -> tuple[Any, Array, Array, Array]:
     """(H, its mask, right examples by label and concept, whether H has room) when D~ names these points."""
     concepts, where, fits = generic.concepts.representatives(points, where)
+    return concepts, where, _right(generic, concepts, sample), fits
+
+
+def _right(generic: GenericLearner, concepts: Any, sample: MultiSample) -> Int[Array, "k h"]:
+    """Right examples by label and concept."""
+    if sample.realizable and hasattr(generic.concepts, "right_if_realizable"):
+        return generic.concepts.right_if_realizable(concepts, sample)
     said = jnp.where(generic.concepts.predict(concepts, sample.x), 1.0, -1.0)
     labels = jnp.where(sample.labels, 1.0, -1.0) * sample.valid[:, None].astype(float)
     agreement = jnp.matmul(labels.T, said, precision=lax.Precision.HIGHEST)
-    right = (agreement.astype(jnp.int32) + sample.n_valid) // 2
-    return concepts, where, right, fits
+    return (agreement.astype(jnp.int32) + sample.n_valid) // 2
 
 
 def _status(fits: Array, sanitized: Outcome) -> Array:

@@ -20,7 +20,7 @@ enters), so that `direct` promises the same under both relations.
 
     >>> import jax
     >>> from dpjax import Points
-    >>> from dpjax.domains import wide
+    >>> from dpjax.domains import ordered, wide
     >>> from dpjax.optimizers import interior_point, quantiles
     >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
     >>> quartiles = quantiles.direct(solver=interior_point.exponential(bits=24, epsilon=1.0), fractions=[0.25, 0.5, 0.75], m=60)
@@ -40,12 +40,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, optimal
-from dpjax.core import checks
+from dpjax.core import checks, random
 from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import bucket
 from dpjax.core.status import Outcome, Status
-from dpjax.domains import wide
+from dpjax.domains import ordered, wide
 from dpjax.optimizers import interior_point
 
 MOST_POINTS = 2**30  # of a slice, so that its ends are int32 ranks
@@ -342,11 +342,12 @@ class Recursive:
     def _tie_broken(self, key: Array, points: Points) -> Points:
         """2^b x + U, sorted again; rows past the points stay at the greatest number."""
         row = jnp.arange(points.rows, dtype=jnp.int32)
-        words = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(key, i), (), jnp.uint32))(row)
+        words = random.bits(key, points.rows)  # more rows begin with the same words
         limbs, b = self.solver.limbs, jnp.broadcast_to(self._extra_bits(), row.shape)
         x = wide.add(wide.shift_left(wide.resize(points.x, limbs), b), wide.scaled(words, b - 32, limbs))
         x = wide.select(row < points.n_valid, x, ~jnp.zeros_like(x))
-        return Points(x=wide.sort(x)[0], n_valid=points.n_valid, ordered=True)
+        # Only equal points can have changed places.
+        return Points(x=ordered.sort_nearly(x), n_valid=points.n_valid, ordered=True)
 
 
 @jax.jit
