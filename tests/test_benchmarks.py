@@ -214,6 +214,30 @@ def test_points_of_many_thresholds_are_uniform_and_in_order():
     assert stats.kstest((x[:, :50].reshape(-1) + 0.5) / 2**16, "uniform").pvalue > ALARM
 
 
+@pytest.mark.parametrize("k", [3, 4, 9])
+def test_labels_of_many_thresholds_and_their_partial_sums(k):
+    x = numpy_many_thresholds._points(np.random.default_rng(4), 20, 8, 30)
+    labels = numpy_many_thresholds._labels(x, 8, k)
+    ones = numpy_many_thresholds._ones_before(labels)
+    for j, target in enumerate(numpy_many_thresholds.targets(8, k)):
+        wanted = np.cumsum(x[:, :30] < target, axis=1)
+        assert (ones[j // 4, :, 1:, j % 4] == wanted).all() and (ones[j // 4, :, 0] == 0).all()
+
+
+def test_the_numpy_direct_sum_takes_any_labels():
+    """On labels of no threshold, its draws have the exponential mechanism's law."""
+    rng, rows, k = np.random.default_rng(5), 20_000, 2
+    x = np.broadcast_to(np.array([1, 3, 3, 4, 9, 14, 16]), (rows, 7)).copy()
+    labels = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0]])
+    words = np.broadcast_to(labels[0] + (labels[1] << 16), (1, rows, 6)).astype(np.uint64)
+    drawn = numpy_many_thresholds.learned_one_by_one(rng, x, words, 4, k)
+    for j in range(k):
+        right = ((x[0, :6, None] < np.arange(17)) == labels[j][:, None]).sum(axis=0)
+        weights = np.exp(numpy_many_thresholds.EPSILON / k / 2 * right)
+        expected = rows * weights / weights.sum()
+        assert stats.chisquare(np.bincount(drawn[j], minlength=17), expected).pvalue > ALARM
+
+
 def test_bad_sizes_are_named():
     for name, sizes, named in (
         ("exponential", (65, 100), "d "),

@@ -1,12 +1,16 @@
 """k thresholds over uniform points in tuned NumPy: direct sum, distribution functions from private quantiles, GenericLearner.
 
-The learners may use that labels are realizable: with c ones, the threshold before which i examples lie has n - |i - c| right. What makes
-it fast: points are drawn in order; exp(-epsilon |i - c| / 2) for all i is a piece of one table, and so is exp(epsilon depth); the
-slices of all trials are drawn from in step.
+`direct_sum` and `generic` are handed points and labels, and take any labels: right examples are counted by partial sums of the labels.
+What makes it fast: points are drawn in order; four labels have fields of one word, and are added up together; what all labels share (the
+logarithms of the pieces' lengths) is made once; exp(epsilon depth) is one table; the slices of all trials are drawn from in step.
+
+The `specialised` ones use that labels are realizable, and by which thresholds: with c ones, the threshold before which i examples lie has
+n - |i - c| right, and exp(-epsilon |i - c| / 2) for all i is a piece of one table.
 """
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,7 @@ from experiments.benchmarks.numpy_driver import LARGEST_BATCH, Program, below, c
 from experiments.benchmarks.numpy_trials import ALPHA, DELTA, EPSILON
 
 LANES = 128
+FIELDS = 4  # labels of a word
 EXTRA_BITS = 8  # with which quantiles break ties
 DISTANCE = 0.15  # of a released distribution function, which counts as success
 SANITIZER_SHARE = 0.5  # of epsilon, in GenericLearner
@@ -52,10 +57,72 @@ def _inside(rng: np.random.Generator, starts: Array, weights: Array) -> Array:
     return np.asarray(low + (rng.random(rows) * (starts[at, piece + 1] - low)).astype(np.int64))
 
 
+# -------------------------------------------------------------------------------------------------------------- labels
+
+
+def _labels(x: Array, d: int, k: int) -> Array:
+    """The labels of k thresholds, 0 or 1 in fields of 16 bits, four to a word: shape (words, rows, n); points are in order."""
+    rows, n = x.shape[0], x.shape[1] - 1
+    words = np.zeros((-(-k // FIELDS), rows, n + 1), np.uint64)
+    ones = below(x, np.broadcast_to(np.array(targets(d, k))[:, None], (k, rows)))
+    for j, c in enumerate(ones):
+        word, one = words[j // FIELDS], np.uint64(1 << 16 * (j % FIELDS))
+        word[:, 0] += one
+        word[np.arange(rows), c] -= one
+    return np.cumsum(words, axis=2, out=words)[:, :, :n]
+
+
+def _ones_before(labels: Array) -> Array:
+    """How many of the first 0, ..., n examples have each label: shape (words, rows, n + 1, 4)."""
+    counts = np.zeros((*labels.shape[:2], labels.shape[2] + 1), np.uint64)
+    np.cumsum(labels, axis=2, out=counts[:, :, 1:])
+    return counts.view(np.uint16).reshape(*counts.shape, FIELDS)  # the first label in the lowest bits, and first
+
+
 # ---------------------------------------------------------------------------------------------------------- direct sum
 
 
 def direct_sum(rng: np.random.Generator, rows: int, d: int, k: int, n: int) -> int:
+    """k exponential mechanisms at epsilon / k; all k errors must be at most alpha."""
+    x = _points(rng, rows, d, n)
+    hypotheses = learned_one_by_one(rng, x, _labels(x, d, k), d, k)
+    wanted = np.array(targets(d, k))[:, None]
+    return int(np.count_nonzero((np.abs(hypotheses - wanted) <= ALPHA * 2**d).all(axis=0)))
+
+
+def learned_one_by_one(rng: np.random.Generator, x: Array, labels: Array, d: int, k: int) -> Array:
+    """k thresholds, shape (k, rows); before piece i of the domain lie i examples, and right is Q = 2 #{ones among them} - i + zeros."""
+    rows, n, rate = x.shape[0], x.shape[1] - 1, EPSILON / k / 2
+    starts = np.zeros((rows, n + 2), np.int64)
+    np.add(x, 1, out=starts[:, 1:])
+    with np.errstate(divide="ignore"):
+        shared = np.log(np.diff(starts, axis=1).astype(np.float32))
+    shared -= (rate * np.arange(n + 1)).astype(np.float32)
+    shared = np.repeat(shared, FIELDS, axis=1)
+    ones = _ones_before(labels).reshape(len(labels), rows, -1)
+    cut = np.zeros((rows, -(-(n + 1) // LANES), LANES, FIELDS), np.float32)
+    scores = cut.reshape(rows, -1)[:, : (n + 1) * FIELDS]
+    by_field = np.tile(np.eye(FIELDS, dtype=np.float32), (LANES, 1))
+    small = rate * n + math.log(n * 2.0**d) < 87  # then no exponential, and no sum of them, leaves the range of float32
+    at, field = np.repeat(np.arange(rows), FIELDS), np.tile(np.arange(FIELDS), rows)
+    chosen = np.empty((len(labels), rows, FIELDS), np.int64)
+    for word in range(len(labels)):
+        np.multiply(ones[word], np.float32(2 * rate), out=scores)
+        np.add(scores, shared, out=scores)
+        if not small:
+            labelled = scores.reshape(rows, n + 1, FIELDS)
+            labelled -= labelled.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        sums = (cut.reshape(-1, LANES * FIELDS) @ by_field).reshape(rows, -1, FIELDS)
+        lane = choose(rng, sums.transpose(0, 2, 1).reshape(rows * FIELDS, -1))
+        piece = np.minimum(LANES * lane + choose(rng, cut[at, lane, :, field]), n)
+        low = starts[at, piece]
+        position = low + (rng.random(len(at)) * (starts[at, piece + 1] - low)).astype(np.int64)
+        chosen[word] = position.reshape(rows, FIELDS)
+    return chosen.transpose(0, 2, 1).reshape(-1, rows)[:k]
+
+
+def specialised_direct_sum(rng: np.random.Generator, rows: int, d: int, k: int, n: int) -> int:
     """k exponential mechanisms at epsilon / k; all k errors must be at most alpha."""
     x = _points(rng, rows, d, n)
     starts = np.zeros((rows, n + 2), np.int64)  # of the thresholds with i examples before them
@@ -148,23 +215,50 @@ def generic_learner(d: int, k: int, levels: int, m: int) -> Any:
 def generic_thresholds(rng: np.random.Generator, rows: int, d: int, k: int, levels: int, m: int, n: int) -> int:
     """A threshold behind each released quantile, and 0; for each label the exponential mechanism among the different ones."""
     x = _points(rng, rows, d, n)
+    ones = _ones_before(_labels(x, d, k))
+    choices, before, new = _choices(rng, x, d, levels, m)
+    at = np.arange(rows)[:, None]
+
+    def right(j: int) -> Array:
+        return 2 * ones[j // FIELDS, at, before, j % FIELDS].astype(np.int64) - before
+
+    return _near_all(rng, d, k, choices, new, right, float(generic_learner(d, k, levels, m).each_epsilon))
+
+
+def specialised_generic(rng: np.random.Generator, rows: int, d: int, k: int, levels: int, m: int, n: int) -> int:
+    """The same, where a threshold is wrong on the examples between it and the target."""
+    x = _points(rng, rows, d, n)
+    ones = below(x, np.broadcast_to(np.array(targets(d, k))[:, None], (k, rows)))
+    choices, before, new = _choices(rng, x, d, levels, m)
+
+    def right(j: int) -> Array:
+        return -np.abs(before - ones[j][:, None])
+
+    return _near_all(rng, d, k, choices, new, right, float(generic_learner(d, k, levels, m).each_epsilon))
+
+
+def _choices(rng: np.random.Generator, x: Array, d: int, levels: int, m: int) -> tuple[Array, Array, Array]:
+    """(thresholds, how many points lie before each, which differ from the one before)."""
     released = released_quantiles(rng, x, d, levels, m, SANITIZER_SHARE * EPSILON / (4 * levels))
-    choices = np.hstack([np.zeros((rows, 1), np.int64), released + 1])
-    new = np.hstack([np.ones((rows, 1), np.bool_), choices[:, 1:] != choices[:, :-1]])
-    before = below(x, choices.T)
-    wanted = np.array(targets(d, k))
-    ones = below(x, np.broadcast_to(wanted[:, None], (k, rows)))
-    rate = float(generic_learner(d, k, levels, m).each_epsilon) / 2
-    good, at = np.ones(rows, np.bool_), np.arange(rows)
-    for target, c in zip(wanted, ones, strict=True):
-        wrong = np.where(new, np.abs(before - c).T, n + 1.0)
-        weights = np.where(new, np.exp(rate * (wrong.min(axis=1, keepdims=True) - wrong)), 0.0)
+    choices = np.hstack([np.zeros((len(x), 1), np.int64), released + 1])
+    new = np.hstack([np.ones((len(x), 1), np.bool_), choices[:, 1:] != choices[:, :-1]])
+    return choices, below(x, choices.T).T, new
+
+
+def _near_all(
+    rng: np.random.Generator, d: int, k: int, choices: Array, new: Array, right: Callable[[int], Array], epsilon: float
+) -> int:
+    """In how many rows a threshold near its target is drawn for each label, given right examples up to a constant."""
+    good, at = np.ones(len(choices), np.bool_), np.arange(len(choices))
+    for j, target in enumerate(targets(d, k)):
+        score = np.where(new, right(j), -np.inf)
+        weights = np.exp(epsilon / 2 * (score - score.max(axis=1, keepdims=True)))
         good &= np.abs(choices[at, choose(rng, weights)] - target) <= ALPHA * 2**d
     return int(np.count_nonzero(good))
 
 
 def _check(d: int, n: int) -> None:
-    within(d=(d, 8, 31), n=(n, 2, math.inf))
+    within(d=(d, 8, 31), n=(n, 2, 2**16 - 1))
 
 
 def _rows(n: int) -> int:
@@ -172,11 +266,12 @@ def _rows(n: int) -> int:
 
 
 PROGRAMS = {
-    "direct_sum": Program(direct_sum, lambda d, k, n: _rows(n), lambda d, k, n: _check(d, n)),
-    "distribution function": Program(
-        distribution_function, lambda d, levels, m, n: _rows(n), lambda d, levels, m, n: _check(d, n)
-    ),
-    "generic": Program(
-        generic_thresholds, lambda d, k, levels, m, n: _rows(n), lambda d, k, levels, m, n: _check(d, n)
-    ),
+    f"{kind}{name}": Program(run, lambda *sizes: _rows(sizes[-1]), lambda *sizes: _check(sizes[0], sizes[-1]))
+    for kind, name, run in (
+        ("", "direct_sum", direct_sum),
+        ("specialised ", "direct_sum", specialised_direct_sum),
+        ("", "distribution function", distribution_function),
+        ("", "generic", generic_thresholds),
+        ("specialised ", "generic", specialised_generic),
+    )
 }
