@@ -1,5 +1,7 @@
 """Sums of weights kept as logarithms: lengths run to 2^4096 and quality weights to exp(+-1000)."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -22,15 +24,23 @@ def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
     Built from additions of positive terms only, so every range sum below keeps full relative accuracy, however much
     smaller than the total it is (a difference of prefix sums would lose it).
     """
-    leaves = log_weights.shape[0]
+    return _tree("log_weights", log_weights, logaddexp)
+
+
+def plain_tree(weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
+    """The same for weights >= 0 that are no logarithms: no exponential and logarithm for each, but nothing below 1e-38 is seen."""
+    return _tree("weights", weights, jnp.add)
+
+
+def _tree(name: str, weights: Array, add: Callable[[Array, Array], Array]) -> Array:
+    leaves = weights.shape[0]
     if leaves & (leaves - 1):
-        raise ValueError(f"log_weights must have a power of two of entries, got {leaves}")
-    levels = [log_weights]
+        raise ValueError(f"{name} must have a power of two of entries, got {leaves}")
+    levels = [weights]
     while levels[-1].shape[0] > 1:
         below = levels[-1].reshape(-1, 2)
-        levels.append(logaddexp(below[:, 0], below[:, 1]))
-    unused = jnp.full((1,), -jnp.inf, log_weights.dtype)
-    return jnp.concatenate([unused, *reversed(levels)])
+        levels.append(add(below[:, 0], below[:, 1]))
+    return jnp.concatenate([levels[-1], *reversed(levels)])  # entry 0 is not used
 
 
 def range_sum(tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[Array, ""]) -> Float[Array, "*k"]:
@@ -68,14 +78,16 @@ def draw(key: Array, tree: Float[Array, "nodes"]) -> Int[Array, ""]:
     return descend(random.exponential(key, (max(depth, 1),)), tree)
 
 
-def descend(rarity: Float[Array, "levels"], tree: Float[Array, "nodes"]) -> Int[Array, ""]:
-    """`draw` given one standard exponential a level."""
+def descend(
+    rarity: Float[Array, "levels"], tree: Float[Array, "nodes"], log: Callable[[Array], Array] = lambda x: x
+) -> Int[Array, ""]:
+    """`draw` given one standard exponential a level; log=jnp.log for a `plain_tree`."""
     leaves = tree.shape[0] // 2
     depth = leaves.bit_length() - 1
 
     def step(level: Array, node: Array) -> Array:
-        left, right = tree[2 * node], tree[2 * node + 1]
-        total = jnp.where(jnp.isneginf(tree[node]), 0.0, tree[node])
+        left, right, total = log(tree[2 * node]), log(tree[2 * node + 1]), log(tree[node])
+        total = jnp.where(jnp.isneginf(total), 0.0, total)
         # Used from the leaves upward: padding the leaves shifts nothing.
         return 2 * node + random.decide(rarity[depth - 1 - level], right - total, left - total).astype(jnp.int32)
 
@@ -85,10 +97,10 @@ def descend(rarity: Float[Array, "levels"], tree: Float[Array, "nodes"]) -> Int[
 def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     """An index with probability proportional to its weight >= 0, exact down to what float32 can hold beside the largest.
 
-    A tree over all weights would spend a logarithm on each. The weights are added up in 64 lanes, of equal rank modulo 64; one draw
-    chooses the lane, another one the weight within it. n is a power of two; all weights 0: an arbitrary index.
+    The weights are added up in 64 lanes, of equal rank modulo 64, along vectors; one draw chooses the lane, another one the weight within
+    it. n is a power of two; all weights 0: an arbitrary index.
     """
     lanes = weights.reshape(-1, min(weights.shape[0], 64))
     rarity = random.exponential(key, (6 + lanes.shape[0].bit_length(),))
-    lane = descend(rarity[:6], sum_tree(jnp.log(jnp.sum(lanes, axis=0))))
-    return descend(rarity[6:], sum_tree(jnp.log(lanes[:, lane]))) * lanes.shape[1] + lane
+    lane = descend(rarity[:6], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
+    return descend(rarity[6:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import checks, logspace
+from dpjax.core import checks, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.laplace import Number
 
@@ -79,11 +79,13 @@ def log_pmf(
 
 @functools.partial(jax.jit, inline=True)
 def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
-    """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN."""
+    """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN. Those below 1e-38 are 0."""
     leaves = 1 << max(weights.shape[0] - 1, 0).bit_length()
-    padding = jnp.full((leaves - weights.shape[0],), -jnp.inf, weights.dtype)
-    tree = logspace.sum_tree(jnp.concatenate([weights, padding]))
-    return Selection(logspace.draw(key, tree), jnp.isfinite(tree[1]))
+    top = jnp.max(weights)
+    shares = jnp.where(jnp.isneginf(weights), 0.0, jnp.exp(weights - top))
+    tree = logspace.plain_tree(jnp.concatenate([shares, jnp.zeros((leaves - weights.shape[0],), weights.dtype)]))
+    rarity = random.exponential(key, (max(leaves.bit_length() - 1, 1),))
+    return Selection(logspace.descend(rarity, tree, jnp.log), jnp.isfinite(tree[1]) & (tree[1] > 0))
 
 
 def exponential(
