@@ -107,12 +107,12 @@ class Tardos(Code):
         key_bias, key_bits = jax.random.split(jax.random.fold_in(secret, block))
         bias = self._bias(key_bias)
         ones = jnp.where(bias.ones, bias.rare, -bias.rare)  # P[1] as a multiple of 2^-32
+        ones = jnp.where(self.valid(block), ones, np.uint32(0))
         return random.coins(key_bits, ones.reshape(bits.WORD, -1), self.users), bias
 
     def unpacked(self, words: UInt32[Array, "users words"], bias: Bias, block: Int[Array, ""]) -> Columns:
         """A block of columns."""
-        valid = self.valid(block)
-        return Columns(bits=bits.spread(words) & valid[None, :], valid=valid, hidden=bias)
+        return Columns(bits=bits.spread(words), valid=self.valid(block), hidden=bias)
 
     def _bias(self, key: Array) -> Bias:
         """sin^2 of an angle from t' to π/4, and a fair coin: the reflection at π/4 swaps the symbols."""
