@@ -32,15 +32,26 @@ def naive_levels(values, bits, low):
 def test_heavy_path_is_the_walk(wide_points):
     rows = 15
     written = trie.from_points if wide_points else trie.from_numbers
-    path = jax.jit(lambda x, n, bits, low: trie.heavy_path(written(x, n, bits), low))
+
+    @jax.jit
+    def walk(x, n, bits, low):
+        tree = written(x, n, bits)
+        path = trie.heavy_path(tree, low, 32)
+        return path, tree.shared(tree.index, path.center)
+
     for _ in range(150):
         bits, n = int(RNG.integers(1, 31)), int(RNG.integers(0, rows + 1))
         values = sorted(int(v) % 2**bits for v in RNG.choice(RNG.integers(0, 2**30, 9), n))
         low = int(RNG.integers(0, n + 1))
         padded = [*values, *[2**bits - 1] * (rows - n)]
         x = wide.from_ints(padded, bits) if wide_points else np.array(padded, np.int32)
-        found = np.asarray(path(x, np.int32(n), np.int32(bits), np.int32(low)).level)
-        assert found[:n].tolist() == naive_levels(values, bits, low)
+        path, level = walk(x, np.int32(n), np.int32(bits), np.int32(low))
+        expected = naive_levels(values, bits, low)[low:]
+        assert level[low:n].tolist() == expected
+        assert np.repeat(path.depth, path.leaving).tolist() == sorted(expected)
+        for depth, leaving, split in zip(path.depth.tolist(), path.leaving.tolist(), path.split.tolist(), strict=True):
+            if leaving and depth < bits:  # the two children's points are next to each other there
+                assert (values[split] ^ values[split - 1]).bit_length() == bits - depth
 
 
 def test_heaviest_prefix_is_a_count():
@@ -65,10 +76,14 @@ def test_heaviest_prefix_is_a_count():
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def a_comb(key, family, count, size, rows, limbs):
-    """Its zeros, its points, the trie of these points and the trie that is told."""
+    """Its zeros, its points, and what the trie of these points and the trie that is told say of them."""
     k = combs.zeros(key, rows, count, size, family)
     points = combs.points(k, count, size, limbs)
-    return k, points, trie.from_points(points.x, count, size), combs.tree(k, count, size)
+    tries = trie.from_points(points.x, count, size), combs.Comb(k=k, n_valid=count, bits=size)
+    i, depth = jnp.arange(rows, dtype=jnp.int32), jnp.arange(32 * limbs, dtype=jnp.int32)
+    pairs = [tree.shared(*jnp.meshgrid(i, i)) for tree in tries]
+    turns = [jax.vmap(lambda i, tree=tree: jax.vmap(lambda depth: tree.turns(i, depth))(depth))(i) for tree in tries]
+    return k, points, pairs, turns
 
 
 @pytest.mark.parametrize("family", range(len(combs.FAMILIES)))
@@ -76,12 +91,13 @@ def test_comb_is_its_points(family):
     rows, bits = 7, 40
     for n in (1, 6, 7):
         for width in (1, 5, bits):
-            k, points, written, direct = a_comb(
+            k, points, pairs, turns = a_comb(
                 jax.random.key(n), jnp.int32(family), jnp.int32(n), jnp.int32(width), rows, wide.limbs_for(width)
             )
             values = wide.to_ints(points.x)[:n]
             assert values == sorted((1 << width - zeros) - 1 for zeros in k[:n].tolist())
-            assert written.shared.tolist() == direct.shared.tolist()
+            assert pairs[0][:n, :n].tolist() == pairs[1][:n, :n].tolist()
+            assert turns[0][:n, :width].tolist() == turns[1][:n, :width].tolist()
 
 
 def test_interior_of_a_comb_is_between_its_ends():

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from dpjax.core.points import Points
-from dpjax.domains import trie, wide
+from dpjax.core.pytree import frozen
+from dpjax.domains import wide
 from dpjax.domains.trie import Trie
 
 # How k is drawn: two values at the very end of the domain (the points 0 and 1) or in the middle of the levels; all levels alike;
@@ -60,12 +61,23 @@ def points(k: Int[Array, "rows"], n: Int[Array, ""], bits: Int[Array, ""], limbs
     return Points(x=wide.resize(x, limbs), n_valid=n, ordered=True)
 
 
-def tree(k: Int[Array, "rows"], n: Int[Array, ""], bits: Int[Array, ""]) -> Trie:
-    """The comb as a trie: points with j < k leading zeros part at depth j."""
-    index = jnp.arange(k.shape[0], dtype=jnp.int32)
-    following = jnp.append(k[1:], 0)
-    shared = jnp.where(following == k, bits, following)
-    return trie.Trie(shared=jnp.where(index + 1 < n, shared, -1), n_valid=n, bits=bits)
+@frozen
+class Comb(Trie):
+    """The trie of a comb whose points have k leading zeros, falling."""
+
+    k: Int[Array, "rows"]
+    n_valid: Int[Array, ""]
+    bits: Int[Array, ""]
+
+    @property
+    def rows(self) -> int:
+        return self.k.shape[0]
+
+    def shared(self, i: Int[Array, "*#n"], j: Int[Array, "*#n"]) -> Int[Array, "*#n"]:
+        return jnp.where(self.k[i] == self.k[j], self.bits, jnp.minimum(self.k[i], self.k[j]))
+
+    def turns(self, i: Int[Array, ""], depth: Int[Array, ""]) -> Bool[Array, ""]:
+        return depth >= self.k[i]
 
 
 def is_interior(

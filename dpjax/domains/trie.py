@@ -1,103 +1,149 @@
 """The binary trie over {0, ..., 2^bits - 1} that a sorted multiset touches, without its nodes.
 
-A node at depth l is a prefix of l bits, its weight the number of points that begin with it. All there is to know of the trie is
-how many leading bits each point shares with the next one: the points below a node are neighbours in the order, and a node with two
-non-empty children is a place where two neighbours part. So a trie over 2^4096 leaves, or over 2^(2^20), is an array of n numbers.
+A node at depth l is a prefix of l bits, its weight the number of points that begin with it. The points below a node are neighbours in the
+order: a node is an interval of them. Its two children are found by bisection, so a walk down a trie over 2^4096 leaves looks at a few of
+the points, never at all of them.
 """
 
+import functools
+from collections.abc import Callable
+
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core.pytree import frozen
-from dpjax.domains import ordered, wide
+from dpjax.core.staging import SHORT_ROW
+from dpjax.domains import wide
 
 
-@frozen
 class Trie:
     """A sorted multiset, seen from its prefixes.
 
     Attributes:
-      shared: how many leading bits point i has in common with point i + 1 (`bits`, if they are equal); -1 where one of the two is
-        not there. Shape (rows,), rows = 2^b - 1.
       n_valid: number of points.
       bits: depth of the leaves.
     """
 
-    shared: Int[Array, "rows"]
     n_valid: Int[Array, ""]
     bits: Int[Array, ""]
 
     @property
+    def rows(self) -> int:
+        """The capacity."""
+        raise NotImplementedError
+
+    def shared(self, i: Int[Array, "*#n"], j: Int[Array, "*#n"]) -> Int[Array, "*#n"]:
+        """How many leading bits points i and j have in common (`bits`, if they are equal)."""
+        raise NotImplementedError
+
+    def turns(self, i: Int[Array, ""], depth: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether the way to point i goes right from its node of that depth < bits."""
+        raise NotImplementedError
+
+    @property
     def index(self) -> Int[Array, "rows"]:
         """0, 1, ..., rows - 1."""
-        return jnp.arange(self.shared.shape[0], dtype=jnp.int32)
+        return jnp.arange(self.rows, dtype=jnp.int32)
+
+
+@frozen
+class Written(Trie):
+    """The trie of points that are written down; those from n_valid on are ignored, whatever they are."""
+
+    x: UInt32[Array, "rows limbs"]
+    n_valid: Int[Array, ""]
+    bits: Int[Array, ""]
+
+    @property
+    def rows(self) -> int:
+        return self.x.shape[0]
+
+    # Few limbs are fetched one by one and never put together: XLA would start its threads for each such fetch of a walk.
+
+    def shared(self, i: Int[Array, "*#n"], j: Int[Array, "*#n"]) -> Int[Array, "*#n"]:
+        if self.x.shape[1] > SHORT_ROW:
+            return self.bits - wide.bit_length(self.x[i] ^ self.x[j])
+        differ = [column[i] ^ column[j] for column in reversed(wide.columns(self.x))]
+        lengths = [
+            jnp.where(word > 0, 32 * (k + 1) - lax.clz(word).astype(jnp.int32), 0) for k, word in enumerate(differ)
+        ]
+        return self.bits - functools.reduce(jnp.maximum, lengths)
+
+    def turns(self, i: Int[Array, ""], depth: Int[Array, ""]) -> Bool[Array, ""]:
+        place = jnp.maximum(self.bits - 1 - depth, 0)
+        limb = self.x.shape[1] - 1 - place // 32
+        if self.x.shape[1] > SHORT_ROW:
+            word = self.x[i, limb]
+        else:
+            word = lax.select_n(limb, *[column[i] for column in wide.columns(self.x)])
+        return (word >> (place % 32).astype(jnp.uint32)) & np.uint32(1) > 0
 
 
 def from_points(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Array, ""]) -> Trie:
     """The trie of sorted wide points below 2^bits."""
-    following = jnp.concatenate([x[1:], x[-1:]])
-    return _trie(wide.bit_length(x ^ following), n_valid, bits)
+    return Written(x=x, n_valid=n_valid, bits=bits)
 
 
 def from_numbers(x: Int[Array, "rows"], n_valid: Int[Array, ""], bits: Int[Array, ""]) -> Trie:
     """The trie of sorted int32 numbers in 0, ..., 2^bits - 1."""
-    following = jnp.concatenate([x[1:], x[-1:]])
-    return _trie((32 - lax.clz(x ^ following)).astype(jnp.int32), n_valid, bits)
+    return Written(x=x.astype(jnp.uint32)[:, None], n_valid=n_valid, bits=bits)
 
 
-def _trie(differ: Array, n_valid: Array, bits: Array) -> Trie:
-    """From the bit length of each point's difference to the next."""
-    index = jnp.arange(differ.shape[0], dtype=jnp.int32)
-    return Trie(shared=jnp.where(index + 1 < n_valid, bits - differ, -1), n_valid=n_valid, bits=bits)
+def first_where(
+    holds: Callable[[Array], Array], low: Int[Array, ""], high: Int[Array, ""], rows: int
+) -> Int[Array, ""]:
+    """The least i in low, ..., high - 1 with holds(i), if it holds from some i on; `high` if there is none. 0 <= low, high <= rows."""
+
+    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) // 2
+        found, is_open = holds(jnp.minimum(middle, rows - 1)), low < high
+        return jnp.where(is_open & ~found, middle + 1, low), jnp.where(is_open & found, middle, high)
+
+    return lax.fori_loop(0, rows.bit_length(), halve, (low, high))[0]
 
 
 @frozen
 class Path:
     """The path from the root that follows the heavier child (the left one on ties) down to a leaf.
 
+    The nodes at which points leave it, from the root down: those of two children, then the leaf, where all that are left do; behind it
+    entries that nobody leaves. A point's level is the depth of the node where it leaves.
+
     Attributes:
-      level: depth of the deepest path node above each point, in 0, ..., bits; -1 for points that are not below the root.
-      center: the first point in the leaf where the path ends.
+      depth: depths of the nodes; `bits` from the leaf on.
+      leaving: how many points leave; at a node of two children the lighter one's weight.
+      split: the first point of a node's right child.
+      center: a point in the leaf (any, if there are no points).
     """
 
-    level: Int[Array, "rows"]
+    depth: Int[Array, "nodes"]
+    leaving: Int[Array, "nodes"]
+    split: Int[Array, "nodes"]
     center: Int[Array, ""]
 
 
-def heavy_path(trie: Trie, low: Int[Array, ""]) -> Path:
-    """The heavy path of the trie of the points low, low + 1, ..., n_valid - 1.
+def heavy_path(trie: Trie, low: Int[Array, ""], limit: int) -> Path:
+    """The heavy path of the trie of the points low, low + 1, ..., n_valid - 1; `limit` >= trie.bits is a static bound."""
 
-    No walk is needed. Point i and i + 1 part at a node whose points are the longest run around them with at least as many shared
-    bits; so all weights are known at once. The path's leaf is the only one with no lighter child above it, and a point's level is the
-    least number of bits shared on the way from it to that leaf.
-    """
-    index = trie.index
-    shared = jnp.where((index >= low) & (index + 1 < trie.n_valid), trie.shared, -1)
-    parts = (shared >= 0) & (shared < trie.bits)
-    first, last = ordered.runs(
-        jnp.append(shared, -1).astype(float)
-    )  # the node's points are first, ..., last, inclusively
-    first, last = first[:-1], last[:-1]
-    right_is_lighter = index - first + 1 >= last - index
-    begin = jnp.where(right_is_lighter, index + 1, first)
-    stop = jnp.where(right_is_lighter, last + 1, index + 1)
-    part = parts.astype(jnp.int32)
-    beyond = index.shape[0]  # where parts is False the run may leave the array; its mark is 0
-    marks = jnp.zeros((beyond + 1,), jnp.int32).at[jnp.minimum(begin, beyond)].add(part)
-    lighter = jnp.cumsum(marks.at[jnp.minimum(stop, beyond)].add(-part))[:-1]
-    here = (index >= low) & (index < trie.n_valid)
-    center = jnp.argmax(here & (lighter == 0)).astype(jnp.int32)
-    return Path(level=_levels(shared, here, center, trie.bits), center=center)
+    def leave(node: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+        first, stop = node
+        here = jnp.minimum(first, trie.rows - 1)
+        depth = trie.shared(here, jnp.maximum(stop - 1, here))
+        parts = depth < trie.bits
+        split = first_where(lambda i: trie.turns(i, depth), first, stop, trie.rows)
+        goes_right = stop - split > split - first
+        leaving = jnp.where(parts, jnp.minimum(split - first, stop - split), stop - first)
+        following = (
+            jnp.where(~parts, stop, jnp.where(goes_right, split, first)),
+            jnp.where(parts & ~goes_right, split, stop),
+        )
+        return following, (depth, leaving, split)
 
-
-def _levels(shared: Array, here: Array, center: Array, bits: Array) -> Int[Array, "rows"]:
-    """Least number of shared bits between each point and the center."""
-    index = jnp.arange(shared.shape[0], dtype=jnp.int32)
-    upward = lax.cummin(jnp.where(index >= center, shared, bits))
-    after = jnp.concatenate([bits[None], upward[:-1]])
-    before = lax.cummin(jnp.where(index < center, shared, bits), reverse=True)
-    return jnp.where(here, jnp.minimum(after, before), -1)
+    (_, stop), (depth, leaving, split) = lax.scan(leave, (low, trie.n_valid), length=min(limit, trie.rows - 1) + 1)
+    return Path(depth=depth, leaving=leaving, split=split, center=jnp.maximum(stop - 1, 0))
 
 
 @frozen
@@ -123,7 +169,8 @@ def heaviest_prefix(trie: Trie, marked: Bool[Array, "rows"], length: Int[Array, 
     index = trie.index
     one = marked.astype(jnp.int32)
     counts = jnp.cumsum(one)
-    ends = trie.shared < length
+    following = jnp.minimum(index + 1, trie.rows - 1)
+    ends = (trie.shared(index, following) < length) | (index + 1 >= trie.n_valid)
     begins = jnp.concatenate([jnp.ones((1,), bool), ends[:-1]])
     first = lax.cummax(jnp.where(begins, index, 0))
     earlier = lax.cummax(jnp.where(begins, counts - one, 0))

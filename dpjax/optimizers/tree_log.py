@@ -62,8 +62,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen, static
+from dpjax.core.staging import unless
 from dpjax.domains import trie
-from dpjax.domains.trie import Path, Trie
+from dpjax.domains.trie import Heaviest, Path, Trie
 from dpjax.mechanisms import exponential, laplace, partition_selection, stability
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms.geometric import one_sided_geometric
@@ -126,71 +127,99 @@ def number(answer: Answer, x: Int[Array, "rows"], bits: Int[Array, ""]) -> Int[A
 
 
 @frozen
-class Walk:
-    """Steps 1 and 2: the path, and where it may stop.
+class Levels:
+    """A multiset of levels, by value.
 
     Attributes:
-      levels: levels of all points below the root in increasing order, NOTHING behind them.
-      weight: at the first entry of each level below the leaf, the lighter child's weight there; 0 at all other entries.
+      level: increasing.
+      up_to: how many are at most level[i], where level[i + 1] is another one.
+      count: how many there are.
+    """
+
+    level: Int[Array, "nodes"]
+    up_to: Int[Array, "nodes"]
+    count: Int[Array, ""]
+
+    def listed(self, rows: int) -> Int[Array, "rows"]:
+        """All of them in increasing order, NOTHING behind them."""
+        index = jnp.arange(rows, dtype=jnp.int32)
+        node = jnp.searchsorted(self.up_to, index, side="right")
+        return jnp.where(index < self.count, self.level[jnp.minimum(node, self.level.shape[0] - 1)], NOTHING)
+
+    def counts(self, size: int) -> Int[Array, "size"]:
+        """How many there are of 0, ..., size - 1."""
+        each = self.up_to - jnp.concatenate([jnp.zeros((1,), jnp.int32), self.up_to[:-1]])
+        return jnp.zeros((size,), jnp.int32).at[self.level].add(each)
+
+
+@frozen
+class Walk:
+    """Steps 1 and 2: the path, and how the points are divided.
+
+    Attributes:
       slice: number of points in the left slice.
       rest: number of points below the root.
     """
 
     path: Path
-    levels: Int[Array, "rows"]
-    weight: Int[Array, "rows"]
     slice: Int[Array, ""]
     rest: Int[Array, ""]
 
 
-def walk(tree: Trie, left: Int[Array, ""]) -> Walk:
-    """The walk when the left slice is to hold `left` points (or all there are)."""
+def walk(tree: Trie, left: Int[Array, ""], limit: int) -> Walk:
+    """The walk when the left slice is to hold `left` points (or all there are); `limit` >= tree.bits is a static bound."""
     taken = jnp.minimum(left, tree.n_valid)
-    path = trie.heavy_path(tree, taken)
-    levels = lax.sort(jnp.where(path.level >= 0, path.level, NOTHING))
-    begins = jnp.concatenate([jnp.ones((1,), bool), levels[1:] != levels[:-1]])
-    index = tree.index
-    rows = index.shape[0]
-    starts = jnp.where(begins, index, rows)
-    following = jnp.concatenate([lax.cummin(starts, reverse=True)[1:], jnp.full((1,), rows, jnp.int32)])
-    # Points that leave the path at one node are its lighter child. At the leaf nobody leaves.
-    weight = jnp.where(begins & (levels < tree.bits), following - index, 0)
-    return Walk(path=path, levels=levels, weight=weight, slice=taken, rest=tree.n_valid - taken)
+    return Walk(path=trie.heavy_path(tree, taken, limit), slice=taken, rest=tree.n_valid - taken)
 
 
-def log_stop(walked: Walk, parameters: Parameters) -> tuple[Float[Array, "rows"], Float[Array, "rows"]]:
-    """(ln p~, ln(1 - p~)) for the node at which each level is left."""
-    count = jnp.maximum(walked.weight - parameters.never_below + 1, 0)
+def log_stop(tree: Trie, walked: Walk, parameters: Parameters) -> tuple[Float[Array, "nodes"], Float[Array, "nodes"]]:
+    """(ln p~, ln(1 - p~)) for each node of the path."""
+    lighter = jnp.where(walked.path.depth < tree.bits, walked.path.leaving, 0)
     return partition_selection.log_keep(
-        count, epsilon=parameters.walk_epsilon, delta=parameters.walk_delta, at=parameters.at
+        jnp.maximum(lighter - parameters.never_below + 1, 0),
+        epsilon=parameters.walk_epsilon,
+        delta=parameters.walk_delta,
+        at=parameters.at,
     )
 
 
-def stop_answer(tree: Trie, walked: Walk, level: Int[Array, ""]) -> Answer:
-    """The last element of the left child of the path's node at depth `level`, at which some points leave the path."""
-    leaves = walked.path.level == level
-    on_left = leaves & (tree.index < walked.path.center)
-    behind = jnp.argmax(leaves).astype(jnp.int32) - 1  # if they leave to the right, the path goes on in the left child
-    last = jnp.max(jnp.where(on_left, tree.index, -1))
-    return Answer(point=jnp.where(last >= 0, last, behind), length=level + 1, upper=jnp.bool_(True))
+def stop_answer(walked: Walk, node: Int[Array, "*s"]) -> Answer:
+    """The last element of the left child of a node of the path."""
+    path = walked.path
+    return Answer(point=path.split[node] - 1, length=path.depth[node] + 1, upper=jnp.ones(jnp.shape(node), bool))
 
 
-def remainder(walked: Walk, deep: Int[Array, ""]) -> tuple[Int[Array, "rows"], Int[Array, ""], Int[Array, ""]]:
-    """(levels left behind the deep slice, how many, number of points in the deep slice)."""
+@frozen
+class Deep:
+    """Step 3: the deep slice, the first `taken` points of the deepest-first order (ties by value).
+
+    Attributes:
+      taken: their number.
+      cut: the level of the last of them; it means nothing if there is none.
+    """
+
+    taken: Int[Array, ""]
+    cut: Int[Array, ""]
+
+
+def remainder(walked: Walk, deep: Int[Array, ""]) -> tuple[Levels, Deep]:
+    """(the levels left behind the deep slice, the deep slice)."""
+    path = walked.path
     taken = jnp.minimum(deep, walked.rest)
-    count = walked.rest - taken
-    index = jnp.arange(walked.levels.shape[0], dtype=jnp.int32)
-    return jnp.where(index < count, walked.levels, NOTHING), count, taken
+    count, up_to = walked.rest - taken, jnp.cumsum(path.leaving)
+    last = jnp.minimum(jnp.sum(up_to <= count), path.depth.shape[0] - 1)
+    levels = Levels(level=path.depth, up_to=jnp.minimum(up_to, count), count=count)
+    return levels, Deep(taken=taken, cut=path.depth[last])
 
 
-def deep_slice(tree: Trie, walked: Walk, taken: Int[Array, ""]) -> Bool[Array, "rows"]:
-    """Which points are the first `taken` of the deepest-first order, ties by value."""
-    level, index = walked.path.level, tree.index
-    cut = walked.levels[jnp.maximum(walked.rest - taken, 0)]  # the level of the last point taken
-    deeper = jnp.sum(level > cut, dtype=jnp.int32)
-    tied = level == cut  # neighbours in the order: they left the path together
-    first = jnp.argmax(tied).astype(jnp.int32)
-    return ((level > cut) | (tied & (index - first < taken - deeper))) & (taken > 0)
+def deep_slice(tree: Trie, walked: Walk, deep: Deep) -> Bool[Array, "rows"]:
+    """Which points are in it."""
+    index = tree.index
+    below = (index >= walked.slice) & (index < tree.n_valid)
+    level = jnp.where(below, tree.shared(index, walked.path.center), -1)
+    deeper, tied = level > deep.cut, level == deep.cut  # those tied are neighbours: they left the path together
+    rank = index - jnp.argmax(tied).astype(jnp.int32)
+    return (deeper | (tied & (rank < deep.taken - jnp.sum(deeper, dtype=jnp.int32)))) & (deep.taken > 0)
 
 
 # ----------------------------------------------------------------------------------------------------- steps 4 and 5
@@ -201,15 +230,13 @@ def level_bits(bits: Int[Array, ""]) -> Int[Array, ""]:
     return (32 - lax.clz(jnp.asarray(bits, jnp.int32))).astype(jnp.int32)
 
 
-def base_log_law(
-    levels: Int[Array, "rows"], count: Int[Array, ""], bits: Int[Array, ""], size: int, epsilon: Any
-) -> Float[Array, "size"]:
+def base_log_law(levels: Levels, bits: Int[Array, ""], size: int, epsilon: Any) -> Float[Array, "size"]:
     """The exponential mechanism on the depth over {0, ..., 2^bits - 1}: ln P of 0, ..., size - 1 (-inf past 2^bits)."""
-    point = jnp.arange(size, dtype=jnp.int32)
-    below = jnp.searchsorted(levels, point, side="right").astype(jnp.int32)
-    above = count - jnp.searchsorted(levels, point, side="left").astype(jnp.int32)
-    quality = jnp.minimum(below, above)
-    return exponential.log_pmf(quality, epsilon=epsilon, where=point < (jnp.int32(1) << bits), monotone=True)
+    here = levels.counts(size)
+    up_to = jnp.cumsum(here)
+    quality = jnp.minimum(up_to, levels.count - up_to + here)
+    inside = jnp.arange(size, dtype=jnp.int32) < (jnp.int32(1) << bits)
+    return exponential.log_pmf(quality, epsilon=epsilon, where=inside, monotone=True)
 
 
 class Choice(NamedTuple):
@@ -223,12 +250,15 @@ class Choice(NamedTuple):
     log_greatest: Float[Array, ""]
 
 
-def choose(
-    tree: Trie, walked: Walk, marked: Bool[Array, "rows"], level: Int[Array, ""], parameters: Parameters
-) -> Choice:
+def choose(tree: Trie, walked: Walk, deep: Deep, level: Int[Array, ""], parameters: Parameters) -> Choice:
     """What the two slices say of the path's node of depth level + 1."""
     length = jnp.minimum(level + 1, tree.bits)
-    node = trie.heaviest_prefix(tree, marked, length)
+    node = unless(
+        (length <= deep.cut) | (deep.taken == 0),
+        _undivided(tree, walked, deep, length),
+        _heaviest,
+        *(tree, walked, deep, length),
+    )
     release, bottom = stability.log_keep(
         node.gap, epsilon=parameters.select_epsilon, delta=parameters.select_delta, calibration="proved_counts"
     )
@@ -236,6 +266,19 @@ def choose(
     enough = jnp.asarray(parameters.left, float) / 2
     greatest, least = laplace.log_tails((enough - count) * jnp.asarray(parameters.count_epsilon, float))
     return Choice(node.point, length, release, bottom, least, greatest)
+
+
+def _heaviest(tree: Trie, walked: Walk, deep: Deep, length: Int[Array, ""]) -> Heaviest:
+    """The prefix of that length that most of the deep slice has."""
+    return trie.heaviest_prefix(tree, deep_slice(tree, walked, deep), length)
+
+
+def _undivided(tree: Trie, walked: Walk, deep: Deep, length: Int[Array, ""]) -> Heaviest:
+    """The heaviest prefix where all of the deep slice has it, being below a node of the path that deep. Of the points before it, those in
+    the left slice are counted, and no others matter."""
+    some, center = deep.taken > 0, walked.path.center
+    before = trie.first_where(lambda i: tree.shared(i, center) >= length, jnp.int32(0), walked.slice, tree.rows)
+    return Heaviest(point=jnp.where(some, center, -1), before=jnp.where(some, before, 0), gap=deep.taken)
 
 
 # ---------------------------------------------------------------------------------------------------------- sampler
@@ -259,46 +302,48 @@ class Run:
 def sample(key: Array, tree: Trie, parameters: Parameters, limit: int) -> Run:
     """One run. `limit` >= tree.bits is a static bound; parameters.depth >= 1."""
     key_left, key_walk, key_deep, key_next, key_release, key_side = jax.random.split(key, 6)
-    walked = walk(tree, parameters.left + noise(key_left, parameters))
-    stops = _coins(key_walk, *log_stop(walked, parameters))
-    stop = walked.levels[jnp.argmax(stops)]
-    levels, count, taken = remainder(walked, parameters.deep + noise(key_deep, parameters))
-    level, below = _sample_level(key_next, levels, count, tree.bits, parameters, limit)
-    choice = choose(tree, walked, deep_slice(tree, walked, taken), level, parameters)
+    walked = walk(tree, parameters.left + noise(key_left, parameters), limit)
+    stops = _coins(key_walk, *log_stop(tree, walked, parameters))
+    levels, deep = remainder(walked, parameters.deep + noise(key_deep, parameters))
+    level, below = _sample_level(key_next, levels, tree, parameters, limit)
+    choice = choose(tree, walked, deep, level, parameters)
     released = random.bernoulli(key_release, choice.log_release, choice.log_bottom)
     least = random.bernoulli(key_side, choice.log_least, choice.log_greatest)
     stopped = jnp.any(stops)
     chosen = Answer(choice.point, choice.length, ~least)
-    answer = jax.tree.map(lambda a, b: jnp.where(stopped, a, b), stop_answer(tree, walked, stop), chosen)
+    first = stop_answer(walked, jnp.argmax(stops))
+    answer = jax.tree.map(lambda a, b: jnp.where(stopped, a, b), first, chosen)
     return Run(answer=answer, found=stopped | (below & released), stopped=stopped, level=level)
 
 
 def _sample_level(
-    key: Array, levels: Array, count: Array, bits: Array, parameters: Parameters, limit: int
+    key: Array, levels: Levels, tree: Trie, parameters: Parameters, limit: int
 ) -> tuple[Int[Array, ""], Bool[Array, ""]]:
-    """Step 4: an interior point of the levels, cut to at most `bits`; and whether there is one."""
-    inner = level_bits(bits)
+    """Step 4: an interior point of the levels, cut to at most `tree.bits`; and whether there is one."""
+    inner = level_bits(tree.bits)
     if parameters.depth == 1:
-        level, found = _sample_base(key, levels, count, inner, parameters, limit), jnp.bool_(True)
+        level, found = _sample_base(key, levels, inner, parameters, limit, tree.rows), jnp.bool_(True)
     else:
+        listed = levels.listed(tree.rows)
         run = sample(
             key,
-            trie.from_numbers(levels, count, inner),
+            trie.from_numbers(listed, levels.count, inner),
             dataclasses.replace(parameters, depth=parameters.depth - 1),
             limit.bit_length(),
         )
-        level, found = number(run.answer, levels, inner), run.found
-    return jnp.minimum(level, bits), found
+        level, found = number(run.answer, listed, inner), run.found
+    return jnp.minimum(level, tree.bits), found
 
 
 def _sample_base(
-    key: Array, levels: Array, count: Array, bits: Array, parameters: Parameters, limit: int
+    key: Array, levels: Levels, bits: Array, parameters: Parameters, limit: int, rows: int
 ) -> Int[Array, ""]:
-    """A draw of `base_log_law`: over all numbers, or over the pieces between the levels where those are fewer."""
+    """A draw of `base_log_law`: over all numbers, or over the pieces between the levels of `rows` points where those are fewer."""
     size = 1 << limit.bit_length()
-    if size <= levels.shape[0]:
-        return exponential.draw(key, base_log_law(levels, count, bits, size, parameters.base_epsilon)).index
-    quality = depth.pieces(levels.astype(jnp.uint32)[:, None], count, bits, 1)
+    if size <= rows:
+        return exponential.draw(key, base_log_law(levels, bits, size, parameters.base_epsilon)).index
+    listed = levels.listed(rows).astype(jnp.uint32)[:, None]
+    quality = depth.pieces(listed, levels.count, bits, 1)
     density = piecewise.log_density(quality, 2 * jnp.asarray(parameters.base_epsilon, float))  # the depth is monotone
     return piecewise.draw_everywhere(key, quality, density).position[-1].astype(jnp.int32)
 
@@ -311,7 +356,7 @@ def noise(key: Array, parameters: Parameters, shape: tuple[int, ...] = ()) -> In
     return jnp.minimum(one_sided_geometric(key, shape, epsilon=parameters.slice_epsilon), 1 << 30)
 
 
-def _coins(key: Array, log_p: Array, log_q: Array) -> Bool[Array, "rows"]:
+def _coins(key: Array, log_p: Array, log_q: Array) -> Bool[Array, "nodes"]:
     """Fresh coins; what is certain is not left to the coin."""
     return (random.bernoulli(key, log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
 
@@ -321,11 +366,11 @@ def _coins(key: Array, log_p: Array, log_q: Array) -> Bool[Array, "rows"]:
 
 @frozen
 class Law:
-    """The law of a level's answer, as atoms: three for each level l = 0, ..., limit, with the logs of their probabilities.
+    """The law of a level's answer, as atoms with the logs of their probabilities.
 
     Attributes:
-      stop, log_stop: the walk stops at the node of depth l.
-      least, log_least: the recursion returns l, and the node's least element is the answer.
+      stop, log_stop: the walk stops at a node of the path.
+      least, log_least: the recursion returns l = 0, ..., limit, and the node's least element is the answer.
       greatest, log_greatest: the same with its greatest element.
       log_bottom: no answer.
     """
@@ -333,41 +378,34 @@ class Law:
     stop: Answer
     least: Answer
     greatest: Answer
-    log_stop: Float[Array, "levels"]
+    log_stop: Float[Array, "nodes"]
     log_least: Float[Array, "levels"]
     log_greatest: Float[Array, "levels"]
     log_bottom: Float[Array, ""]
 
-    def atoms(self) -> tuple[tuple[Answer, Float[Array, "levels"]], ...]:
+    def atoms(self) -> tuple[tuple[Answer, Float[Array, "_"]], ...]:
         """Answers with their log probabilities."""
         return (self.stop, self.log_stop), (self.least, self.log_least), (self.greatest, self.log_greatest)
 
 
 def law(tree: Trie, parameters: Parameters, limit: int, sizes: Int[Array, "depth 2"]) -> Law:
     """The law of the answer given the sizes of the left and the deep slice of each level, topmost first."""
-    walked = walk(tree, sizes[0, 0])
-    log_p, log_q = log_stop(walked, parameters)
+    walked = walk(tree, sizes[0, 0], limit)
+    log_p, log_q = log_stop(tree, walked, parameters)
     through = jnp.cumsum(log_q)
     before = jnp.concatenate([jnp.zeros((1,), log_q.dtype), through[:-1]])
-    log_stops = jnp.where(jnp.isneginf(log_p), -jnp.inf, before + log_p)
-    levels, count, taken = remainder(walked, sizes[0, 1])
-    marked = deep_slice(tree, walked, taken)
-    recursion, log_none = _level_log_law(levels, count, tree.bits, parameters, limit, sizes[1:])
-
-    def given(level: Array) -> tuple[Answer, Array, Choice]:
-        entry = jnp.minimum(jnp.searchsorted(walked.levels, level), walked.levels.shape[0] - 1)
-        log_p = jnp.where(walked.levels[entry] == level, log_stops[entry], -jnp.inf)
-        return stop_answer(tree, walked, level), log_p, choose(tree, walked, marked, level, parameters)
+    levels, deep = remainder(walked, sizes[0, 1])
+    recursion, log_none = _level_log_law(levels, tree, parameters, limit, sizes[1:])
 
     each = jnp.arange(limit + 1, dtype=jnp.int32)
-    stop, log_stopped, choice = lax.map(given, each, batch_size=64)
+    choice = lax.map(lambda level: choose(tree, walked, deep, level, parameters), each, batch_size=64)
     weight = through[-1] + recursion
     upper = jnp.ones(each.shape, bool)
     return Law(
-        stop=stop,
+        stop=stop_answer(walked, jnp.arange(log_p.shape[0], dtype=jnp.int32)),
         least=Answer(choice.point, choice.length, ~upper),
         greatest=Answer(choice.point, choice.length, upper),
-        log_stop=log_stopped,
+        log_stop=jnp.where(jnp.isneginf(log_p), -jnp.inf, before + log_p),
         log_least=weight + choice.log_release + choice.log_least,
         log_greatest=weight + choice.log_release + choice.log_greatest,
         log_bottom=logspace.logsumexp(jnp.append(weight + choice.log_bottom, through[-1] + log_none)),
@@ -375,22 +413,23 @@ def law(tree: Trie, parameters: Parameters, limit: int, sizes: Int[Array, "depth
 
 
 def _level_log_law(
-    levels: Array, count: Array, bits: Array, parameters: Parameters, limit: int, sizes: Array
+    levels: Levels, tree: Trie, parameters: Parameters, limit: int, sizes: Array
 ) -> tuple[Float[Array, "levels"], Float[Array, ""]]:
-    """Step 4: ln P[l] for l = 0, ..., limit (cut to at most `bits`), and ln P[no l]."""
-    inner, size = level_bits(bits), 1 << limit.bit_length()
+    """Step 4: ln P[l] for l = 0, ..., limit (cut to at most `tree.bits`), and ln P[no l]."""
+    inner, size = level_bits(tree.bits), 1 << limit.bit_length()
     none = jnp.full((), -jnp.inf)
     if parameters.depth == 1:
-        log_law = base_log_law(levels, count, inner, size, parameters.base_epsilon)
+        log_law = base_log_law(levels, inner, size, parameters.base_epsilon)
     else:
+        listed = levels.listed(tree.rows)
         below = law(
-            trie.from_numbers(levels, count, inner),
+            trie.from_numbers(listed, levels.count, inner),
             dataclasses.replace(parameters, depth=parameters.depth - 1),
             limit.bit_length(),
             sizes,
         )
-        log_law, none = _dense(below, levels, inner, size), below.log_bottom
-    point = jnp.minimum(jnp.arange(size, dtype=jnp.int32), bits)
+        log_law, none = _dense(below, listed, inner, size), below.log_bottom
+    point = jnp.minimum(jnp.arange(size, dtype=jnp.int32), tree.bits)
     return _scatter(jnp.full((limit + 1,), -jnp.inf), point, log_law), none
 
 

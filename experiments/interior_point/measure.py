@@ -90,7 +90,7 @@ def trial(key: Array, cell: Cell) -> dict[str, Array]:
     """One run of TreeLog on a comb whose points are never written down."""
     key_comb, key_coins = jax.random.split(key)
     k = combs.zeros(key_comb, cell.rows, cell.n, cell.bits, cell.family)
-    run = tree_log.sample(key_coins, combs.tree(k, cell.n, cell.bits), cell.solver, LONGEST)
+    run = tree_log.sample(key_coins, combs.Comb(k=k, n_valid=cell.n, bits=cell.bits), cell.solver, LONGEST)
     return {"failed": ~(run.found & combs.is_interior(k, cell.n, cell.bits, *run.answer))}
 
 
