@@ -96,10 +96,24 @@ def few(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> tuple[Groups
     member = jnp.where(valid, _OPEN, slots).astype(jnp.int32)
     start = jnp.int32(0), next_leader(member), jnp.zeros((slots,), jnp.int32), member
     size, leader, leaders, member = lax.while_loop(unfinished, step, start)
-    found = group(rows[leaders], jnp.arange(slots, dtype=jnp.int32) < size)
-    member = jnp.append(found.member, slots)[jnp.where(member == _OPEN, slots, member)]
+    rank = _ranks(columns[:, leaders], place[:slots] < size)
+    member = jnp.append(rank, slots)[jnp.where(member == _OPEN, slots, member)]
+    found = jnp.full((slots, rows.shape[1]), np.uint32(0xFFFFFFFF)).at[rank].set(rows[leaders], mode="drop")
     counts = _sums(jnp.ones_like(member), member, slots)
-    return Groups(rows=found.rows, counts=counts, size=size, member=member), leader == n
+    return Groups(rows=found, counts=counts, size=size, member=member), leader == n
+
+
+def _ranks(columns: UInt32[Array, "words slots"], there: Bool[Array, "slots"]) -> Int[Array, "slots"]:
+    """How many columns are below each, all of them different; the number of slots for what is not there."""
+
+    def compare(state: tuple[Array, Array], word: Array) -> tuple[tuple[Array, Array], None]:
+        less, equal = state
+        return (less | (equal & (word[:, None] < word[None])), equal & (word[:, None] == word[None])), None
+
+    slots = there.shape[0]
+    start = jnp.zeros((slots, slots), bool), jnp.ones((slots, slots), bool)
+    (less, _), _ = lax.scan(compare, start, columns, unroll=min(columns.shape[0], 8))
+    return jnp.where(there, jnp.sum(less & there[:, None], axis=0, dtype=jnp.int32), slots)
 
 
 def coarser(fine: Groups, words: int) -> Groups:
