@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
-from dpjax.core import checks
+from dpjax.core import checks, random
 from dpjax.core.pytree import frozen
 from dpjax.core.sample import bucket
 from dpjax.domains import wide
@@ -168,7 +168,8 @@ class Product:
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Examples:
         """n independent examples labelled by the target."""
         axes = self.first.shape[0]
-        x = jnp.moveaxis(self.quantile(jax.random.bits(key, (axes, capacity), jnp.uint32)), 0, 1)
+        words = random.bits(key, axes * capacity).reshape(axes, capacity)
+        x = jnp.moveaxis(self.quantile(words), 0, 1)
         return Examples(x=x, y=label(self.target, x), n_valid=jnp.asarray(n, jnp.int32))
 
     @jax.jit

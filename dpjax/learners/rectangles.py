@@ -67,7 +67,7 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,8 +83,9 @@ from dpjax.core import checks
 from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import bucket
+from dpjax.core.staging import unless
 from dpjax.core.status import Outcome, Status
-from dpjax.domains import wide
+from dpjax.domains import selection, wide
 from dpjax.mechanisms import geometric
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import InteriorPoint
@@ -402,8 +403,9 @@ class Rectangles:
     def slices(self, key: Array, examples: Examples) -> Int[Array, "rows"]:
         """Which slice each row is in when run with this key, -1 for none: for pictures, not private."""
         examples = self.fit(examples)
-        sizes = self._sizes(jax.random.split(key, 3)[0], examples.rows)
-        return _cut(self, examples, sizes)[0]
+        cuts = _cut(examples, self._sizes(jax.random.split(key, 3)[0], examples.rows))
+        number = jnp.arange(2 * self.axes, dtype=jnp.int32)[:, None]
+        return jnp.max(jnp.where(cuts.taken.reshape(-1, examples.rows), number, -1), axis=0)
 
     def law_within(
         self,
@@ -453,11 +455,31 @@ class Rectangles:
         return size + jnp.minimum(drawn, most)
 
     def _answer(
-        self, key: Array, key_count: Array, slices: Points, remaining: Int[Array, ""], fits: Bool[Array, ""]
+        self,
+        key: Array,
+        key_count: Array,
+        slices: Callable[[int, Any], Points],
+        given: Any,
+        sizes: Int[Array, "faces"],
+        remaining: Int[Array, ""],
+        fits: Bool[Array, ""],
     ) -> Outcome:
-        """Faces of the slices, or the all-zero hypothesis if too few remain."""
+        """Faces of the slices, or the all-zero hypothesis if too few remain.
+
+        slices(width, given) are the projections of the slices, in order, cut to `width` points.
+        """
         keys = jax.random.split(key, 2 * self.axes)
-        faces = jax.vmap(lambda key, points: self.solver(key, points))(keys, slices)
+        words, impl = jax.random.key_data(keys), jax.random.key_impl(keys)
+
+        def answers(width: int, words: Array, given: Any) -> Outcome:
+            keys = jax.random.wrap_key_data(words, impl=impl)  # the same coins for either width: only one answer counts
+            return jax.vmap(lambda key, points: self.solver(key, points))(keys, slices(width, given))
+
+        # The capacity has room for noises that hardly ever occur.
+        usual = max((self.capacity + 1) // 4 - 1, 1) if self.noisy else self.capacity
+        faces = answers(usual, words, given)
+        if self.noisy:
+            faces = unless(jnp.all(sizes <= usual), faces, functools.partial(answers, self.capacity), *(words, given))
         noisy = geometric.geometric(key_count, remaining, epsilon=self.count_epsilon)
         enough = noisy >= self.threshold
         learned = Rectangle(low=faces.hypothesis[0::2], high=faces.hypothesis[1::2])
@@ -467,54 +489,81 @@ class Rectangles:
         return Outcome(
             hypothesis=jax.tree.map(lambda one, other: jnp.where(enough, one, other), learned, zero),
             status=status.astype(jnp.int32),
-            info={"sizes": slices.n_valid, "remaining": remaining, "enough": enough},
+            info={"sizes": jnp.minimum(sizes, self.capacity), "remaining": remaining, "enough": enough},
         )
 
 
-def _cut(learner: Rectangles, examples: Examples, sizes: Int[Array, "faces"]) -> tuple[Array, Points, Array]:
-    """(which slice each row is in, the slices' projections in order, how many remain): one sort an axis serves both ends."""
-    places = jnp.arange(examples.rows, dtype=jnp.int32)
-    window = places[: learner.capacity]
+class _Cuts(NamedTuple):
+    """How the examples are divided: an entry an axis, and for `taken` and `sizes` one for its low and one for its high slice.
 
-    def axis(remaining: Array, given: tuple[Array, Array]) -> tuple[Array, tuple[Array, Points]]:
+    Attributes:
+      x: the coordinates.
+      left: which rows remain before the axis is cut.
+      taken: which of them are in the slice.
+      sizes: how many.
+      remaining: how many rows are in no slice.
+    """
+
+    x: UInt32[Array, "axes rows limbs"]
+    left: Bool[Array, "axes rows"]
+    taken: Bool[Array, "axes 2 rows"]
+    sizes: Int[Array, "axes 2"]
+    remaining: Int[Array, ""]
+
+
+def _cut(examples: Examples, sizes: Int[Array, "faces"]) -> _Cuts:
+    """Cuts one axis after the other."""
+
+    def axis(left: Array, given: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array, Array]]:
         x, wanted = given
-        columns = [x[:, i] for i in range(learner.limbs)]
-        _, *columns, by_rank = lax.sort((~remaining, *columns, places), num_keys=1 + learner.limbs, is_stable=True)
-        ordered = jnp.stack(columns, axis=-1)
-        count = jnp.sum(remaining, dtype=jnp.int32)
+        count = jnp.sum(left, dtype=jnp.int32)
         low = jnp.minimum(wanted[0], count)
-        high = jnp.minimum(wanted[1], count - low)
-        which = jnp.where(places < low, 0, jnp.where((count - high <= places) & (places < count), 1, -1))
-        seen = jnp.minimum(jnp.stack([low, high]), learner.capacity)
-        top = jnp.minimum(count - seen[1] + window, examples.rows - 1)
-        points = Points(x=jnp.stack([ordered[window], ordered[top]]), n_valid=seen, ordered=True)
-        slice_of = jnp.zeros_like(which).at[by_rank].set(which, unique_indices=True)
-        return remaining & (slice_of < 0), (slice_of, points)
+        cut = jnp.stack([low, jnp.minimum(wanted[1], count - low)])
+        taken = _ends(x, left, cut)
+        return left & ~taken[0] & ~taken[1], (left, taken, cut)
 
-    remaining, (slice_of, points) = lax.scan(
-        axis, examples.positive(), (jnp.moveaxis(examples.x, 1, 0), sizes.reshape(-1, 2))
-    )
-    numbered = jnp.where(slice_of < 0, -1, slice_of + 2 * jnp.arange(learner.axes, dtype=jnp.int32)[:, None])
-    slices = Points(x=jnp.concatenate(points.x), n_valid=points.n_valid.reshape(-1), ordered=True)
-    return jnp.max(numbered, axis=0), slices, jnp.sum(remaining, dtype=jnp.int32)
+    x = jnp.moveaxis(examples.x, 1, 0)
+    left, each = lax.scan(axis, examples.positive(), (x, sizes.reshape(-1, 2)))
+    return _Cuts(x, *each, jnp.sum(left, dtype=jnp.int32))
+
+
+def _ends(x: UInt32[Array, "rows limbs"], left: Bool[Array, "rows"], sizes: Int[Array, "2"]) -> Bool[Array, "2 rows"]:
+    """The first and the last rows of those that are left, so many of each, ordered by (x, row)."""
+    ranks = jnp.stack([sizes[0], jnp.sum(left, dtype=jnp.int32) - sizes[1]])
+    low, others = jax.vmap(lambda rank: selection.first(rank, left, [x]))(ranks)
+    return jnp.stack([low, left & ~others])
+
+
+def _projections(width: int, cuts: _Cuts) -> Points:
+    """The slices' points in order: of a low slice the least `width`, of a high one the greatest."""
+
+    def axis(x: Array, left: Array, taken: Array, sizes: Array) -> Points:
+        seen = jnp.minimum(sizes, width)
+        taken = unless(jnp.all(sizes <= width), taken, _ends, x, left, seen)
+        each = [x[selection.places(mask, width)] for mask in taken]
+        valid = jnp.arange(width, dtype=jnp.int32)[None] < seen[:, None]
+        points = jnp.where(valid[..., None], jnp.stack(each), np.uint32(2**32 - 1))
+        return Points(x=jnp.stack([wide.sort(half)[0] for half in points]), n_valid=seen, ordered=True)
+
+    points = jax.vmap(axis)(cuts.x, cuts.left, cuts.taken, cuts.sizes)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), points)
 
 
 @jax.jit
 def _learn(learner: Rectangles, key: Array, examples: Examples) -> Outcome:
     key_sizes, key_faces, key_count = jax.random.split(key, 3)
-    sizes = learner._sizes(key_sizes, examples.rows)
-    _, slices, remaining = _cut(learner, examples, sizes)
+    cuts = _cut(examples, learner._sizes(key_sizes, examples.rows))
     fits = jnp.all(~examples.positive()[:, None] | (wide.bit_length(examples.x) <= learner.bits))
-    return learner._answer(key_faces, key_count, slices, remaining, fits)
+    return learner._answer(key_faces, key_count, _projections, cuts, cuts.sizes.reshape(-1), cuts.remaining, fits)
 
 
 @jax.jit
 def _law_within(learner: Rectangles, examples: Examples, noise: Array, low: Array, high: Array) -> Float[Array, "2"]:
-    sizes = learner.size + jnp.minimum(noise, examples.rows)
-    _, slices, remaining = _cut(learner, examples, sizes)
+    cuts = _cut(examples, learner.size + jnp.minimum(noise, examples.rows))
+    slices = _projections(learner.capacity, cuts)
     each = jax.vmap(lambda points, low, high: learner.solver.law_within(points, low, high)[0])(slices, low, high)
-    too_few = jnp.exp(geometric.log_cdf(learner.threshold - 1, remaining, epsilon=learner.count_epsilon))
-    enough = jnp.exp(geometric.log_sf(learner.threshold - 1, remaining, epsilon=learner.count_epsilon))
+    too_few = jnp.exp(geometric.log_cdf(learner.threshold - 1, cuts.remaining, epsilon=learner.count_epsilon))
+    enough = jnp.exp(geometric.log_sf(learner.threshold - 1, cuts.remaining, epsilon=learner.count_epsilon))
     return jnp.stack([enough * jnp.prod(each), too_few])
 
 
@@ -539,10 +588,15 @@ def trial(key: Array, experiment: Any) -> dict[str, Bool[Array, ""]]:
     n = jnp.asarray(experiment.n, float)
     positives = jax.random.binomial(key_n, n, distribution.mass(distribution.target)).astype(jnp.int32)
     sizes = learner._sizes(key_sizes, 2**30)
-    slices, remaining = _drawn_slices(key_slices, learner, distribution, positives, sizes)
-    outcome = learner._answer(key_faces, key_count, slices, remaining, jnp.bool_(True))
+    slices, taken, remaining = _drawn_slices(key_slices, learner, distribution, positives, sizes)
+    outcome = learner._answer(key_faces, key_count, _shortened, slices, taken, remaining, jnp.bool_(True))
     good = distribution.error(outcome.hypothesis) <= experiment.alpha
     return {"failed": ~(good & (outcome.status == Status.OK)), "bottom": outcome.status == Status.BOTTOM}
+
+
+def _shortened(width: int, slices: Points) -> Points:
+    """The first points of each."""
+    return Points(x=slices.x[:, :width], n_valid=jnp.minimum(slices.n_valid, width), ordered=True)
 
 
 def _drawn_slices(
@@ -551,8 +605,8 @@ def _drawn_slices(
     distribution: concept.Product,
     positives: Int[Array, ""],
     sizes: Int[Array, "faces"],
-) -> tuple[Points, Int[Array, ""]]:
-    """The slices' projections, in order, and how many remain."""
+) -> tuple[Points, Int[Array, "faces"], Int[Array, ""]]:
+    """The slices' projections, in order, their sizes, and how many remain."""
     before = jnp.concatenate([jnp.zeros((1,), jnp.int32), jnp.cumsum(sizes)])
     left = jnp.maximum(positives - before, 0)  # entries before each slice, and after the last
     taken = left[:-1] - left[1:]
@@ -570,7 +624,7 @@ def _drawn_slices(
     # The high slice's points are the last ones of its row: bring them to the front.
     turn = jnp.where(jnp.arange(2 * learner.axes, dtype=jnp.int32) % 2 == 1, learner.capacity - seen, 0)
     x = jax.vmap(lambda row, by: jnp.roll(row, -by, axis=0))(x, turn)
-    return Points(x=x, n_valid=seen, ordered=True), left[-1]
+    return Points(x=x, n_valid=seen, ordered=True), taken, left[-1]
 
 
 def _word(v: Float[Array, "*s"]) -> UInt32[Array, "*s"]:

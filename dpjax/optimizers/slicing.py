@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int, Integer
 
@@ -32,6 +31,7 @@ from dpjax.accounting.composition import basic
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import checks
 from dpjax.core.pytree import frozen
+from dpjax.domains import selection
 from dpjax.mechanisms.geometric import SMALLEST_RATE, one_sided_geometric
 from dpjax.mechanisms.laplace import Number
 
@@ -75,7 +75,7 @@ def cut(
     """
     rows = remaining.shape[0]
     wanted = jnp.minimum(_checked_size(size), rows) + _noise(key, slice_epsilon, rows)
-    taken = _first(wanted, remaining, _columns(order, rows))
+    taken = selection.first(wanted, remaining, _checked_order(order, rows))
     return taken, remaining & ~taken
 
 
@@ -111,34 +111,14 @@ def _noise(key: Array, slice_epsilon: Number | None, most: int) -> Array:
     return jnp.int32(0) if slice_epsilon is None else jnp.minimum(one_sided_geometric(key, epsilon=slice_epsilon), most)
 
 
-def _columns(order: Order, rows: int) -> list[Array]:
-    """Every key as plain columns, the most significant first."""
+def _checked_order(order: Order, rows: int) -> Order:
+    """Keys of integers, one entry a row."""
     for place, key in enumerate(order):
         if key.ndim not in (1, 2) or key.shape[0] != rows:
             raise ValueError(f"order[{place}] must have shape ({rows},) or ({rows}, limbs), got {key.shape}")
         if not jnp.issubdtype(key.dtype, jnp.integer):
             raise TypeError(f"order[{place}] must hold integers, got {key.dtype}")
-    return [column for key in order for column in ([key] if key.ndim == 1 else jnp.moveaxis(key, 1, 0))]
-
-
-def _first(count: Array, remaining: Array, columns: list[Array]) -> Array:
-    """The first `count` remaining rows (or all): those before the last one of them, and as many of its equals as still fit.
-
-    Only the keys are sorted, with no row numbers to carry along: one key costs what a plain sort costs.
-    """
-    if not columns:
-        return remaining & (jnp.cumsum(remaining, dtype=jnp.int32) <= count)
-    count = jnp.minimum(count, remaining.sum(dtype=jnp.int32))
-    # Rows that are gone rank last; if they equal the last row taken, `remaining` tells them apart.
-    present = [
-        jnp.where(remaining, column, np.asarray(jnp.iinfo(column.dtype).max, column.dtype)) for column in columns
-    ]
-    before, equal = jnp.zeros_like(remaining), remaining
-    for column, ranked in zip(columns, lax.sort(present, num_keys=len(columns), is_stable=False), strict=True):
-        last = ranked[jnp.maximum(count - 1, 0)]
-        before, equal = before | (equal & (column < last)), equal & (column == last)
-    spare = count - before.sum(dtype=jnp.int32)
-    return before | (equal & (jnp.cumsum(equal, dtype=jnp.int32) <= spare))
+    return order
 
 
 @frozen
