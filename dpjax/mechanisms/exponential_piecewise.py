@@ -195,13 +195,13 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
     rows, lanes = log_lengths.shape
     row, lane = jnp.arange(rows, dtype=jnp.int32), jnp.arange(lanes, dtype=jnp.int32)
     up = slope * lane.astype(float)[None]
-    rise, fall = (logspace.logsumexp(log_lengths + way) for way in (up, -up))
+    rise, fall = (_row_sums(log_lengths + way) for way in (up, -up))
 
     def in_row(row: Array) -> Float[Array, "lanes"]:
         return log_lengths[row] - slope * jnp.abs(row * lanes + lane - top).astype(float)
 
     outside = jnp.where(row * lanes < top, rise, fall) - slope * jnp.abs(row * lanes - top).astype(float)
-    weights = jnp.where(row == top // lanes, logspace.logsumexp(in_row(top // lanes)), outside)
+    weights = jnp.where(row == top // lanes, _row_sums(in_row(top // lanes)), outside)
     key_piece, key_point = jax.random.split(key)
     rarity = random.exponential(key_piece, (lanes.bit_length() + rows.bit_length(),))
     chosen = logspace.descend(rarity[lanes.bit_length() :], logspace.sum_tree(weights))
@@ -209,6 +209,13 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
     at = wide.rows_of(starts)
     stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), beyond)
     return Point(position=wide.add(at(piece), wide.uniform(key_point, wide.subtract(stop, at(piece)))), piece=piece)
+
+
+def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
+    """`logspace.logsumexp` in two passes; not for differentiation."""
+    best = jnp.max(logs, axis=-1)
+    best = jnp.where(jnp.isneginf(best), 0.0, best)
+    return best + jnp.log(jnp.sum(jnp.exp(logs - best[..., None]), axis=-1))
 
 
 def _log_lengths(starts: UInt32[Array, "pieces limbs"], end: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
