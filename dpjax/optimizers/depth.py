@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
-from dpjax.core.staging import once
 from dpjax.domains import wide
 from dpjax.domains.ordered import Pieces
 
@@ -16,8 +15,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     of the last h (points equal to the median are among both); other equal points make empty pieces. Beyond the domain, at 2^bits, q is
     0, which is what RecConcave asks for there. Positions get `limbs` limbs, enough for 2^bits + 1.
     """
-    rows, bits = x.shape[0], jnp.asarray(bits, jnp.int32)
-    x = once(bits >= 0, lambda x: x, x)  # what makes the points would be fused into every look at them
+    rows = x.shape[0]
     beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
     end = wide.add(beyond, one)
     valid = jnp.arange(rows, dtype=jnp.int32) < n_valid
@@ -38,6 +36,6 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
         values=jnp.minimum(taken, 2 * top - taken).astype(float),
         last=wide.subtract(beyond, one),
         end=end,
-        exponent=bits,
+        exponent=jnp.asarray(bits, jnp.int32),
         shape="peak",
     )

@@ -211,17 +211,18 @@ class Exponential(_Depth):
 
     epsilon: Any
 
-    def _mechanism(self) -> piecewise.ExponentialPiecewise:
+    def _density(self, pieces: Pieces) -> Array:
         # The depth is monotone: exp(epsilon q), not exp(epsilon q / 2), is epsilon-private under add/remove.
-        return piecewise.ExponentialPiecewise(epsilon=2 * jnp.asarray(self.epsilon, float))
+        return piecewise.log_density(pieces, 2 * jnp.asarray(self.epsilon, float))
 
     def _draw(self, key: Array, points: Points) -> tuple[Array, Array, Any]:
-        point = self._mechanism()(key, self._pieces(points))
+        pieces = self._pieces(points)
+        point = piecewise.draw_everywhere(key, pieces, self._density(pieces))
         return wide.resize(point.position, self.limbs), jnp.bool_(True), {}
 
     def _law(self, points: Points, low: Array, high: Array) -> Array:
         pieces = self._pieces(points)
-        return self._mechanism().law(pieces, self._goal(pieces, low, high))
+        return piecewise.law_everywhere(pieces, self._density(pieces), self._goal(pieces, low, high))
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE."""

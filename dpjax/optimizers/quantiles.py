@@ -44,6 +44,7 @@ from dpjax.core import checks, random
 from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
 from dpjax.core.sample import bucket
+from dpjax.core.staging import once
 from dpjax.core.status import Outcome, Status
 from dpjax.domains import ordered, wide
 from dpjax.optimizers import interior_point
@@ -67,7 +68,8 @@ class Run:
         row = start + jnp.arange(capacity, dtype=jnp.int32)
         inside = self.x[jnp.clip(row, 0, self.x.shape[0] - 1)]
         x = wide.select(row < self.first, self.low[None], wide.select(row < self.stop, inside, self.high[None]))
-        return Points(x=x, n_valid=size, ordered=True)
+        # Stored: else the selection would be fused into every look that a solver takes at its points.
+        return Points(x=once(size >= 0, lambda x: x, x), n_valid=size, ordered=True)
 
 
 def nearest_rank(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> Int[Array, "*k"]:
