@@ -7,24 +7,36 @@ from dpjax.domains import wide
 from dpjax.domains.ordered import Pieces
 
 
-def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Array, ""], limbs: int) -> Pieces:
+def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Array, ""]:
+    """The greatest depth, of sorted points."""
+    valid = jnp.arange(x.shape[0], dtype=jnp.int32) < n_valid
+    median = x[jnp.maximum(n_valid - 1, 0) // 2][None]
+    sides = wide.less_equal(x, median), wide.less_equal(median, x)
+    up_to, from_it = (jnp.sum(valid & side, dtype=jnp.int32) for side in sides)
+    return jnp.minimum(up_to, from_it)
+
+
+def pieces(
+    x: UInt32[Array, "rows limbs"],
+    n_valid: Int[Array, ""],
+    bits: Int[Array, ""],
+    limbs: int,
+    count: int | None = None,
+) -> Pieces:
     """q(x) = min(#<=x, #>=x) on {0, ..., 2^bits - 1}, for sorted points; rows = 2^b - 1.
 
     q grows by at most 1 when a point is added, nowhere falls, is >= 1 exactly at interior points and >= n/2 at the median.
     It is a peak: with h its value at the median, it goes up by one at each of the first h points, and down by one right behind each
     of the last h (points equal to the median are among both); other equal points make empty pieces. Beyond the domain, at 2^bits, q is
     0, which is what RecConcave asks for there. Positions get `limbs` limbs, enough for 2^bits + 1.
+
+    There are 2 (rows + 1) pieces, enough for any points, or `count`, a power of two above 2 h.
     """
     rows = x.shape[0]
     beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
     end = wide.add(beyond, one)
-    valid = jnp.arange(rows, dtype=jnp.int32) < n_valid
-    median = x[jnp.maximum(n_valid - 1, 0) // 2][None]
-    up_to, from_it = (
-        jnp.sum(valid & side, dtype=jnp.int32) for side in (wide.less_equal(x, median), wide.less_equal(median, x))
-    )
-    top = jnp.minimum(up_to, from_it)
-    step = jnp.arange(2 * (rows + 1), dtype=jnp.int32)  # piece i begins after i steps
+    top = at_median(x, n_valid)
+    step = jnp.arange(count or 2 * (rows + 1), dtype=jnp.int32)  # piece i begins after i steps
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
     point = step - 1 - jnp.where(rising, 0, 2 * top - n_valid)
     start = wide.resize(x, limbs)[jnp.clip(point, 0, rows - 1)]

@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import checks, logspace
+from dpjax.core import checks, logspace, staging
 from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
 from dpjax.core.status import Outcome, Status
@@ -195,8 +195,8 @@ class _Depth(InteriorPoint):
     limbs: int = static()
     wider: int = static()
 
-    def _pieces(self, points: Points) -> Pieces:
-        return depth.pieces(points.x, points.n_valid, self.bits, self.wider)
+    def _pieces(self, points: Points, count: int | None = None) -> Pieces:
+        return depth.pieces(points.x, points.n_valid, self.bits, self.wider, count)
 
     def _goal(self, pieces: Pieces, low: Array, high: Array) -> Goal:
         """The points of [low, high]; nothing lies beyond the last point, so high + 1 fits."""
@@ -216,9 +216,14 @@ class Exponential(_Depth):
         return piecewise.log_density(pieces, 2 * jnp.asarray(self.epsilon, float))
 
     def _draw(self, key: Array, points: Points) -> tuple[Array, Array, Any]:
-        pieces = self._pieces(points)
-        point = piecewise.draw_everywhere(key, pieces, self._density(pieces))
-        return wide.resize(point.position, self.limbs), jnp.bool_(True), {}
+        def position(points: Points, count: int | None = None) -> Array:
+            pieces = self._pieces(points, count)
+            return piecewise.draw_everywhere(jax.random.clone(key), pieces, self._density(pieces)).position
+
+        # One piece a point, unless so many are equal to the median that it takes two.
+        few = 2 * depth.at_median(points.x, points.n_valid) <= points.rows
+        found = staging.unless(few, position(points, points.rows + 1), position, points)
+        return wide.resize(found, self.limbs), jnp.bool_(True), {}
 
     def _law(self, points: Points, low: Array, high: Array) -> Array:
         pieces = self._pieces(points)
