@@ -64,7 +64,8 @@ class Written(Trie):
 
     def shared(self, i: Int[Array, "*#n"], j: Int[Array, "*#n"]) -> Int[Array, "*#n"]:
         if self.x.shape[1] > SHORT_ROW:
-            return self.bits - wide.bit_length(self.x[i] ^ self.x[j])
+            one, other = jnp.broadcast_arrays(self.x[i], self.x[j])
+            return self.bits - wide.bit_length(one ^ other)
         differ = [column[i] ^ column[j] for column in reversed(wide.columns(self.x))]
         lengths = [
             jnp.where(word > 0, 32 * (k + 1) - lax.clz(word).astype(jnp.int32), 0) for k, word in enumerate(differ)
