@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from dpjax.core import checks
+from dpjax.core import arguments
 
 HEARTBEAT_SECONDS = 30
 _STATUS = re.compile("(UNKNOWN|INTERNAL|UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED|FAILED_PRECONDITION): ")
@@ -54,10 +54,10 @@ def meeting(coordinator: str | None, processes: int | None, process: int | None,
         _, _, port = coordinator.rpartition(":")
         if not (port.isdigit() and 0 < int(port) < 2**16):
             raise ValueError(f"--coordinator must be HOST:PORT, got {coordinator!r}")
-        checks.integer(
-            "--process-id", process, at_least=0, at_most=checks.integer("--processes", processes, at_least=1) - 1
+        arguments.integer(
+            "--process-id", process, at_least=0, at_most=arguments.integer("--processes", processes, at_least=1) - 1
         )
-    return Meeting(coordinator, processes, process, checks.integer("--timeout", seconds, at_least=1))
+    return Meeting(coordinator, processes, process, arguments.integer("--timeout", seconds, at_least=1))
 
 
 def _number(variable: str) -> int | None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.trials import estimates, resumable, search, sequential
 from dpjax.trials.progress import Progress
 from experiments.records import Row

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.trials import devices, engine, shared
 from experiments import compilation, records
 
@@ -69,7 +69,7 @@ def load(name: str) -> Experiment:
     Raises:
         ValueError: there is none.
     """
-    checks.choice("experiment", name, EXPERIMENTS)
+    arguments.choice("experiment", name, EXPERIMENTS)
     return importlib.import_module(f"experiments.{name}").EXPERIMENT
 
 
@@ -80,7 +80,7 @@ def check(name: str, preset: str, *, distributed: bool) -> Experiment:
         ValueError: unknown name or preset; an experiment that measures one machine, in a distributed run.
     """
     experiment = load(name)
-    checks.choice("preset", preset, PRESETS)
+    arguments.choice("preset", preset, PRESETS)
     if distributed and experiment.timed:
         raise ValueError(f"{name} times this machine: run it without --distributed")
     return experiment

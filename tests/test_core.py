@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.core import bits, checks, logspace, random, staging
+from dpjax.core import arguments, bits, logspace, random, staging
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 
 FALSE_ALARM = 2e-5
@@ -360,24 +360,24 @@ def test_bucket_is_the_least_one(n):
 @pytest.mark.parametrize(
     ("check", "error", "message"),
     [
-        (lambda: checks.integer("n", 2.0, at_least=1), TypeError, "n must be an int, got 2.0 of type float"),
-        (lambda: checks.integer("n", True, at_least=0), TypeError, "n must be an int, got True of type bool"),
-        (lambda: checks.integer("n", 0, at_least=1), ValueError, "n must be >= 1, got 0"),
-        (lambda: checks.integer("n", 9, at_least=1, at_most=8), ValueError, "n must be from 1 to 8, got 9"),
-        (lambda: checks.epsilon(0.0), ValueError, "epsilon must be > 0.0, got 0.0"),
-        (lambda: checks.epsilon(math.inf), ValueError, "epsilon must be < inf, got inf"),
-        (lambda: checks.epsilon(math.nan), ValueError, "epsilon must be .* got nan"),
-        (lambda: checks.epsilon("1"), TypeError, "epsilon must be a real number, got '1' of type str"),
-        (lambda: checks.epsilon(True), TypeError, "epsilon must be a real number, got True"),
-        (lambda: checks.epsilon([1.0]), TypeError, "epsilon must be a real number"),
-        (lambda: checks.epsilon(1j), TypeError, "epsilon must be a real number"),
-        (lambda: checks.epsilon(None), TypeError, "epsilon must be a real number, got None"),
-        (lambda: checks.delta(0.0), ValueError, "delta must be > 0.0, got 0.0"),
-        (lambda: checks.delta(1.0), ValueError, "delta must be < 1.0, got 1.0"),
-        (lambda: checks.delta(-0.1, positive=False), ValueError, "delta must be >= 0.0, got -0.1"),
-        (lambda: checks.fraction("alpha", 1.0), ValueError, "alpha must be < 1.0, got 1.0"),
-        (lambda: checks.real("x", math.nan), ValueError, "x must be a number, not NaN, got nan"),
-        (lambda: checks.choice("kind", "c", ("a", "b")), ValueError, "kind must be one of 'a', 'b', got 'c'"),
+        (lambda: arguments.integer("n", 2.0, at_least=1), TypeError, "n must be an int, got 2.0 of type float"),
+        (lambda: arguments.integer("n", True, at_least=0), TypeError, "n must be an int, got True of type bool"),
+        (lambda: arguments.integer("n", 0, at_least=1), ValueError, "n must be >= 1, got 0"),
+        (lambda: arguments.integer("n", 9, at_least=1, at_most=8), ValueError, "n must be from 1 to 8, got 9"),
+        (lambda: arguments.epsilon(0.0), ValueError, "epsilon must be > 0.0, got 0.0"),
+        (lambda: arguments.epsilon(math.inf), ValueError, "epsilon must be < inf, got inf"),
+        (lambda: arguments.epsilon(math.nan), ValueError, "epsilon must be .* got nan"),
+        (lambda: arguments.epsilon("1"), TypeError, "epsilon must be a real number, got '1' of type str"),
+        (lambda: arguments.epsilon(True), TypeError, "epsilon must be a real number, got True"),
+        (lambda: arguments.epsilon([1.0]), TypeError, "epsilon must be a real number"),
+        (lambda: arguments.epsilon(1j), TypeError, "epsilon must be a real number"),
+        (lambda: arguments.epsilon(None), TypeError, "epsilon must be a real number, got None"),
+        (lambda: arguments.delta(0.0), ValueError, "delta must be > 0.0, got 0.0"),
+        (lambda: arguments.delta(1.0), ValueError, "delta must be < 1.0, got 1.0"),
+        (lambda: arguments.delta(-0.1, positive=False), ValueError, "delta must be >= 0.0, got -0.1"),
+        (lambda: arguments.fraction("alpha", 1.0), ValueError, "alpha must be < 1.0, got 1.0"),
+        (lambda: arguments.real("x", math.nan), ValueError, "x must be a number, not NaN, got nan"),
+        (lambda: arguments.choice("kind", "c", ("a", "b")), ValueError, "kind must be one of 'a', 'b', got 'c'"),
     ],
 )
 def test_checks_refuse(check, error, message):
@@ -386,10 +386,10 @@ def test_checks_refuse(check, error, message):
 
 
 def test_checks_let_through():
-    assert checks.integer("n", np.int64(3), at_least=1) == 3 and checks.delta(0, positive=False) == 0.0
-    assert isinstance(checks.epsilon(jnp.float32(0.5)), np.float64) and checks.choice("kind", "a", ("a",)) == "a"
-    traced = jax.jit(lambda epsilon: checks.epsilon(epsilon))(-1)
-    assert traced.dtype == jnp.float32 and not checks.is_traced(1.0)
+    assert arguments.integer("n", np.int64(3), at_least=1) == 3 and arguments.delta(0, positive=False) == 0.0
+    assert isinstance(arguments.epsilon(jnp.float32(0.5)), np.float64) and arguments.choice("kind", "a", ("a",)) == "a"
+    traced = jax.jit(lambda epsilon: arguments.epsilon(epsilon))(-1)
+    assert traced.dtype == jnp.float32 and not arguments.is_traced(1.0)
 
 
 @frozen

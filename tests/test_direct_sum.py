@@ -13,7 +13,7 @@ from dpjax import MultiSample, Sample, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, with_replacement
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.learners import points as one_point
 from dpjax.learners import thresholds

@@ -16,7 +16,7 @@ from scipy import stats
 from dpjax import Sample, Status
 from dpjax.accounting import REPLACE_ONE
 from dpjax.concepts import thresholds as concept
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 

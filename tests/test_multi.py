@@ -7,7 +7,7 @@ import pytest
 
 from dpjax import MultiSample, Sample
 from dpjax.accounting import REPLACE_ONE
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.learners import parities as one_parity
 from dpjax.learners import points as one_point

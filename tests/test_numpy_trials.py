@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from dpjax.concepts import thresholds as concept
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.learners import thresholds as learners
 from experiments.benchmarks import numpy_driver, numpy_general, numpy_trials, peers
 from experiments.benchmarks.numpy_driver import Pool

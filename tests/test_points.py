@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpjax import Points, Sample, Status
 from dpjax.concepts import points as concept
-from dpjax.core.multi_sample import MultiSample
+from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import groups, wide
 from dpjax.learners import pac, points
 from dpjax.sanitizers import points as sanitizer

@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, slicing
 from dpjax.concepts import rectangles as concept
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.learners import pac, rectangles
 from dpjax.optimizers import interior_point

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from dpjax.core.points import Points
 from dpjax.core.pytree import frozen
+from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.trie import Trie
 

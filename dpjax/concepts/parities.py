@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
+from dpjax.core import arguments, random
 from dpjax.core import bits as packed
-from dpjax.core import checks, random
-from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.sample import Sample
 from dpjax.domains import gf2, wide
 
 MAX_BITS = 1024
@@ -128,15 +128,15 @@ def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> 
     >>> sample.labels[:, 0].astype(int).tolist() == (sample.x[:, 1] & 1).tolist(), d.errors(d.targets[::-1]).tolist()
     (True, [0.5, 0.5])
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
     if isinstance(targets, Sequence):
-        ints = [checks.integer("targets", v, at_least=0, at_most=(1 << bits) - 1) for v in targets]
+        ints = [arguments.integer("targets", v, at_least=0, at_most=(1 << bits) - 1) for v in targets]
         vectors = wide.from_ints(ints, bits)
     else:
         vectors = jnp.asarray(targets)
     if vectors.ndim != 2 or vectors.shape[0] == 0 or vectors.shape[1] != wide.limbs_for(bits):
         raise ValueError(f"targets must hold k >= 1 numbers of {wide.limbs_for(bits)} limbs, got shape {vectors.shape}")
-    if not checks.is_traced(vectors):
+    if not arguments.is_traced(vectors):
         wide.check_below("targets", vectors, bits)
     return Uniform(targets=vectors, bits=bits)
 
@@ -158,5 +158,5 @@ def random_targets(key: Array, *, bits: int, k: int) -> UInt32[Array, "k limbs"]
     >>> random_targets(jax.random.key(0), bits=40, k=3).shape
     (3, 2)
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS)
-    return _points(key, checks.integer("k", k, at_least=1), bits)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
+    return _points(key, arguments.integer("k", k, at_least=1), bits)

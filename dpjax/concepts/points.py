@@ -24,11 +24,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
+from dpjax.core import arguments, random
 from dpjax.core import bits as packed
-from dpjax.core import checks, random
-from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.sample import Sample
 from dpjax.domains import wide
 
 Target = int | None  # a point, or the all-zero concept
@@ -65,19 +65,21 @@ def point(position: Target | Sequence[Target], *, bits: int) -> Point:
     Raises:
       TypeError, ValueError: a position that is no point of X_bits, or an empty list.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     single = position is None or not isinstance(position, Sequence)
     targets: list[Any] = [position] if single else list(position)  # type: ignore[arg-type]
     if not targets:
         raise ValueError("position must name at least one concept, got []")
-    values = [0 if t is None else checks.integer("position", t, at_least=0, at_most=(1 << bits) - 1) for t in targets]
+    values = [
+        0 if t is None else arguments.integer("position", t, at_least=0, at_most=(1 << bits) - 1) for t in targets
+    ]
     made = Point(position=wide.from_ints(values, bits), zero=jnp.asarray([t is None for t in targets]))
     return jax.tree.map(lambda leaf: leaf[0], made) if single else made
 
 
 def zero(*, bits: int, k: int | None = None) -> Point:
     """The all-zero hypothesis, or k of them."""
-    return point(None if k is None else [None] * checks.integer("k", k, at_least=1), bits=bits)
+    return point(None if k is None else [None] * arguments.integer("k", k, at_least=1), bits=bits)
 
 
 # ----------------------------------------------------------------------------------------------------- distributions
@@ -170,7 +172,7 @@ def point_masses(
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    share = float(checks.real("background", background, at_least=0.0, at_most=1.0))
+    share = float(arguments.real("background", background, at_least=0.0, at_most=1.0))
     return Distribution(
         heavy=thresholds.point_masses(bits=bits, points=points, masses=masses, target=0),
         background=jnp.uint32(min(round(math.ldexp(share, 32)), 0xFFFFFFFF)),

@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 
 
@@ -109,11 +109,11 @@ class Examples:
         y = y if isinstance(y, jax.Array) else np.asarray(y)
         if y.shape != x.shape[:1]:
             raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
-        if not checks.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
+        if not arguments.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
             raise ValueError(f"y must hold labels 0 and 1 only, got {np.unique(np.asarray(y)).tolist()}")
         n_valid = x.shape[0] if n_valid is None else n_valid
-        if not checks.is_traced(n_valid):
-            n_valid = checks.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
+        if not arguments.is_traced(n_valid):
+            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
         return cls(x=jnp.asarray(x), y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
 
     @property
@@ -301,7 +301,7 @@ def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5
     (0.5, [62, 62, 62, 62, 62])
     """
     target = rectangle(bits=bits, low=low, high=high)
-    share = float(checks.fraction("mass", mass)) ** (1 / len(low))
+    share = float(arguments.fraction("mass", mass)) ** (1 / len(low))
     octaves = []
     for start, end in zip(low, high, strict=True):
         room = min(start, (1 << bits) - end, (end - start) // 2)
@@ -324,6 +324,6 @@ def centred(*, axes: int, bits: int, mass: float = 0.5) -> tuple[list[int], list
     >>> centred(axes=2, bits=8, mass=0.25)
     ([64, 64], [191, 191])
     """
-    side = float(checks.fraction("mass", mass)) ** (1 / checks.integer("axes", axes, at_least=1))
+    side = float(arguments.fraction("mass", mass)) ** (1 / arguments.integer("axes", axes, at_least=1))
     margin = math.floor((1 - side) / 2 * 2**53) * (1 << bits) >> 53
     return [margin] * axes, [(1 << bits) - 1 - margin] * axes

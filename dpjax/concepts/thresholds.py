@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
+from dpjax.core import arguments
 from dpjax.core import bits as packed
-from dpjax.core import checks
-from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen
-from dpjax.core.sample import Sample
 from dpjax.core.staging import once
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.sample import Sample
 from dpjax.domains import ordered, wide
 from dpjax.domains.ordered import Pieces
 
@@ -322,7 +322,7 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
         raise TypeError(f"base must be uniform(...) or point_masses(...), got {type(base).__name__}")
     if not targets:
         raise ValueError("targets must hold at least one threshold, got none")
-    checked = [checks.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
+    checked = [arguments.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
     return Several(base=base, targets=wide.from_ints(checked, width + 1))
 
 
@@ -339,7 +339,7 @@ def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
     (0.0, 63)
     """
     bits = _bits(bits)
-    target = 1 << (bits - 1) if target is None else checks.integer("target", target, at_least=0, at_most=1 << bits)
+    target = 1 << (bits - 1) if target is None else arguments.integer("target", target, at_least=0, at_most=1 << bits)
     octaves = min(target.bit_length(), ((1 << bits) - target).bit_length()) - 1
     if octaves < 1:
         raise ValueError(
@@ -351,7 +351,7 @@ def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
 def uniform(*, bits: int, target: int) -> Uniform:
     """Uniform on X_bits with any target threshold in 0, ..., 2^bits."""
     bits = _bits(bits)
-    target = checks.integer("target", target, at_least=0, at_most=1 << bits)
+    target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
     return Uniform(target=wide.from_ints([target], bits + 1)[0], bits=jnp.int32(bits))
 
 
@@ -368,17 +368,17 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
     bits = _bits(bits)
     if len(points) != len(masses) or not points:
         raise ValueError(f"masses must have one entry a point, got {len(masses)} for {len(points)} points")
-    points = [checks.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in points]
+    points = [arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in points]
     if len(set(points)) != len(points):
         raise ValueError("points must be distinct")
     for mass in masses:
-        checks.real("masses", mass, above=0.0, below=math.inf)
+        arguments.real("masses", mass, above=0.0, below=math.inf)
     pairs = sorted(zip(points, masses, strict=True))
     total = math.fsum(masses)
     sums = [round(math.fsum(m for _, m in pairs[:i]) / total * 2**32) for i in range(len(pairs))]
     if any(a >= b for a, b in zip(sums, [*sums[1:], 2**32], strict=True)):
         raise ValueError("masses must each be at least 2^-32 of the total")
-    target = checks.integer("target", target, at_least=0, at_most=1 << bits)
+    target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
     return PointMasses(
         target=wide.from_ints([target], bits + 1)[0],
         points=wide.resize(wide.from_ints([x for x, _ in pairs], bits), wide.limbs_for(bits + 1)),
@@ -387,7 +387,7 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
 
 
 def _bits(bits: int) -> int:
-    return checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    return arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
 
 
 def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:

@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import bits, checks
+from dpjax.core import arguments, bits
 from dpjax.core.bits import WORD
 from dpjax.core.staging import once
 
@@ -168,8 +168,8 @@ def rank_deficiency(rows: int, columns: int) -> float:
     >>> rank_deficiency(1, 1), rank_deficiency(2, 2), rank_deficiency(1, 2)
     (0.5, 0.625, 1.0)
     """
-    checks.integer("rows", rows, at_least=0)
-    checks.integer("columns", columns, at_least=1)
+    arguments.integer("rows", rows, at_least=0)
+    arguments.integer("columns", columns, at_least=1)
     if rows < columns:
         return 1.0
     nearest = range(rows - columns + 1, min(rows, rows - columns + 1100) + 1)  # beyond, 2^-e is nothing

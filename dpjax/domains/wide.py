@@ -23,7 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
@@ -48,7 +48,7 @@ def from_ints(values: Iterable[int], bits: int) -> UInt32[Array, "n limbs"]:
       TypeError: a value is not an int, or bits is not. ValueError: a value is negative or needs more than `bits` bits,
       or bits is not in 1, ..., 4097 (4096-bit points have thresholds up to 2^4096).
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS + 1)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS + 1)
     values = list(values)
     for position, value in enumerate(values):
         if not isinstance(value, int | np.integer) or isinstance(value, bool):

@@ -25,9 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
 from dpjax.fingerprinting import pirates
 from dpjax.fingerprinting.boneh_shaw import BonehShaw
 from dpjax.fingerprinting.codes import Code
@@ -270,12 +270,12 @@ def audit(
     >>> evidence.victim, round(evidence.epsilon, 2), round(evidence.measured, 2), round(evidence.implied, 2)
     (1, 8.66, 3.28, 7.56)
     """
-    delta = float(checks.delta(delta, positive=False))
+    delta = float(arguments.delta(delta, positive=False))
     code = attack.code
     if victim is None:
-        pilots = engine.count(trial, attack, root=root, cell=0, trials=checks.integer("pilot", pilot, at_least=1))
+        pilots = engine.count(trial, attack, root=root, cell=0, trials=arguments.integer("pilot", pilot, at_least=1))
         victim = int(np.argmax(np.where(attack.coalition, pilots["accused"], -1)))
-    victim = checks.integer("victim", victim, at_least=0, at_most=code.users - 1)
+    victim = arguments.integer("victim", victim, at_least=0, at_most=code.users - 1)
     if not attack.coalition[victim]:
         raise ValueError(f"victim must be a member of the coalition, got {victim}")
     there = engine.count(trial, attack, root=root, cell=1, trials=trials)

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import bits, checks
+from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
 from dpjax.fingerprinting.arrangement import arrangement
 from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream
@@ -141,11 +141,11 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     >>> code.length, code.trace(book, book.bits[1]).accused.tolist()
     (296, [False, True, False])
     """
-    users = checks.integer("users", users, at_least=2)
-    log_term = math.log(2 * users / float(checks.fraction("xi", xi)))
-    variant = checks.choice("variant", variant, VARIANTS)
+    users = arguments.integer("users", users, at_least=2)
+    log_term = math.log(2 * users / float(arguments.fraction("xi", xi)))
+    variant = arguments.choice("variant", variant, VARIANTS)
     proved = math.ceil(2 * users**2 * log_term)
-    copies = proved if copies is None else checks.integer("copies", copies, at_least=1)
+    copies = proved if copies is None else arguments.integer("copies", copies, at_least=1)
     code = BonehShaw(log_term=np.float64(log_term), users=users, copies=copies, variant=variant)
     if code.length > _MOST_COLUMNS:
         raise ValueError(f"users and xi must give fewer than 2^31 columns, got {code.length} for {users} users")

@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import bits, checks
+from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 
@@ -235,7 +235,7 @@ def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:
         raise TypeError(f"{name} must hold bits 0 and 1, got {word.dtype}")
     if word.shape != (length,):
         raise ValueError(f"{name} must have one bit a column, shape ({length},), got {word.shape}")
-    if not checks.is_traced(word):
+    if not arguments.is_traced(word):
         wrong = np.flatnonzero(~np.isin(np.asarray(word), (0, 1)))
         if wrong.size:
             raise ValueError(

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from dpjax.core import arguments
 from dpjax.core import bits as packed
-from dpjax.core import checks
-from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
+from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import gf2, wide
 
 THIRD = 1 / 3
@@ -112,7 +112,7 @@ def agnostic(users: int, *, bits: int = 32, point: int = 0, junk: int = 1, alpha
     """
     users, rows, alpha = _padding(users, alpha)
     for name, value in (("point", point), ("junk", junk)):
-        _fits(bits, name, checks.integer(name, value, at_least=0))
+        _fits(bits, name, arguments.integer(name, value, at_least=0))
     if point == junk:
         raise ValueError(f"junk must differ from point, got {junk} for both")
     points = [point] * users + [junk] * (rows - users)
@@ -130,24 +130,24 @@ def parities(users: int, *, bits: int | None = None, alpha: Any = 1 / 6) -> Form
     >>> parities(8).x[:, 0].tolist()
     [0, 1, 2, 3, 4, 5, 6, 7]
     """
-    users = checks.integer("users", users, at_least=4)
+    users = arguments.integer("users", users, at_least=4)
     if users & (users - 1):
         raise ValueError(f"users must be a power of two, got {users}")
     bits = users.bit_length() - 1 if bits is None else bits
     _fits(bits, "n strings", users - 1)
-    alpha = checks.real("alpha", alpha, above=0.0, at_most=1 / 6)
+    alpha = arguments.real("alpha", alpha, above=0.0, at_most=1 / 6)
     return Form(x=wide.from_ints(range(users), bits), alpha=alpha, users=users, share=4, least_errors=_parity_errors)
 
 
 def _padding(users: int, alpha: Any) -> tuple[int, int, Any]:
     """(n, N, α): n users among N rows make a share of at least 3α."""
-    users = checks.integer("users", users, at_least=2)
-    alpha = checks.real("alpha", alpha, above=0.0, at_most=THIRD)
+    users = arguments.integer("users", users, at_least=2)
+    alpha = arguments.real("alpha", alpha, above=0.0, at_most=THIRD)
     return users, max(users, int(users / (3 * float(alpha)))), alpha
 
 
 def _fits(bits: int, name: str, largest: int) -> None:
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     if largest.bit_length() > bits:
         raise ValueError(f"bits must be at least {largest.bit_length()} to hold {name}, got {bits}")
 

@@ -38,7 +38,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import bits, checks, random
+from dpjax.core import arguments, bits, random
 from dpjax.core.pytree import frozen, static
 from dpjax.fingerprinting.codes import BLOCK, Accusation, Book, Code, Columns
 
@@ -204,10 +204,10 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     >>> code.length, float(code.threshold), code.trace(book, book.bits[1]).accused.tolist()
     (6400, 320.0, [False, True, False, False])
     """
-    users = checks.integer("users", users, at_least=4)
-    log_term = math.ceil(math.log(users / float(checks.fraction("xi", xi))))
-    proved = SCORES[checks.choice("score", score, tuple(SCORES))] * users**2 * log_term
-    length = proved if length is None else checks.integer("length", length, at_least=1)
+    users = arguments.integer("users", users, at_least=4)
+    log_term = math.ceil(math.log(users / float(arguments.fraction("xi", xi))))
+    proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
+    length = proved if length is None else arguments.integer("length", length, at_least=1)
     if length > _MOST_COLUMNS:
         raise ValueError(f"users and xi must give fewer than 2^31 columns, got {length} for {users} users")
     steepness = min(math.sqrt(log_term / length), _STEEPEST / math.sqrt(300 * users))

@@ -55,11 +55,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
-from dpjax.core import checks
-from dpjax.core.points import Points
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample, bucket
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
+from dpjax.data.points import Points
+from dpjax.data.sample import Sample, bucket
 from dpjax.domains import wide
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds import ThresholdLearner
@@ -141,7 +141,7 @@ class InteriorThreshold(ThresholdLearner):
 
     def empirical_error(self, n: int) -> float:
         """(m - 1) / n: on a realizable sample of n examples the error exceeds it only if the solver fails."""
-        return (int(self.m) - 1) / checks.integer("n", n, at_least=1)
+        return (int(self.m) - 1) / arguments.integer("n", n, at_least=1)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The least n with 2 P[Bin(n, alpha) <= m - 1] <= beta/2; the solver fails with probability at most beta/2.
@@ -153,7 +153,7 @@ class InteriorThreshold(ThresholdLearner):
         """
         from scipy.special import betainc
 
-        alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
+        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
         m, needed = int(self.m), half_slice(self.solver, beta=beta / 2)
         if m < needed:
             raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta / 2:g}, got {m}")
@@ -185,8 +185,8 @@ def threshold_learner(*, solver: Any, m: int) -> InteriorThreshold:
     """
     if not isinstance(solver, InteriorPoint):
         raise TypeError(f"solver must be of dpjax.optimizers.interior_point, got {type(solver).__name__}")
-    checks.integer("solver.bits", int(solver.bits), at_least=2)
-    m = checks.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
+    arguments.integer("solver.bits", int(solver.bits), at_least=2)
+    m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
     half: Any = np.int32(m)
     return InteriorThreshold(solver=solver, m=half, capacity=bucket(2 * m))
 
@@ -261,7 +261,7 @@ class LearnedInterior(InteriorPoint):
         Raises:
           ValueError: the learner asks for more than 2m examples.
         """
-        needed = math.ceil(self.learner.sample_size(alpha=0.25, beta=float(checks.fraction("beta", beta))))
+        needed = math.ceil(self.learner.sample_size(alpha=0.25, beta=float(arguments.fraction("beta", beta))))
         if 2 * int(self.m) < needed:
             raise ValueError(f"m must be >= {-(-needed // 2)} for the learner to reach error 1/4, got {self.m}")
         return 2 * int(self.m)
@@ -289,7 +289,7 @@ def solver(*, learner: Any, m: int) -> LearnedInterior:
     """
     if not isinstance(learner, ThresholdLearner):
         raise TypeError(f"learner must be a threshold learner, got {type(learner).__name__}")
-    bits = checks.integer("learner.bits", int(learner.bits), at_least=2) - 1
-    m = checks.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
+    bits = arguments.integer("learner.bits", int(learner.bits), at_least=2) - 1
+    m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
     half: Any = np.int32(m)
     return LearnedInterior(learner=learner, m=half, limbs=wide.limbs_for(bits), capacity=bucket(2 * m))

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
 
 
 @frozen
@@ -34,7 +34,7 @@ class Experiment:
       distribution: of `dpjax.concepts`; draws samples and knows its target, or k of them.
       n: number of examples, at most `capacity`.
       alpha: largest population error (of each of k hypotheses) that counts as success.
-      capacity: rows of the padded sample, 2^b - 1 (see `dpjax.core.sample.bucket`).
+      capacity: rows of the padded sample, 2^b - 1 (see `dpjax.data.sample.bucket`).
     """
 
     learner: Any
@@ -62,7 +62,7 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
 
 def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
     """The key for the learner's coins, and the sample."""
-    if not checks.is_traced(experiment.n):
-        checks.integer("n", np.asarray(experiment.n)[()], at_least=1, at_most=experiment.capacity)
+    if not arguments.is_traced(experiment.n):
+        arguments.integer("n", np.asarray(experiment.n)[()], at_least=1, at_most=experiment.capacity)
     key_sample, key_coins = jax.random.split(key)
     return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)

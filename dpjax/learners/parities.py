@@ -34,12 +34,12 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import parities as concept
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample
-from dpjax.core.status import Outcome, Status
+from dpjax.data.fitting import fitted
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.sample import Sample
 from dpjax.domains import gf2, wide
-from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential as mechanism
 
 MAX_BITS = 16
@@ -99,8 +99,8 @@ class Exponential:
 
     def sample_size(self, *, alpha: float, beta: float) -> float:
         """Examples for uniform points labelled by a parity, any alpha in [0, 1/2); see the module."""
-        checks.real("alpha", alpha, at_least=0.0, below=0.5)
-        beta = float(checks.fraction("beta", beta))
+        arguments.real("alpha", alpha, at_least=0.0, below=0.5)
+        beta = float(arguments.fraction("beta", beta))
         wrong = math.log(2**self.bits - 1) - math.log(beta)
         rate = math.log(2.0) - math.log1p(math.exp(-float(self.epsilon) / 2))
         return max(1.0, wrong / rate)
@@ -111,7 +111,7 @@ class Exponential:
         The mechanism is within alpha/2 of the best empirical error but for beta/2 (BNS Proposition 2.26 (ii)), and all 2^d empirical
         errors are right to alpha/4 but for beta/2 (Hoeffding): max{ (4/(a eps)) ln(2^(d+1)/b), (8/a^2) ln(2^(d+2)/b) }.
         """
-        alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
+        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
         log_parities = self.bits * math.log(2.0)
         private = bounds.exponential_mechanism(log_parities, alpha / 2, beta / 2, float(self.epsilon))
         return max(private, 8 / alpha**2 * (log_parities + math.log(4 / beta)))
@@ -125,7 +125,7 @@ class Exponential:
         return fitted(sample, Sample, bits=self.bits, limbs=(1,))
 
     def _law(self, sample: Sample, error: Any) -> Float[Array, "2"]:
-        error = checks.real("error", error, at_least=0.0, at_most=1.0)
+        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
         return _empirical_law(self, self.fit(sample), jnp.asarray(error, float))
 
 
@@ -183,5 +183,5 @@ def exponential(*, bits: int, epsilon: Any) -> Exponential:
     Raises:
       TypeError, ValueError: bits or epsilon out of range.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=MAX_BITS)
-    return Exponential(epsilon=checks.epsilon(epsilon), bits=bits)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
+    return Exponential(epsilon=arguments.epsilon(epsilon), bits=bits)

@@ -57,13 +57,13 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts.points import Point
+from dpjax.core import arguments, logspace, random
 from dpjax.core import bits as packed
-from dpjax.core import checks, logspace, random
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample
-from dpjax.core.status import Outcome, Status
+from dpjax.data.fitting import fitted
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.sample import Sample
 from dpjax.domains import gf2, groups, wide
-from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential as em
 from dpjax.mechanisms import stability
 
@@ -206,10 +206,10 @@ class PointLearner(_Fitting):
 
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
         """P[c_j] for j = 0, ..., 2^bits - 1, then P[all-zero]: for the exact verifier on small domains (bits <= 12)."""
-        return _pmf(self, self.fit(sample), 1 << checks.integer("bits", int(self.bits), at_least=1, at_most=12))
+        return _pmf(self, self.fit(sample), 1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=12))
 
     def _empirical(self, sample: Sample, error: Any) -> Float[Array, "2"]:
-        error = checks.real("error", error, at_least=0.0, at_most=1.0)
+        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
         return _empirical_law(self, self.fit(sample), jnp.asarray(error, float))
 
 
@@ -339,7 +339,7 @@ def learn_points(
       TypeError, ValueError: an argument out of range.
     """
     bits = _bits(bits)
-    checks.choice("calibration", calibration, CALIBRATIONS)
+    arguments.choice("calibration", calibration, CALIBRATIONS)
     test = stability.Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
     return LearnPoints(
         bits=jnp.int32(bits),
@@ -347,7 +347,7 @@ def learn_points(
         delta=test.delta,
         limbs=wide.limbs_for(bits),
         calibration=calibration,
-        bottom=checks.choice("bottom", bottom, BOTTOMS),
+        bottom=arguments.choice("bottom", bottom, BOTTOMS),
     )
 
 
@@ -398,12 +398,12 @@ def exponential(*, bits: int, epsilon: Any) -> Exponential:
       TypeError, ValueError: an argument out of range.
     """
     bits = _bits(bits)
-    return Exponential(bits=jnp.int32(bits), epsilon=checks.epsilon(epsilon), limbs=wide.limbs_for(bits))
+    return Exponential(bits=jnp.int32(bits), epsilon=arguments.epsilon(epsilon), limbs=wide.limbs_for(bits))
 
 
 def _exponential_size(log_hypotheses: float, alpha: float, beta: float, epsilon: float, gamma: float) -> float:
     """(ln|H| + ln(1/beta)) / (alpha r), r the largest 1 - exp(-l) - gamma (exp(l) - 1) for l <= epsilon/2."""
-    alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
+    alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
     rate = epsilon / 2 if gamma == 0.0 else min(epsilon / 2, -math.log(gamma) / 2)
     gain = -math.expm1(-rate) - gamma * math.expm1(rate)
     return (log_hypotheses - math.log(beta)) / (alpha * gain)
@@ -524,7 +524,7 @@ class Given(PointLearner):
 
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
         """P[bucket] for all 2^buckets of them, then P[all-zero] (buckets <= 12)."""
-        return _pmf(self, self.fit(sample), 1 << checks.integer("buckets", self.buckets, at_least=1, at_most=12))
+        return _pmf(self, self.fit(sample), 1 << arguments.integer("buckets", self.buckets, at_least=1, at_most=12))
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE."""
@@ -549,16 +549,16 @@ def hashed(*, bits: int, epsilon: Any, alpha: float = 0.1, beta: float = 0.1, bu
     buckets = _buckets(alpha, beta) if buckets is None else buckets
     return Hashed(
         bits=jnp.int32(bits),
-        epsilon=checks.epsilon(epsilon),
+        epsilon=arguments.epsilon(epsilon),
         limbs=wide.limbs_for(bits),
-        buckets=checks.integer("buckets", buckets, at_least=1, at_most=31),
+        buckets=arguments.integer("buckets", buckets, at_least=1, at_most=31),
     )
 
 
 def _buckets(alpha: float, beta: float) -> int:
     """The least m with 2^m >= 16/(alpha beta)."""
-    return math.ceil(math.log2(2 / (_GAMMA * checks.fraction("alpha", alpha) * checks.fraction("beta", beta))))
+    return math.ceil(math.log2(2 / (_GAMMA * arguments.fraction("alpha", alpha) * arguments.fraction("beta", beta))))
 
 
 def _bits(bits: int) -> int:
-    return checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    return arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)

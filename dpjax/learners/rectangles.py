@@ -79,12 +79,12 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
 from dpjax.accounting.rounding import at_most
 from dpjax.concepts import rectangles as concept
 from dpjax.concepts.rectangles import Examples, Rectangle
-from dpjax.core import checks
-from dpjax.core.points import Points
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
 from dpjax.core.staging import unless
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.domains import selection, wide
 from dpjax.mechanisms import geometric
 from dpjax.optimizers import interior_point
@@ -208,10 +208,10 @@ def plan(
     *, axes: int, bits: int, epsilon: float, delta: float, beta: float, accountant: str, solver: Solver | str
 ) -> Plan:
     """The plan of one accountant; arguments as for `rectangles`."""
-    axes, bits = checks.integer("axes", axes, at_least=1), checks.integer("bits", bits, at_least=1, at_most=4096)
-    checks.choice("accountant", accountant, ACCOUNTANTS)
-    epsilon, beta = float(checks.epsilon(epsilon)), float(checks.fraction("beta", beta))
-    delta = float(checks.delta(delta, positive=accountant != "basic"))
+    axes, bits = arguments.integer("axes", axes, at_least=1), arguments.integer("bits", bits, at_least=1, at_most=4096)
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
+    epsilon, beta = float(arguments.epsilon(epsilon)), float(arguments.fraction("beta", beta))
+    delta = float(arguments.delta(delta, positive=accountant != "basic"))
     solver = _solver(solver, bits)
     share = _SOLVERS_SHARE * beta / (2 * axes)
     total = Guarantee(epsilon, delta * (1 - _CAPACITY_SHARE), ADD_OR_REMOVE_ONE)
@@ -255,7 +255,7 @@ def _solver(solver: Solver | str, bits: int) -> Solver:
     """The factory of that name."""
     if callable(solver):
         return solver
-    if checks.choice("solver", solver, SOLVERS) == "exponential":
+    if arguments.choice("solver", solver, SOLVERS) == "exponential":
         return lambda epsilon, delta, beta: interior_point.exponential(bits=bits, epsilon=epsilon)
     return lambda epsilon, delta, beta: interior_point.tree_log(bits=bits, epsilon=epsilon, delta=delta, beta=beta)
 
@@ -383,7 +383,7 @@ class Rectangles:
         """
         from scipy.special import betaincc
 
-        alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
+        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
         left = beta - float(self.spent_beta)
         if left <= 0.0:
             raise ValueError(f"beta must be > {float(self.spent_beta)}, for which the slices are cut, got {beta}")
@@ -436,7 +436,7 @@ class Rectangles:
             raise TypeError(f"examples must be concepts.rectangles.Examples, got {type(examples).__name__}")
         if examples.x.shape[1:] != (self.axes, self.limbs):
             raise ValueError(f"examples.x must have shape (rows, {self.axes}, {self.limbs}), got {examples.x.shape}")
-        if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves((self.bits, examples))):
+        if not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves((self.bits, examples))):
             self._check_domain(examples)
         return examples.padded(self.capacity)
 

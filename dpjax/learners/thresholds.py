@@ -34,13 +34,13 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.concepts import thresholds as concept
-from dpjax.core import checks, random, staging
-from dpjax.core.multi_sample import MultiSample
+from dpjax.core import arguments, random, staging
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample
-from dpjax.core.status import Outcome, Status
+from dpjax.data.fitting import fitted
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.sample import Sample
 from dpjax.domains import wide
-from dpjax.domains.fitting import fitted
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import laplace
@@ -128,18 +128,18 @@ class ThresholdLearner:
 
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
         """P[j] for j = 0, ..., 2^bits, then P[bottom]: for the exact verifier on small domains (bits <= 12)."""
-        checks.integer("bits", int(self.bits), at_least=1, at_most=12)
+        arguments.integer("bits", int(self.bits), at_least=1, at_most=12)
         return _pmf(self, self.fit(sample), (1 << int(self.bits)) + 1)
 
     # How ------------------------------------------------------------------------------------------------------
 
     def _empirical(self, sample: Sample, error: Any) -> Float[Array, "2"]:
-        error = checks.real("error", error, at_least=0.0, at_most=1.0)
+        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
         return _empirical_law(self, self.fit(sample), jnp.asarray(error, float))
 
     def fit(self, sample: Sample) -> Sample:
         """The sample, checked and padded to its bucket."""
-        known = not checks.is_traced(self.bits)
+        known = not arguments.is_traced(self.bits)
         limbs = (wide.limbs_for(int(self.bits)), self.limbs) if known else ()
         return fitted(sample, Sample, bits=self.bits, limbs=limbs)
 
@@ -473,7 +473,7 @@ def exponential(*, bits: int, epsilon: Any) -> Exponential:
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    return Exponential(**_domain(bits), epsilon=checks.epsilon(epsilon))
+    return Exponential(**_domain(bits), epsilon=arguments.epsilon(epsilon))
 
 
 def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:
@@ -487,9 +487,9 @@ def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    delta = checks.delta(delta, positive=False)
-    pure = not checks.is_traced(delta) and float(delta) == 0.0
-    return BinarySearch(**_domain(bits), epsilon=checks.epsilon(epsilon), delta=delta, pure=pure)
+    delta = arguments.delta(delta, positive=False)
+    pure = not arguments.is_traced(delta) and float(delta) == 0.0
+    return BinarySearch(**_domain(bits), epsilon=arguments.epsilon(epsilon), delta=delta, pure=pure)
 
 
 def rec_concave(
@@ -509,14 +509,14 @@ def rec_concave(
       TypeError, ValueError: an argument out of range.
     """
     domain = _domain(bits)
-    depth = checks.integer("depth", depth, at_least=1)
+    depth = arguments.integer("depth", depth, at_least=1)
     levels = optimizer.levels_run(1 << bits, depth)
-    calibration = checks.choice("calibration", calibration, CALIBRATIONS)
+    calibration = arguments.choice("calibration", calibration, CALIBRATIONS)
     return RecConcave(
         **domain,
-        epsilon=checks.epsilon(epsilon),
-        delta=checks.delta(delta, positive=levels > 1),
-        alpha=checks.fraction("alpha", alpha),
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta, positive=levels > 1),
+        alpha=arguments.fraction("alpha", alpha),
         depth=depth,
         levels=levels,
         calibration=calibration,
@@ -525,5 +525,5 @@ def rec_concave(
 
 def _domain(bits: int) -> dict[str, Any]:
     """The fields that every learner has; a position, 0, ..., 2^bits, takes bits + 1 bits."""
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     return {"bits": np.int32(bits), "limbs": wide.limbs_for(bits + 1)}

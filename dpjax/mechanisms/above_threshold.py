@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.exponential import Selection, valid
 from dpjax.mechanisms.laplace import LN2, Number, log_tails, standard_laplace
@@ -23,8 +23,8 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 def _margins(queries: ArrayLike, threshold: ArrayLike, epsilon: Number, sensitivity: Number) -> Array:
     """(q_i - T) in units of the threshold noise's scale 2 Delta/eps."""
-    sensitivity = checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)
-    unit = jnp.asarray(checks.epsilon(epsilon) / (2 * sensitivity), float)
+    sensitivity = arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+    unit = jnp.asarray(arguments.epsilon(epsilon) / (2 * sensitivity), float)
     queries, threshold = jnp.asarray(queries), jnp.asarray(threshold)
     exact = jnp.issubdtype(queries.dtype, jnp.integer) and jnp.issubdtype(threshold.dtype, jnp.integer)
     if exact:  # counts are subtracted before rounding to float
@@ -130,9 +130,9 @@ class AboveThreshold:
           ValueError: epsilon or sensitivity not a finite positive number, or an unknown relation.
         """
         return cls(
-            epsilon=checks.epsilon(epsilon),
-            sensitivity=float(checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-            relation=checks.choice("relation", relation, RELATIONS),
+            epsilon=arguments.epsilon(epsilon),
+            sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+            relation=arguments.choice("relation", relation, RELATIONS),
         )
 
     def __call__(

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential as em
 from dpjax.mechanisms.exponential import Selection, largest, valid
@@ -32,8 +32,8 @@ def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
     451
     """
-    epsilon, delta, alpha = checks.epsilon(epsilon), checks.delta(delta), checks.fraction("alpha", alpha)
-    growth = checks.integer("growth", growth, at_least=1)
+    epsilon, delta, alpha = arguments.epsilon(epsilon), arguments.delta(delta), arguments.fraction("alpha", alpha)
+    growth = arguments.integer("growth", growth, at_least=1)
     unit = 16 / (alpha * epsilon)
     keep = unit * math.log(1 / (2 * delta))
     newcomers = 4 / alpha + unit * math.log(growth / delta)
@@ -49,8 +49,8 @@ def sample_size(*, epsilon: Number, delta: Number, alpha: Number, beta: Number, 
     >>> sample_size(epsilon=1.0, delta=1e-6, alpha=0.5, beta=0.1)
     627
     """
-    epsilon, delta, alpha = checks.epsilon(epsilon), checks.delta(delta), checks.fraction("alpha", alpha)
-    beta, growth = checks.fraction("beta", beta), checks.integer("growth", growth, at_least=1)
+    epsilon, delta, alpha = arguments.epsilon(epsilon), arguments.delta(delta), arguments.fraction("alpha", alpha)
+    beta, growth = arguments.fraction("beta", beta), arguments.integer("growth", growth, at_least=1)
     return math.ceil(16 / (alpha * epsilon) * math.log(16 * growth / (alpha * beta * epsilon * delta)))
 
 
@@ -58,8 +58,8 @@ def log_keep(
     best: Real[ArrayLike, "*s"], *, n: Number, epsilon: Number, alpha: Number
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln P[step 1 passes], ln P[it gives ⊥]) when the best score is `best`."""
-    epsilon, alpha = checks.epsilon(epsilon), checks.fraction("alpha", alpha)
-    n = checks.real("n", n, at_least=0.0, below=math.inf)
+    epsilon, alpha = arguments.epsilon(epsilon), arguments.fraction("alpha", alpha)
+    n = arguments.real("n", n, at_least=0.0, below=math.inf)
     short = jnp.asarray(alpha * n / 2, float) - jnp.asarray(best).astype(float)
     log_q, log_p = log_tails(short * jnp.asarray(epsilon / 4, float))
     return log_p, log_q
@@ -87,7 +87,7 @@ def log_pmf(
     """ln P of every solution, then of ⊥ (last)."""
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
     group = supported(scores, where)
-    chosen = em.log_pmf(scores, epsilon=checks.epsilon(epsilon) / 2, where=group)
+    chosen = em.log_pmf(scores, epsilon=arguments.epsilon(epsilon) / 2, where=group)
     return jnp.append(log_p + chosen, jnp.where(jnp.any(group), log_q, 0.0))
 
 
@@ -127,7 +127,7 @@ def choosing(
     """
     key_test, key_choose = jax.random.split(key)
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
-    chosen = em.exponential(key_choose, scores, epsilon=checks.epsilon(epsilon) / 2, where=supported(scores, where))
+    chosen = em.exponential(key_choose, scores, epsilon=arguments.epsilon(epsilon) / 2, where=supported(scores, where))
     return Selection(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))
 
 
@@ -163,7 +163,7 @@ class Choosing:
         Raises:
           ValueError: a parameter out of range, or n below `private_sample_size`.
         """
-        n = checks.integer("n", n, at_least=1)
+        n = arguments.integer("n", n, at_least=1)
         needed = private_sample_size(epsilon=epsilon, delta=delta, alpha=alpha, growth=growth)
         if n < needed and not allow_unproved:
             raise ValueError(
@@ -171,10 +171,10 @@ class Choosing:
                 " allow_unproved=True simulates without a guarantee"
             )
         return cls(
-            n=checks.real("n", n),
-            epsilon=checks.epsilon(epsilon),
-            delta=checks.delta(delta),
-            alpha=checks.fraction("alpha", alpha),
+            n=arguments.real("n", n),
+            epsilon=arguments.epsilon(epsilon),
+            delta=arguments.delta(delta),
+            alpha=arguments.fraction("alpha", alpha),
             proved=n >= needed,
         )
 

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import checks, logspace, random
+from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.laplace import Number
 
@@ -45,7 +45,7 @@ def log_weights(
 ) -> Float[Array, "k"]:
     """ln of the unnormalised weights, scores taken relative to the best; -inf where masked."""
     scores, mask = jnp.asarray(scores), valid(scores, where)
-    factor = checks.epsilon(epsilon) / checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+    factor = arguments.epsilon(epsilon) / arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     factor = jnp.asarray(factor if monotone else factor / 2, float)
     # Integer scores are subtracted before rounding to float: counts past 2^24 keep their last digits.
     top = jax.lax.stop_gradient(jnp.where(jnp.any(mask), largest(scores, mask), jnp.zeros((), scores.dtype)))
@@ -142,7 +142,7 @@ def relation_for(monotone: bool, relation: str | None) -> str:
         return "ADD_OR_REMOVE_ONE" if monotone else "REPLACE_ONE"
     if monotone and relation != "ADD_OR_REMOVE_ONE":
         raise ValueError(f"relation must be 'ADD_OR_REMOVE_ONE' for monotone scores, got {relation!r}")
-    return checks.choice("relation", relation, RELATIONS)
+    return arguments.choice("relation", relation, RELATIONS)
 
 
 @frozen
@@ -177,8 +177,8 @@ class Exponential:
             scores under REPLACE_ONE.
         """
         return cls(
-            epsilon=checks.epsilon(epsilon),
-            sensitivity=float(checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+            epsilon=arguments.epsilon(epsilon),
+            sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
             monotone=bool(monotone),
             relation=relation_for(monotone, relation),
         )

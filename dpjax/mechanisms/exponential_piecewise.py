@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks, logspace, random
+from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
@@ -272,4 +272,4 @@ def exponential_piecewise(*, epsilon: Any) -> ExponentialPiecewise:
     Raises:
       TypeError, ValueError: epsilon is no finite number > 0.
     """
-    return ExponentialPiecewise(epsilon=checks.epsilon(epsilon))
+    return ExponentialPiecewise(epsilon=arguments.epsilon(epsilon))

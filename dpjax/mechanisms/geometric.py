@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.laplace import Number
@@ -26,8 +26,8 @@ SMALLEST_RATE = (
 
 def _rate(epsilon: Number, sensitivity: int) -> Array:
     """-ln r = epsilon / sensitivity, refused when the noise would not fit int32."""
-    epsilon = checks.real("epsilon", epsilon, at_least=SMALLEST_RATE * sensitivity, below=float("inf"))
-    return jnp.asarray(epsilon / checks.integer("sensitivity", sensitivity, at_least=1), float)
+    epsilon = arguments.real("epsilon", epsilon, at_least=SMALLEST_RATE * sensitivity, below=float("inf"))
+    return jnp.asarray(epsilon / arguments.integer("sensitivity", sensitivity, at_least=1), float)
 
 
 @functools.partial(jax.jit, static_argnames="shape", inline=True)
@@ -170,11 +170,11 @@ class Geometric:
         Raises:
           ValueError: epsilon too small (int32), infinite or NaN; sensitivity below 1; an unknown relation.
         """
-        sensitivity = checks.integer("sensitivity", sensitivity, at_least=1)
+        sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1)
         return cls(
-            epsilon=checks.real("epsilon", epsilon, at_least=SMALLEST_RATE * sensitivity, below=float("inf")),
+            epsilon=arguments.real("epsilon", epsilon, at_least=SMALLEST_RATE * sensitivity, below=float("inf")),
             sensitivity=sensitivity,
-            relation=checks.choice("relation", relation, RELATIONS),
+            relation=arguments.choice("relation", relation, RELATIONS),
         )
 
     def __call__(self, key: Array, value: Int[ArrayLike, "*s"]) -> Int[Array, "*s"]:
@@ -219,8 +219,8 @@ class OneSidedGeometric:
         Raises:
           ValueError: epsilon below 2^-25, infinite or NaN; an unknown relation.
         """
-        epsilon = checks.real("epsilon", epsilon, at_least=SMALLEST_RATE, below=float("inf"))
-        return cls(epsilon=epsilon, relation=checks.choice("relation", relation, RELATIONS))
+        epsilon = arguments.real("epsilon", epsilon, at_least=SMALLEST_RATE, below=float("inf"))
+        return cls(epsilon=epsilon, relation=arguments.choice("relation", relation, RELATIONS))
 
     def __call__(self, key: Array, value: Int[ArrayLike, "*s"]) -> Int[Array, "*s"]:
         """A release of `value`, never below it."""

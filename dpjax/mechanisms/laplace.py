@@ -8,11 +8,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 
 LN2 = math.log(2.0)
-Number = Any  # a real parameter, of Python, NumPy or traced: `core.checks` refuses the rest by name
+Number = Any  # a real parameter, of Python, NumPy or traced: `core.arguments` refuses the rest by name
 
 
 def _exponential(high: Array, low: Array) -> Array:
@@ -59,12 +59,12 @@ def _standardised(output: ArrayLike, value: ArrayLike, epsilon: Number, sensitiv
 
 
 def _scale(epsilon: Number, sensitivity: Number) -> Array:
-    epsilon, sensitivity = checks.epsilon(epsilon), _sensitivity(sensitivity)
+    epsilon, sensitivity = arguments.epsilon(epsilon), _sensitivity(sensitivity)
     return jnp.asarray(sensitivity / epsilon, float)
 
 
 def _sensitivity(value: Number) -> Number:
-    return checks.real("sensitivity", value, above=0.0, below=math.inf)
+    return arguments.real("sensitivity", value, above=0.0, below=math.inf)
 
 
 def log_pdf(
@@ -148,9 +148,9 @@ class Laplace:
           ValueError: epsilon or sensitivity not a finite positive number, or an unknown relation.
         """
         return cls(
-            epsilon=checks.epsilon(epsilon),
+            epsilon=arguments.epsilon(epsilon),
             sensitivity=float(_sensitivity(sensitivity)),
-            relation=checks.choice("relation", relation, RELATIONS),
+            relation=arguments.choice("relation", relation, RELATIONS),
         )
 
     def __call__(self, key: Array, value: Real[ArrayLike, "*s"]) -> Float[Array, "*s"]:

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen
 from dpjax.mechanisms.laplace import Number
@@ -41,8 +41,8 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     >>> int(anchors(1.0, 1e-6).saturation)
     28
     """
-    epsilon, delta = checks.epsilon(epsilon), checks.delta(delta)
-    xp = jnp if checks.is_traced(epsilon) or checks.is_traced(delta) else np
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
+    xp = jnp if arguments.is_traced(epsilon) or arguments.is_traced(delta) else np
     log_delta = xp.log(delta)
     # The first branch is the smaller one iff p(c) <= (1 - delta) / (e^eps + 1).
     turn = 1 + xp.floor(xp.log1p((1 - delta) / delta * xp.tanh(epsilon / 2)) / epsilon)
@@ -155,7 +155,7 @@ class PartitionSelection:
         Raises:
           ValueError: epsilon not finite and positive, delta outside (0, 1).
         """
-        epsilon, delta = checks.epsilon(epsilon), checks.delta(delta)
+        epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
         return cls(epsilon=epsilon, delta=delta, at=anchors(epsilon, delta))
 
     def __call__(self, key: Array, counts: Int[ArrayLike, "*s"]) -> Bool[Array, "*s"]:

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.exponential import Selection, log_weights, relation_for, valid
@@ -110,8 +110,8 @@ class ReportNoisyMax:
             scores under REPLACE_ONE.
         """
         return cls(
-            epsilon=checks.epsilon(epsilon),
-            sensitivity=float(checks.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+            epsilon=arguments.epsilon(epsilon),
+            sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
             monotone=bool(monotone),
             relation=relation_for(monotone, relation),
         )

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks, random
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.exponential import Selection, largest, valid
 from dpjax.mechanisms.laplace import Number, log_tails
@@ -32,11 +32,11 @@ GAP_SENSITIVITY = {"proved": 2.0, "proved_counts": 1.0}
 
 def _checked(calibration: str, epsilon: Number, delta: Number) -> tuple[str, Number, Number]:
     """The three parameters, refused when out of range."""
-    checks.choice("calibration", calibration, CALIBRATIONS)
-    delta = checks.delta(delta)
+    arguments.choice("calibration", calibration, CALIBRATIONS)
+    delta = arguments.delta(delta)
     if calibration != "printed":
-        delta = checks.real("delta", delta, at_most=0.5)
-    return calibration, checks.epsilon(epsilon), delta
+        delta = arguments.real("delta", delta, at_most=0.5)
+    return calibration, arguments.epsilon(epsilon), delta
 
 
 def noise(calibration: str, epsilon: Number, delta: Number) -> tuple[Array, Array]:

@@ -37,11 +37,11 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.rounding import at_most
-from dpjax.core import checks
-from dpjax.core.multi_sample import MultiSample
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome
-from dpjax.domains.fitting import fitted
+from dpjax.data.fitting import fitted
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome
 from dpjax.multi import pac
 
 COMPOSITIONS = ("basic", "advanced", "optimal")
@@ -85,7 +85,7 @@ class DirectSum:
     def failure_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
         """P[some empirical error > error, or bottom] over the coins, exactly: 1 - prod (1 - f_j), without cancellation."""
         return pac.any_fails(
-            _each_failure(self, self.fit(sample), checks.real("error", error, at_least=0.0, at_most=1.0))
+            _each_failure(self, self.fit(sample), arguments.real("error", error, at_least=0.0, at_most=1.0))
         )
 
     def success_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
@@ -196,9 +196,9 @@ def direct_sum(
     Raises:
       TypeError, ValueError: arguments out of range; a learner that states less privacy than its budget, or another relation.
     """
-    k = checks.integer("k", k, at_least=1)
-    epsilon, delta = checks.epsilon(epsilon), checks.delta(delta, positive=False)
-    checks.choice("composition", composition, COMPOSITIONS)
+    k = arguments.integer("k", k, at_least=1)
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=False)
+    arguments.choice("composition", composition, COMPOSITIONS)
     total = Guarantee(float(epsilon), float(delta), REPLACE_ONE)
     each = calibrate(total, k, method=composition, delta_share=delta_share)
     learner = make(each)

@@ -43,13 +43,13 @@ from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
-from dpjax.core import checks
-from dpjax.core.multi_sample import MultiSample
-from dpjax.core.points import Points
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.fitting import fitted
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import exponential
 from dpjax.multi import pac
 from dpjax.multi.direct_sum import COMPOSITIONS
@@ -120,7 +120,7 @@ def thresholds(*, bits: int) -> Thresholds:
     Raises:
       TypeError, ValueError: bits is no int from 1 to 4096.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     return Thresholds(bits=np.int32(bits), limbs=wide.limbs_for(bits + 1))
 
 
@@ -135,8 +135,8 @@ def points(*, bits: int, most: int = 256) -> PointConcepts:
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    return PointConcepts(bits=np.int32(bits), most=checks.integer("most", most, at_least=1))
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    return PointConcepts(bits=np.int32(bits), most=arguments.integer("most", most, at_least=1))
 
 
 # ------------------------------------------------------------------------------------------------------------ learner
@@ -310,9 +310,9 @@ def learner(
     Raises:
       TypeError, ValueError: arguments out of range; a sanitizer that leaves nothing, or whose guarantee needs arguments.
     """
-    k = checks.integer("k", k, at_least=1)
-    epsilon, delta = checks.epsilon(epsilon), checks.delta(delta, positive=False)
-    checks.choice("composition", composition, COMPOSITIONS)
+    k = arguments.integer("k", k, at_least=1)
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=False)
+    arguments.choice("composition", composition, COMPOSITIONS)
     try:
         promised = sanitizer.guarantee()
     except TypeError as error:  # such as `cdf.sliced`, whose delta is chosen there

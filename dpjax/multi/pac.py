@@ -6,7 +6,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
 from dpjax.learners.pac import Experiment, draw
 
 __all__ = ["Experiment", "any_fails", "draw", "failure", "trial"]

@@ -56,13 +56,13 @@ from scipy import stats
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.bounds import stability_gap
 from dpjax.concepts import parities as concept
+from dpjax.core import arguments, random
 from dpjax.core import bits as packed
-from dpjax.core import checks, random
-from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.fitting import fitted
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import gf2, wide
-from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.stability import Stability
 
@@ -152,8 +152,8 @@ def _parities(unknowns: UInt32[Array, "d words"], k: int) -> UInt32[Array, "k li
 
 def _check_alpha_beta(alpha: float, beta: float) -> None:
     """Errors are 0 or 1/2, so every alpha in [0, 1/2) asks for the same."""
-    checks.real("alpha", alpha, at_least=0.0, below=0.5)
-    checks.fraction("beta", beta)
+    arguments.real("alpha", alpha, at_least=0.0, below=0.5)
+    arguments.fraction("beta", beta)
 
 
 # ---------------------------------------------------------------------------------------------------- ParityLearner
@@ -204,7 +204,7 @@ class ParityLearner(_Learner):
         return self._law(sample, error)[1]
 
     def _law(self, sample: MultiSample, error: Any) -> Float[Array, "2"]:
-        error = checks.real("error", error, at_least=0.0, at_most=1.0)
+        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
         return _law_of_errors(self, self.fit(sample), jnp.asarray(error, float))
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
@@ -213,7 +213,7 @@ class ParityLearner(_Learner):
         Raises:
           ValueError: more outcomes than that.
         """
-        checks.integer("k * bits", self.k * self.bits, at_least=1, at_most=MAX_PMF_BITS)
+        arguments.integer("k * bits", self.k * self.bits, at_least=1, at_most=MAX_PMF_BITS)
         return _pmf(self, self.fit(sample))
 
     def guarantee(self) -> Guarantee:
@@ -226,7 +226,7 @@ class ParityLearner(_Learner):
 
     def uniform_failure(self, n: int) -> float:
         """P[some of k parities is not identified] with n uniform examples, exactly, over examples and coins; for any k and any targets."""
-        n = checks.integer("n", n, at_least=1)
+        n = arguments.integer("n", n, at_least=1)
         return _failure(n // self.size, self.size, self.bits, *self._noise())
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
@@ -362,8 +362,8 @@ def theorem_sample_size(*, bits: int, epsilon: float, delta: float, beta: float)
     >>> theorem_sample_size(bits=256, epsilon=1.0, delta=1e-6, beta=0.1)
     13468
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
-    beta = float(checks.fraction("beta", beta))
+    bits = arguments.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
+    beta = float(arguments.fraction("beta", beta))
     divergence = 0.25 * math.log(2.0) + 0.75 * math.log(0.75 / 0.875)
     seen = math.log(2 / beta) / divergence
     gap = stability_gap(beta / 2, float(epsilon), float(delta), calibration="proved")
@@ -397,16 +397,16 @@ def parity_learner(
     Raises:
       TypeError, ValueError: an argument out of range; no size while epsilon or delta is traced.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
-    k = checks.integer("k", k, at_least=1)
-    checks.choice("calibration", calibration, CALIBRATIONS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
+    k = arguments.integer("k", k, at_least=1)
+    arguments.choice("calibration", calibration, CALIBRATIONS)
     bound = Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
     if size is None:
-        if checks.is_traced(epsilon) or checks.is_traced(delta):
+        if arguments.is_traced(epsilon) or arguments.is_traced(delta):
             raise ValueError("size must be given when epsilon or delta is traced: it is a shape")
-        beta = float(checks.fraction("beta", beta))
+        beta = float(arguments.fraction("beta", beta))
         size = best_size(bits=bits, epsilon=epsilon, delta=delta, beta=beta, calibration=calibration)
-    size = checks.integer("size", size, at_least=bits)
+    size = arguments.integer("size", size, at_least=bits)
     return ParityLearner(epsilon=bound.epsilon, delta=bound.delta, bits=bits, k=k, size=size, calibration=calibration)
 
 
@@ -436,7 +436,7 @@ class Elimination(_Learner):
 
     def uniform_failure(self, n: int) -> float:
         """P[n uniform points do not span]: exactly what can go wrong."""
-        return gf2.rank_deficiency(checks.integer("n", n, at_least=1), self.bits)
+        return gf2.rank_deficiency(arguments.integer("n", n, at_least=1), self.bits)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The least n with `uniform_failure` <= beta, at most d + ceil(log2(1/beta)); the same for every k and every alpha < 1/2."""
@@ -450,5 +450,5 @@ def elimination(*, bits: int, k: int) -> Elimination:
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
-    return Elimination(bits=bits, k=checks.integer("k", k, at_least=1))
+    bits = arguments.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
+    return Elimination(bits=bits, k=arguments.integer("k", k, at_least=1))

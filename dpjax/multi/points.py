@@ -67,13 +67,13 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.accounting import REPLACE_ONE, Guarantee, basic
 from dpjax.bounds import stability_gap
 from dpjax.concepts.points import Point
+from dpjax.core import arguments, random
 from dpjax.core import bits as packed
-from dpjax.core import checks, random
-from dpjax.core.multi_sample import MultiSample
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.fitting import fitted
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import groups, wide
-from dpjax.domains.fitting import fitted
 from dpjax.mechanisms import stability
 from dpjax.sanitizers import points as sanitizer
 from dpjax.sanitizers.points import NoisyCounts
@@ -207,8 +207,8 @@ class PointsLearner:
 
         A sum over all sets of heavy items, so only for samples in which at most `most` (1 to 16) items can be heavy; else NaN.
         """
-        error = checks.real("error", error, at_least=0.0, at_most=1.0)
-        most = checks.integer("most", most, at_least=1, at_most=16)
+        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
+        most = arguments.integer("most", most, at_least=1, at_most=16)
         return _success(self, self.fit(sample), jnp.asarray(error, float), most)
 
     def fit(self, sample: MultiSample) -> MultiSample:
@@ -363,10 +363,10 @@ def point_learner(
     Raises:
       TypeError, ValueError: an argument out of range, no n or one too small for "printed".
     """
-    k = checks.integer("k", k, at_least=1)
-    checks.choice("calibration", calibration, CALIBRATIONS)
-    epsilon, delta = checks.epsilon(epsilon), checks.delta(delta)
-    alpha, beta = checks.fraction("alpha", alpha), checks.fraction("beta", beta)
+    k = arguments.integer("k", k, at_least=1)
+    arguments.choice("calibration", calibration, CALIBRATIONS)
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
+    alpha, beta = arguments.fraction("alpha", alpha), arguments.fraction("beta", beta)
     if calibration == "proved":
         low = _least_count(beta, epsilon, delta) - 1
         counts = sanitizer.histogram(bits=bits, n=1, epsilon=epsilon / 2, delta=delta / 2, low=low)
@@ -394,7 +394,7 @@ def point_learner(
 
 def _least_count(beta: Any, epsilon: Any, delta: Any) -> Any:
     """g: the gap at which the proved A_dist at (epsilon/2, delta/2) fails with probability beta/4, rounded up."""
-    if any(map(checks.is_traced, (beta, epsilon, delta))):
+    if any(map(arguments.is_traced, (beta, epsilon, delta))):
         scale, threshold = stability.noise("proved", epsilon / 2, delta / 2)
         return jnp.ceil(threshold + scale * jnp.maximum(0.0, -jnp.log(beta / 2)))
     return math.ceil(stability_gap(float(beta / 4), float(epsilon / 2), float(delta / 2), calibration="proved"))
@@ -408,9 +408,9 @@ def sample_size(*, alpha: Any, beta: Any, epsilon: Any, delta: Any, calibration:
     >>> sample_size(alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6, calibration="printed")
     70842
     """
-    checks.choice("calibration", calibration, CALIBRATIONS)
-    alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
-    epsilon, delta = float(checks.epsilon(epsilon)), float(checks.delta(delta))
+    arguments.choice("calibration", calibration, CALIBRATIONS)
+    alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+    epsilon, delta = float(arguments.epsilon(epsilon)), float(arguments.delta(delta))
     if calibration == "proved":
         high = _least_count(beta, epsilon, delta) - 1 + sanitizer.margin(epsilon / 2, delta / 2)
         return _proved_size(alpha, beta, epsilon, high)
@@ -458,7 +458,7 @@ class HistogramLearner(PointsLearner):
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The least n of the module's analysis; the same for every k."""
-        alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
+        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
         count = float(self.counts.high) + 2 / float(self.counts.epsilon) * max(0.0, -math.log(alpha * beta))
         return _until_seen(alpha, beta, count)
 
@@ -477,5 +477,5 @@ def histogram_learner(*, bits: int, k: int, epsilon: Any, delta: Any) -> Histogr
       TypeError, ValueError: an argument out of range.
     """
     counts = sanitizer.histogram(bits=bits, n=1, epsilon=epsilon, delta=delta)
-    k = checks.integer("k", k, at_least=1)
+    k = arguments.integer("k", k, at_least=1)
     return HistogramLearner(bits=counts.bits, heavy=counts.high, counts=counts, limbs=counts.limbs, k=k)

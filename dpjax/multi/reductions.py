@@ -29,11 +29,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import Guarantee, with_replacement
-from dpjax.core import checks
-from dpjax.core.multi_sample import MultiSample
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
-from dpjax.core.status import Outcome
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome
+from dpjax.data.sample import bucket
 
 
 @frozen
@@ -116,5 +116,5 @@ def empirical(learner: Any, *, n: int) -> Empirical:
     """
     if not (callable(learner) and hasattr(learner, "fit") and hasattr(learner, "guarantee")):
         raise TypeError(f"learner must be a k-learner of dpjax.multi, got {type(learner).__name__}")
-    n = checks.integer("n", n, at_least=1, at_most=2**30)
+    n = arguments.integer("n", n, at_least=1, at_most=2**30)
     return Empirical(learner=learner, n=np.int32(n), capacity=bucket(n))

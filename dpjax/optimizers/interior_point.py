@@ -33,10 +33,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import checks, logspace, staging
-from dpjax.core.points import Points
+from dpjax.core import arguments, logspace, staging
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.points import Points
 from dpjax.domains import trie, wide
 from dpjax.domains.ordered import Pieces
 from dpjax.domains.trie import Trie
@@ -111,7 +111,7 @@ class InteriorPoint:
 
     def pmf(self, points: Any) -> Float[Array, "outcomes"]:
         """P[x] for x = 0, ..., 2^bits - 1, then P[bottom]: for the exact verifier on small domains (bits <= 12)."""
-        bits = checks.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
+        bits = arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
         return _pmf(self, self.fit(points), 1 << bits)
 
     # How ------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def fit(points: Any, bits: Any, limbs: int) -> Points:
     points = Points.of(points)
     if points.x.shape[-1] != limbs:
         raise ValueError(f"points.x must have {limbs} limbs, those of the domain, got {points.x.shape[-1]}")
-    if not any(checks.is_traced(leaf) for leaf in jax.tree.leaves((bits, points))):
+    if not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves((bits, points))):
         wide.check_below("points.x", np.asarray(points.x)[: int(points.n_valid)], int(bits))
     return points.padded()
 
@@ -180,7 +180,7 @@ def _pmf(solver: InteriorPoint, points: Points, size: int) -> Float[Array, "outc
 
 def _domain(bits: Any) -> tuple[Any, int]:
     """(bits as traced data, limbs): checked."""
-    bits = checks.integer("bits", bits, at_least=1, at_most=4096)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=4096)
     return np.int32(bits), wide.limbs_for(bits)
 
 
@@ -235,7 +235,7 @@ class Exponential(_Depth):
 
     def sample_size(self, beta: float) -> int:
         """ceil((2/epsilon) (bits ln 2 + ln(1/beta))): every x outside has q = 0, the median q >= n/2."""
-        beta = float(checks.fraction("beta", beta))
+        beta = float(arguments.fraction("beta", beta))
         return math.ceil(2 / float(self.epsilon) * (int(self.bits) * math.log(2.0) - math.log(beta)))
 
 
@@ -253,7 +253,7 @@ def exponential(*, bits: int, epsilon: Any) -> Exponential:
       TypeError, ValueError: an argument out of range.
     """
     checked, limbs = _domain(bits)
-    return Exponential(bits=checked, limbs=limbs, wider=wide.limbs_for(bits + 1), epsilon=checks.epsilon(epsilon))
+    return Exponential(bits=checked, limbs=limbs, wider=wide.limbs_for(bits + 1), epsilon=arguments.epsilon(epsilon))
 
 
 @frozen
@@ -324,15 +324,15 @@ def rec_concave(
       TypeError, ValueError: an argument out of range.
     """
     checked, limbs = _domain(bits)
-    wanted = 2 if levels is None else checks.integer("levels", levels, at_least=1)
+    wanted = 2 if levels is None else arguments.integer("levels", levels, at_least=1)
     return RecConcave(
         bits=checked,
         limbs=limbs,
         wider=wide.limbs_for(bits + 1),
-        epsilon=checks.epsilon(epsilon),
-        delta=checks.delta(delta),
-        promise=checks.real("promise", promise, above=0.0, below=math.inf),
-        alpha=checks.fraction("alpha", alpha),
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta),
+        promise=arguments.real("promise", promise, above=0.0, below=math.inf),
+        alpha=arguments.fraction("alpha", alpha),
         levels=optimizer.levels_run(2**bits - 1, wanted),
     )
 
@@ -368,7 +368,7 @@ class TreeLog(InteriorPoint):
         Raises:
           ValueError: beta below the one that was planned for.
         """
-        beta = float(checks.fraction("beta", beta))
+        beta = float(arguments.fraction("beta", beta))
         if beta < float(self.beta):
             raise ValueError(f"beta must be >= {float(self.beta)}, for which the slices are cut, got {beta}")
         return int(self.points)
@@ -436,7 +436,7 @@ class TreeLog(InteriorPoint):
           points, low, high: as for `law_within`.
           draws: how many.
         """
-        draws = checks.integer("draws", draws, at_least=1)
+        draws = arguments.integer("draws", draws, at_least=1)
         return _estimate_within(self, key, self.fit(points), low, high, draws)
 
     def estimate_success(self, key: Array, points: Any, *, draws: int) -> Float[Array, "draws 2"]:

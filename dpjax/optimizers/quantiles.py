@@ -40,12 +40,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, optimal
-from dpjax.core import checks, random
-from dpjax.core.points import Points
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
 from dpjax.core.staging import once
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.domains import ordered, wide
 from dpjax.optimizers import interior_point
 
@@ -118,7 +118,7 @@ def _composed(parts: dict[Guarantee, int], delta: float | None) -> Guarantee:
 
 def _half_width(m: Any) -> tuple[Any, int]:
     """(m as data, rows of a slice of 2m points)."""
-    m = checks.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
+    m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
     return np.int32(m), bucket(2 * m)
 
 
@@ -164,8 +164,8 @@ class Direct:
           points: as for a call.
           rank_error: t >= 0, an integer; see `rank_errors`. With t = m - 1 it is the law of the solver's own success.
         """
-        if not checks.is_traced(rank_error):
-            rank_error = checks.integer("rank_error", np.asarray(rank_error)[()], at_least=0, at_most=MOST_POINTS)
+        if not arguments.is_traced(rank_error):
+            rank_error = arguments.integer("rank_error", np.asarray(rank_error)[()], at_least=0, at_most=MOST_POINTS)
         return _laws(self, self.solver.fit(points), jnp.asarray(rank_error, jnp.int32))
 
     def success_probability(self, points: Any, *, rank_error: ArrayLike) -> Float[Array, ""]:
@@ -179,7 +179,7 @@ class Direct:
     def slice_guarantee(self, relation: str = ADD_OR_REMOVE_ONE) -> Guarantee:
         """One quantile: the solver's promise at distance 2, under either relation; see the module."""
         twice = self.solver.guarantee().group(2)
-        checks.choice("relation", relation, (ADD_OR_REMOVE_ONE, REPLACE_ONE))
+        arguments.choice("relation", relation, (ADD_OR_REMOVE_ONE, REPLACE_ONE))
         return Guarantee(twice.epsilon, twice.delta, relation)
 
     def guarantee(self, *, relation: str = ADD_OR_REMOVE_ONE, delta: float | None = None) -> Guarantee:
@@ -194,8 +194,8 @@ class Direct:
         Raises:
           ValueError: 2m is below what the solver needs to fail with probability at most beta / q on each slice.
         """
-        alpha = float(checks.fraction("alpha", alpha))
-        _require(self.solver, int(self.m), float(checks.fraction("beta", beta)) / self.fractions.shape[0])
+        alpha = float(arguments.fraction("alpha", alpha))
+        _require(self.solver, int(self.m), float(arguments.fraction("beta", beta)) / self.fractions.shape[0])
         return math.ceil((int(self.m) - 0.5) / alpha)
 
     def _slices(self, points: Points) -> Points:
@@ -266,7 +266,7 @@ def direct(*, solver: Any, fractions: Sequence[float], m: int) -> Direct:
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase.
     """
-    values = [float(checks.fraction("fractions", fraction)) for fraction in fractions]
+    values = [float(arguments.fraction("fractions", fraction)) for fraction in fractions]
     rounded = [round(value * 2**32) for value in values]
     if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
         raise ValueError(f"fractions must increase strictly, by 2^-32 at least, and hold one or more; got {values}")
@@ -333,8 +333,8 @@ class Recursive:
         Raises:
           ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^levels - 1) on each slice.
         """
-        alpha = float(checks.fraction("alpha", alpha))
-        _require(self.solver, int(self.m), float(checks.fraction("beta", beta)) / ((1 << self.levels) - 1))
+        alpha = float(arguments.fraction("alpha", alpha))
+        _require(self.solver, int(self.m), float(arguments.fraction("beta", beta)) / ((1 << self.levels) - 1))
         return math.ceil(self.rank_error() / alpha)
 
     def _extra_bits(self) -> Int[Array, ""]:
@@ -412,10 +412,10 @@ def recursive(*, solver: Any, bits: int, levels: int, m: int) -> Recursive:
     >>> [abs(z - 25 * i) <= 5 for i, z in enumerate(wide.to_ints(eighths(jax.random.key(0), points).hypothesis), 1)] == [True] * 7
     True
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=int(solver.bits))
+    bits = arguments.integer("bits", bits, at_least=1, at_most=int(solver.bits))
     if int(solver.bits) - bits > 32:
         raise ValueError(f"bits must be at least solver.bits - 32 = {int(solver.bits) - 32}, got {bits}")
-    levels = checks.integer("levels", levels, at_least=1, at_most=MOST_LEVELS)
+    levels = arguments.integer("levels", levels, at_least=1, at_most=MOST_LEVELS)
     half, capacity = _half_width(m)
     leaves: Any = {"bits": np.int32(bits), "m": half}
     return Recursive(solver=solver, limbs=wide.limbs_for(bits), levels=levels, capacity=capacity, **leaves)

@@ -39,9 +39,9 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import RELATIONS, REPLACE_ONE, Guarantee, total_delta
 from dpjax.accounting.rounding import at_most
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
@@ -69,8 +69,8 @@ def problem(pieces: Pieces, *, promise: Any, alpha: Any) -> Problem:
     """
     if not isinstance(pieces, Pieces):
         raise TypeError(f"pieces must be ordered.Pieces, got {type(pieces).__name__}")
-    promise = checks.real("promise", promise, above=0.0, below=math.inf)
-    alpha = checks.real("alpha", alpha, above=0.0, at_most=1.0)
+    promise = arguments.real("promise", promise, above=0.0, below=math.inf)
+    alpha = arguments.real("alpha", alpha, above=0.0, at_most=1.0)
     return Problem(pieces=pieces, promise=jnp.asarray(promise, float), alpha=jnp.asarray(alpha, float))
 
 
@@ -139,12 +139,12 @@ class Optimizer:
 
     def pmf(self, problem: Problem) -> Float[Array, "outcomes"]:
         """P[x] for x = 0, ..., 2^bits, then P[bottom]: for the exact verifier on small ranges (bits <= 12)."""
-        checks.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
+        arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
         return _pmf(self, self.fit(problem), (1 << int(self.bits)) + 1)
 
     def required_promise(self, beta: float, alpha: float) -> float:
         """`error(beta)` / alpha: the promise from which on an answer of (1 - alpha) times it is proved, with probability 1 - beta."""
-        return self.error(beta) / float(checks.real("alpha", alpha, above=0.0, at_most=1.0))
+        return self.error(beta) / float(arguments.real("alpha", alpha, above=0.0, at_most=1.0))
 
     # How ------------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class Optimizer:
         problem = self.fit(problem)
         if error is None:
             error = problem.alpha * problem.promise
-        error = checks.real("error", error, at_least=0.0)
+        error = arguments.real("error", error, at_least=0.0)
         return _judge(self, problem, jnp.asarray(error, float))
 
     def fit(self, problem: Problem) -> Problem:
@@ -162,7 +162,7 @@ class Optimizer:
         pieces = problem.pieces
         if pieces.limbs != self.limbs:
             raise ValueError(f"problem.pieces must have {self.limbs} limbs for these bits, got {pieces.limbs}")
-        known = not (checks.is_traced(pieces.exponent) or checks.is_traced(self.bits))
+        known = not (arguments.is_traced(pieces.exponent) or arguments.is_traced(self.bits))
         if known and np.any(np.asarray(pieces.exponent) != int(self.bits)):
             rule = f"2^{int(self.bits) - 1} < T <= 2^{int(self.bits)}"
             raise ValueError(f"problem.pieces must end at a T with {rule}, got exponent {pieces.exponent}")
@@ -229,7 +229,7 @@ class Exponential(Optimizer):
 
     def error(self, beta: float) -> float:
         """(2/epsilon) ln((2^bits + 1)/beta): BNS Proposition 2.26 (ii)."""
-        beta = float(checks.fraction("beta", beta))
+        beta = float(arguments.fraction("beta", beta))
         return 2 / float(self.epsilon) * _log_ratio((1 << int(self.bits)) + 1, beta)
 
 
@@ -278,7 +278,7 @@ class RecConcave(Optimizer):
         >= 2 + (2/e)(ln(1/(2 delta)) + ln(1/(2 beta'))). Of the at most 16 2^k points released, 2^k then have Q >= p - 5/8 D, so the
         exponential mechanism fails with probability at most 16 exp(-3 e D/16). At the last level (2/e) ln(size/beta') is enough.
         """
-        beta = float(checks.fraction("beta", beta)) / (2 * self.levels - 1)
+        beta = float(arguments.fraction("beta", beta)) / (2 * self.levels - 1)
         budget = self.budget(np)
         size = (1 << int(self.bits)) + 1
         for _ in range(self.levels - 1):
@@ -339,7 +339,7 @@ class Amplified(Optimizer):
         Raises:
           ValueError: beta is not above what the margins leave for it.
         """
-        beta, each = float(checks.fraction("beta", beta)), float(self.budget.beta)
+        beta, each = float(arguments.fraction("beta", beta)), float(self.budget.beta)
         failure = beta - (2 * self.levels + 1) * each
         if failure <= 0:
             raise ValueError(f"beta must be > {beta - failure}, for which margins are made (see amplified), got {beta}")
@@ -372,7 +372,7 @@ def exponential(*, bits: int, epsilon: Any, relation: str = REPLACE_ONE) -> Expo
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    return Exponential(**_range(bits, relation), epsilon=checks.epsilon(epsilon))
+    return Exponential(**_range(bits, relation), epsilon=arguments.epsilon(epsilon))
 
 
 def rec_concave(*, bits: int, epsilon: Any, delta: Any, depth: int, relation: str = REPLACE_ONE) -> RecConcave:
@@ -391,9 +391,9 @@ def rec_concave(*, bits: int, epsilon: Any, delta: Any, depth: int, relation: st
       TypeError, ValueError: an argument out of range.
     """
     fields = _range(bits, relation)
-    levels = recursive.levels_run(1 << bits, checks.integer("depth", depth, at_least=1))
+    levels = recursive.levels_run(1 << bits, arguments.integer("depth", depth, at_least=1))
     return RecConcave(
-        **fields, epsilon=checks.epsilon(epsilon), delta=_delta(delta, positive=levels > 1), levels=levels
+        **fields, epsilon=arguments.epsilon(epsilon), delta=_delta(delta, positive=levels > 1), levels=levels
     )
 
 
@@ -425,9 +425,9 @@ def amplified(
       TypeError, ValueError: an argument out of range, or a traced one where depth or the optimal composition has to be found.
     """
     fields = _range(bits, relation)
-    epsilon, delta, beta = checks.epsilon(epsilon), _delta(delta), checks.fraction("beta", beta)
-    checks.choice("composition", composition, COMPOSITIONS)
-    traced = any(checks.is_traced(value) for value in (epsilon, delta, beta))
+    epsilon, delta, beta = arguments.epsilon(epsilon), _delta(delta), arguments.fraction("beta", beta)
+    arguments.choice("composition", composition, COMPOSITIONS)
+    traced = any(arguments.is_traced(value) for value in (epsilon, delta, beta))
     if traced and (depth is None or composition == "optimal"):
         raise TypeError(f"depth must be given, and composition 'basic', for traced arguments, got {depth!r}")
 
@@ -436,7 +436,7 @@ def amplified(
         return Amplified(**fields, epsilon=epsilon, delta=delta, budget=budget, levels=levels)
 
     if depth is not None:
-        return build(checks.integer("depth", depth, at_least=1, at_most=DEEPEST))
+        return build(arguments.integer("depth", depth, at_least=1, at_most=DEEPEST))
     return min((build(levels) for levels in range(1, DEEPEST + 1)), key=lambda optimizer: optimizer.error(beta))
 
 
@@ -451,7 +451,7 @@ def _budget(epsilon: Any, delta: Any, beta: Any, levels: int, composition: str) 
 
 def _share(total: Any, parts: int) -> Any:
     """total / parts, rounded down on the host."""
-    return total / parts if checks.is_traced(total) else np.float64(at_most(Fraction(float(total)) / parts))
+    return total / parts if arguments.is_traced(total) else np.float64(at_most(Fraction(float(total)) / parts))
 
 
 def _largest_epsilon(epsilon: float, delta: float, low: float, each_delta: float, levels: int) -> Any:
@@ -466,11 +466,11 @@ def _largest_epsilon(epsilon: float, delta: float, low: float, each_delta: float
 
 def _delta(value: Any, *, positive: bool = True) -> Any:
     """delta in (0, 1/2]: what A_dist and the promise test are proved for."""
-    return checks.real("delta", checks.delta(value, positive=positive), at_most=0.5)
+    return arguments.real("delta", arguments.delta(value, positive=positive), at_most=0.5)
 
 
 def _range(bits: int, relation: str) -> dict[str, Any]:
     """The fields that every optimiser has; a point, 0, ..., 2^bits, takes bits + 1 bits."""
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    relation = checks.choice("relation", relation, RELATIONS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    relation = arguments.choice("relation", relation, RELATIONS)
     return {"bits": np.int32(bits), "limbs": wide.limbs_for(bits + 1), "relation": relation}

@@ -29,7 +29,7 @@ from jaxtyping import Array, Bool, Int, Integer
 from dpjax.accounting import slicing as accountant
 from dpjax.accounting.composition import basic
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.domains import selection
 from dpjax.mechanisms.geometric import SMALLEST_RATE, one_sided_geometric
@@ -91,18 +91,18 @@ def descending(key: Integer[Array, "rows *s"]) -> Integer[Array, "rows *s"]:
 
 def _checked_size(size: Any) -> Array:
     """The size as an int32 scalar."""
-    if checks.is_traced(size):
+    if arguments.is_traced(size):
         if not jnp.issubdtype(size.dtype, jnp.integer):
             raise TypeError(f"size must be an integer, got {size.dtype}")
         return size.astype(jnp.int32)
-    return jnp.int32(checks.integer("size", np.asarray(size)[()], at_least=0, at_most=2**31 - 1))
+    return jnp.int32(arguments.integer("size", np.asarray(size)[()], at_least=0, at_most=2**31 - 1))
 
 
 def _checked_epsilon(slice_epsilon: Number | None) -> Number | None:
     """The rate of the noise, None for no noise."""
-    if slice_epsilon is None or (not checks.is_traced(slice_epsilon) and slice_epsilon == math.inf):
+    if slice_epsilon is None or (not arguments.is_traced(slice_epsilon) and slice_epsilon == math.inf):
         return None
-    return checks.real("slice_epsilon", slice_epsilon, at_least=SMALLEST_RATE)
+    return arguments.real("slice_epsilon", slice_epsilon, at_least=SMALLEST_RATE)
 
 
 def _noise(key: Array, slice_epsilon: Number | None, most: int) -> Array:
@@ -234,7 +234,7 @@ class Slicing:
         Raises:
           ValueError: no such slice, or a budget out of range.
         """
-        cost = (checks.epsilon(epsilon), checks.delta(delta, positive=False))
+        cost = (arguments.epsilon(epsilon), arguments.delta(delta, positive=False))
         count = len(self.slices)
         if not -count <= index < count:
             raise ValueError(f"index must be one of the {count} slices cut so far, got {index}")

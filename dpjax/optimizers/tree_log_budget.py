@@ -31,7 +31,7 @@ import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, slicing
 from dpjax.accounting.composition import total_delta
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.tree_log import Parameters
 
@@ -362,11 +362,11 @@ def calibrate(
     >>> chosen.depth, chosen.m2 >= chosen.K, chosen.guarantee.covers(1.0, 1e-6)
     (1, True, True)
     """
-    bits = checks.integer("bits", bits, at_least=1)
-    epsilon, delta = float(checks.epsilon(epsilon)), float(checks.delta(delta))
-    beta = float(checks.fraction("beta", beta))
-    checks.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))
-    depths = range(1, DEEPEST + 1) if depth is None else [checks.integer("depth", depth, at_least=1, at_most=64)]
+    bits = arguments.integer("bits", bits, at_least=1)
+    epsilon, delta = float(arguments.epsilon(epsilon)), float(arguments.delta(delta))
+    beta = float(arguments.fraction("beta", beta))
+    arguments.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))
+    depths = range(1, DEEPEST + 1) if depth is None else [arguments.integer("depth", depth, at_least=1, at_most=64)]
     names = tuple(_ACCOUNTANTS) if accountant == "best" else (accountant,)
     total = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
     plans = [_search(bits, total, beta, name, levels) for name in names for levels in depths]

@@ -38,11 +38,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal, slicing
-from dpjax.core import checks
-from dpjax.core.points import Points
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
-from dpjax.core.status import Outcome
+from dpjax.data.outcome import Outcome
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric, one_sided_geometric
 from dpjax.optimizers import interior_point
@@ -160,7 +160,7 @@ class Release:
         Raises:
           ValueError: alpha is not above half the widest gap; slices too small for beta.
         """
-        left = float(checks.fraction("alpha", alpha)) - widest_gap(self.quantiles.fractions) / 2
+        left = float(arguments.fraction("alpha", alpha)) - widest_gap(self.quantiles.fractions) / 2
         if left <= 0.0:
             raise ValueError(
                 f"alpha must be above half the widest gap between fractions, {alpha - left:g}, got {alpha}"
@@ -241,7 +241,7 @@ class Sliced:
         Raises:
           ValueError: unknown method, delta outside (0, 1).
         """
-        checks.choice("method", method, METHODS)
+        arguments.choice("method", method, METHODS)
         count = Guarantee(float(self.count_epsilon), 0.0, ADD_OR_REMOVE_ONE)
         each = self.solver.guarantee()
         if method == "composition":
@@ -262,7 +262,7 @@ class Sliced:
         """
         from scipy import stats
 
-        alpha, share = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta)) / 3
+        alpha, share = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta)) / 3
         needed = self.solver.sample_size(share / self.count)
         if int(self.size) < needed:
             raise ValueError(
@@ -323,12 +323,12 @@ def sliced(*, solver: Any, count: int, size: int, slice_epsilon: float, count_ep
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    count = checks.integer("count", count, at_least=1, at_most=2**16)
-    size = checks.integer("size", size, at_least=1, at_most=2**30)
-    slice_epsilon = checks.real("slice_epsilon", slice_epsilon, at_least=2.0**-20, below=700.0)
+    count = arguments.integer("count", count, at_least=1, at_most=2**16)
+    size = arguments.integer("size", size, at_least=1, at_most=2**30)
+    slice_epsilon = arguments.real("slice_epsilon", slice_epsilon, at_least=2.0**-20, below=700.0)
     leaves: Any = {
         "size": np.int32(size),
         "slice_epsilon": slice_epsilon,
-        "count_epsilon": checks.real("count_epsilon", count_epsilon, at_least=SMALLEST_RATE, below=700.0),
+        "count_epsilon": arguments.real("count_epsilon", count_epsilon, at_least=SMALLEST_RATE, below=700.0),
     }
     return Sliced(solver=solver, count=count, capacity=bucket(size + int(np.ceil(TAIL / slice_epsilon))), **leaves)

@@ -53,10 +53,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import checks
-from dpjax.core.points import Points
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.status import Outcome, Status
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.points import Points
 from dpjax.domains import groups, wide
 from dpjax.mechanisms import choosing as choosing_mechanism
 from dpjax.mechanisms import laplace
@@ -233,24 +233,24 @@ def histogram(*, bits: int, n: Any, epsilon: Any, delta: Any, low: float = 0.0) 
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    low = checks.real("low", low, at_least=0.0, below=math.inf)
+    low = arguments.real("low", low, at_least=0.0, below=math.inf)
     return _noisy_counts(bits, _size(n), epsilon, delta, low, low + margin(epsilon, delta), proved=True)
 
 
 def margin(epsilon: Any, delta: Any) -> Any:
     """1 + (2/epsilon) ln(1/(2 delta)): how far above `low` a noisy count must be. delta <= 1/2."""
-    epsilon, delta = checks.epsilon(epsilon), checks.real("delta", checks.delta(delta), at_most=0.5)
-    log = jnp.log if checks.is_traced(delta) else np.log
+    epsilon, delta = arguments.epsilon(epsilon), arguments.real("delta", arguments.delta(delta), at_most=0.5)
+    log = jnp.log if arguments.is_traced(delta) else np.log
     return 1 - 2 / epsilon * log(2 * delta)
 
 
 def _noisy_counts(bits: int, n: Any, epsilon: Any, delta: Any, low: Any, high: Any, *, proved: bool) -> NoisyCounts:
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     return NoisyCounts(
         bits=jnp.int32(bits),
         n=n,
-        epsilon=checks.epsilon(epsilon),
-        delta=checks.delta(delta),
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta),
         low=low,
         high=high,
         limbs=wide.limbs_for(bits),
@@ -264,7 +264,7 @@ def release_private_size(*, epsilon: Any, delta: Any, alpha: Any) -> int:
     >>> release_private_size(epsilon=1.0, delta=1e-6, alpha=0.1)
     1146
     """
-    epsilon, delta, alpha = checks.epsilon(epsilon), checks.delta(delta), checks.fraction("alpha", alpha)
+    epsilon, delta, alpha = arguments.epsilon(epsilon), arguments.delta(delta), arguments.fraction("alpha", alpha)
     return math.ceil(8 / (alpha * epsilon) * (epsilon / 2 - math.log(delta)) * _MORE)
 
 
@@ -276,8 +276,8 @@ def release_sample_size(*, epsilon: Any, delta: Any, alpha: Any, beta: Any) -> i
     >>> release_sample_size(epsilon=1.0, delta=1e-6, alpha=0.1, beta=1e-9)
     1146
     """
-    beta = checks.fraction("beta", beta)
-    accurate = -4 / (checks.fraction("alpha", alpha) * checks.epsilon(epsilon)) * math.log(alpha * beta / 4)
+    beta = arguments.fraction("beta", beta)
+    accurate = -4 / (arguments.fraction("alpha", alpha) * arguments.epsilon(epsilon)) * math.log(alpha * beta / 4)
     return max(math.ceil(accurate * _MORE), release_private_size(epsilon=epsilon, delta=delta, alpha=alpha))
 
 
@@ -290,12 +290,12 @@ def histogram_sample_size(*, epsilon: Any, delta: Any, alpha: Any, beta: Any) ->
     >>> histogram_sample_size(epsilon=1.0, delta=1e-6, alpha=0.1, beta=0.1)
     351
     """
-    return _accurate_size(float(checks.epsilon(epsilon)), margin(epsilon, delta), alpha, beta)
+    return _accurate_size(float(arguments.epsilon(epsilon)), margin(epsilon, delta), alpha, beta)
 
 
 def _accurate_size(epsilon: float, high: float, alpha: Any, beta: Any) -> int:
     """The same for any threshold `high` and `low` below it."""
-    alpha, beta = float(checks.fraction("alpha", alpha)), float(checks.fraction("beta", beta))
+    alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
 
     def failure(n: int) -> float:
         return (
@@ -320,7 +320,7 @@ def least(holds: Any, start: int) -> int:
 
 def _proved(n: Any, size: Any, what: str, allow_unproved: bool, **given: Any) -> bool:
     """Whether n >= size(**given); ValueError if it is not and nobody allowed that. False under tracing."""
-    if any(checks.is_traced(value) for value in (n, *given.values())):
+    if any(arguments.is_traced(value) for value in (n, *given.values())):
         return False
     needed = size(**given)
     if n < needed and not allow_unproved:
@@ -333,12 +333,16 @@ def _proved(n: Any, size: Any, what: str, allow_unproved: bool, **given: Any) ->
 
 def _budget(epsilon: Any, delta: Any, alpha: Any) -> dict[str, Any]:
     """The three parameters as leaves, checked."""
-    return {"epsilon": checks.epsilon(epsilon), "delta": checks.delta(delta), "alpha": checks.fraction("alpha", alpha)}
+    return {
+        "epsilon": arguments.epsilon(epsilon),
+        "delta": arguments.delta(delta),
+        "alpha": arguments.fraction("alpha", alpha),
+    }
 
 
 def _size(n: Any) -> Any:
     """n as a parameter leaf."""
-    return jnp.asarray(n, float) if checks.is_traced(n) else np.float64(checks.integer("n", n, at_least=1))
+    return jnp.asarray(n, float) if arguments.is_traced(n) else np.float64(arguments.integer("n", n, at_least=1))
 
 
 # ------------------------------------------------------------------------------------------------------ BNS Figure 9
@@ -372,7 +376,7 @@ class SanPoints(_Sanitizer):
 
     def log_released(self, counts: Int[Array, "m"]) -> Float[Array, "sets"]:
         """ln P[exactly these points are released] for all 2^m sets, m <= 12; point i is in number s if bit i of s is 1."""
-        m = checks.integer("the number of counts", counts.shape[0], at_least=1, at_most=12)
+        m = arguments.integer("the number of counts", counts.shape[0], at_least=1, at_most=12)
         sets, points = np.arange(1 << m), np.arange(m)
         inside = (sets[:, None] >> points) % 2 == 1
         before = np.where(inside, sets[:, None] - (1 << points), 0)  # the set without point i
@@ -437,7 +441,7 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
     Raises:
       TypeError, ValueError: an argument out of range, or n < `san_points_private_size`.
     """
-    bits = checks.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     n, given = _size(n), _budget(epsilon, delta, alpha)
     proved = _proved(n, san_points_private_size, "BNS Lemma 4.4 in every round", allow_unproved, **given)
     limbs, rounds = wide.limbs_for(bits), _rounds(given["alpha"])
@@ -453,8 +457,8 @@ def k_points(
       k: points in a set.
       bits, n, epsilon, delta, alpha, allow_unproved: as for `san_points`.
     """
-    k = checks.integer("k", k, at_least=1)
-    alpha = checks.fraction("alpha", alpha) / k
+    k = arguments.integer("k", k, at_least=1)
+    alpha = arguments.fraction("alpha", alpha) / k
     return san_points(bits=bits, n=n, epsilon=epsilon, delta=delta, alpha=alpha, allow_unproved=allow_unproved)
 
 
@@ -477,14 +481,14 @@ def san_points_sample_size(*, epsilon: Any, delta: Any, alpha: Any, beta: Any) -
     56519
     """
     e, d = _checked_budget(epsilon, delta, alpha)
-    share = checks.fraction("beta", beta) / (2 * _rounds(alpha))
+    share = arguments.fraction("beta", beta) / (2 * _rounds(alpha))
     chosen = choosing_mechanism.sample_size(epsilon=e, delta=d, alpha=alpha / 2, beta=share)
     return max(chosen, math.ceil(-math.log(share) / (e * alpha)))
 
 
 def _rounds(alpha: Any) -> int:
     """R = ceil(2/alpha)."""
-    return math.ceil(2 / checks.fraction("alpha", alpha) * (1 - 1e-12))
+    return math.ceil(2 / arguments.fraction("alpha", alpha) * (1 - 1e-12))
 
 
 def _round_budget(epsilon: Any, delta: Any, rounds: int, xp: Any) -> tuple[Any, Any]:
@@ -494,7 +498,7 @@ def _round_budget(epsilon: Any, delta: Any, rounds: int, xp: Any) -> tuple[Any, 
 
 def _checked_budget(epsilon: Any, delta: Any, alpha: Any) -> tuple[float, float]:
     """`_round_budget`, refused where the composition does not give (epsilon, delta)."""
-    epsilon, delta = checks.epsilon(epsilon), checks.delta(delta)
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
     most = 2 * math.log(5 / delta)
     if epsilon > most:
         raise ValueError(

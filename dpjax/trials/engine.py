@@ -38,7 +38,7 @@ from jax import lax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Int, UInt, UInt32
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.trials import devices
 
 Run = Callable[[Array, Any], Any]
@@ -68,7 +68,7 @@ def root_key(seed: int) -> Array:
     >>> str(jax.random.key_impl(root_key(7)))
     'threefry2x32'
     """
-    return jax.random.key(checks.integer("seed", seed, at_least=0, at_most=2**32 - 1), impl="threefry2x32")
+    return jax.random.key(arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1), impl="threefry2x32")
 
 
 _BYTES: dict[Signature, int] = {}
@@ -81,7 +81,7 @@ def bucket(n: int, *, at_least: int = 1) -> int:
     >>> [bucket(n) for n in (1, 2, 3, 1000, 1024, 1025)]
     [1, 2, 4, 1024, 1024, 2048]
     """
-    need = max(checks.integer("n", n, at_least=0), checks.integer("at_least", at_least, at_least=1))
+    need = max(arguments.integer("n", n, at_least=0), arguments.integer("at_least", at_least, at_least=1))
     return 1 << (need - 1).bit_length()
 
 
@@ -507,13 +507,13 @@ def _check_key(root: Array) -> np.ndarray:
 
 def _check_cell(cell: int) -> np.uint32:
     """The cell as a word."""
-    return np.uint32(checks.integer("cell", cell, at_least=0, at_most=2**32 - 1))
+    return np.uint32(arguments.integer("cell", cell, at_least=0, at_most=2**32 - 1))
 
 
 def _check_range(first: int, trials: int, name: str = "trials") -> int:
     """first + trials, within the cell."""
-    checks.integer("first", first, at_least=0)
-    last = first + checks.integer(name, trials, at_least=1)
+    arguments.integer("first", first, at_least=0)
+    last = first + arguments.integer(name, trials, at_least=1)
     if last > TRIALS_A_CELL:
         raise ValueError(f"first + {name} must be <= 2^32, got {last}; use another cell for more")
     return last
@@ -521,4 +521,4 @@ def _check_range(first: int, trials: int, name: str = "trials") -> int:
 
 def _check_batch(batch: int | None) -> int | None:
     """The batch, if given."""
-    return None if batch is None else checks.integer("batch", batch, at_least=1, at_most=MOST_TRIALS_A_PIECE)
+    return None if batch is None else arguments.integer("batch", batch, at_least=1, at_most=MOST_TRIALS_A_PIECE)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from dpjax.core import checks
+from dpjax.core import arguments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ def known(value: float) -> Estimate:
     >>> known(0.25)
     Estimate(value=0.25, low=0.25, high=0.25, level=1.0, count=0)
     """
-    number = float(checks.real("value", value))
+    number = float(arguments.real("value", value))
     return Estimate(number, number, number, 1.0, 0)
 
 
@@ -121,7 +121,7 @@ def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         >>> [float(f"{end:.3g}") for end in (estimate.value, estimate.low, estimate.high)]
         [2e-06, -4.84e-07, 4.48e-06]
     """
-    level = checks.fraction("level", level)
+    level = arguments.fraction("level", level)
     draws = np.asarray(values, np.float64)
     if draws.ndim != 1 or draws.size < 2:
         raise ValueError(f"values must be one row of at least two draws, got shape {draws.shape}")
@@ -203,7 +203,7 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         >>> round(estimate.low, 4), round(estimate.high, 4)
         (0.0, 0.0289)
     """
-    level = float(checks.fraction("level", level))
+    level = float(arguments.fraction("level", level))
     draws = np.asarray(values, np.float64)
     if draws.ndim != 1 or not draws.size or not np.all((draws >= 0) & (draws <= 1)):
         raise ValueError(f"values must be one row of numbers in [0, 1], got {values!r}")
@@ -240,12 +240,12 @@ def hidden_mass(draws: int, *, level: float = 0.95) -> float:
         >>> round(hidden_mass(64), 4)
         0.0457
     """
-    draws = checks.integer("draws", draws, at_least=1)
-    return -math.expm1(math.log1p(-checks.fraction("level", level)) / draws)
+    draws = arguments.integer("draws", draws, at_least=1)
+    return -math.expm1(math.log1p(-arguments.fraction("level", level)) / draws)
 
 
 def _check(events: Any, trials: Any, level: Any) -> tuple[int, int, float]:
     """(trials, events, probability of one tail)."""
-    trials = checks.integer("trials", trials, at_least=1)
-    events = checks.integer("events", events, at_least=0, at_most=trials)
-    return trials, events, float(1 - checks.fraction("level", level)) / 2
+    trials = arguments.integer("trials", trials, at_least=1)
+    events = arguments.integer("events", events, at_least=0, at_most=trials)
+    return trials, events, float(1 - arguments.fraction("level", level)) / 2

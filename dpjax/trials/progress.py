@@ -7,7 +7,7 @@ chunks, never from inside a compiled program.
 import sys
 from typing import Any
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.trials import devices
 
 _LINE = "{desc}: {n_fmt}/{total_fmt}{unit}, {rate_fmt}, {remaining} left"
@@ -44,7 +44,7 @@ class Progress:
         options: dict[str, Any] = {"file": stream}
         if not stream.isatty():
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
-        total = checks.integer("total", total, at_least=0)
+        total = arguments.integer("total", total, at_least=0)
         # In a run of several processes the first one speaks.
         self._bar = tqdm(
             disable=not devices.lead(),

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.trials import engine
 from dpjax.trials.progress import Progress
 from dpjax.trials.shared import Keeper
@@ -134,5 +134,5 @@ def _sum(*chunks: Any) -> Any:
 
 def _equal(name: str, total: int, chunk: int) -> list[int]:
     """Chunks of one size, and the rest."""
-    total, chunk = checks.integer(name, total, at_least=1), checks.integer("chunk", chunk, at_least=1)
+    total, chunk = arguments.integer(name, total, at_least=1), arguments.integer("chunk", chunk, at_least=1)
     return [min(chunk, total - first) for first in range(0, total, chunk)]

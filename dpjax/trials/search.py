@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.trials.estimates import Estimate
 
 FOUND, ABOVE_MAXIMUM = "found", "failure > beta up to maximum"
@@ -79,12 +79,12 @@ def least_n(
         >>> least_n(lambda n: known(1 / n), beta=0.01, start=7, maximum=99).status
         'failure > beta up to maximum'
     """
-    beta = float(checks.fraction("beta", beta))
-    rtol = float(checks.real("rtol", rtol, at_least=0.0, below=1.0))
-    reach = float(checks.real("reach", reach, at_least=1.0, below=math.inf))
-    minimum = checks.integer("minimum", minimum, at_least=1)
-    maximum = checks.integer("maximum", maximum, at_least=minimum)
-    start = checks.integer("start", start, at_least=minimum, at_most=maximum)
+    beta = float(arguments.fraction("beta", beta))
+    rtol = float(arguments.real("rtol", rtol, at_least=0.0, below=1.0))
+    reach = float(arguments.real("reach", reach, at_least=1.0, below=math.inf))
+    minimum = arguments.integer("minimum", minimum, at_least=1)
+    maximum = arguments.integer("maximum", maximum, at_least=minimum)
+    start = arguments.integer("start", start, at_least=minimum, at_most=maximum)
 
     points: dict[int, Estimate] = {}
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.trials import engine, estimates, resumable
 from dpjax.trials.estimates import Estimate
 from dpjax.trials.progress import Progress
@@ -31,8 +31,8 @@ def narrow(*, width: float | None = None, relative: float | None = None) -> Enou
     """
     if width is None and relative is None:
         raise ValueError("narrow needs width or relative, got neither")
-    width = 0.0 if width is None else float(checks.real("width", width, above=0.0))
-    relative = 0.0 if relative is None else float(checks.real("relative", relative, above=0.0))
+    width = 0.0 if width is None else float(arguments.real("width", width, above=0.0))
+    relative = 0.0 if relative is None else float(arguments.real("relative", relative, above=0.0))
     return lambda estimate: estimate.high - estimate.low <= max(width, relative * estimate.value)
 
 
@@ -42,7 +42,7 @@ def apart_from(number: float) -> Enough:
     >>> apart_from(0.1)(Estimate(0.05, 0.01, 0.09, 0.95, 300))
     True
     """
-    number = float(checks.real("number", number))
+    number = float(arguments.real("number", number))
     return lambda estimate: estimate.high < number or number < estimate.low
 
 
@@ -151,7 +151,7 @@ def mean(
 
 def _doubling(name: str, total: int, chunk: int) -> list[int]:
     """Chunks after which 1, 2, 4, ... times `chunk` are done, and the rest."""
-    total, done = checks.integer(name, total, at_least=1), checks.integer("chunk", chunk, at_least=1)
+    total, done = arguments.integer(name, total, at_least=1), arguments.integer("chunk", chunk, at_least=1)
     ends = [0]
     while done < total:
         ends.append(done)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import checks
+from dpjax.core import arguments
 
 
 def clopper_pearson(successes: Any, trials: int, confidence: float) -> tuple[Any, Any]:
@@ -27,7 +27,7 @@ def clopper_pearson(successes: Any, trials: int, confidence: float) -> tuple[Any
     """
     from scipy import stats
 
-    successes, error = np.asarray(successes, np.float64), 1 - checks.fraction("confidence", confidence)
+    successes, error = np.asarray(successes, np.float64), 1 - arguments.fraction("confidence", confidence)
     failures = trials - successes
     low = np.where(successes > 0, stats.beta.ppf(error, np.maximum(successes, 1), failures + 1), 0.0)
     high = np.where(failures > 0, stats.beta.isf(error, successes + 1, np.maximum(failures, 1)), 1.0)
@@ -81,8 +81,8 @@ def audit_samples(
     >>> audit_samples([0] * 1000, [1] * 1000).epsilon > 3
     True
     """
-    delta = float(checks.delta(delta, positive=False))
-    confidence = float(checks.fraction("confidence", confidence))
+    delta = float(arguments.delta(delta, positive=False))
+    confidence = float(arguments.fraction("confidence", confidence))
     first, second = np.asarray(first).ravel(), np.asarray(second).ravel()
     trials = min(len(first), len(second))
     if trials < 4:
@@ -166,7 +166,7 @@ def audit(
     >>> audit(jax.random.key(0), leak, (jnp.array(0), jnp.array(1)), trials=1000).epsilon > 3
     True
     """
-    trials = checks.integer("trials", trials, at_least=4)
+    trials = arguments.integer("trials", trials, at_least=4)
     run = jax.jit(lambda keys, dataset: jax.lax.map(lambda k: mechanism(k, dataset), keys, batch_size=batch_size))
     outcomes = [
         np.asarray(run(jax.random.split(side, trials), dataset))

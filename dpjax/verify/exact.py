@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
-from dpjax.core import checks
+from dpjax.core import arguments
 
 Law = Callable[[Any], Any]
 
@@ -41,8 +41,8 @@ def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
     >>> laplace_delta(1.0, shift=1.0, scale=1.0), round(laplace_delta(1.0, shift=1.0, scale=0.5), 4)
     (0.0, 0.3935)
     """
-    shift = checks.real("shift", shift, at_least=0.0, below=math.inf)
-    scale = checks.real("scale", scale, above=0.0, below=math.inf)
+    shift = arguments.real("shift", shift, at_least=0.0, below=math.inf)
+    scale = arguments.real("scale", scale, above=0.0, below=math.inf)
     return float(laplace_deltas(epsilon, loss=shift / scale, count=1))
 
 
@@ -79,8 +79,8 @@ def histograms(domain: int, sizes: Sequence[int]) -> np.ndarray:
     >>> histograms(2, [2]).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
-    domain = checks.integer("domain", domain, at_least=1)
-    rows = [_split(checks.integer("sizes", size, at_least=0), domain) for size in sizes]
+    domain = arguments.integer("domain", domain, at_least=1)
+    rows = [_split(arguments.integer("sizes", size, at_least=0), domain) for size in sizes]
     return np.concatenate(rows).astype(np.int32)
 
 
@@ -124,7 +124,7 @@ def neighbours(counts: np.ndarray, relation: str) -> np.ndarray:
     >>> sorted(neighbours(histograms(2, [1]), "REPLACE_ONE").tolist())
     [[0, 1], [1, 0]]
     """
-    checks.choice("relation", relation, RELATIONS)
+    arguments.choice("relation", relation, RELATIONS)
     unit = np.eye(counts.shape[1], dtype=counts.dtype)
     if relation == REPLACE_ONE:
         moves = [b - a for a, b in itertools.permutations(unit, 2)]
@@ -224,7 +224,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
     >>> worst_pair(law, counts, neighbours(counts, "REPLACE_ONE"), 1.0).delta
     1.0
     """
-    epsilon = float(checks.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
     if len(pairs) == 0:
         raise ValueError("pairs must hold at least one neighbouring pair, got none")
     p = probabilities(law, datasets, batch_size=batch_size)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dpjax.accounting import synchronization
-from dpjax.core import checks
+from dpjax.core import arguments
 
 T = TypeVar("T", bound=Hashable)
 Multiset = tuple[Any, ...]  # sorted
@@ -367,7 +367,7 @@ def calls_law(small: Multiset, extra: Any, program: Program, *, bit: int, ratio:
 
 def _law_of(small: Any, extra: Any, program: Any, bit: int, ratio: Any, mapping: Any, view: Callable[[Run], T]) -> Any:
     """The exact law of a part of the simulated run."""
-    ratio, bit = _checked_ratio(ratio, above=0), checks.integer("bit", bit, at_least=0, at_most=1)
+    ratio, bit = _checked_ratio(ratio, above=0), arguments.integer("bit", bit, at_least=0, at_most=1)
     return exact_law(
         lambda choose: view(simulate(choose, small, extra, program, bit=bit, ratio=ratio, mapping=mapping))
     )
@@ -414,7 +414,7 @@ def lemma_2_4(ratio: Fraction, *, reach: int, mapping: Mapping = synchronisation
     >>> found.aligned, found.factor, float(found.stops[1])
     (True, Fraction(2, 1), 0.5)
     """
-    ratio, reach = _checked_ratio(ratio, above=0), checks.integer("reach", reach, at_least=2)
+    ratio, reach = _checked_ratio(ratio, above=0), arguments.integer("reach", reach, at_least=2)
     laws: list[dict[tuple[int, int], Fraction]] = [{}, {}]
     aligned = True
     for noise, bit in itertools.product(range(reach), (0, 1)):
@@ -469,7 +469,7 @@ def holder_calls(generator: np.random.Generator, trials: int, *, epsilon: float,
     >>> holder_calls(np.random.default_rng(0), 5, epsilon=0.1, bit=1, rounds=9).shape
     (5,)
     """
-    trials, rounds = checks.integer("trials", trials, at_least=1), checks.integer("rounds", rounds, at_least=1)
+    trials, rounds = arguments.integer("trials", trials, at_least=1), arguments.integer("rounds", rounds, at_least=1)
     last = synchronization.surely_synchronised(epsilon)
     leave = synchronization.leave_probabilities(epsilon, last + 1, bit)
     calls, running = np.full(trials, rounds), np.arange(trials)
@@ -499,7 +499,7 @@ def call_tails(epsilon: float, rounds: int) -> CallTails:
     >>> tails.larger.round(3).tolist(), tails.printed.round(3).tolist()
     ([1.0, 0.324, 0.105, 0.0], [1.0, 0.833, 0.694, 0.579])
     """
-    calls = np.arange(checks.integer("rounds", rounds, at_least=1) + 1)
+    calls = np.arange(arguments.integer("rounds", rounds, at_least=1) + 1)
     stays = [1.0 - synchronization.stop_probability(epsilon, bit) for bit in (0, 1)]
     smaller, larger = (np.where(calls < rounds, stay**calls, 0.0) for stay in stays)
     return CallTails(smaller, larger, (5.0 / 6.0) ** calls)

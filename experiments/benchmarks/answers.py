@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.fingerprinting import tardos
 from dpjax.learners import pac
 from dpjax.trials import engine, estimates, search

@@ -13,10 +13,10 @@ from dpjax.concepts import parities as parity_concept
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.concepts import thresholds as threshold_concept
-from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.domains import ordered, wide
 from dpjax.learners import pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace

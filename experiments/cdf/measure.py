@@ -10,9 +10,9 @@ import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
 from dpjax.concepts import thresholds as concept
-from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from dpjax.core.status import Status
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.fingerprinting import Attack, against, audit, boneh_shaw, forms, tardos, trial
 from dpjax.fingerprinting.attack import run

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dpjax.concepts import combs
-from dpjax.core.points import Points
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import depth, interior_point, quasi_concave, tree_log, tree_log_budget
 from dpjax.trials import estimates, resumable, search

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from dpjax import bounds
 from dpjax.concepts import parities as concept
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.learners import parities as single
 from dpjax.multi import direct_sum, pac, parities
 from dpjax.trials import estimates, resumable

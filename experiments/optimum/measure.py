@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 
 from dpjax.bounds import optimal
-from dpjax.core.points import Points
-from dpjax.core.sample import bucket
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
 from dpjax.optimizers import depth, interior_point, quasi_concave
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.concepts import thresholds as concept
-from dpjax.core.sample import bucket
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.optimizers import rec_concave

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, UInt32
 
-from dpjax.core import checks
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample, bucket, out_of_order, wide_rows
+from dpjax.data.sample import Sample, bucket, out_of_order, wide_rows
 
 
 @frozen
@@ -43,10 +43,10 @@ class Points:
         """
         x = wide_rows("x", x)
         n_valid = x.shape[0] if n_valid is None else n_valid
-        if not checks.is_traced(n_valid):
-            n_valid = checks.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
+        if not arguments.is_traced(n_valid):
+            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
         points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=bool(ordered))
-        if points.ordered and not any(checks.is_traced(leaf) for leaf in jax.tree.leaves(points)):
+        if points.ordered and not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves(points)):
             wrong = out_of_order(np.asarray(x)[: int(n_valid)])
             if wrong is not None:
                 raise ValueError(f"ordered must be True only for sorted rows: row {wrong} is below the one before it")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, UInt32
 
-from dpjax.core import checks
+from dpjax.core import arguments
 
 
 def bucket(n: int) -> int:
@@ -53,9 +53,9 @@ class Sample:
         y = _labels(y, x.shape[0])
         n_valid = x.shape[0] if n_valid is None else n_valid
         if not isinstance(n_valid, jax.Array):
-            n_valid = checks.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
-        elif not checks.is_traced(n_valid):
-            checks.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+            n_valid = arguments.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
+        elif not arguments.is_traced(n_valid):
+            arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
         self._set((x, y, jnp.asarray(n_valid, jnp.int32)), (ordered or realizable, realizable))
         _check_promises(self)
 
@@ -83,7 +83,7 @@ class Sample:
 
     def padded(self, rows: int | None = None) -> "Sample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
-        rows = bucket(self.rows) if rows is None else checks.integer("rows", rows, at_least=self.rows)
+        rows = bucket(self.rows) if rows is None else arguments.integer("rows", rows, at_least=self.rows)
         extra = rows - self.rows
         if extra == 0:
             return self
@@ -104,7 +104,7 @@ class Sample:
 
 def _check_promises(sample: Sample) -> None:
     """ValueError if the valid rows, as far as they are known, are not as promised."""
-    if not sample.ordered or any(checks.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
+    if not sample.ordered or any(arguments.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
         return
     n = int(sample.n_valid)
     x, y = _comparable(np.asarray(sample.x)[:n]), np.asarray(sample.y)[:n]
@@ -154,7 +154,7 @@ def _labels(y: Any, rows: int) -> Array:
             raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.shape != (rows,):
         raise ValueError(f"y must have the length of x, shape ({rows},), got {y.shape}")
-    if not checks.is_traced(y):
+    if not arguments.is_traced(y):
         wrong = np.flatnonzero(~np.isin(np.asarray(y), (0, 1)))
         if wrong.size:
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{wrong[0]}] = {np.asarray(y)[wrong[0]]}")

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import bits, checks
+from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
-from dpjax.core.sample import Sample, bucket, wide_rows
+from dpjax.data.sample import Sample, bucket, wide_rows
 
 
 @frozen
@@ -52,8 +52,8 @@ class MultiSample:
         x = wide_rows("x", x)
         y = _labels(y, x.shape[0])
         n_valid = x.shape[0] if n_valid is None else n_valid
-        if not checks.is_traced(n_valid):
-            n_valid = checks.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+        if not arguments.is_traced(n_valid):
+            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
         return cls(x=x, y=bits.pack(y), n_valid=jnp.asarray(n_valid, jnp.int32), k=y.shape[1])
 
     @property
@@ -91,7 +91,7 @@ def _labels(y: Any, rows: int) -> Array:
         raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.ndim != 2 or y.shape[0] != rows or y.shape[1] == 0:
         raise ValueError(f"y must have one row of k >= 1 labels a point, shape ({rows}, k), got {y.shape}")
-    if not checks.is_traced(y):
+    if not arguments.is_traced(y):
         wrong = np.argwhere(~np.isin(np.asarray(y), (0, 1)))
         if wrong.size:
             i, j = wrong[0]

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from dpjax.core import checks
-from dpjax.core.multi_sample import MultiSample
-from dpjax.core.sample import Sample
+from dpjax.core import arguments
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.sample import Sample
 from dpjax.domains import wide
 
 Kind = TypeVar("Kind", Sample, MultiSample)
@@ -47,7 +47,7 @@ def fitted(
     width = sample.x.shape[-1]
     if limbs and width not in limbs:
         raise ValueError(f"sample.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
-    traced = any(map(checks.is_traced, jax.tree.leaves(sample)))
-    if not (traced or checks.is_traced(bits)):
+    traced = any(map(arguments.is_traced, jax.tree.leaves(sample)))
+    if not (traced or arguments.is_traced(bits)):
         wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
     return sample if traced and any_rows else sample.padded()
