@@ -305,12 +305,12 @@ def test_quality_counts_the_correct_labels_of_every_threshold(ordered):
 
 
 def test_in_domain_sees_points_and_labels_but_no_padding():
-    in_domain = jax.jit(thresholds.in_domain, static_argnums=2)
+    in_domain = jax.jit(lambda sample, bits: sample.in_domain(bits))
     x = wide.from_ints([3, 15, 16], 8)
 
     def check(labels, n):
         leaves = (x, jnp.array(labels, jnp.int32), jnp.int32(n))
-        return bool(in_domain(Sample.tree_unflatten((False, False), leaves), jnp.int32(4), 1))
+        return bool(in_domain(Sample.tree_unflatten((False, False), leaves), jnp.int32(4)))
 
     assert check([0, 1, 0], 2) and not check([0, 1, 0], 3)
     assert not check([0, 2, 0], 2) and check([0, 1, 2], 2)

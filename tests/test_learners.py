@@ -16,6 +16,7 @@ from scipy import stats
 from dpjax import Sample, Status
 from dpjax.accounting import REPLACE_ONE
 from dpjax.concepts import thresholds as concept
+from dpjax.data import algorithm
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
@@ -405,7 +406,7 @@ def test_twenty_epsilons_sizes_and_widths_share_one_program() -> None:
         learner.success_probability(sample, error=ERROR)
 
     go(6, 1.0, 0.1, 48)
-    entries = (thresholds._run, thresholds._empirical_law)
+    entries = (algorithm._run, algorithm._law)
     before = [entry._cache_size() for entry in entries]
     for i in range(20):
         go((6, 16, 31)[i % 3], 0.5 + i, 0.01 + i / 100, 33 + 3 * (i % 10))
@@ -433,7 +434,9 @@ def test_every_learner_is_a_learner(kind: Kind) -> None:
     assert law.shape == (66,) and law.min() > -1e-6
     np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
     low, high = wide.from_ints([7, 31], 7)
-    np.testing.assert_allclose(learner.law_within(SINGLE, low, high), [law[7:31].sum(), 1 - law[7:31].sum()], atol=1e-5)
+    np.testing.assert_allclose(
+        learner.probability(SINGLE, (low, high)), [law[7:31].sum(), 1 - law[7:31].sum()], atol=1e-5
+    )
     assert learner.sample_size(alpha=0.2, beta=0.1) > learner.sample_size(alpha=0.2, beta=0.3) > 0
     with pytest.raises(AttributeError):
         learner.bits = 7

@@ -64,7 +64,7 @@ def dpjax_laws(learner, capacity, distribution, n, samples):
 
     def law(key):
         zone = distribution.within(jnp.asarray(numpy_trials.ALPHA, float))
-        return learner.law_within(distribution.sample(key, capacity, n), *zone)[0]
+        return learner.probability(distribution.sample(key, capacity, n), zone)[0]
 
     return jax.vmap(law)(jax.random.split(jax.random.key(4), samples))
 

@@ -134,9 +134,9 @@ def test_law_is_the_definition(bits: int) -> None:
         learner.failure_probability(sample, error=0.4), expected[~good].sum(), rtol=1e-5, atol=1e-7
     )
     law = concept.uniform_single(bits=bits, target=1)
-    found = learner.law_within(sample, *law.within(0.3))
+    found = learner.probability(sample, law.within(0.3))
     np.testing.assert_allclose(found, [expected[1], 1 - expected[1]], rtol=1e-5)
-    np.testing.assert_allclose(learner.law_within(sample, *law.within(0.5)), [1, 0], rtol=1e-5)
+    np.testing.assert_allclose(learner.probability(sample, law.within(0.5)), [1, 0], rtol=1e-5)
 
 
 def test_draws_follow_the_law() -> None:
@@ -160,7 +160,7 @@ def test_population_failure_by_enumeration_is_below_the_closed_form() -> None:
         sample = Sample.tree_unflatten(
             (False, False), (x[:, None], concept.label(law.target, x[:, None]), jnp.int32(n))
         )
-        return learner.law_within(sample, *law.within(0.2))[1]
+        return learner.probability(sample, law.within(0.2))[1]
 
     exact = float(jnp.mean(jax.vmap(failure)(jnp.asarray(xs))))
     assert 0.3 * bound < exact < bound
@@ -185,7 +185,7 @@ def test_trials_and_tracing() -> None:
     failed = jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(jax.random.split(jax.random.key(0), 64))
     assert int(failed.sum()) == 0 and float(pac.failure(jax.random.key(0), experiment)) < 1e-3
     sample = law.sample(jax.random.key(1), 15, 15)
-    slope = jax.grad(lambda e: parities.exponential(bits=10, epsilon=e).law_within(sample, *law.within(0.0))[1])
+    slope = jax.grad(lambda e: parities.exponential(bits=10, epsilon=e).probability(sample, law.within(0.0))[1])
     assert float(slope(1.0)) < 0
     outside = jax.jit(lambda key, s: parities.exponential(bits=3, epsilon=1.0)(key, s).status)
     assert int(outside(jax.random.key(0), Sample(x=wide.from_ints([8], 10), y=[1]))) == Status.OUTSIDE_DOMAIN

@@ -13,7 +13,6 @@ import reference
 from scipy import stats
 
 from dpjax.domains import ordered, wide
-from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers import rec_concave as optimizer
 
 FALSE_ALARM = 2e-5
@@ -51,12 +50,12 @@ class Case:
             calibration=self.calibration,
         )
 
-    def goal(self) -> piecewise.Goal:
+    def goal(self) -> events.Goal:
         pieces = self.pieces()
         marked = np.zeros(pieces.count, bool)
         marked[: len(self.marked)] = self.marked
         low, high = (wide.from_ints([end], 32 * pieces.limbs)[0] for end in (self.low, self.high))
-        return piecewise.Goal(marked=jnp.asarray(marked), within=piecewise.Interval(low=low, high=high))
+        return events.Goal(marked=jnp.asarray(marked), within=events.Interval(low=low, high=high))
 
     def reference(self, levels: int) -> reference.Law:
         return reference.rec_concave_law(
@@ -110,7 +109,7 @@ def random_case(rng: np.random.Generator, last: int, calibration: str) -> Case:
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def laws(problems: optimizer.Problem, budgets: optimizer.Budget, levels: int, goals: piecewise.Goal) -> Any:
+def laws(problems: optimizer.Problem, budgets: optimizer.Budget, levels: int, goals: events.Goal) -> Any:
     return jax.vmap(lambda problem, budget, goal: optimizer.law(problem, budget, levels, goal))(
         problems, budgets, goals
     )

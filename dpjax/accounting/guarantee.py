@@ -78,6 +78,16 @@ class Guarantee:
         """Whether delta is 0."""
         return self.delta == 0.0
 
+    @classmethod
+    def none(cls, relation: str) -> "Guarantee":
+        """The guarantee of what promises nothing: epsilon is infinite, delta is 1.
+
+        Example:
+            >>> Guarantee.none("REPLACE_ONE").delta
+            1.0
+        """
+        return cls(math.inf, 1.0, relation)
+
     def covers(self, epsilon: float, delta: float) -> bool:
         """Whether this promises at least (epsilon, delta), number by number, under its own relation.
 

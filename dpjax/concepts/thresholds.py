@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
+from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core import bits as packed
@@ -62,7 +62,7 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     Q starts at the number of zeros and moves right after each example: up after a one, down after a zero. Examples past
     n_valid become empty pieces at the end, so padding changes nothing. `limbs` must hold bits + 1 bits; rows = 2^b - 1.
     """
-    valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
+    valid = sample.valid
     points = wide.select(valid, wide.resize(sample.x, limbs), wide.power_of_two(bits, limbs)[None])
     exponent = jnp.asarray(bits, jnp.int32)
     if sample.realizable:
@@ -91,17 +91,6 @@ def ones(sample: MultiSample) -> Int[Array, "k"]:
         return jax.lax.fori_loop(0, sample.rows.bit_length(), halve, (jnp.zeros_like(j), sample.n_valid))[0]
 
     return jax.vmap(count)(jnp.arange(sample.k, dtype=jnp.int32))
-
-
-def in_domain(sample: Sample, bits: Int[Array, ""], limbs: int) -> Bool[Array, ""]:
-    """Whether every valid example is a point of X_bits with a label 0 or 1."""
-    valid = jnp.arange(sample.rows, dtype=jnp.int32) < sample.n_valid
-    labelled = jnp.all(~valid | (sample.y == 0) | (sample.y == 1))
-    x = wide.resize(sample.x, max(limbs, sample.x.shape[1]))
-    bound = wide.power_of_two(bits, x.shape[1])
-    if sample.ordered:  # then the last point speaks for all
-        return labelled & wide.less(wide.rows_of(x)(sample.n_valid - 1), bound)
-    return labelled & jnp.all(~valid | wide.less(x, bound[None]))
 
 
 # --------------------------------------------------------------------------------------------------- distributions

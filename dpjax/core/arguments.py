@@ -84,3 +84,13 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     if value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def key(value: Any) -> Any:
+    """A single PRNG key, as `jax.random.key` makes it, or of the older form of two words; TypeError if it is none."""
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ()
+    if not (typed or (dtype == np.uint32 and shape == (2,))):
+        got = type(value).__name__ if dtype is None else f"an array of {dtype} of shape {shape}"
+        raise TypeError(f"key must be a single PRNG key as jax.random.key(0) makes it, got {got}")
+    return value

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, bucket, wide_rows
+from dpjax.data.sample import Sample, below, bucket, valid_rows, wide_rows
 
 
 @frozen
@@ -64,7 +64,16 @@ class MultiSample:
     @property
     def valid(self) -> Bool[Array, "rows"]:
         """Which rows count."""
-        return jnp.arange(self.rows, dtype=jnp.int32) < self.n_valid
+        return valid_rows(self.rows, self.n_valid)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the valid rows are promised to be sorted."""
+        return self.realizable
+
+    def in_domain(self, bits: Any) -> Bool[Array, ""]:
+        """Whether there are 1, ..., `rows` valid rows, each a point of X_bits."""
+        return (self.n_valid >= 1) & (self.n_valid <= self.rows) & below(self, bits)
 
     @property
     def labels(self) -> Bool[Array, "rows k"]:

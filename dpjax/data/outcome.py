@@ -1,4 +1,4 @@
-"""What a learner returns: a hypothesis, a status code that traced values can carry, and what is worth knowing of the run."""
+"""What an algorithm returns: a hypothesis, a status code that traced values can carry, and what is worth knowing of the run."""
 
 import enum
 from typing import Any
@@ -16,6 +16,7 @@ class Status(enum.IntEnum):
     OK = 0
     BOTTOM = 1
     OUTSIDE_DOMAIN = 2
+    BAD_PARAMETER = 3
 
     @property
     def message(self) -> str:
@@ -30,16 +31,17 @@ class Status(enum.IntEnum):
 _MESSAGES = {
     Status.OK: "a hypothesis was released",
     Status.BOTTOM: "the mechanism returned bottom: it found no answer stable enough to release",
-    Status.OUTSIDE_DOMAIN: "the sample holds a point outside the domain or a label other than 0 and 1",
+    Status.OUTSIDE_DOMAIN: "the data hold a point outside the domain, a label other than 0 and 1, or a number of rows that they lack",
+    Status.BAD_PARAMETER: "a parameter that was traced is out of its range: epsilon finite and > 0, delta from 0 to below 1",
 }
 
 
 @frozen
 class Outcome:
-    """The result of one run of a learner.
+    """The result of one run of an algorithm.
 
     Attributes:
-      hypothesis: what was learned; unless `status` is `Status.OK` all zeros, if made by `Outcome.of`.
+      hypothesis: what was released; all zeros unless `status` is `Status.OK`.
       status: a `Status` code, int32.
       info: what else the run tells (a dict of arrays); NOT covered by the privacy guarantee.
     """
@@ -52,7 +54,7 @@ class Outcome:
     def of(cls, hypothesis: Any, status: Any, info: Any) -> "Outcome":
         """An outcome that shows its hypothesis only if `status` is OK.
 
-        What a mechanism did not release is not covered by its guarantee: it must not be seen. So every learner returns by this way.
+        What an algorithm did not release is not covered by its guarantee, so it must not be seen: the shell makes every outcome this way.
 
         >>> Outcome.of(jnp.ones(2), jnp.int32(Status.BOTTOM), {}).hypothesis.tolist()
         [0.0, 0.0]

@@ -5,11 +5,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, UInt32
+from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, bucket, out_of_order, wide_rows
+from dpjax.data.sample import Sample, below, bucket, out_of_order, valid_rows, wide_rows
 
 
 @frozen
@@ -69,6 +69,15 @@ class Points:
     def rows(self) -> int:
         """The capacity."""
         return self.x.shape[0]
+
+    @property
+    def valid(self) -> Bool[Array, "rows"]:
+        """Which rows count."""
+        return valid_rows(self.rows, self.n_valid)
+
+    def in_domain(self, bits: Any) -> Bool[Array, ""]:
+        """Whether there are 0, ..., `rows` valid rows, each a point of X_bits."""
+        return (self.n_valid >= 0) & (self.n_valid <= self.rows) & below(self, bits)
 
     def padded(self) -> "Points":
         """The same points with rows up to their bucket."""

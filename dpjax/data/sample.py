@@ -5,9 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, UInt32
+from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
+from dpjax.domains import wide
 
 
 def bucket(n: int) -> int:
@@ -81,6 +82,17 @@ class Sample:
         """The capacity."""
         return self.x.shape[0]
 
+    @property
+    def valid(self) -> Bool[Array, "rows"]:
+        """Which rows count."""
+        return valid_rows(self.rows, self.n_valid)
+
+    def in_domain(self, bits: Any) -> Bool[Array, ""]:
+        """Whether there are 1, ..., `rows` valid rows, each a point of X_bits with a label 0 or 1."""
+        counted = (self.n_valid >= 1) & (self.n_valid <= self.rows)
+        labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
+        return counted & labelled & below(self, bits)
+
     def padded(self, rows: int | None = None) -> "Sample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
         rows = bucket(self.rows) if rows is None else arguments.integer("rows", rows, at_least=self.rows)
@@ -100,6 +112,19 @@ class Sample:
         sample = object.__new__(cls)
         sample._set(leaves, promises)
         return sample
+
+
+def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
+    """Which of the rows count: the first n_valid."""
+    return jnp.arange(rows, dtype=jnp.int32) < n_valid
+
+
+def below(data: Any, bits: Any) -> Bool[Array, ""]:
+    """Whether the valid rows of x are points of X_bits; of sorted ones the last speaks for all."""
+    if data.ordered:
+        last = wide.rows_of(data.x)(jnp.clip(data.n_valid - 1, 0, data.rows - 1))
+        return (data.n_valid < 1) | (wide.bit_length(last) <= bits)
+    return wide.all_below(data.x, data.valid, bits)
 
 
 def _check_promises(sample: Sample) -> None:

@@ -61,9 +61,9 @@ from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, bucket
 from dpjax.domains import wide
+from dpjax.domains.events import Goal
 from dpjax.domains.ordered import Pieces
-from dpjax.learners.thresholds import ThresholdLearner
-from dpjax.mechanisms.exponential_piecewise import Goal
+from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.interior_point import InteriorPoint
 from dpjax.optimizers.quantiles import Run
 
@@ -110,7 +110,7 @@ class InteriorThreshold(ThresholdLearner):
         found = run.window(ones - m, 2 * m, self.capacity)
         return Points(x=found.x, n_valid=found.n_valid, ordered=pieces.shape == "peak")
 
-    def _draw(self, key: Array, pieces: Pieces) -> Any:
+    def draw(self, key: Array, pieces: Pieces) -> Any:
         outcome = self.solver(key, self.around(pieces))
         return wide.minimum(outcome.hypothesis, pieces.last), outcome.status == Status.OK, outcome.info
 
@@ -121,7 +121,9 @@ class InteriorThreshold(ThresholdLearner):
         law = self.solver.law_within(self.around(pieces), low, last)
         return jnp.where(wide.less(low, high), law, jnp.array([0.0, 1.0], law.dtype))
 
-    def _law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+    def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+        if goal.marked is None:
+            return self._law_between(pieces, goal.within.low, goal.within.high)
         low, high = (
             wide.maximum(pieces.starts, goal.within.low[None]),
             wide.minimum(pieces.ends(), goal.within.high[None]),
@@ -245,7 +247,7 @@ class LearnedInterior(InteriorPoint):
         low, high = wide.resize(low, limbs), wide.add(wide.resize(high, limbs), one)
         stop = wide.add(high, high)  # thresholds 2 low, ..., 2 high + 1; the last of all is cut to the top
         stop = wide.select(wide.less(stop, self._end()), stop, wide.add(self._end(), one))
-        return self.learner.law_within(self.labelled(points), wide.add(low, low), stop)
+        return self.learner.probability(self.labelled(points), (wide.add(low, low), stop))
 
     def guarantee(self) -> Guarantee:
         """The learner's under REPLACE_ONE, at two replacements, as a guarantee under ADD_OR_REMOVE_ONE."""

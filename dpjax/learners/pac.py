@@ -56,8 +56,8 @@ def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
 def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
     """P[failure | sample] over the learner's coins, exactly, for the sample that `trial` draws from this key."""
     _, sample = draw(key, experiment)
-    low, high = experiment.distribution.within(jnp.asarray(experiment.alpha, float))
-    return experiment.learner.law_within(sample, low, high)[1]
+    good = experiment.distribution.within(jnp.asarray(experiment.alpha, float))
+    return experiment.learner.probability(sample, good)[1]
 
 
 def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:

@@ -84,14 +84,12 @@ class Exponential:
         """P[empirical error > error] as a sum of positive terms: right however small."""
         return self._law(sample, error)[1]
 
-    def law_within(
-        self, sample: Sample, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
-    ) -> Float[Array, "2"]:
+    def probability(self, sample: Sample, event: tuple[Array, Array]) -> Float[Array, "2"]:
         """(P[low <= v < high], P[not]), exactly, each a sum of positive terms.
 
         With (low, high) = distribution.within(alpha) that is the law of "population error <= alpha" given the sample.
         """
-        return _law_within(self, self.fit(sample), low, high)
+        return _law_within(self, self.fit(sample), *event)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE: BNS Proposition 2.26 (i)."""

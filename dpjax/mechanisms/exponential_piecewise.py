@@ -22,44 +22,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 
 LANES = 64  # pieces of a row, where many functions share them
-
-
-@frozen
-class Interval:
-    """The points low, ..., high - 1; none when high <= low."""
-
-    low: UInt32[Array, "limbs"]
-    high: UInt32[Array, "limbs"]
-
-    def is_empty(self) -> Bool[Array, ""]:
-        """Whether it has no point."""
-        return wide.less_equal(self.high, self.low)
-
-    def length(self) -> UInt32[Array, "limbs"]:
-        """Number of points."""
-        return wide.select(self.is_empty(), jnp.zeros_like(self.low), wide.subtract(self.high, self.low))
-
-    def meet(self, other: "Interval") -> "Interval":
-        """Points in both."""
-        return Interval(low=wide.maximum(self.low, other.low), high=wide.minimum(self.high, other.high))
-
-
-@frozen
-class Goal:
-    """Which hypotheses count as a success: those of the marked pieces that lie in `within`."""
-
-    marked: Bool[Array, "pieces"]
-    within: Interval
 
 
 def goal(pieces: Pieces, marked: Any) -> Goal:
@@ -125,8 +98,9 @@ class Judge:
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
     """Prepares the weights."""
     log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
-    good = jnp.where(goal.marked, log_density, -jnp.inf)
-    bad = jnp.where(goal.marked, -jnp.inf, log_density)
+    marked = goal.flags(pieces.count)
+    good = jnp.where(marked, log_density, -jnp.inf)
+    bad = jnp.where(marked, -jnp.inf, log_density)
     each = jnp.stack([log_density, good, bad])
     trees = jax.vmap(logspace.sum_tree)(log_length[None] + each)
     return Judge(pieces=pieces, within=goal.within, log_density=each, trees=trees)

@@ -54,7 +54,7 @@ class DirectSum:
 
     Attributes:
       learner: for a single concept: `learner(key, Sample)`, `predict`, `guarantee`, `sample_size`; for laws `failure_probability`,
-        `law_within` or `pmf`.
+        `probability` or `pmf`.
       epsilon, delta: the total budget, at which `guarantee` composes.
       k: number of concepts (static).
       composition: "basic", "advanced" or "optimal" (static).
@@ -95,7 +95,7 @@ class DirectSum:
     def failure_within(
         self, sample: MultiSample, low: UInt32[Array, "k limbs"], high: UInt32[Array, "k limbs"]
     ) -> Float[Array, ""]:
-        """P[not (low_j <= h_j < high_j for all j)], exactly, for learners with `law_within`.
+        """P[not (low_j <= h_j < high_j for all j)], exactly, for learners with `probability`.
 
         With (low, high) = distribution.within(alpha) that is the law of "every population error <= alpha" given the sample.
         """
@@ -169,7 +169,7 @@ def _each_failure(summed: DirectSum, sample: MultiSample, error: Array) -> Float
 
 @jax.jit
 def _each_outside(summed: DirectSum, sample: MultiSample, low: Array, high: Array) -> Float[Array, "k"]:
-    return _each(summed, sample, lambda j, column: summed.learner.law_within(column, low[j], high[j])[1])
+    return _each(summed, sample, lambda j, column: summed.learner.probability(column, (low[j], high[j]))[1])
 
 
 def direct_sum(

@@ -38,10 +38,10 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.domains import trie, wide
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.domains.trie import Trie
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.mechanisms.exponential_piecewise import Goal, Interval
 from dpjax.mechanisms.geometric import one_sided_log_pmf
 from dpjax.optimizers import depth, quasi_concave, tree_log_budget
 from dpjax.optimizers import rec_concave as optimizer

@@ -43,9 +43,9 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.mechanisms.exponential_piecewise import Goal, Interval
 from dpjax.optimizers import amplified as interior
 from dpjax.optimizers import rec_concave as recursive
 from dpjax.optimizers.rec_concave import Problem

@@ -34,10 +34,11 @@ from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
-from dpjax.mechanisms.exponential_piecewise import Goal, Interval, Point
+from dpjax.mechanisms.exponential_piecewise import Point
 
 INNER_ALPHA = 0.25  # Figure 5, step 6
 SMALL_RANGE = 32  # Figure 5, step 1

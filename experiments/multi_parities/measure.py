@@ -72,7 +72,7 @@ def any_fails(key: Array, draw: Draw) -> Float[Array, ""]:
     """
     law = concept.uniform_single(bits=draw.learner.bits, target=0)
     sample = law.sample(key, draw.capacity, draw.n)
-    missed = draw.learner.law_within(sample, *law.within(0.0))[1]
+    missed = draw.learner.probability(sample, law.within(0.0))[1]
     return -jnp.expm1(jnp.asarray(draw.k, float) * jnp.log1p(-jnp.minimum(missed, 1.0)))
 
 

@@ -1,0 +1,255 @@
+"""The shell of every algorithm: what everybody calls, written once.
+
+An algorithm is a frozen pytree (`core.pytree.frozen`); what people sweep are leaves, everything else is static, so one compiled program
+serves every sample size up to its bucket and every epsilon. It is a chain of three pure stages:
+
+    prepare(data) -> view                           what it looks at
+    draw(key, view) -> (output, released, info)     one run
+    law(view, event) -> (P[event], P[not, or bottom])
+
+and a family of algorithms (learners of thresholds, solvers of the interior point problem, ...) has a base class that says which data it
+takes (`kind`, `fit`, `fits`) and what an event is to it (`event`, `exactly`, `listed`). The rest is here: arguments are checked before
+anything is compiled, data are padded to their bucket, programs are compiled once, and what was not released is not shown.
+
+An algorithm of one's own need not derive from this class. Whatever has `__call__(key, data)` can be run, searched for its least n and
+audited; with `pmf`, `probability` or `guarantee` it is verified exactly, measured without trials, and held to its claim.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax.core import arguments
+from dpjax.data.fitting import fitted
+from dpjax.data.outcome import Outcome, Status
+from dpjax.domains import wide
+from dpjax.domains.events import Accurate, Interval
+
+LARGEST_PMF = 12  # bits of a domain whose points `pmf` lists
+
+
+class Algorithm:
+    """What all algorithms share; see the module."""
+
+    kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
+
+    # What an algorithm defines --------------------------------------------------------------------------------
+
+    def prepare(self, data: Any) -> Any:
+        """What one run, or the law, looks at."""
+        raise NotImplementedError
+
+    def draw(self, key: Array, view: Any) -> tuple[Any, Bool[Array, ""], Any]:
+        """One run: (output, whether one was released, info)."""
+        raise NotImplementedError
+
+    def law(self, view: Any, event: Any) -> Float[Array, "2"]:
+        """(P[event], P[not, or bottom]) over the algorithm's coins, each a sum of positive terms."""
+        raise NotImplementedError
+
+    def guarantee(self) -> Any:
+        """The privacy that holds for the numbers in use: a `dpjax.accounting.Guarantee`, which may be `Guarantee.none(relation)`."""
+        raise NotImplementedError
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Examples that suffice for error alpha but with probability beta.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or more than this algorithm can promise.
+        """
+        raise NotImplementedError
+
+    # What a family defines ------------------------------------------------------------------------------------
+
+    def fit(self, data: Any) -> Any:
+        """The data, checked against the domain and padded to their bucket."""
+        raise NotImplementedError
+
+    def fits(self, data: Any) -> Bool[Array, ""]:
+        """Whether the data are in the domain: what `fit` cannot see of traced values."""
+        return data.in_domain(self.bits)  # type: ignore[attr-defined]
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether the numbers in use are in their ranges: what a factory cannot see of traced values."""
+        return sound(self)
+
+    def check_event(self, event: Any) -> Any:
+        """An event as its users write it, checked and brought to the form that `event` takes."""
+        raise TypeError(f"event: {type(self).__name__} has no law of {event!r}")
+
+    def event(self, view: Any, event: Any) -> Any:
+        """The event as `law` takes it, given the view."""
+        return event
+
+    def exactly(self, output: Any) -> Any:
+        """The event that this is the output."""
+        raise NotImplementedError
+
+    def listed(self) -> int:
+        """How many outputs there are, bottom aside; ValueError if too many for a list."""
+        raise NotImplementedError
+
+    def output(self, index: Int[Array, ""]) -> Any:
+        """The output of this index."""
+        raise NotImplementedError
+
+    def anything(self) -> Any:
+        """The event that something is released."""
+        raise NotImplementedError
+
+    # What everybody calls -------------------------------------------------------------------------------------
+
+    def __call__(self, key: Array, data: Any) -> Outcome:
+        """One run.
+
+        Args:
+          key: PRNG key.
+          data: of the algorithm's `kind`.
+
+        Returns:
+          An `Outcome`: `hypothesis` is the output, blank unless `status` is OK; `info` what was chosen on the way (not private).
+
+        Raises:
+          TypeError, ValueError: a key that is none; data that do not fit the domain (as far as they are not traced).
+        """
+        return _run(self, arguments.key(key), self.fit(data))
+
+    def probability(self, data: Any, event: Any) -> Float[Array, "2"]:
+        """(P[output in the event], P[it is not, or bottom]) over the algorithm's coins, exactly.
+
+        Each of both is a sum of positive terms, so that 1e-12 comes out right in float32, too. Differentiable in the floats of the
+        algorithm, vmappable over them and over data. NaN where the data are not in the domain.
+
+        Args:
+          data: of the algorithm's `kind`.
+          event: for ordered outputs a half-open interval (low, high) of ints or of wide integers; see the family. With
+            `distribution.within(alpha)` this is the law of "population error <= alpha" given the sample.
+
+        Raises:
+          TypeError, ValueError: data or an event that do not fit.
+        """
+        return _law(self, self.fit(data), self.check_event(event))
+
+    def success_probability(self, data: Any, *, error: Any) -> Float[Array, ""]:
+        """P[the output's error on the data is at most `error`]; bottom is a failure.
+
+        Args:
+          data: of the algorithm's `kind`.
+          error: largest error on the data that counts as success, in [0, 1].
+        """
+        return self._accurate(data, error)[0]
+
+    def failure_probability(self, data: Any, *, error: Any) -> Float[Array, ""]:
+        """P[the output's error on the data is above `error`, or bottom], a sum of positive terms."""
+        return self._accurate(data, error)[1]
+
+    def log_prob(self, data: Any, output: Any) -> Float[Array, ""]:
+        """ln P[this output]; -inf where it is impossible."""
+        return jnp.log(_law(self, self.fit(data), self.check_event(self.exactly(output)))[0])
+
+    def pmf(self, data: Any) -> Float[Array, "outcomes"]:
+        """The probability of every output of a small domain, then of bottom: for the exact verifier."""
+        return _pmf(self, self.fit(data), self.listed())
+
+    def _accurate(self, data: Any, error: Any) -> Float[Array, "2"]:
+        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
+        return _law(self, self.fit(data), Accurate(error=jnp.asarray(error, float)))
+
+    # How, where an algorithm knows a faster way ---------------------------------------------------------------
+
+    def run(self, key: Array, data: Any) -> tuple[Any, Bool[Array, ""], Any]:
+        """`draw` on what `prepare` sees; an algorithm with a fast way to the same draws says here how."""
+        return self.draw(key, self.prepare(data))
+
+    def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
+        """`pmf` given the view."""
+
+        def mass(index: Array) -> Array:
+            return self.law(view, self.event(view, self.exactly(self.output(index))))[0]
+
+        each = jax.vmap(mass)(jnp.arange(outputs, dtype=jnp.uint32))
+        return jnp.append(each, self.law(view, self.event(view, self.anything()))[1])
+
+
+@jax.jit
+def _run(algorithm: Algorithm, key: Array, data: Any) -> Outcome:
+    output, released, info = algorithm.run(key, data)
+    return Outcome.of(output, status(algorithm, data, released), info)
+
+
+def status(algorithm: Algorithm, data: Any, released: Bool[Array, ""]) -> Int[Array, ""]:
+    """The code of a run that did, or did not, release something."""
+    code = jnp.where(released, Status.OK, Status.BOTTOM)
+    code = jnp.where(algorithm.fits(data), code, Status.OUTSIDE_DOMAIN)
+    return jnp.where(algorithm.sound(), code, Status.BAD_PARAMETER).astype(jnp.int32)
+
+
+@jax.jit
+def _law(algorithm: Algorithm, data: Any, event: Any) -> Float[Array, "2"]:
+    view = algorithm.prepare(data)
+    return _if_good(algorithm, data, algorithm.law(view, algorithm.event(view, event)))
+
+
+@jax.jit(static_argnums=2)
+def _pmf(algorithm: Algorithm, data: Any, outputs: int) -> Float[Array, "outcomes"]:
+    return _if_good(algorithm, data, algorithm.masses(algorithm.prepare(data), outputs))
+
+
+def _if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
+    """The law, and NaN where a run would end with another status than OK or BOTTOM: no number may pass for a law that is none."""
+    return jnp.where(algorithm.fits(data) & algorithm.sound(), law, jnp.nan)
+
+
+def sound(parameters: Any) -> Bool[Array, ""]:
+    """Whether `epsilon` (finite, > 0) and `delta` (in [0, 1)), where there are any, are in their ranges."""
+    good = jnp.bool_(True)
+    if hasattr(parameters, "epsilon"):
+        epsilon = jnp.asarray(parameters.epsilon, float)
+        good &= (epsilon > 0) & (epsilon < jnp.inf)
+    if hasattr(parameters, "delta"):
+        delta = jnp.asarray(parameters.delta, float)
+        good &= (delta >= 0) & (delta < 1)
+    return good
+
+
+def whole(examples: float) -> int:
+    """A theorem's number of examples as a whole one, at least 1.
+
+    >>> whole(7.2), whole(0.3)
+    (8, 1)
+    """
+    return max(1, math.ceil(examples))
+
+
+class Ordered(Algorithm):
+    """An algorithm on `kind` whose outputs are points 0, ..., `last` of an ordered domain, as wide integers.
+
+    Attributes:
+      bits: of the data's domain; may be traced.
+      limbs: of an output, and of an interval's ends.
+    """
+
+    bits: Any
+    limbs: int
+
+    def fit(self, data: Any) -> Any:
+        known = not arguments.is_traced(self.bits)
+        limbs = (wide.limbs_for(int(self.bits)), self.limbs) if known else ()
+        return fitted(data, self.kind, bits=self.bits, limbs=limbs)
+
+    def check_event(self, event: Any) -> Interval:
+        return Interval.of(event, self.limbs)
+
+    def exactly(self, output: Any) -> Interval:
+        return Interval.single(output)
+
+    def output(self, index: Array) -> Array:
+        return wide.from_uint32(index, self.limbs)
+
+    def anything(self) -> Interval:
+        largest = np.full((self.limbs,), 2**32 - 1, np.uint32)
+        return Interval(low=jnp.zeros((self.limbs,), jnp.uint32), high=jnp.asarray(largest))

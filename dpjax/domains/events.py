@@ -1,0 +1,89 @@
+"""Events whose probability an algorithm's law can give: outputs in a half-open interval, outputs that are accurate on the data."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, UInt32
+
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen
+from dpjax.domains import wide
+
+
+@frozen
+class Accurate:
+    """Outputs whose error on the data is at most this."""
+
+    error: Float[Array, ""]
+
+
+@frozen
+class Interval:
+    """The points low, ..., high - 1; none when high <= low."""
+
+    low: UInt32[Array, "limbs"]
+    high: UInt32[Array, "limbs"]
+
+    @classmethod
+    def of(cls, event: Any, limbs: int) -> "Interval":
+        """An interval of numbers with `limbs` limbs, from a pair (low, high) of ints or of such numbers, or from an `Interval`.
+
+        Raises:
+          TypeError: `event` is neither. ValueError: an end that is negative, does not fit, or has another number of limbs.
+
+        >>> wide.to_ints(Interval.of((3, 2**40), 2).high)
+        [1099511627776]
+        """
+        if isinstance(event, Interval):
+            event = (event.low, event.high)
+        if not isinstance(event, tuple | list) or len(event) != 2:
+            raise TypeError(f"event must be a pair (low, high), the half-open interval of both, got {event!r}")
+        low, high = (_end(name, end, limbs) for name, end in zip(("low", "high"), event, strict=True))
+        return cls(low=low, high=high)
+
+    @classmethod
+    def single(cls, point: UInt32[Array, "limbs"]) -> "Interval":
+        """One point, which must not be the greatest number that its limbs hold."""
+        return cls(low=point, high=wide.add(point, wide.from_uint32(jnp.uint32(1), point.shape[-1])))
+
+    def is_empty(self) -> Bool[Array, ""]:
+        """Whether it has no point."""
+        return wide.less_equal(self.high, self.low)
+
+    def length(self) -> UInt32[Array, "limbs"]:
+        """Number of points."""
+        return wide.select(self.is_empty(), jnp.zeros_like(self.low), wide.subtract(self.high, self.low))
+
+    def meet(self, other: "Interval") -> "Interval":
+        """Points in both."""
+        return Interval(low=wide.maximum(self.low, other.low), high=wide.minimum(self.high, other.high))
+
+
+def _end(name: str, value: Any, limbs: int) -> Array:
+    """An end of an interval as a number with `limbs` limbs."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        arguments.integer(name, value, at_least=0, at_most=(1 << (32 * limbs)) - 1)
+        return wide.from_ints([int(value)], 32 * limbs)[0]
+    if getattr(value, "dtype", None) != np.uint32:
+        raise TypeError(f"{name} must be an int, or a uint32 array of {limbs} limbs, got {value!r}")
+    if value.ndim != 1 or value.shape[0] > limbs:
+        raise ValueError(f"{name} must have {limbs} limbs, got shape {value.shape}")
+    return wide.resize(jnp.asarray(value), limbs)
+
+
+@frozen
+class Goal:
+    """Points of the marked pieces that lie in `within`.
+
+    Attributes:
+      marked: one flag a piece; None says all of them, for laws that need no piece by piece sum then.
+      within: where.
+    """
+
+    marked: Bool[Array, "pieces"] | None
+    within: Interval
+
+    def flags(self, pieces: int) -> Bool[Array, "pieces"]:
+        """One flag a piece."""
+        return jnp.ones((pieces,), bool) if self.marked is None else self.marked

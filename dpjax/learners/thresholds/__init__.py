@@ -1,0 +1,41 @@
+"""Learners of thresholds c_j(x) = 1 iff x < j over X_d = {0, ..., 2^d - 1}, proper: the hypothesis is a j in 0, ..., 2^d.
+
+| factory | algorithm | privacy (REPLACE_ONE) | examples |
+|---|---|---|---|
+| `erm` | uniform among the thresholds of least empirical error | none | VC theory |
+| `exponential` | exponential mechanism over all thresholds (Kasiviswanathan et al.) | (epsilon, 0) | d / (alpha epsilon) |
+| `binary_search` | noisy binary search for the threshold (BNS §3.2) | (epsilon, delta), delta >= 0 | d (delta = 0), d^1/2 |
+| `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
+
+Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
+sampler (call it), a guarantee, the theorem's sample size and, given a sample, the exact law of its hypothesis. The plain twins are in
+`dpjax.verify.plain.thresholds`.
+
+    >>> import jax
+    >>> from dpjax import Sample
+    >>> from dpjax.domains import wide
+    >>> from dpjax.learners import thresholds
+    >>> sample = Sample(x=wide.from_ints([10, 20, 2**20, 2**21] * 100, 24), y=[1, 1, 0, 0] * 100)
+    >>> learner = thresholds.exponential(bits=24, epsilon=1.0)
+    >>> outcome = learner(jax.random.key(0), sample)
+    >>> 20 < wide.to_ints(outcome.hypothesis)[0] <= 2**20
+    True
+    >>> round(float(learner.success_probability(sample, error=0.1)), 3)
+    1.0
+"""
+
+from dpjax.learners.thresholds.binary_search import BinarySearch, binary_search
+from dpjax.learners.thresholds.erm import ThresholdErm, erm
+from dpjax.learners.thresholds.exponential import ThresholdExponential, exponential
+from dpjax.learners.thresholds.rec_concave import ThresholdRecConcave, rec_concave
+
+__all__ = [
+    "BinarySearch",
+    "ThresholdErm",
+    "ThresholdExponential",
+    "ThresholdRecConcave",
+    "binary_search",
+    "erm",
+    "exponential",
+    "rec_concave",
+]

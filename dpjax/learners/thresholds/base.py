@@ -1,0 +1,54 @@
+"""What learners of thresholds share: their data, their view of them, and what an event is."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, UInt32
+
+from dpjax.concepts import thresholds as concept
+from dpjax.core import arguments
+from dpjax.data.algorithm import LARGEST_PMF, Ordered
+from dpjax.data.sample import Sample
+from dpjax.domains import wide
+from dpjax.domains.events import Accurate, Goal, Interval
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms import exponential_piecewise as piecewise
+
+
+class ThresholdLearner(Ordered):
+    """A learner of one threshold from a `Sample`: the output is a j in 0, ..., 2^bits, of bits + 1 bits.
+
+    A run and a law look at Q(j), the number of examples that c_j labels correctly, as pieces on {0, ..., 2^bits}. One compiled program
+    serves every sample size up to its bucket, every epsilon and delta, and every number of bits with the same number of limbs.
+    """
+
+    kind: ClassVar[type] = Sample
+
+    def prepare(self, sample: Sample) -> Pieces:
+        return concept.quality(sample, self.bits, self.limbs)
+
+    def event(self, pieces: Pieces, event: Interval | Accurate) -> Goal:
+        if isinstance(event, Interval):
+            return Goal(marked=None, within=Interval(low=event.low, high=wide.minimum(event.high, pieces.end)))
+        n = pieces.values[0] + pieces.values[-1]  # zeros + ones
+        # The literal definition, wrong / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
+        return Goal(marked=(n - pieces.values) / n <= event.error, within=piecewise.everything(pieces))
+
+    def listed(self) -> int:
+        return (1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)) + 1
+
+    def predict(self, hypothesis: UInt32[Array, "limbs"], x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
+        """The labels that the threshold gives to points."""
+        return concept.label(hypothesis, x).astype(bool)
+
+
+def domain(bits: int) -> dict[str, Any]:
+    """The fields that every learner has; an output, 0, ..., 2^bits, takes bits + 1 bits."""
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    return {"bits": np.int32(bits), "limbs": wide.limbs_for(bits + 1)}
+
+
+def released(point: piecewise.Point) -> tuple[Array, Bool[Array, ""], piecewise.Point]:
+    """A draw that is always released, as `draw` returns it."""
+    return point.position, jnp.bool_(True), point

@@ -1,0 +1,156 @@
+"""Noisy binary search for the threshold (after BNS §3.2)."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.core import arguments, random, staging
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.domains import wide
+from dpjax.domains.events import Goal
+from dpjax.domains.ordered import Pieces
+from dpjax.learners.thresholds import base
+from dpjax.learners.thresholds.base import ThresholdLearner
+from dpjax.mechanisms import laplace
+
+
+@frozen
+class BinarySearch(ThresholdLearner):
+    """Noisy binary search on the threshold itself.
+
+    With candidates low, ..., high left, thresholds j <= mid err on every one at x >= mid, those j > mid on every zero at x <= mid.
+    The search goes right (low = mid + 1) if D(mid) + Lap(2/epsilon_0) > 0, else left (high = mid), where
+    D(mid) = #{ones at x >= mid} - #{zeros at x <= mid}. Replacing an example changes D by at most 2, so each of the at most d + 1
+    comparisons is epsilon_0-private: epsilon_0 = epsilon / (d + 1), or `accounting.closed_form_epsilon` if that is more (delta > 0).
+    """
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    limbs: int = static()
+    pure: bool = static()
+
+    def comparison_epsilon(self) -> Float[Array, ""]:
+        """epsilon_0, what one comparison may spend."""
+        steps = jnp.asarray(self.bits, float) + 1
+        epsilon = jnp.asarray(self.epsilon, float)
+        if self.pure:
+            return epsilon / steps
+        return closed_form_epsilon(epsilon, jnp.asarray(self.delta, float), steps, xp=jnp)
+
+    def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:
+        """ln P[right], ln P[left] at a midpoint."""
+        here, after = pieces.locate(middle), pieces.locate(self._after(middle))
+        zeros, ones = pieces.values[0], pieces.values[-1]
+        # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts.
+        ones_before = (here.astype(float) + pieces.values[here] - zeros) / 2
+        zeros_up_to = (after.astype(float) - pieces.values[after] + zeros) / 2
+        difference = ones - ones_before - zeros_up_to
+        left, right = laplace.log_tails(-difference * self.comparison_epsilon() / 2)
+        return right, left
+
+    def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
+        """(where, state): runs `step(pieces, index, low, high, middle, state) -> (go_right, state)` down the search tree."""
+
+        parts = staging.apart(pieces)
+
+        def body(index: Array, carry: Any) -> Any:
+            low, high, state = carry
+            middle = wide.midpoint(low, high)
+            is_open = wide.less(low, high)
+            go_right, changed = step(staging.together(parts), index, low, high, middle, state)
+            low = wide.select(is_open & go_right, self._after(middle), low)
+            high = wide.select(is_open & ~go_right, middle, high)
+            return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
+
+        zero = jnp.zeros((self.limbs,), jnp.uint32)
+        low, _, state = jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
+        return low, state
+
+    def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
+        """position + 1."""
+        return wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
+
+    def draw(self, key: Array, pieces: Pieces) -> Any:
+        def step(pieces: Pieces, index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+            return random.bernoulli(jax.random.fold_in(key, index), *self._log_turn(pieces, middle)), state
+
+        return self._walk(pieces, step, ())[0], jnp.bool_(True), {}
+
+    def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array, Array]:
+        """Along the path to `target`: its end, P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""
+
+        def step(pieces: Pieces, _: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+            reach, aside = state
+            right, left = self._log_turn(pieces, middle)
+            go_right = wide.less(middle, target)
+            off = wide.select(go_right, low, self._after(middle)), wide.select(go_right, middle, high)
+            turned = reach * jnp.exp(jnp.where(go_right, left, right))
+            reach = reach * jnp.exp(jnp.where(go_right, right, left))
+            return go_right, (reach, aside + jnp.where(counted(*off), turned, 0.0))
+
+        end, (reach, aside) = self._walk(pieces, step, (jnp.ones(()), jnp.zeros((2,))))
+        return end, reach, aside
+
+    def _tails(self, pieces: Pieces, position: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
+        """(P[result < position], P[result >= position])."""
+
+        def sides(low: Array, high: Array) -> Array:
+            return jnp.stack([wide.less(high, position), wide.less(position, low)])
+
+        end, reach, aside = self._path(pieces, position, sides)
+        below = wide.less(end, position)
+        return aside + jnp.where(jnp.stack([below, ~below]), reach, 0.0)
+
+    def _mass(self, pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+        """P[low <= result < high], as a sum of positive terms: both ends, and what leaves the paths to them to stay between."""
+        last = wide.subtract(high, wide.from_uint32(jnp.uint32(1), self.limbs))
+
+        def between(a: Array, b: Array) -> Array:
+            return jnp.stack([wide.less(low, a) & wide.less(b, last), jnp.bool_(False)])
+
+        _, at_low, after_low = self._path(pieces, low, between)
+        _, at_last, before_last = self._path(pieces, last, between)
+        mass = at_low + jnp.where(wide.equal(low, last), 0.0, at_last) + jnp.sum(after_low + before_last)
+        return jnp.where(wide.less(low, high), mass, 0.0)
+
+    def law(self, pieces: Pieces, event: Goal) -> Float[Array, "2"]:
+        low, high = event.within.low, event.within.high
+        outside = self._tails(pieces, low)[0] + self._tails(pieces, high)[1]
+        if event.marked is None:  # two paths instead of one for every piece, and a small failure keeps its digits
+            return jnp.stack([1 - outside, outside])
+        cuts = jnp.concatenate([pieces.starts, pieces.end[None]])
+        cuts = wide.minimum(wide.maximum(cuts, low[None]), high[None])
+        mass = jax.vmap(lambda a, b: self._mass(pieces, a, b))(cuts[:-1], cuts[1:])
+        good = jnp.sum(jnp.where(event.marked, mass, 0.0))
+        return jnp.stack([good, jnp.sum(jnp.where(event.marked, 0.0, mass)) + outside])
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under REPLACE_ONE, by composition of d + 1 adaptive epsilon_0-private comparisons."""
+        return Guarantee(float(self.epsilon), 0.0 if self.pure else float(self.delta), REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """A union bound over the comparisons, and Theorem 2.14; see `bounds`."""
+        size = bounds.binary_search_thresholds(int(self.bits), alpha, beta, float(self.comparison_epsilon()))
+        return whole(size)
+
+
+def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:
+    """Noisy binary search, (epsilon, delta)-private; see `BinarySearch`.
+
+    Args:
+      bits: d, 1 to 4096.
+      epsilon: total, > 0, finite.
+      delta: total, in [0, 1); 0 splits epsilon evenly, more lets each comparison spend about epsilon / sqrt(d).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    delta = arguments.delta(delta, positive=False)
+    pure = not arguments.is_traced(delta) and float(delta) == 0.0
+    return BinarySearch(**base.domain(bits), epsilon=arguments.epsilon(epsilon), delta=delta, pure=pure)
