@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpjax.accounting.guarantee import Guarantee, checked_count, checked_real
+from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_least
+from dpjax.core import arguments
 
 Guarantees = Iterable[Guarantee] | Mapping[Guarantee, int]
 
@@ -78,10 +79,8 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
         >>> round(advanced(Guarantee(0.01, 0.0, "REPLACE_ONE"), 100, 1e-6).epsilon, 4)
         0.5457
     """
-    count = checked_count("count", count)
-    slack = checked_real("slack", slack, 0.0, 1.0)
-    if slack == 0.0:
-        raise ValueError("slack must be > 0 (BNS, Theorem 2.5), got 0.0")
+    count = arguments.integer("count", count, at_least=1)
+    slack = arguments.number("slack", slack, above=0.0, at_most=1.0)
     if not 0.0 < guarantee.epsilon <= 1.0:
         raise ValueError(f"guarantee.epsilon must be in (0, 1] (BNS, Theorem 2.5), got {guarantee.epsilon}")
     epsilon = math.sqrt(-2.0 * count * math.log(slack)) * guarantee.epsilon + 2.0 * count * guarantee.epsilon**2
@@ -111,7 +110,7 @@ def total_delta(guarantees: Guarantees, epsilon: float) -> float:
         True
     """
     parts = _counted(guarantees)
-    epsilon = _finite("epsilon", epsilon)
+    epsilon = arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf)
     whole = basic(parts)
     simple = whole.delta if epsilon >= whole.epsilon else 1.0
     loss = _loss_distribution(parts) if simple > 0.0 else None
@@ -140,7 +139,7 @@ def total_epsilon(guarantees: Guarantees, delta: float) -> float:
         True
     """
     parts = _counted(guarantees)
-    delta = checked_real("delta", delta, 0.0, 1.0)
+    delta = arguments.number("delta", delta, at_least=0.0, at_most=1.0)
     whole = basic(parts)
     best = whole.epsilon if delta >= whole.delta else math.inf
     loss, target = _loss_distribution(parts), delta - _allowance(parts)
@@ -188,16 +187,11 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
     for part, count in parts.items():
         if not isinstance(part, Guarantee):
             raise TypeError(f"guarantees must hold Guarantee objects, got {part!r}")
-        checked_count("the count of each guarantee", count)
+        arguments.integer("the count of each guarantee", count, at_least=1)
     relations = sorted({part.relation for part in parts})
     if len(relations) > 1:
         raise ValueError(f"guarantees must be under one relation, got {', '.join(relations)}: convert first")
     return parts
-
-
-def _finite(name: str, value: float) -> float:
-    """A finite number >= 0."""
-    return checked_real(name, value, 0.0, math.nextafter(math.inf, 0.0))
 
 
 def _allowance(parts: Counter[Guarantee]) -> float:

@@ -2,34 +2,15 @@
 
 import dataclasses
 import math
-import numbers
 from fractions import Fraction
 from typing import Any
 
 from dpjax.accounting.rounding import at_least, at_most
+from dpjax.core import arguments
 
 REPLACE_ONE = "REPLACE_ONE"
 ADD_OR_REMOVE_ONE = "ADD_OR_REMOVE_ONE"
 RELATIONS = (REPLACE_ONE, ADD_OR_REMOVE_ONE)
-
-
-def checked_real(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """`value` as float; TypeError unless a real number, ValueError outside [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
-    number = float(value)
-    if not low <= number <= high:  # NaN fails every comparison
-        raise ValueError(f"{name} must be in [{low}, {high}], got {value!r}")
-    return number
-
-
-def checked_count(name: str, value: Any) -> int:
-    """`value` as int; TypeError unless an integer, ValueError below 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be >= 1, got {value}")
-    return int(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +39,10 @@ class Guarantee:
     relation: str
 
     def __post_init__(self) -> None:
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        arguments.choice("relation", self.relation, RELATIONS)
         # A frozen dataclass can only be normalised this way; NumPy scalars become plain floats.
-        object.__setattr__(self, "epsilon", checked_real("epsilon", self.epsilon, 0.0))
-        object.__setattr__(self, "delta", checked_real("delta", self.delta, 0.0, 1.0))
+        object.__setattr__(self, "epsilon", arguments.number("epsilon", self.epsilon, at_least=0.0))
+        object.__setattr__(self, "delta", arguments.number("delta", self.delta, at_least=0.0, at_most=1.0))
         if math.isinf(self.epsilon) and self.delta != 1.0:
             raise ValueError(f"delta must be 1 when epsilon is infinite, got {self.delta}")
 
@@ -109,7 +89,7 @@ class Guarantee:
             >>> Guarantee(0.1, 0.0, "REPLACE_ONE").group(10).epsilon
             1.0000000000000002
         """
-        size = checked_count("size", size)
+        size = arguments.integer("size", size, at_least=1)
         if math.isinf(self.epsilon):
             return self
         epsilon = at_least(size * Fraction(self.epsilon))
@@ -145,9 +125,7 @@ class Guarantee:
             >>> Guarantee(1.0, 0.0, "ADD_OR_REMOVE_ONE").under("REPLACE_ONE")
             Guarantee(epsilon=2.0, delta=0.0, relation='REPLACE_ONE')
         """
-        if relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}")
-        if relation == self.relation:
+        if arguments.choice("relation", relation, RELATIONS) == self.relation:
             return self
         if relation == ADD_OR_REMOVE_ONE:
             raise ValueError(

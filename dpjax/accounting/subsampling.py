@@ -2,9 +2,9 @@
 
 import math
 
-from dpjax.accounting.guarantee import REPLACE_ONE, Guarantee, checked_count
+from dpjax.accounting.guarantee import REPLACE_ONE, Guarantee
+from dpjax.core import arguments
 
-CALIBRATIONS = ("printed", "proved")
 _UP = 1.0 + 2.0**-40  # a dozen correctly rounded operations on numbers below exp(700)
 
 
@@ -53,11 +53,10 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
         >>> round(with_replacement(Guarantee(1.0, 0.0, REPLACE_ONE), drawn=100, rows=900).epsilon, 3)
         0.191
     """
-    drawn, rows = checked_count("drawn", drawn), checked_count("rows", rows)
+    arguments.counts(drawn=drawn, rows=rows)
+    arguments.calibration(calibration)
     if guarantee.relation != REPLACE_ONE:
         raise ValueError(f"guarantee must be under REPLACE_ONE: the sample has a fixed size, got {guarantee.relation}")
-    if calibration not in CALIBRATIONS:
-        raise ValueError(f"calibration must be one of {', '.join(CALIBRATIONS)}, got {calibration!r}")
     if calibration == "printed":
         if guarantee.epsilon > 1.0 or rows < 2 * drawn:
             raise ValueError(
