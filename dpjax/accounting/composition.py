@@ -2,7 +2,7 @@
 
 Every function takes the guarantees as any iterable, or as a mapping guarantee -> how often it is used. The
 mechanisms may be chosen adaptively. Mixed neighbouring relations are refused: convert first
-(`Guarantee.under`).
+(`Guarantee.under`). With one that promises nothing (`Guarantee.none`) the whole promises nothing.
 
 The optimal one runs on the privacy-loss distributions of dp-accounting. Among all (epsilon, delta)-private
 mechanisms one is worst, with loss +epsilon, -epsilon or infinity, in composition too (Kairouz, Oh,
@@ -54,8 +54,8 @@ def basic(guarantees: Guarantees) -> Guarantee:
     """
     parts = _counted(guarantees)
     relation = next(iter(parts)).relation
-    if any(math.isinf(part.epsilon) for part in parts):
-        return Guarantee(math.inf, 1.0, relation)
+    if any(part.is_none for part in parts):
+        return Guarantee.none(relation)
     epsilon = sum((count * Fraction(part.epsilon) for part, count in parts.items()), Fraction(0))
     delta = sum((count * Fraction(part.delta) for part, count in parts.items()), Fraction(0))
     return Guarantee(at_least(epsilon), at_least(min(delta, Fraction(1))), relation)
@@ -81,6 +81,8 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
     """
     count = arguments.integer("count", count, at_least=1)
     slack = arguments.number("slack", slack, above=0.0, at_most=1.0)
+    if guarantee.is_none:
+        return guarantee
     if not 0.0 < guarantee.epsilon <= 1.0:
         raise ValueError(f"guarantee.epsilon must be in (0, 1] (BNS, Theorem 2.5), got {guarantee.epsilon}")
     epsilon = math.sqrt(-2.0 * count * math.log(slack)) * guarantee.epsilon + 2.0 * count * guarantee.epsilon**2
@@ -172,11 +174,13 @@ def optimal(guarantees: Guarantees, *, epsilon: float | None = None, delta: floa
     parts = _counted(guarantees)
     relation = next(iter(parts)).relation
     if epsilon is not None and delta is None:
-        return Guarantee(epsilon, total_delta(parts, epsilon), relation)
-    if delta is not None and epsilon is None:
+        found = Guarantee(epsilon, total_delta(parts, epsilon), relation)
+    elif delta is not None and epsilon is None:
         least = total_epsilon(parts, delta)
-        return Guarantee(least, 1.0 if math.isinf(least) else delta, relation)
-    raise ValueError(f"give exactly one of epsilon and delta, got epsilon={epsilon!r}, delta={delta!r}")
+        found = Guarantee.none(relation) if math.isinf(least) else Guarantee(least, delta, relation)
+    else:
+        raise ValueError(f"give exactly one of epsilon and delta, got epsilon={epsilon!r}, delta={delta!r}")
+    return Guarantee.none(relation) if basic(parts).is_none else found
 
 
 def _counted(guarantees: Guarantees) -> Counter[Guarantee]:

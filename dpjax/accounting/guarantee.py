@@ -43,8 +43,28 @@ class Guarantee:
         # A frozen dataclass can only be normalised this way; NumPy scalars become plain floats.
         object.__setattr__(self, "epsilon", arguments.number("epsilon", self.epsilon, at_least=0.0))
         object.__setattr__(self, "delta", arguments.number("delta", self.delta, at_least=0.0, at_most=1.0))
-        if math.isinf(self.epsilon) and self.delta != 1.0:
+        if self.is_none and self.delta != 1.0:
             raise ValueError(f"delta must be 1 when epsilon is infinite, got {self.delta}")
+
+    def __str__(self) -> str:
+        """For people: "(1.0, 1e-06)-private under REPLACE_ONE", or that nothing is promised."""
+        if self.is_none:
+            return f"nothing is promised under {self.relation}"
+        return f"({self.epsilon}, {self.delta})-private under {self.relation}"
+
+    @classmethod
+    def none(cls, relation: str) -> "Guarantee":
+        """No promise: (inf, 1). Whatever is composed with it promises nothing either.
+
+        >>> print(Guarantee.none("REPLACE_ONE"))
+        nothing is promised under REPLACE_ONE
+        """
+        return cls(math.inf, 1.0, relation)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is promised."""
+        return math.isinf(self.epsilon)
 
     @property
     def neighboring_relation(self) -> Any:
@@ -57,16 +77,6 @@ class Guarantee:
     def is_pure(self) -> bool:
         """Whether delta is 0."""
         return self.delta == 0.0
-
-    @classmethod
-    def none(cls, relation: str) -> "Guarantee":
-        """The guarantee of what promises nothing: epsilon is infinite, delta is 1.
-
-        Example:
-            >>> Guarantee.none("REPLACE_ONE").delta
-            1.0
-        """
-        return cls(math.inf, 1.0, relation)
 
     def covers(self, epsilon: float, delta: float) -> bool:
         """Whether this promises at least (epsilon, delta), number by number, under its own relation.
@@ -90,7 +100,7 @@ class Guarantee:
             1.0000000000000002
         """
         size = arguments.integer("size", size, at_least=1)
-        if math.isinf(self.epsilon):
+        if self.is_none:
             return self
         epsilon = at_least(size * Fraction(self.epsilon))
         return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
@@ -114,7 +124,7 @@ class Guarantee:
         """The same promise under another neighbouring relation.
 
         Replacing a record removes one and adds one, so add/remove gives replace-one by group privacy of
-        size 2: (2 e, (1 + exp(e)) d). There is no way back: a mechanism that prints the number of records
+        size 2: (2 e, (1 + exp(e)) d). There is no way back (but for no promise at all): a mechanism that prints the number of records
         is (0, 0)-private under replace-one, where that number is public, and promises nothing under
         add/remove.
 
@@ -127,6 +137,8 @@ class Guarantee:
         """
         if arguments.choice("relation", relation, RELATIONS) == self.relation:
             return self
+        if self.is_none:
+            return Guarantee.none(relation)
         if relation == ADD_OR_REMOVE_ONE:
             raise ValueError(
                 "relation ADD_OR_REMOVE_ONE does not follow from REPLACE_ONE, where the number of records is "

@@ -195,8 +195,10 @@ class Run:
         """
         delta = _checked_delta(delta)
         arguments.choice("accountant", accountant, ACCOUNTANTS)
-        promised: Guarantee = _nothing() if self._hopeless() else getattr(self, f"_{accountant}")(delta)
-        return promised if promised.covers(_LARGEST_EPSILON, delta) else _nothing()
+        promised: Guarantee = (
+            Guarantee.none(ADD_OR_REMOVE_ONE) if self._hopeless() else getattr(self, f"_{accountant}")(delta)
+        )
+        return promised if promised.covers(_LARGEST_EPSILON, delta) else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def best(self, *, delta: float) -> Best:
         """The accountant with the smallest epsilon at a total delta, and its guarantee (ties: the simpler accountant)."""
@@ -255,28 +257,30 @@ class Run:
             each = 2 * Fraction(math.exp(2.0 * near.epsilon) * _UP) * Fraction(near.delta)
         slack = self._slack(delta, each)
         if self.slice_epsilon >= 1.0 or slack <= 0.0 or (self.slices is None and each):
-            return _nothing()
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         call = Fraction(self.slice_epsilon) + 2 * self.computes * Fraction(near.epsilon)
         others = sum((Fraction(part.epsilon) for part in self.extra), Fraction(0))
         return Guarantee(at_least(printed_calls(slack, self.applications) * call + others), delta, ADD_OR_REMOVE_ONE)
 
     def _basic(self, delta: float) -> Guarantee:
-        return composition.basic(self._plain()) if self.slices else _nothing()
+        return composition.basic(self._plain()) if self.slices else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def _advanced(self, delta: float) -> Guarantee:
         each = self.compute_apart
         slack = self._slack(delta, Fraction(each.delta))
         if not self.slices or not 0.0 < each.epsilon <= 1.0 or slack <= 0.0:
-            return _nothing()
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         composed = composition.advanced(each, self._computes(), slack)
         return Guarantee(composition.basic([composed, *self.extra]).epsilon, delta, ADD_OR_REMOVE_ONE)
 
     def _optimal(self, delta: float) -> Guarantee:
-        return composition.optimal(self._plain(), delta=delta) if self.slices else _nothing()
+        return composition.optimal(self._plain(), delta=delta) if self.slices else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def _numerical(self, delta: float) -> Guarantee:
         epsilon = _least_epsilon(self._profile(), delta)
-        return _nothing() if math.isinf(epsilon) else Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+        return (
+            Guarantee.none(ADD_OR_REMOVE_ONE) if math.isinf(epsilon) else Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+        )
 
 
 def printed_calls(slack: float, applications: int = 1) -> int:
@@ -619,11 +623,6 @@ def _split_masses(law: Law, cell: float) -> tuple[dict[int, float], float]:
 def _composed(losses: Any, count: int) -> Any:
     """A loss distribution `count` times; dp-accounting would truncate a single one for nothing."""
     return losses.self_compose(count) if count > 1 else losses
-
-
-def _nothing() -> Guarantee:
-    """No promise."""
-    return Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE)
 
 
 def _check_relation(name: str, part: Guarantee, relation: str) -> None:

@@ -57,6 +57,8 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
     arguments.calibration(calibration)
     if guarantee.relation != REPLACE_ONE:
         raise ValueError(f"guarantee must be under REPLACE_ONE: the sample has a fixed size, got {guarantee.relation}")
+    if guarantee.is_none:
+        return guarantee
     if calibration == "printed":
         if guarantee.epsilon > 1.0 or rows < 2 * drawn:
             raise ValueError(
@@ -74,7 +76,7 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
 def _proved(guarantee: Guarantee, drawn: int, rows: int) -> Guarantee:
     """The closed form above."""
     if guarantee.epsilon > 700.0:  # exp would overflow; nothing is left then
-        return Guarantee(math.inf, 1.0, REPLACE_ONE)
+        return Guarantee.none(REPLACE_ONE)
     grow, shrink = math.expm1(guarantee.epsilon), -math.expm1(-guarantee.epsilon)
     log_more, log_less = drawn * math.log1p(grow / rows), drawn * math.log1p(-shrink / rows)
     few = log_more <= guarantee.epsilon
