@@ -46,7 +46,9 @@ class Entry:
 THRESHOLDS = [
     Entry("thresholds.erm", lambda _: thresholds.erm(bits=6), builders.mixed_sample, 1.0, private=False),
     Entry("thresholds.exponential", lambda e: thresholds.exponential(bits=6, epsilon=e), builders.mixed_sample, 0.6),
-    Entry("thresholds.binary_search", lambda e: thresholds.binary_search(bits=6, epsilon=e), builders.mixed_sample, 3.0),
+    Entry(
+        "thresholds.binary_search", lambda e: thresholds.binary_search(bits=6, epsilon=e), builders.mixed_sample, 3.0
+    ),
     Entry(
         "thresholds.rec_concave",
         lambda e: thresholds.rec_concave(bits=6, epsilon=e, delta=0.2, alpha=0.8, depth=2),

@@ -128,7 +128,8 @@ def test_the_law_is_a_law_in_every_form(entry: Entry) -> None:
     np.testing.assert_allclose(algorithm.probability(data, (low, low)), [0, 1], atol=1e-6)
     if entry.error is not None:
         success, failure = (
-            float(law(data, error=entry.error)) for law in (algorithm.success_probability, algorithm.failure_probability)
+            float(law(data, error=entry.error))
+            for law in (algorithm.success_probability, algorithm.failure_probability)
         )
         assert 0 <= success <= 1 + 1e-5
         np.testing.assert_allclose(success + failure, 1, rtol=1e-5)
@@ -146,7 +147,9 @@ def test_laws_of_a_batch_of_epsilons_and_data_are_laws(entry: Entry) -> None:
     fewer = jax.tree.unflatten(*_with_count(data, int(data.n_valid) - 7))
     stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[data, fewer, data])
     law = jax.vmap(lambda e, rows: entry.make(e).probability(rows, middle(entry)))
-    for epsilon, rows, found in zip(epsilons, (data, fewer, data), law(jnp.asarray(epsilons, float), stack), strict=True):
+    for epsilon, rows, found in zip(
+        epsilons, (data, fewer, data), law(jnp.asarray(epsilons, float), stack), strict=True
+    ):
         np.testing.assert_allclose(found, entry.make(epsilon).probability(rows, middle(entry)), rtol=1e-4, atol=1e-7)
 
 
