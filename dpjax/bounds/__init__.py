@@ -33,6 +33,7 @@ from dpjax.bounds.thresholds import (
     rec_concave_full_depth,
     rec_concave_lemma,
 )
+from dpjax.core import lazy
 
 __all__ = [
     "agnostic",
@@ -65,3 +66,5 @@ __all__ = [
     "rec_concave_lemma",
     "stability_gap",
 ]
+
+__getattr__, __dir__ = lazy.modules(__name__)
