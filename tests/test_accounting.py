@@ -116,6 +116,24 @@ def test_conversion_goes_one_way():
         guarantee.under("REPLACE_SPECIAL")
 
 
+@pytest.mark.parametrize("relation", accounting.RELATIONS)
+def test_nothing_stays_nothing(relation):
+    """Whatever is composed with no promise, converted or repeated, promises nothing, and says so."""
+    none, some = Guarantee.none(relation), Guarantee(0.5, 1e-6, relation)
+    assert none == Guarantee(math.inf, 1.0, relation) and none.is_none and not some.is_none
+    assert (
+        str(none) == f"nothing is promised under {relation}" and str(some) == f"(0.5, 1e-06)-private under {relation}"
+    )
+    assert accounting.basic([some, none]) == none and accounting.advanced(none, 3, 1e-6) == none
+    assert accounting.optimal([none, some], delta=0.5) == accounting.optimal([none, some], epsilon=1.0) == none
+    assert none.group(3) == none and not none.covers(700.0, 0.999)
+    for other in accounting.RELATIONS:
+        assert none.under(other) == Guarantee.none(other)
+    if relation == REPLACE:
+        for calibration in ("proved", "printed"):
+            assert accounting.with_replacement(none, drawn=10, rows=100, calibration=calibration) == none
+
+
 def test_conversion_is_needed():
     """Two Laplace counts of scale 1: a record that changes bins moves both, at loss 2."""
     added = Guarantee(1.0, 0.0, ADD)
@@ -259,42 +277,44 @@ def test_many_losses_far_below_zero():
 # ----------------------------------------------------------------------------------------- calibration
 
 
-def composed(method, each, count, total):
-    """The total of `count` mechanisms by the same method, delta's rest going to the theorem."""
-    if method == "basic":
+def composed(accountant, each, count, total):
+    """The total of `count` mechanisms by the same accountant, delta's rest going to the theorem."""
+    if accountant == "basic":
         return accounting.basic({each: count})
-    if method == "advanced":
+    if accountant == "advanced":
         slack = float(Fraction(total.delta) - count * Fraction(each.delta)) * (1 - 1e-15)
         return accounting.advanced(each, count, slack)
     return accounting.optimal({each: count}, epsilon=total.epsilon)
 
 
-@pytest.mark.parametrize("method", ["basic", "advanced", "optimal"])
+@pytest.mark.parametrize("accountant", ["basic", "advanced", "optimal"])
 @pytest.mark.parametrize("count", [1, 3, 64, 1000])
 @pytest.mark.parametrize("share", [None, 0.0, 0.9])
-def test_calibrated_budgets_compose_to_the_total(method, count, share):
+def test_calibrated_budgets_compose_to_the_total(accountant, count, share):
     total = Guarantee(0.7, 1e-6, ADD)
-    each = accounting.calibrate(total, count, method=method, delta_share=share)
-    whole = composed(method, each, count, total)
+    each = accounting.calibrate(total, count, accountant=accountant, delta_share=share)
+    whole = composed(accountant, each, count, total)
     assert each.relation == ADD and each.epsilon > 0
     assert Fraction(each.delta) * count <= Fraction(total.delta)
-    if method == "advanced":  # its slack is recomputed here, an ulp lower than the calibration's own
+    if accountant == "advanced":  # its slack is recomputed here, an ulp lower than the calibration's own
         assert whole.covers(total.epsilon * (1 + 1e-12), total.delta)
     else:
         assert whole.covers(total.epsilon, total.delta)
     # A budget 1% larger must not fit (a single mechanism spends the whole epsilon; there is nothing to gain).
     larger = dataclasses.replace(each, epsilon=each.epsilon * 1.01)
-    assert count == 1 or not composed(method, larger, count, total).covers(total.epsilon, total.delta)
+    assert count == 1 or not composed(accountant, larger, count, total).covers(total.epsilon, total.delta)
 
 
 def test_calibration_methods_in_order():
     total = Guarantee(1.0, 1e-6, REPLACE)
     basic, advanced, optimal = (
-        accounting.calibrate(total, 2000, method=method, delta_share=0.0).epsilon
-        for method in ("basic", "advanced", "optimal")
+        accounting.calibrate(total, 2000, accountant=accountant, delta_share=0.0).epsilon
+        for accountant in ("basic", "advanced", "optimal")
     )
     assert basic < advanced < optimal
-    few = [accounting.calibrate(total, 2, method=m, delta_share=0.0).epsilon for m in ("basic", "advanced", "optimal")]
+    few = [
+        accounting.calibrate(total, 2, accountant=m, delta_share=0.0).epsilon for m in ("basic", "advanced", "optimal")
+    ]
     assert few[1] < few[0] <= few[2]  # the printed theorem loses to basic composition for few mechanisms
 
 
@@ -304,10 +324,10 @@ def test_calibration_methods_in_order():
         ({"total": Guarantee(math.inf, 1.0, REPLACE)}, "total.epsilon"),
         ({"total": Guarantee(0.0, 1e-6, REPLACE)}, "total.epsilon"),
         ({"count": 0}, "count"),
-        ({"method": "best"}, "method"),
+        ({"accountant": "best"}, "accountant"),
         ({"delta_share": 1.5}, "delta_share"),
-        ({"method": "advanced", "delta_share": 1.0}, "delta_share"),
-        ({"method": "advanced", "total": Guarantee(1.0, 0.0, REPLACE)}, "total.delta"),
+        ({"accountant": "advanced", "delta_share": 1.0}, "delta_share"),
+        ({"accountant": "advanced", "total": Guarantee(1.0, 0.0, REPLACE)}, "total.delta"),
     ],
 )
 def test_calibrate_refuses(change, name):

@@ -1,6 +1,9 @@
 """Random draws, log-space sums, samples and argument checks."""
 
 import math
+import pathlib
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -378,6 +381,20 @@ def test_bucket_is_the_least_one(n):
         (lambda: arguments.fraction("alpha", 1.0), ValueError, "alpha must be < 1.0, got 1.0"),
         (lambda: arguments.real("x", math.nan), ValueError, "x must be a number, not NaN, got nan"),
         (lambda: arguments.choice("kind", "c", ("a", "b")), ValueError, "kind must be one of 'a', 'b', got 'c'"),
+        (lambda: arguments.choice("kind", ["a"], ("a", "b")), ValueError, "kind must be one of"),
+        (
+            lambda: arguments.calibration("proven"),
+            ValueError,
+            "calibration must be one of 'printed', 'proved', got 'proven'",
+        ),
+        (lambda: arguments.epsilon(np.bool_(True)), TypeError, "epsilon must be a real number"),
+        (lambda: arguments.epsilon(jax.random.key(0)), TypeError, "epsilon must be a real number"),
+        (lambda: arguments.number("x", jnp.float32(1.0)), TypeError, "x must be a real number"),
+        (lambda: arguments.known("x", np.array([1.0])), TypeError, "x must be a real number"),
+        (lambda: arguments.counts(n=1, m=0), ValueError, "m must be >= 1, got 0"),
+        (lambda: arguments.fractions(alpha=0.5, beta=1.0), ValueError, "beta must be < 1.0, got 1.0"),
+        (lambda: arguments.positive(a=1, b=math.inf), ValueError, "b must be < inf, got inf"),
+        (lambda: arguments.function("make", None), TypeError, "make must be callable, got None of type NoneType"),
     ],
 )
 def test_checks_refuse(check, error, message):
@@ -390,6 +407,64 @@ def test_checks_let_through():
     assert isinstance(arguments.epsilon(jnp.float32(0.5)), np.float64) and arguments.choice("kind", "a", ("a",)) == "a"
     traced = jax.jit(lambda epsilon: arguments.epsilon(epsilon))(-1)
     assert traced.dtype == jnp.float32 and not arguments.is_traced(1.0)
+    assert arguments.known("x", jnp.float32(0.5)) == 0.5 and arguments.function("make", max) is max
+
+
+def test_what_the_host_needs_to_know_is_not_traced():
+    with pytest.raises(TypeError, match=r"epsilon must be a known number: .* got .*Tracer"):
+        jax.jit(lambda epsilon: arguments.known("epsilon", epsilon))(1.0)
+
+
+@pytest.mark.parametrize("check", [arguments.delta, arguments.epsilon])
+def test_budgets_that_float32_takes_for_zero_are_refused(check):
+    """Or laws at delta = 1e-300 are finite and their gradients are not."""
+    with pytest.raises(ValueError, match=r"must be from 7.5e-37 to 3.4e[+]38, which float32 can hold .* got 1e-300"):
+        check(1e-300)
+    with pytest.raises(ValueError, match="got 1e-39"):
+        check(np.float64(1e-39))
+    assert check(1e-36) == 1e-36 and float(jnp.float32(1e-36) / 64) > 0
+    with jax.enable_x64(True):
+        assert check(1e-300) == 1e-300
+    with pytest.raises(ValueError, match=r"epsilon must be from .* got 1e[+]40"):
+        arguments.epsilon(1e40)
+
+
+@pytest.mark.parametrize("value", [0, None, 0.5, "0", np.zeros(2), np.float32(1), jnp.zeros(2), [0, 1]])
+def test_what_is_no_key_is_refused(value):
+    with pytest.raises(TypeError, match=r"coins must be a single PRNG key as jax.random.key[(]seed[)] makes it, got "):
+        arguments.key(value, "coins")
+
+
+def test_several_keys_are_not_one():
+    for batch in (jax.random.split(jax.random.key(0), 3), jnp.zeros((3, 2), jnp.uint32), jnp.uint32(7)):
+        with pytest.raises(TypeError, match=r"key must be a single PRNG key .* got .* of shape"):
+            arguments.key(batch)
+
+
+def test_keys_of_both_forms_pass_traced_too():
+    for make in (jax.random.key, jax.random.PRNGKey):
+        assert arguments.key(make(0)).shape == make(0).shape
+        assert jax.jit(lambda key: arguments.key(key).shape == (2,))(make(0)) == (make is jax.random.PRNGKey)
+        keys = jax.random.split(make(0), 3)
+        assert jax.vmap(lambda key: jax.random.bits(arguments.key(key)))(keys).shape == (3,)
+
+
+WITHOUT_JAX = """
+import sys, types
+package = types.ModuleType("dpjax")
+package.__path__ = sys.argv[1:]
+sys.modules["dpjax"] = package
+import dpjax.accounting, dpjax.bounds
+dpjax.accounting.Guarantee(1.0, 0.0, "REPLACE_ONE")
+dpjax.bounds.pac_lower_bound(1, 0.25)
+assert not {"jax", "dp_accounting", "matplotlib"} & set(sys.modules), sorted(sys.modules)
+"""
+
+
+def test_host_rooms_do_not_load_jax():
+    folder = str(pathlib.Path(arguments.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", WITHOUT_JAX, folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @frozen

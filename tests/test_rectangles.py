@@ -329,7 +329,7 @@ def test_plans_keep_the_total(accountant, axes):
     else:
         run = slicing.Run(chosen.slice_epsilon, once, slices=2 * axes + 1)
         method = "printed" if accountant == "slicing_printed" else "numerical"
-        assert run.guarantee(delta=BUDGET["delta"], method=method).epsilon <= 1.0
+        assert run.guarantee(delta=BUDGET["delta"], accountant=method).epsilon <= 1.0
         tail = 2 * axes * math.exp(-chosen.slice_epsilon * (chosen.capacity - chosen.size + 1))
         assert (1 + math.e) * tail <= 2.0**-20 * BUDGET["delta"]
     share = 0.05 / (2 * axes)

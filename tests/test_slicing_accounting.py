@@ -178,7 +178,7 @@ def test_reference_values(epsilon, expected):
 
 
 def test_reference_steps():
-    printed = slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, method="printed")
+    printed = slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, accountant="printed")
     numerical = slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6)
     assert round(printed, 4) == 0.0044 and math.isclose(numerical, 0.0533, rel_tol=3e-3)
     assert 12 < numerical / printed < 13
@@ -334,11 +334,11 @@ def test_printed_calls():
 
 def test_printed_guarantee():
     case = run(0.004, 0.005, 1e-12, slices=100, computes=2, extra=[Guarantee(0.1, 1e-8, ADD)])
-    found = case.guarantee(delta=1e-6, method="printed")
+    found = case.guarantee(delta=1e-6, accountant="printed")
     slack = 1e-6 - 1e-8 - 2 * 2 * 100 * math.exp(0.01) * 1e-12
     assert math.isclose(found.epsilon, 0.1 + math.ceil(math.log(1 / slack) / math.log(1.2)) * (0.004 + 4 * 0.005))
     assert found.delta == 1e-6 and found.relation == ADD
-    twice = dataclasses.replace(case, applications=2, extra=()).guarantee(delta=1e-6, method="printed")
+    twice = dataclasses.replace(case, applications=2, extra=()).guarantee(delta=1e-6, accountant="printed")
     assert math.isclose(twice.epsilon, slicing.printed_calls(1e-6 - 8 * 100 * math.exp(0.01) * 1e-12, 2) * 0.024)
 
 
@@ -346,30 +346,32 @@ def test_plain_composition_of_the_same_run():
     case = run(0.01, 0.02, 1e-9, slices=30, computes=2, applications=3, extra=[Guarantee(0.5, 1e-8, ADD)])
     each = case.compute.under_replace_one()
     assert (case.compute_apart.epsilon, case.compute_apart.delta) == (each.epsilon, each.delta)
-    basic = case.guarantee(delta=1e-6, method="basic")
+    basic = case.guarantee(delta=1e-6, accountant="basic")
     assert math.isclose(basic.epsilon, 180 * 0.04 + 0.5) and math.isclose(basic.delta, 180 * each.delta + 1e-8)
-    advanced = case.guarantee(delta=1e-6, method="advanced")
+    advanced = case.guarantee(delta=1e-6, accountant="advanced")
     slack = float(Fraction(1e-6) - Fraction(1e-8) - 180 * Fraction(each.delta))
     assert math.isclose(advanced.epsilon, accounting.advanced(each, 180, slack).epsilon + 0.5)
     parts = {case.compute_apart: 180, Guarantee(0.5, 1e-8, ADD): 1}
-    optimal = case.guarantee(delta=1e-6, method="optimal")
+    optimal = case.guarantee(delta=1e-6, accountant="optimal")
     assert optimal.epsilon == accounting.total_epsilon(parts, 1e-6) < basic.epsilon
 
 
 def test_best_says_which():
     few, many = run(0.05, 0.05, slices=3), run(0.05, 0.05, slices=300)
-    assert few.best(delta=1e-6) == ("optimal", few.guarantee(delta=1e-6, method="optimal"))
-    method, guarantee = many.best(delta=1e-6)
-    assert method == "numerical"
-    assert all(guarantee.epsilon <= many.guarantee(delta=1e-6, method=other).epsilon for other in slicing.METHODS)
+    assert few.best(delta=1e-6) == ("optimal", few.guarantee(delta=1e-6, accountant="optimal"))
+    accountant, guarantee = many.best(delta=1e-6)
+    assert accountant == "numerical"
+    assert all(
+        guarantee.epsilon <= many.guarantee(delta=1e-6, accountant=other).epsilon for other in slicing.ACCOUNTANTS
+    )
     # The numerical accountant is at no time worse than the printed one.
     for slice_epsilon, compute_epsilon, delta in itertools.product((0.01, 0.5), (0.01, 0.5), (1e-3, 1e-9)):
         case = run(slice_epsilon, compute_epsilon)
-        assert case.guarantee(delta=delta).epsilon < case.guarantee(delta=delta, method="printed").epsilon / 5
+        assert case.guarantee(delta=delta).epsilon < case.guarantee(delta=delta, accountant="printed").epsilon / 5
 
 
 @pytest.mark.parametrize(
-    ("case", "method"),
+    ("case", "accountant"),
     [
         (run(0.1, 0.1), "basic"),
         (run(0.1, 0.1), "advanced"),
@@ -384,8 +386,8 @@ def test_best_says_which():
         (run(0.1, 0.1, slices=2, extra=[Guarantee(math.inf, 1.0, ADD)]), "basic"),
     ],
 )
-def test_no_promise_is_said_plainly(case, method):
-    assert case.guarantee(delta=1e-6, method=method) == Guarantee(math.inf, 1.0, ADD)
+def test_no_promise_is_said_plainly(case, accountant):
+    assert case.guarantee(delta=1e-6, accountant=accountant) == Guarantee(math.inf, 1.0, ADD)
 
 
 def test_numerical_guarantee_is_on_the_safe_side():
@@ -405,10 +407,12 @@ def test_step_is_the_largest():
         assert run(step, step, delta, **shape).delta(0.7) <= 1e-7 < run(step * 1.00001, step, delta, **shape).delta(0.7)
 
 
-@pytest.mark.parametrize("method", ["printed", "basic", "advanced", "optimal"])
-def test_step_by_the_other_methods(method):
-    step = slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, method=method, slices=50)
-    epsilons = [run(x, x, slices=50).guarantee(delta=1e-6, method=method).epsilon for x in (step, step * (1 + 1e-6))]
+@pytest.mark.parametrize("accountant", ["printed", "basic", "advanced", "optimal"])
+def test_step_by_the_other_methods(accountant):
+    step = slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, accountant=accountant, slices=50)
+    epsilons = [
+        run(x, x, slices=50).guarantee(delta=1e-6, accountant=accountant).epsilon for x in (step, step * (1 + 1e-6))
+    ]
     assert epsilons[0] <= 1.0 < epsilons[1]
 
 
@@ -428,7 +432,7 @@ def test_no_budget_is_an_error():
     with pytest.raises(ValueError, match="no budget"):
         slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-9, compute_delta=1e-9)
     with pytest.raises(ValueError, match="no budget"):
-        slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, method="basic")
+        slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, accountant="basic")
 
 
 @pytest.mark.parametrize(
@@ -448,10 +452,14 @@ def test_no_budget_is_an_error():
         (lambda: run(0.1, 0.1).delta(-1.0), ValueError, "epsilon"),
         (lambda: run(0.1, 0.1).delta(math.inf), ValueError, "epsilon"),
         (lambda: run(0.1, 0.1).guarantee(delta=0.0), ValueError, "delta"),
-        (lambda: run(0.1, 0.1).guarantee(delta=1e-6, method="exact"), ValueError, "method"),
+        (lambda: run(0.1, 0.1).guarantee(delta=1e-6, accountant="exact"), ValueError, "accountant"),
         (lambda: slicing.step_epsilon(total_epsilon=1.0, total_delta=1.0), ValueError, "delta"),
         (lambda: slicing.step_epsilon(total_epsilon=0.0, total_delta=1e-6), ValueError, "epsilon"),
-        (lambda: slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, method="exact"), ValueError, "method"),
+        (
+            lambda: slicing.step_epsilon(total_epsilon=1.0, total_delta=1e-6, accountant="exact"),
+            ValueError,
+            "accountant",
+        ),
         (lambda: slicing.printed_calls(0.0), ValueError, "slack"),
         (lambda: run(0.1, 400.0).loss_distribution(), ValueError, "epsilon <= 350"),
     ],

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dpjax.accounting.composition import advanced, total_delta
-from dpjax.accounting.guarantee import Guarantee, checked_count, checked_real
+from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_most
+from dpjax.core import arguments
 
-METHODS = ("basic", "advanced", "optimal")
+ACCOUNTANTS = ("basic", "advanced", "optimal")
 
 # A budget is searched to this relative precision, from below.
 _PRECISION = 2.0**-32
@@ -19,7 +20,9 @@ _PRECISION = 2.0**-32
 _SAFE = 1.0 - 1e-6
 
 
-def calibrate(total: Guarantee, count: int, *, method: str = "optimal", delta_share: float | None = None) -> Guarantee:
+def calibrate(
+    total: Guarantee, count: int, *, accountant: str = "optimal", delta_share: float | None = None
+) -> Guarantee:
     """The budget of each of `count` mechanisms whose composition keeps `total`.
 
     Always d = s D/k. basic: e = E/k. advanced: d' = D - k d, and e solves
@@ -29,12 +32,12 @@ def calibrate(total: Guarantee, count: int, *, method: str = "optimal", delta_sh
     Args:
         total: the guarantee (E, D) to keep, 0 < E < inf.
         count: number k of mechanisms, >= 1.
-        method: "basic", "advanced" or "optimal".
+        accountant: "basic", "advanced" or "optimal".
         delta_share: the part s of D spent on the mechanisms' own deltas, in [0, 1]; 0 for pure mechanisms.
             The rest pays for the composition. Default 1 for basic, 1/2 for the others.
 
     Returns:
-        The guarantee each mechanism must have, under total's relation. Composed by the same method it never
+        The guarantee each mechanism must have, under total's relation. Composed by the same accountant it never
         exceeds `total`, rounding included. Advanced may give less than basic for small k: that is the
         printed theorem.
 
@@ -46,21 +49,20 @@ def calibrate(total: Guarantee, count: int, *, method: str = "optimal", delta_sh
         >>> round(each.epsilon, 3)
         0.024
     """
-    count = checked_count("count", count)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    count = arguments.integer("count", count, at_least=1)
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
     if not 0.0 < total.epsilon < math.inf:
         raise ValueError(f"total.epsilon must be finite and > 0, got {total.epsilon}")
     if delta_share is None:
-        delta_share = 1.0 if method == "basic" else 0.5
-    share = checked_real("delta_share", delta_share, 0.0, 1.0)
-    if method == "advanced" and (share == 1.0 or total.delta == 0.0):
+        delta_share = 1.0 if accountant == "basic" else 0.5
+    share = arguments.number("delta_share", delta_share, at_least=0.0, at_most=1.0)
+    if accountant == "advanced" and (share == 1.0 or total.delta == 0.0):
         raise ValueError(
             "advanced composition needs some delta for itself: delta_share must be < 1 and total.delta > 0, "
             f"got {share} and {total.delta}"
         )
     delta = at_most(Fraction(share) * Fraction(total.delta) / count)
-    search = {"basic": _basic, "advanced": _advanced, "optimal": _optimal}[method]
+    search = {"basic": _basic, "advanced": _advanced, "optimal": _optimal}[accountant]
     return Guarantee(search(total, count, delta), delta, total.relation)
 
 
@@ -96,19 +98,15 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         >>> bool(0.01 < closed_form_epsilon(1.0, 1e-6, 100) < 0.02)
         True
     """
-    _check_if_number("epsilon", epsilon, 0.0, math.inf)
-    _check_if_number("delta", delta, 0.0, 1.0)
+    if isinstance(epsilon, numbers.Real):
+        arguments.positive(epsilon=epsilon)
+    if isinstance(delta, numbers.Real):
+        arguments.fractions(delta=delta)
     if isinstance(count, numbers.Real):
-        checked_count("count", count)
+        arguments.counts(count=count)
     log_term = -2.0 * xp.log(delta)
     composed = 2.0 * epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term)) / count**0.5
     return xp.maximum(composed, epsilon / count) * _SAFE
-
-
-def _check_if_number(name: str, value: Any, above: float, below: float) -> None:
-    """Refuses a plain number outside the open interval; arrays and tracers pass."""
-    if isinstance(value, numbers.Real) and not above < float(value) < below:
-        raise ValueError(f"{name} must be in ({above}, {below}), got {value!r}")
 
 
 def _basic(total: Guarantee, count: int, delta: float) -> float:

@@ -2,7 +2,7 @@
 
 Every function takes the guarantees as any iterable, or as a mapping guarantee -> how often it is used. The
 mechanisms may be chosen adaptively. Mixed neighbouring relations are refused: convert first
-(`Guarantee.under`).
+(`Guarantee.under`). With one that promises nothing (`Guarantee.none`) the whole promises nothing.
 
 The optimal one runs on the privacy-loss distributions of dp-accounting. Among all (epsilon, delta)-private
 mechanisms one is worst, with loss +epsilon, -epsilon or infinity, in composition too (Kairouz, Oh,
@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpjax.accounting.guarantee import Guarantee, checked_count, checked_real
+from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_least
+from dpjax.core import arguments
 
 Guarantees = Iterable[Guarantee] | Mapping[Guarantee, int]
 
@@ -53,8 +54,8 @@ def basic(guarantees: Guarantees) -> Guarantee:
     """
     parts = _counted(guarantees)
     relation = next(iter(parts)).relation
-    if any(math.isinf(part.epsilon) for part in parts):
-        return Guarantee(math.inf, 1.0, relation)
+    if any(part.is_none for part in parts):
+        return Guarantee.none(relation)
     epsilon = sum((count * Fraction(part.epsilon) for part, count in parts.items()), Fraction(0))
     delta = sum((count * Fraction(part.delta) for part, count in parts.items()), Fraction(0))
     return Guarantee(at_least(epsilon), at_least(min(delta, Fraction(1))), relation)
@@ -78,10 +79,10 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
         >>> round(advanced(Guarantee(0.01, 0.0, "REPLACE_ONE"), 100, 1e-6).epsilon, 4)
         0.5457
     """
-    count = checked_count("count", count)
-    slack = checked_real("slack", slack, 0.0, 1.0)
-    if slack == 0.0:
-        raise ValueError("slack must be > 0 (BNS, Theorem 2.5), got 0.0")
+    count = arguments.integer("count", count, at_least=1)
+    slack = arguments.number("slack", slack, above=0.0, at_most=1.0)
+    if guarantee.is_none:
+        return guarantee
     if not 0.0 < guarantee.epsilon <= 1.0:
         raise ValueError(f"guarantee.epsilon must be in (0, 1] (BNS, Theorem 2.5), got {guarantee.epsilon}")
     epsilon = math.sqrt(-2.0 * count * math.log(slack)) * guarantee.epsilon + 2.0 * count * guarantee.epsilon**2
@@ -111,7 +112,7 @@ def total_delta(guarantees: Guarantees, epsilon: float) -> float:
         True
     """
     parts = _counted(guarantees)
-    epsilon = _finite("epsilon", epsilon)
+    epsilon = arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf)
     whole = basic(parts)
     simple = whole.delta if epsilon >= whole.epsilon else 1.0
     loss = _loss_distribution(parts) if simple > 0.0 else None
@@ -140,7 +141,7 @@ def total_epsilon(guarantees: Guarantees, delta: float) -> float:
         True
     """
     parts = _counted(guarantees)
-    delta = checked_real("delta", delta, 0.0, 1.0)
+    delta = arguments.number("delta", delta, at_least=0.0, at_most=1.0)
     whole = basic(parts)
     best = whole.epsilon if delta >= whole.delta else math.inf
     loss, target = _loss_distribution(parts), delta - _allowance(parts)
@@ -173,11 +174,13 @@ def optimal(guarantees: Guarantees, *, epsilon: float | None = None, delta: floa
     parts = _counted(guarantees)
     relation = next(iter(parts)).relation
     if epsilon is not None and delta is None:
-        return Guarantee(epsilon, total_delta(parts, epsilon), relation)
-    if delta is not None and epsilon is None:
+        found = Guarantee(epsilon, total_delta(parts, epsilon), relation)
+    elif delta is not None and epsilon is None:
         least = total_epsilon(parts, delta)
-        return Guarantee(least, 1.0 if math.isinf(least) else delta, relation)
-    raise ValueError(f"give exactly one of epsilon and delta, got epsilon={epsilon!r}, delta={delta!r}")
+        found = Guarantee.none(relation) if math.isinf(least) else Guarantee(least, delta, relation)
+    else:
+        raise ValueError(f"give exactly one of epsilon and delta, got epsilon={epsilon!r}, delta={delta!r}")
+    return Guarantee.none(relation) if basic(parts).is_none else found
 
 
 def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
@@ -188,16 +191,11 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
     for part, count in parts.items():
         if not isinstance(part, Guarantee):
             raise TypeError(f"guarantees must hold Guarantee objects, got {part!r}")
-        checked_count("the count of each guarantee", count)
+        arguments.integer("the count of each guarantee", count, at_least=1)
     relations = sorted({part.relation for part in parts})
     if len(relations) > 1:
         raise ValueError(f"guarantees must be under one relation, got {', '.join(relations)}: convert first")
     return parts
-
-
-def _finite(name: str, value: float) -> float:
-    """A finite number >= 0."""
-    return checked_real(name, value, 0.0, math.nextafter(math.inf, 0.0))
 
 
 def _allowance(parts: Counter[Guarantee]) -> float:

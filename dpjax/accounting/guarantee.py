@@ -2,34 +2,15 @@
 
 import dataclasses
 import math
-import numbers
 from fractions import Fraction
 from typing import Any
 
 from dpjax.accounting.rounding import at_least, at_most
+from dpjax.core import arguments
 
 REPLACE_ONE = "REPLACE_ONE"
 ADD_OR_REMOVE_ONE = "ADD_OR_REMOVE_ONE"
 RELATIONS = (REPLACE_ONE, ADD_OR_REMOVE_ONE)
-
-
-def checked_real(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """`value` as float; TypeError unless a real number, ValueError outside [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
-    number = float(value)
-    if not low <= number <= high:  # NaN fails every comparison
-        raise ValueError(f"{name} must be in [{low}, {high}], got {value!r}")
-    return number
-
-
-def checked_count(name: str, value: Any) -> int:
-    """`value` as int; TypeError unless an integer, ValueError below 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be >= 1, got {value}")
-    return int(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +39,32 @@ class Guarantee:
     relation: str
 
     def __post_init__(self) -> None:
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        arguments.choice("relation", self.relation, RELATIONS)
         # A frozen dataclass can only be normalised this way; NumPy scalars become plain floats.
-        object.__setattr__(self, "epsilon", checked_real("epsilon", self.epsilon, 0.0))
-        object.__setattr__(self, "delta", checked_real("delta", self.delta, 0.0, 1.0))
-        if math.isinf(self.epsilon) and self.delta != 1.0:
+        object.__setattr__(self, "epsilon", arguments.number("epsilon", self.epsilon, at_least=0.0))
+        object.__setattr__(self, "delta", arguments.number("delta", self.delta, at_least=0.0, at_most=1.0))
+        if self.is_none and self.delta != 1.0:
             raise ValueError(f"delta must be 1 when epsilon is infinite, got {self.delta}")
+
+    def __str__(self) -> str:
+        """For people: "(1.0, 1e-06)-private under REPLACE_ONE", or that nothing is promised."""
+        if self.is_none:
+            return f"nothing is promised under {self.relation}"
+        return f"({self.epsilon}, {self.delta})-private under {self.relation}"
+
+    @classmethod
+    def none(cls, relation: str) -> "Guarantee":
+        """No promise: (inf, 1). Whatever is composed with it promises nothing either.
+
+        >>> print(Guarantee.none("REPLACE_ONE"))
+        nothing is promised under REPLACE_ONE
+        """
+        return cls(math.inf, 1.0, relation)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is promised."""
+        return math.isinf(self.epsilon)
 
     @property
     def neighboring_relation(self) -> Any:
@@ -77,16 +77,6 @@ class Guarantee:
     def is_pure(self) -> bool:
         """Whether delta is 0."""
         return self.delta == 0.0
-
-    @classmethod
-    def none(cls, relation: str) -> "Guarantee":
-        """The guarantee of what promises nothing: epsilon is infinite, delta is 1.
-
-        Example:
-            >>> Guarantee.none("REPLACE_ONE").delta
-            1.0
-        """
-        return cls(math.inf, 1.0, relation)
 
     def covers(self, epsilon: float, delta: float) -> bool:
         """Whether this promises at least (epsilon, delta), number by number, under its own relation.
@@ -109,8 +99,8 @@ class Guarantee:
             >>> Guarantee(0.1, 0.0, "REPLACE_ONE").group(10).epsilon
             1.0000000000000002
         """
-        size = checked_count("size", size)
-        if math.isinf(self.epsilon):
+        size = arguments.integer("size", size, at_least=1)
+        if self.is_none:
             return self
         epsilon = at_least(size * Fraction(self.epsilon))
         return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
@@ -134,7 +124,7 @@ class Guarantee:
         """The same promise under another neighbouring relation.
 
         Replacing a record removes one and adds one, so add/remove gives replace-one by group privacy of
-        size 2: (2 e, (1 + exp(e)) d). There is no way back: a mechanism that prints the number of records
+        size 2: (2 e, (1 + exp(e)) d). There is no way back (but for no promise at all): a mechanism that prints the number of records
         is (0, 0)-private under replace-one, where that number is public, and promises nothing under
         add/remove.
 
@@ -145,10 +135,10 @@ class Guarantee:
             >>> Guarantee(1.0, 0.0, "ADD_OR_REMOVE_ONE").under("REPLACE_ONE")
             Guarantee(epsilon=2.0, delta=0.0, relation='REPLACE_ONE')
         """
-        if relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}")
-        if relation == self.relation:
+        if arguments.choice("relation", relation, RELATIONS) == self.relation:
             return self
+        if self.is_none:
+            return Guarantee.none(relation)
         if relation == ADD_OR_REMOVE_ONE:
             raise ValueError(
                 "relation ADD_OR_REMOVE_ONE does not follow from REPLACE_ONE, where the number of records is "

@@ -58,10 +58,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax.accounting import composition, synchronization
-from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, checked_count, checked_real
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.rounding import at_least, at_most
+from dpjax.core import arguments
 
-METHODS = ("printed", "basic", "advanced", "optimal", "numerical")
+ACCOUNTANTS = ("printed", "basic", "advanced", "optimal", "numerical")
 
 # The sum over the number of calls stops when what is left, counted as infinite loss, is this small: relative to the delta
 # found so far, or absolutely where it goes into a convolution, which has rounding errors of 1e-16 anyway.
@@ -87,9 +88,9 @@ Law = tuple[np.ndarray, np.ndarray]  # losses (the last may be infinite) and the
 
 
 class Best(NamedTuple):
-    """The smallest of several guarantees and the method that proves it."""
+    """The smallest of several guarantees and the accountant that proves it."""
 
-    method: str
+    accountant: str
     guarantee: Guarantee
 
 
@@ -123,7 +124,7 @@ class Run:
         >>> run = Run(0.1, Guarantee(0.1, 0.0, ADD_OR_REMOVE_ONE), slices=500)
         >>> f"{run.delta(1.0):.3g}"
         '0.000331'
-        >>> run.best(delta=1e-6).method
+        >>> run.best(delta=1e-6).accountant
         'numerical'
     """
 
@@ -136,12 +137,11 @@ class Run:
     extra: composition.Guarantees = ()
 
     def __post_init__(self) -> None:
-        smallest, largest = math.nextafter(0.0, 1.0), math.nextafter(math.inf, 0.0)
-        rate = checked_real("slice_epsilon", self.slice_epsilon, smallest, largest)
+        rate = arguments.number("slice_epsilon", self.slice_epsilon, above=0.0, below=math.inf)
         object.__setattr__(self, "slice_epsilon", rate)
         object.__setattr__(self, "extra", tuple(Counter(self.extra).elements()))
         for name in ("computes", "applications") if self.slices is None else ("computes", "applications", "slices"):
-            object.__setattr__(self, name, checked_count(name, getattr(self, name)))
+            object.__setattr__(self, name, arguments.integer(name, getattr(self, name), at_least=1))
         for name, part in [("compute", self.compute), *(("extra", part) for part in self.extra)]:
             _check_relation(name, part, ADD_OR_REMOVE_ONE)
         if self.replacement is not None:
@@ -166,9 +166,9 @@ class Run:
         Raises:
             TypeError, ValueError: epsilon negative, infinite or no number.
         """
-        return self._profile()(checked_real("epsilon", epsilon, 0.0, math.nextafter(math.inf, 0.0)))
+        return self._profile()(arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf))
 
-    def guarantee(self, *, delta: float, method: str = "numerical") -> Guarantee:
+    def guarantee(self, *, delta: float, accountant: str = "numerical") -> Guarantee:
         """The run's guarantee at a total delta, by one of the accountants.
 
         printed: Lemma 2.6 says that a call is (s + 2 k e, 2 k exp(2 e) d)-private, Lemmas 2.7 and 2.8 that there are more
@@ -184,24 +184,25 @@ class Run:
 
         Args:
             delta: total delta in (0, 1).
-            method: "printed", "basic", "advanced", "optimal" or "numerical".
+            accountant: "printed", "basic", "advanced", "optimal" or "numerical".
 
         Returns:
             The guarantee under ADD_OR_REMOVE_ONE, rounded up, with delta at most as asked; (inf, 1) when the
-            method promises nothing here.
+            accountant promises nothing here.
 
         Raises:
-            TypeError, ValueError: delta outside (0, 1), unknown method.
+            TypeError, ValueError: delta outside (0, 1), unknown accountant.
         """
         delta = _checked_delta(delta)
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-        promised: Guarantee = _nothing() if self._hopeless() else getattr(self, f"_{method}")(delta)
-        return promised if promised.covers(_LARGEST_EPSILON, delta) else _nothing()
+        arguments.choice("accountant", accountant, ACCOUNTANTS)
+        promised: Guarantee = (
+            Guarantee.none(ADD_OR_REMOVE_ONE) if self._hopeless() else getattr(self, f"_{accountant}")(delta)
+        )
+        return promised if promised.covers(_LARGEST_EPSILON, delta) else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def best(self, *, delta: float) -> Best:
-        """The accountant with the smallest epsilon at a total delta, and its guarantee (ties: the simpler method)."""
-        found = (Best(method, self.guarantee(delta=delta, method=method)) for method in METHODS[1:] + METHODS[:1])
+        """The accountant with the smallest epsilon at a total delta, and its guarantee (ties: the simpler accountant)."""
+        found = (Best(name, self.guarantee(delta=delta, accountant=name)) for name in ACCOUNTANTS[1:] + ACCOUNTANTS[:1])
         return min(found, key=lambda each: each.guarantee.epsilon)
 
     def loss_distribution(self) -> Any:
@@ -256,28 +257,30 @@ class Run:
             each = 2 * Fraction(math.exp(2.0 * near.epsilon) * _UP) * Fraction(near.delta)
         slack = self._slack(delta, each)
         if self.slice_epsilon >= 1.0 or slack <= 0.0 or (self.slices is None and each):
-            return _nothing()
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         call = Fraction(self.slice_epsilon) + 2 * self.computes * Fraction(near.epsilon)
         others = sum((Fraction(part.epsilon) for part in self.extra), Fraction(0))
         return Guarantee(at_least(printed_calls(slack, self.applications) * call + others), delta, ADD_OR_REMOVE_ONE)
 
     def _basic(self, delta: float) -> Guarantee:
-        return composition.basic(self._plain()) if self.slices else _nothing()
+        return composition.basic(self._plain()) if self.slices else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def _advanced(self, delta: float) -> Guarantee:
         each = self.compute_apart
         slack = self._slack(delta, Fraction(each.delta))
         if not self.slices or not 0.0 < each.epsilon <= 1.0 or slack <= 0.0:
-            return _nothing()
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         composed = composition.advanced(each, self._computes(), slack)
         return Guarantee(composition.basic([composed, *self.extra]).epsilon, delta, ADD_OR_REMOVE_ONE)
 
     def _optimal(self, delta: float) -> Guarantee:
-        return composition.optimal(self._plain(), delta=delta) if self.slices else _nothing()
+        return composition.optimal(self._plain(), delta=delta) if self.slices else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def _numerical(self, delta: float) -> Guarantee:
         epsilon = _least_epsilon(self._profile(), delta)
-        return _nothing() if math.isinf(epsilon) else Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+        return (
+            Guarantee.none(ADD_OR_REMOVE_ONE) if math.isinf(epsilon) else Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+        )
 
 
 def printed_calls(slack: float, applications: int = 1) -> int:
@@ -301,7 +304,7 @@ def printed_calls(slack: float, applications: int = 1) -> int:
         >>> printed_calls(1e-6), printed_calls(1e-6, 20)
         (76, 320)
     """
-    slack, count = _checked_delta(slack, "slack"), checked_count("applications", applications)
+    slack, count = _checked_delta(slack, "slack"), arguments.integer("applications", applications, at_least=1)
     need = -math.log(slack) * _UP
     if count == 1:
         return math.ceil(need / math.log(1.2))
@@ -347,14 +350,14 @@ def total_delta(
 
 
 def step_epsilon(
-    *, total_epsilon: float, total_delta: float, method: str = "numerical", compute_delta: float = 0.0, **shape: Any
+    *, total_epsilon: float, total_delta: float, accountant: str = "numerical", compute_delta: float = 0.0, **shape: Any
 ) -> float:
     """The largest budget for slice noise and compute, both the same, with which a run keeps a total guarantee.
 
     Args:
         total_epsilon: finite, > 0.
         total_delta: in (0, 1).
-        method: the accountant, as in `Run.guarantee`; all but "numerical" and "printed" need `slices`.
+        accountant: the accountant, as in `Run.guarantee`; all but "numerical" and "printed" need `slices`.
         compute_delta: what each compute takes of delta.
         **shape: `slices`, `computes`, `applications`, `extra`, as in `Run`.
 
@@ -365,8 +368,8 @@ def step_epsilon(
         TypeError, ValueError: an argument out of range, or no budget keeps the total.
 
     Example:
-        >>> for method in ("printed", "numerical"):
-        ...     print(f"{step_epsilon(total_epsilon=1.0, total_delta=1e-6, method=method):.4f}")
+        >>> for name in ("printed", "numerical"):
+        ...     print(f"{step_epsilon(total_epsilon=1.0, total_delta=1e-6, accountant=name):.4f}")
         0.0044
         0.0534
     """
@@ -374,7 +377,7 @@ def step_epsilon(
     def run(epsilon: float) -> Run:
         return Run(epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
-    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), method=method)
+    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), accountant=accountant)
 
 
 def compute_epsilon(
@@ -382,7 +385,7 @@ def compute_epsilon(
     slice_epsilon: float,
     total_epsilon: float,
     total_delta: float,
-    method: str = "numerical",
+    accountant: str = "numerical",
     compute_delta: float = 0.0,
     **shape: Any,
 ) -> float:
@@ -390,7 +393,7 @@ def compute_epsilon(
 
     Args:
         slice_epsilon: the rate of the slice noise.
-        total_epsilon, total_delta, method, compute_delta, **shape: as in `step_epsilon`.
+        total_epsilon, total_delta, accountant, compute_delta, **shape: as in `step_epsilon`.
 
     Returns:
         The budget, rounded down: it was itself checked.
@@ -406,7 +409,7 @@ def compute_epsilon(
     def run(epsilon: float) -> Run:
         return Run(slice_epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
-    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), method=method)
+    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), accountant=accountant)
 
 
 def split(
@@ -414,7 +417,7 @@ def split(
     total_epsilon: float,
     total_delta: float,
     cost: Callable[[float, float], float],
-    method: str = "numerical",
+    accountant: str = "numerical",
     compute_delta: float = 0.0,
     **shape: Any,
 ) -> Split:
@@ -424,7 +427,7 @@ def split(
     the ratio, by a grid and then a bounded search around its best point.
 
     Args:
-        total_epsilon, total_delta, method, compute_delta, **shape: as in `step_epsilon`.
+        total_epsilon, total_delta, accountant, compute_delta, **shape: as in `step_epsilon`.
         cost: cost(slice_epsilon, compute_epsilon), falling in both, for instance lambda s, e: a/s + b/e.
 
     Returns:
@@ -449,7 +452,7 @@ def split(
         def run(scale: float) -> Run:
             return Run(scale * slices, Guarantee(scale * rest, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
-        scale = largest(run, total, method=method, precision=precision)
+        scale = largest(run, total, accountant=accountant, precision=precision)
         return Split(scale * slices, scale * rest, float(cost(scale * slices, scale * rest)))
 
     def coarse(log_ratio: float) -> float:
@@ -462,7 +465,7 @@ def split(
 
 
 def largest(
-    family: Callable[[float], Run], total: Guarantee, *, method: str = "numerical", precision: float = _PRECISION
+    family: Callable[[float], Run], total: Guarantee, *, accountant: str = "numerical", precision: float = _PRECISION
 ) -> float:
     """The largest x for which the run family(x) keeps a total guarantee; its budgets must grow with x.
 
@@ -471,7 +474,7 @@ def largest(
     Args:
         family: x > 0 to a `Run`.
         total: the guarantee to keep under ADD_OR_REMOVE_ONE, 0 < epsilon < inf, 0 < delta < 1.
-        method: the accountant.
+        accountant: the accountant.
         precision: relative precision.
 
     Returns:
@@ -492,13 +495,15 @@ def largest(
         raise ValueError(f"total.epsilon must be finite and > 0, got {total.epsilon}")
 
     def fits(x: float) -> bool:
-        if method == "numerical":
+        if accountant == "numerical":
             return family(x).delta(total.epsilon) <= delta
-        return family(x).guarantee(delta=delta, method=method).epsilon <= total.epsilon
+        return family(x).guarantee(delta=delta, accountant=accountant).epsilon <= total.epsilon
 
     low = next((x for x in total.epsilon * 0.5 ** np.arange(41) if fits(float(x))), None)
     if low is None:
-        raise ValueError(f"no budget down to {total.epsilon * 0.5**40:.3g} keeps {total} by method {method!r}")
+        raise ValueError(
+            f"no budget down to {total.epsilon * 0.5**40:.3g} keeps {total} by the accountant {accountant!r}"
+        )
     low, high = float(low), 2.0 * float(low)
     while fits(high) and high < _LARGEST_EPSILON:
         low, high = high, 2.0 * high
@@ -620,11 +625,6 @@ def _composed(losses: Any, count: int) -> Any:
     return losses.self_compose(count) if count > 1 else losses
 
 
-def _nothing() -> Guarantee:
-    """No promise."""
-    return Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE)
-
-
 def _check_relation(name: str, part: Guarantee, relation: str) -> None:
     """Refuses what is not a guarantee under this relation."""
     if not isinstance(part, Guarantee):
@@ -635,4 +635,4 @@ def _check_relation(name: str, part: Guarantee, relation: str) -> None:
 
 def _checked_delta(value: float, name: str = "delta") -> float:
     """A number strictly between 0 and 1."""
-    return checked_real(name, value, math.nextafter(0.0, 1.0), math.nextafter(1.0, 0.0))
+    return arguments.number(name, value, above=0.0, below=1.0)

@@ -2,9 +2,9 @@
 
 import math
 
-from dpjax.accounting.guarantee import REPLACE_ONE, Guarantee, checked_count
+from dpjax.accounting.guarantee import REPLACE_ONE, Guarantee
+from dpjax.core import arguments
 
-CALIBRATIONS = ("printed", "proved")
 _UP = 1.0 + 2.0**-40  # a dozen correctly rounded operations on numbers below exp(700)
 
 
@@ -53,11 +53,12 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
         >>> round(with_replacement(Guarantee(1.0, 0.0, REPLACE_ONE), drawn=100, rows=900).epsilon, 3)
         0.191
     """
-    drawn, rows = checked_count("drawn", drawn), checked_count("rows", rows)
+    arguments.counts(drawn=drawn, rows=rows)
+    arguments.calibration(calibration)
     if guarantee.relation != REPLACE_ONE:
         raise ValueError(f"guarantee must be under REPLACE_ONE: the sample has a fixed size, got {guarantee.relation}")
-    if calibration not in CALIBRATIONS:
-        raise ValueError(f"calibration must be one of {', '.join(CALIBRATIONS)}, got {calibration!r}")
+    if guarantee.is_none:
+        return guarantee
     if calibration == "printed":
         if guarantee.epsilon > 1.0 or rows < 2 * drawn:
             raise ValueError(
@@ -75,7 +76,7 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
 def _proved(guarantee: Guarantee, drawn: int, rows: int) -> Guarantee:
     """The closed form above."""
     if guarantee.epsilon > 700.0:  # exp would overflow; nothing is left then
-        return Guarantee(math.inf, 1.0, REPLACE_ONE)
+        return Guarantee.none(REPLACE_ONE)
     grow, shrink = math.expm1(guarantee.epsilon), -math.expm1(-guarantee.epsilon)
     log_more, log_less = drawn * math.log1p(grow / rows), drawn * math.log1p(-shrink / rows)
     few = log_more <= guarantee.epsilon

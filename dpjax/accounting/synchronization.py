@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from dpjax.accounting.guarantee import checked_count, checked_real
+from dpjax.core import arguments
 
 
 def stay_probabilities(epsilon: float, size: int, bit: int) -> np.ndarray:
@@ -98,18 +98,16 @@ def stop_probability(epsilon: float, bit: int) -> float:
 
 def _leave_larger(epsilon: float, size: int) -> np.ndarray:
     """P[R^1(i) = (i-1, 1)] = min(1, exp(epsilon) (exp(i epsilon) - 1)): no cancellation, and all else follows from it."""
-    epsilon, size = _checked_epsilon(epsilon), checked_count("size", size)
+    epsilon, size = _checked_epsilon(epsilon), arguments.integer("size", size, at_least=1)
     # Each factor is clipped where the product has passed 1, so that nothing overflows.
     return np.minimum(1.0, math.exp(min(epsilon, 1.0)) * np.expm1(np.minimum(np.arange(size) * epsilon, 1.0)))
 
 
 def _checked_epsilon(epsilon: float) -> float:
     """A finite rate > 0."""
-    return checked_real("epsilon", epsilon, math.nextafter(0.0, 1.0), math.nextafter(math.inf, 0.0))
+    return arguments.number("epsilon", epsilon, above=0.0, below=math.inf)
 
 
 def _checked_bit(bit: int) -> int:
     """0 or 1."""
-    if isinstance(bit, bool) or bit not in (0, 1):
-        raise ValueError(f"bit must be 0 or 1, got {bit!r}")
-    return int(bit)
+    return arguments.integer("bit", bit, at_least=0, at_most=1)

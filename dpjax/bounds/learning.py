@@ -2,7 +2,7 @@
 
 import math
 
-from dpjax.bounds import ranges
+from dpjax.core import arguments
 
 
 def pac_lower_bound(vc: int, alpha: float, *, constant: float = 1.0) -> float:
@@ -23,9 +23,9 @@ def pac_lower_bound(vc: int, alpha: float, *, constant: float = 1.0) -> float:
         >>> pac_lower_bound(1, 0.25)
         4.0
     """
-    ranges.count(vc=vc)
-    ranges.fraction(alpha=alpha)
-    ranges.positive(constant=constant)
+    arguments.counts(vc=vc)
+    arguments.fractions(alpha=alpha)
+    arguments.positive(constant=constant)
     return constant * vc / alpha
 
 
@@ -50,8 +50,8 @@ def realizable(vc: int, alpha: float, beta: float) -> float:
         >>> round(realizable(1, 0.1, 0.1))
         646
     """
-    ranges.count(vc=vc)
-    ranges.fraction(alpha=alpha, beta=beta)
+    arguments.counts(vc=vc)
+    arguments.fractions(alpha=alpha, beta=beta)
     return 8.0 / alpha * (vc * math.log(16.0 / alpha) + math.log(2.0 / beta))
 
 
@@ -75,6 +75,6 @@ def agnostic(vc: int, alpha: float, beta: float) -> float:
         >>> round(agnostic(1, 0.1, 0.1))
         23026
     """
-    ranges.count(vc=vc)
-    ranges.fraction(alpha=alpha, beta=beta)
+    arguments.counts(vc=vc)
+    arguments.fractions(alpha=alpha, beta=beta)
     return 50.0 * vc / alpha**2 * -math.log(alpha * beta)

@@ -2,7 +2,7 @@
 
 import math
 
-from dpjax.bounds import ranges
+from dpjax.core import arguments
 
 
 def exponential_mechanism(log_solutions: float, error: float, beta: float, epsilon: float) -> float:
@@ -28,9 +28,9 @@ def exponential_mechanism(log_solutions: float, error: float, beta: float, epsil
         14242
     """
     if log_solutions != 0.0:
-        ranges.positive(log_solutions=log_solutions)
-    ranges.fraction(beta=beta)
-    ranges.positive(error=error, epsilon=epsilon)
+        arguments.positive(log_solutions=log_solutions)
+    arguments.fractions(beta=beta)
+    arguments.positive(error=error, epsilon=epsilon)
     return 2.0 / (epsilon * error) * (log_solutions - math.log(beta))
 
 
@@ -56,9 +56,9 @@ def stability_gap(beta: float, epsilon: float, delta: float, *, calibration: str
         >>> round(stability_gap(0.1, 1.0, 1e-6), 2)
         16.12
     """
-    ranges.fraction(beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon)
-    ranges.calibration(calibration)
+    arguments.fractions(beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
     if calibration == "printed":
         return -(math.log(beta) + math.log(delta)) / epsilon
     return _proved_threshold(epsilon, delta) + 2.0 / epsilon * max(0.0, -math.log(2.0 * beta))
@@ -87,8 +87,8 @@ def printed_equivalent(epsilon: float, delta: float) -> float:
         >>> printed_equivalent(0.5, 1e-6)
         0.25
     """
-    ranges.fraction(delta=delta)
-    ranges.positive(epsilon=epsilon)
+    arguments.fractions(delta=delta)
+    arguments.positive(epsilon=epsilon)
     return min(epsilon / 2.0, -math.log(delta) / _proved_threshold(epsilon, delta))
 
 
@@ -116,9 +116,9 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
         >>> round(choosing_mechanism(1, 0.1, 0.1, 1.0, 1e-6))
         3391
     """
-    ranges.count(growth=growth)
-    ranges.fraction(alpha=alpha, beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon)
+    arguments.counts(growth=growth)
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
     logarithm = math.log(16.0 * growth) - math.log(alpha * beta * epsilon) - math.log(delta)
     if logarithm <= 0.0:
         raise ValueError(
@@ -150,9 +150,9 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
         >>> round(choosing_mechanism_privacy(1, 0.1, 1.0, 1e-6))
         2250
     """
-    ranges.count(growth=growth)
-    ranges.fraction(alpha=alpha, delta=delta)
-    ranges.positive(epsilon=epsilon)
+    arguments.counts(growth=growth)
+    arguments.fractions(alpha=alpha, delta=delta)
+    arguments.positive(epsilon=epsilon)
     unit = 16.0 / (alpha * epsilon)
     no_solution = unit * -math.log(2.0 * delta)
     lost_solution = 4.0 / alpha + unit * (math.log(growth) - math.log(delta))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from dpjax.bounds import ranges
+from dpjax.core import arguments
 
 
 def empirical_to_pac(
@@ -33,9 +33,9 @@ def empirical_to_pac(
         >>> round(empirical_to_pac(1, 0.05, 0.1))
         6940
     """
-    ranges.count(vc=vc, concepts=concepts)
-    ranges.fraction(alpha=alpha, beta=beta)
-    ranges.calibration(calibration)
+    arguments.counts(vc=vc, concepts=concepts)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.calibration(calibration)
     if not agnostic:
         return 32.0 / alpha * (vc * math.log(32.0 / alpha) + math.log(8.0 / beta))
     deviation = alpha if calibration == "printed" else alpha / 2.0
@@ -68,9 +68,9 @@ def generic_learner(
         >>> generic_learner(1e3, 1, 100, 0.1, 0.1, 0.01) > generic_learner(1e3, 1, 10, 0.1, 0.1, 0.01)
         True
     """
-    ranges.count(vc=vc, concepts=concepts)
-    ranges.fraction(alpha=alpha, beta=beta)
-    ranges.positive(sanitizer=sanitizer, each_epsilon=each_epsilon, constant=constant)
+    arguments.counts(vc=vc, concepts=concepts)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(sanitizer=sanitizer, each_epsilon=each_epsilon, constant=constant)
     part = alpha / 5.0
     seen = 64.0 / part**2 * (vc * math.log(6.0 / part) + math.log(20.0 * concepts / beta))
     size = constant * vc * math.log(1.0 / alpha) / alpha**2 * math.log(2.0)
@@ -88,9 +88,9 @@ def parity_learner(bits: int, beta: float, epsilon: float, delta: float, *, cons
         >>> round(parity_learner(256, 0.1, 1.0, 1e-6))
         4126
     """
-    ranges.count(bits=bits)
-    ranges.fraction(beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon, constant=constant)
+    arguments.counts(bits=bits)
+    arguments.fractions(beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon, constant=constant)
     return constant * bits / epsilon * -math.log(beta * delta)
 
 
@@ -101,8 +101,8 @@ def point_learner(alpha: float, beta: float, epsilon: float, delta: float, *, co
         >>> round(point_learner(0.1, 0.1, 1.0, 1e-6))
         184
     """
-    ranges.fraction(alpha=alpha, beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon, constant=constant)
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon, constant=constant)
     return constant / (alpha * epsilon) * -math.log(alpha * beta * delta)
 
 
@@ -113,8 +113,8 @@ def pure_packing(concepts: int, epsilon: float) -> float:
         >>> round(pure_packing(100, 1.0), 1)
         69.3
     """
-    ranges.count(concepts=concepts)
-    ranges.positive(epsilon=epsilon)
+    arguments.counts(concepts=concepts)
+    arguments.positive(epsilon=epsilon)
     return _log_power_of_two_less_one(concepts) / epsilon
 
 
@@ -127,8 +127,8 @@ def pure_parities(concepts: int, bits: int, epsilon: float) -> float:
         >>> round(pure_parities(10, 8, 1.0), 1)
         55.5
     """
-    ranges.count(concepts=concepts, bits=bits)
-    ranges.positive(epsilon=epsilon)
+    arguments.counts(concepts=concepts, bits=bits)
+    arguments.positive(epsilon=epsilon)
     return _log_power_of_two_less_one(concepts * bits) / epsilon
 
 
@@ -142,9 +142,9 @@ def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> 
         >>> round(fingerprinting_delta(10, 1e-4, 0.1, 1.0), 3)
         0.09
     """
-    ranges.count(users=users)
-    ranges.fraction(xi=xi, beta=beta)
-    ranges.positive(epsilon=epsilon)
+    arguments.counts(users=users)
+    arguments.fractions(xi=xi, beta=beta)
+    arguments.positive(epsilon=epsilon)
     return (1.0 - xi - beta) / users - math.exp(epsilon) * xi
 
 
@@ -181,9 +181,9 @@ def fingerprinting_thresholds(concepts: int, xi: float, *, calibration: str = "p
         >>> fingerprinting_thresholds(200, 1e-3), fingerprinting_thresholds(200, 1e-3, calibration="printed")
         (0.0, 2.0)
     """
-    ranges.count(concepts=concepts)
-    ranges.fraction(xi=xi)
-    ranges.calibration(calibration)
+    arguments.counts(concepts=concepts)
+    arguments.fractions(xi=xi)
+    arguments.calibration(calibration)
     if calibration == "printed":
         return _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
     n = _largest(lambda n: (n + 1) * math.ceil(2.0 * n**2 * math.log(2.0 * n / xi)) <= concepts)
@@ -199,8 +199,8 @@ def fingerprinting_agnostic(concepts: int, xi: float) -> float:
         >>> fingerprinting_agnostic(10**6, 1e-3)
         30.0
     """
-    ranges.count(concepts=concepts)
-    ranges.fraction(xi=xi)
+    arguments.counts(concepts=concepts)
+    arguments.fractions(xi=xi)
     n = _largest(lambda n: 100.0 * n**2 * math.ceil(math.log(n / xi)) <= concepts)
     return n if n >= 4.0 else 0.0
 

@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from dpjax.bounds import ranges
+from dpjax.core import arguments
 
 RELATIONS = ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")
 MAX_CONSTRAINTS = {"pure": 400_000, "approximate": 120_000}  # what HiGHS solves in a few minutes
@@ -110,16 +110,15 @@ def interior_point(
     >>> round(best.failure, 6), round(best.lower_bound, 6), round(1 / (1 + math.e), 6)
     (0.268941, 0.268941, 0.268941)
     """
-    ranges.count(at_least=2, domain=domain)
-    ranges.count(n=n)
-    ranges.positive(epsilon=epsilon)
+    arguments.counts(at_least=2, domain=domain)
+    arguments.counts(n=n)
+    arguments.positive(epsilon=epsilon)
     if epsilon > MAX_EPSILON:
         raise ValueError(f"epsilon must be <= {MAX_EPSILON}, got {epsilon!r}")
-    if delta != 0:
-        ranges.fraction(delta=delta)
+    delta = arguments.number("delta", delta, at_least=0.0, below=1.0)
     sizes = _sizes(n, relation, largest, extends)
     _refuse_too_large(domain, sizes, n, delta)
-    factor, delta = math.exp(epsilon), float(delta)
+    factor = math.exp(epsilon)
     programme = _programme(domain, n, sizes, relation, extends)
     variables, weights, prices = _solve(programme, factor, delta)
     mechanism = _made_private(programme, variables, factor, delta)
@@ -153,8 +152,8 @@ def least_n(domain: int, beta: float, *, epsilon: float, delta: float, relation:
     >>> least_n(2, 0.25, epsilon=1.0, delta=0.0, relation="REPLACE_ONE", limit=5)
     2
     """
-    ranges.fraction(beta=beta)
-    ranges.count(limit=limit)
+    arguments.fractions(beta=beta)
+    arguments.counts(limit=limit)
     for n in range(1, limit + 1):
         best = interior_point(domain, n, epsilon=epsilon, delta=delta, relation=relation)
         if best.failure <= beta:
@@ -183,7 +182,7 @@ def worst_failure(laws: Callable[[np.ndarray], Any], domain: int, n: int) -> flo
     >>> worst_failure(lambda datasets: np.eye(3)[np.zeros(len(datasets), int)], 3, 2)
     1.0
     """
-    ranges.count(domain=domain, n=n)
+    arguments.counts(domain=domain, n=n)
     datasets = multisets(domain, n)
     p = np.asarray(laws(datasets), np.float64)
     if p.ndim != 2 or len(p) != len(datasets) or p.shape[1] < domain:
@@ -208,8 +207,8 @@ def multisets(domain: int, size: int) -> np.ndarray:
     >>> multisets(3, 2).tolist()
     [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]]
     """
-    ranges.count(domain=domain)
-    ranges.count(at_least=0, size=size)
+    arguments.counts(domain=domain)
+    arguments.counts(at_least=0, size=size)
     rows = list(itertools.combinations_with_replacement(range(domain), size))
     return np.array(rows, np.int32).reshape(len(rows), size)
 
@@ -224,7 +223,7 @@ def _sizes(n: int, relation: str, largest: int | None, extends: bool) -> range:
         return range(n, n + 1)
     if largest is None:
         largest = n
-    ranges.count(at_least=n + 1 if extends else n, largest=largest)
+    arguments.counts(at_least=n + 1 if extends else n, largest=largest)
     return range(largest + 1)
 
 

@@ -2,8 +2,8 @@
 
 import math
 
-from dpjax.bounds import ranges
 from dpjax.bounds.mechanisms import stability_gap
+from dpjax.core import arguments
 
 
 def learn_points(
@@ -32,10 +32,10 @@ def learn_points(
         >>> round(learn_points(64, 0.1, 0.1, 1.0, 1e-6))
         1400
     """
-    ranges.count(bits=bits)
-    ranges.fraction(alpha=alpha, beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon)
-    ranges.calibration(calibration)
+    arguments.counts(bits=bits)
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
     if bits < -math.log2(alpha * beta):
         raise ValueError(f"bits must be >= log2(1/(alpha beta)) = {-math.log2(alpha * beta):.4g}, got {bits}")
     seen = 8.0 / alpha * math.log(2.0 / beta)

@@ -7,9 +7,9 @@ is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers 
 
 import math
 
-from dpjax.bounds import ranges
 from dpjax.bounds.learning import agnostic, pac_lower_bound
 from dpjax.bounds.mechanisms import exponential_mechanism, printed_equivalent
+from dpjax.core import arguments
 
 
 def log_star(number: int) -> int:
@@ -28,7 +28,7 @@ def log_star(number: int) -> int:
         >>> [log_star(n) for n in (1, 2, 3, 16, 17, 2**64, 2**4096)]
         [0, 1, 2, 3, 4, 5, 5]
     """
-    ranges.count(at_least=0, number=number)
+    arguments.counts(at_least=0, number=number)
     times = 0
     while number > 1:
         number = (int(number) - 1).bit_length()
@@ -56,8 +56,8 @@ def iterated_log2(number: int, times: int, *, ceil: bool = False) -> float:
         >>> iterated_log2(2**64, 3, ceil=True)
         3.0
     """
-    ranges.count(number=number)
-    ranges.count(at_least=0, times=times)
+    arguments.counts(number=number)
+    arguments.counts(at_least=0, times=times)
     value: float = number
     for _ in range(times):
         if value <= 1:
@@ -99,7 +99,7 @@ def rec_concave_lemma(
         >>> round(rec_concave_lemma(2**64, 2, 0.1, 0.1, 1.0, 1e-6))
         87689
     """
-    ranges.count(size=size, depth=depth)
+    arguments.counts(size=size, depth=depth)
     logarithm = _log2_of(32.0, beta, delta) + iterated_log2(size, depth, ceil=True)
     return _promise(depth, alpha, beta, epsilon, delta, calibration) * logarithm
 
@@ -137,9 +137,9 @@ def rec_concave(
         >>> f"{rec_concave(2**64, 2, 0.1, 0.1, 1.0, 1e-6):.1e}"
         '1.5e+06'
     """
-    ranges.count(size=size, depth=depth)
-    ranges.positive(epsilon=epsilon)
-    ranges.fraction(delta=delta)
+    arguments.counts(size=size, depth=depth)
+    arguments.positive(epsilon=epsilon)
+    arguments.fractions(delta=delta)
     logarithm = _log2_of(6.0 * depth, beta, delta) + iterated_log2(size, depth)
     # 36 N / eps is 3 times the 4 / eps of Lemma 3.14 at eps / (3N).
     each = _promise(depth, alpha, beta, epsilon / (3 * depth), delta / (3 * depth), calibration)
@@ -165,9 +165,9 @@ def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float,
         >>> f"{rec_concave_full_depth(2**64, 0.1, 0.1, 1.0, 1e-6):.1e}"
         '1.7e+09'
     """
-    ranges.count(at_least=2, size=size)
+    arguments.counts(at_least=2, size=size)
     depth = log_star(size)
-    ranges.positive(epsilon=epsilon)
+    arguments.positive(epsilon=epsilon)
     return 9.0 * depth * _promise(depth, alpha, beta, epsilon, delta, "printed") * _log2_of(12.0 * depth, beta, delta)
 
 
@@ -206,10 +206,10 @@ def learn_thresholds(
         >>> f"{learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6):.1e}"
         '3.1e+06'
     """
-    ranges.count(bits=bits, depth=depth)
+    arguments.counts(bits=bits, depth=depth)
     if depth > log_star(2**bits):
         raise ValueError(f"depth must be <= log*(2^bits) = {log_star(2**bits)}, got {depth}")
-    ranges.fraction(alpha=alpha, beta=beta)
+    arguments.fractions(alpha=alpha, beta=beta)
     optimisation = rec_concave(2**bits, depth, alpha / 2.0, beta / 2.0, epsilon, delta, calibration=calibration)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), optimisation)
 
@@ -238,9 +238,9 @@ def learn_thresholds_full_depth(
         >>> learn_thresholds_full_depth(64, 0.1, 0.1, 1.0, 1e-6) > 0
         True
     """
-    ranges.count(at_least=2, bits=bits)
-    ranges.fraction(alpha=alpha, beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon, constant=constant)
+    arguments.counts(at_least=2, bits=bits)
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon, constant=constant)
     calls = log_star(bits)
     logarithm = _log2_of(float(calls), alpha * beta, delta)
     return constant * 8.0**calls * calls / (alpha * min(alpha, epsilon)) * logarithm
@@ -272,8 +272,8 @@ def exponential_thresholds(bits: int, alpha: float, beta: float, epsilon: float)
         >>> round(exponential_thresholds(1024, 0.1, 0.1, 0.5))
         119829
     """
-    ranges.count(bits=bits)
-    ranges.fraction(alpha=alpha, beta=beta)
+    arguments.counts(bits=bits)
+    arguments.fractions(alpha=alpha, beta=beta)
     log_thresholds = bits * math.log(2.0) + math.log1p(2.0**-bits)
     selection = exponential_mechanism(log_thresholds, alpha / 2.0, beta / 2.0, epsilon)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), selection)
@@ -315,9 +315,9 @@ def binary_search_thresholds(bits: int, alpha: float, beta: float, comparison_ep
         >>> round(binary_search_thresholds(64, 0.1, 0.1, 0.005))
         119829
     """
-    ranges.count(bits=bits)
-    ranges.fraction(alpha=alpha, beta=beta)
-    ranges.positive(comparison_epsilon=comparison_epsilon)
+    arguments.counts(bits=bits)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(comparison_epsilon=comparison_epsilon)
     search = 4.0 / (alpha * comparison_epsilon) * math.log((bits + 1) / beta)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), search)
 
@@ -361,17 +361,17 @@ def pure_lower_bound(bits: int, *, constant: float = 1.0) -> float:
         >>> pure_lower_bound(64)
         64.0
     """
-    ranges.count(bits=bits)
-    ranges.positive(constant=constant)
+    arguments.counts(bits=bits)
+    arguments.positive(constant=constant)
     return constant * bits
 
 
 def _promise(depth: int, alpha: float, beta: float, epsilon: float, delta: float, calibration: str) -> float:
     """8^N 4/(alpha eps), the factor of Lemma 3.14, with all arguments checked."""
-    ranges.count(depth=depth)
-    ranges.fraction(alpha=alpha, beta=beta, delta=delta)
-    ranges.positive(epsilon=epsilon)
-    ranges.calibration(calibration)
+    arguments.counts(depth=depth)
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
     if alpha > 0.5:
         raise ValueError(f"alpha must be <= 1/2 (BNS, Lemma 3.14), got {alpha}")
     if calibration == "proved":
@@ -381,5 +381,5 @@ def _promise(depth: int, alpha: float, beta: float, epsilon: float, delta: float
 
 def _log2_of(numerator: float, beta: float, delta: float) -> float:
     """log2(numerator/(beta delta)), where the product may underflow."""
-    ranges.fraction(beta=beta, delta=delta)
+    arguments.fractions(beta=beta, delta=delta)
     return math.log2(numerator) - math.log2(beta) - math.log2(delta)

@@ -2,20 +2,31 @@
 
 A factory calls these on what the user wrote, before anything is compiled. Under `jit`, `vmap` or `grad` the value is a
 tracer without a number: it is let through, and what goes wrong then shows in the outcome's status.
+
+The rooms that compute on the host alone (`accounting`, `bounds`) use them too, so JAX is not imported here: where it has
+not been loaded there are no tracers.
 """
 
 import math
 import numbers
+import sys
+from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+CALIBRATIONS = ("printed", "proved")
+# 64 times the least normal float32, so that the shares of a budget can be held as well; XLA takes subnormal numbers for 0.
+_LEAST, _MOST = 2.0**-120, float(np.finfo(np.float32).max)
 
 
 def is_traced(value: Any) -> bool:
     """Whether `value` has no number yet."""
-    return isinstance(value, jax.core.Tracer)
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
+# ------------------------------------------------------------------------------------------------------------ numbers
 
 
 def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
@@ -29,7 +40,7 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None)
     return value
 
 
-def real(
+def number(
     name: str,
     value: Any,
     *,
@@ -37,60 +48,139 @@ def real(
     at_least: float | None = None,
     below: float | None = None,
     at_most: float | None = None,
-) -> Any:
-    """`value` as a parameter leaf: float64 on the host if it has a number, else the tracer in the default float.
+) -> float:
+    """`value` as float, for what is computed on the host; TypeError unless a real number, ValueError outside the bounds.
 
-    Host float64 keeps guarantees exact; a compiled program sees one dtype whatever Python type came in, so a sweep
-    never retraces. NaN is refused by every bound.
+    NaN is refused, whatever the bounds.
     """
-    if is_traced(value):
-        return jnp.asarray(value, float)
-    if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value) != 0:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}") from None
+    given = float(value)
     rules = [
-        (above is None or number > above, f"> {above}"),
-        (at_least is None or number >= at_least, f">= {at_least}"),
-        (below is None or number < below, f"< {below}"),
-        (at_most is None or number <= at_most, f"<= {at_most}"),
-        (not math.isnan(number), "a number, not NaN"),
+        (not math.isnan(given), "a number, not NaN"),
+        (above is None or given > above, f"> {above}"),
+        (at_least is None or given >= at_least, f">= {at_least}"),
+        (below is None or given < below, f"< {below}"),
+        (at_most is None or given <= at_most, f"<= {at_most}"),
     ]
     for holds, rule in rules:
         if not holds:
             raise ValueError(f"{name} must be {rule}, got {value!r}")
-    return np.float64(number)
+    return given
 
 
-def epsilon(value: Any, name: str = "epsilon") -> Any:
-    """A privacy parameter epsilon: a finite number > 0."""
-    return real(name, value, above=0.0, below=math.inf)
+def real(name: str, value: Any, **bounds: float | None) -> Any:
+    """`value` as a parameter leaf: float64 on the host if it has a number, else the tracer in the default float.
+
+    Host float64 keeps guarantees exact; a compiled program sees one dtype whatever Python type came in, so a sweep
+    never retraces. The bounds are those of `number`.
+    """
+    if is_traced(value):
+        import jax.numpy as jnp
+
+        return jnp.asarray(value, float)
+    # An array without axes is a number, unless it holds something else (a PRNG key).
+    plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0
+    return np.float64(number(name, value.item() if plain else value, **bounds))
 
 
-def delta(value: Any, name: str = "delta", *, positive: bool = True) -> Any:
-    """A privacy parameter delta: in (0, 1), or in [0, 1) where the mechanism can do without."""
-    return real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0)
+def known(name: str, value: Any) -> float:
+    """The number in a parameter leaf, for guarantees and sample sizes, which are computed on the host.
+
+    Raises:
+        TypeError: a traced value, or a batch of them.
+    """
+    if is_traced(value):
+        raise TypeError(f"{name} must be a known number: guarantees and sizes are for the host, got {value!r}")
+    return float(real(name, value))
+
+
+def counts(*, at_least: int = 1, **values: Any) -> None:
+    """Refuses what is no integer >= `at_least`."""
+    for name, value in values.items():
+        integer(name, value, at_least=at_least)
+
+
+def positive(**values: Any) -> None:
+    """Refuses what is no finite number > 0."""
+    for name, value in values.items():
+        number(name, value, above=0.0, below=math.inf)
+
+
+def fractions(**values: Any) -> None:
+    """Refuses what is no number strictly between 0 and 1."""
+    for name, value in values.items():
+        number(name, value, above=0.0, below=1.0)
 
 
 def fraction(name: str, value: Any) -> Any:
-    """A number strictly between 0 and 1."""
+    """A parameter leaf strictly between 0 and 1."""
     return real(name, value, above=0.0, below=1.0)
+
+
+# ------------------------------------------------------------------------------------------------------------ privacy
+
+
+def epsilon(value: Any, name: str = "epsilon") -> Any:
+    """A privacy parameter epsilon: a finite number > 0 that the default float can hold."""
+    return _held(name, real(name, value, above=0.0, below=math.inf))
+
+
+def delta(value: Any, name: str = "delta", *, positive: bool = True) -> Any:
+    """A privacy parameter delta that the default float can hold: in (0, 1), or in [0, 1) where the mechanism can do without."""
+    return _held(name, real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0))
+
+
+def _held(name: str, value: Any) -> Any:
+    """The leaf, unless compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
+    jax = sys.modules.get("jax")
+    if is_traced(value) or value == 0.0 or jax is None or jax.config.jax_enable_x64 or _LEAST <= value <= _MOST:
+        return value
+    rule = f"from {_LEAST:.2g} to {_MOST:.2g}, which float32 can hold (or enable x64)"
+    raise ValueError(f"{name} must be {rule}, got {float(value)!r}")
+
+
+# -------------------------------------------------------------------------------------------------------- other things
 
 
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """One of a few words."""
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
 
 
-def key(value: Any) -> Any:
-    """A single PRNG key, as `jax.random.key` makes it, or of the older form of two words; TypeError if it is none."""
+def calibration(value: Any) -> str:
+    """Whose constants: "printed" (the paper's to the letter) or "proved" (those for which the claim holds)."""
+    return choice("calibration", value, CALIBRATIONS)
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    """Something that can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, got {value!r} of type {type(value).__name__}")
+    return value
+
+
+def key(value: Any, name: str = "key") -> Any:
+    """A single PRNG key: as `jax.random.key` makes it, or of the older form of two words; traced ones too.
+
+    Raises:
+        TypeError: anything else; several keys, too.
+
+    >>> import jax
+    >>> key(jax.random.key(0)).shape
+    ()
+    >>> key(0)
+    Traceback (most recent call last):
+    ...
+    TypeError: key must be a single PRNG key as jax.random.key(seed) makes it, got 0 of type int
+    """
+    import jax
+
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ()
+    typed = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key) and shape == ()
     if not (typed or (dtype == np.uint32 and shape == (2,))):
-        got = type(value).__name__ if dtype is None else f"an array of {dtype} of shape {shape}"
-        raise TypeError(f"key must be a single PRNG key as jax.random.key(0) makes it, got {got}")
+        got = f"{value!r} of type {type(value).__name__}" if dtype is None else f"an array of {dtype} of shape {shape}"
+        raise TypeError(f"{name} must be a single PRNG key as jax.random.key(seed) makes it, got {got}")
     return value

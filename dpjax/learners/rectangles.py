@@ -163,7 +163,7 @@ def _run(axes: int, slice_epsilon: float | None, compute: Guarantee) -> slicing.
 def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
     """epsilon / (2D + 1) for each: D differ by a replacement, one by an insertion."""
     compute = Guarantee(at_most(Fraction(total.epsilon) / (2 * axes + 1)), delta, ADD_OR_REMOVE_ONE)
-    return _Budget(None, compute, _run(axes, None, compute).guarantee(delta=0.5, method="basic"))  # whatever delta
+    return _Budget(None, compute, _run(axes, None, compute).guarantee(delta=0.5, accountant="basic"))  # whatever delta
 
 
 def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
@@ -172,7 +172,7 @@ def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> _Budge
     def run(epsilon: float) -> slicing.Run:
         return _run(axes, None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE))
 
-    epsilon = slicing.largest(run, total, method="optimal", precision=2.0**-12)
+    epsilon = slicing.largest(run, total, accountant="optimal", precision=2.0**-12)
     return _Budget(None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), total)
 
 
@@ -182,7 +182,7 @@ def _sliced(method: str, axes: int, total: Guarantee, delta: float, weight: floa
         total_epsilon=total.epsilon,
         total_delta=total.delta,
         cost=lambda s, e: 1 / s + weight / e,
-        method=method,
+        accountant=method,
         compute_delta=delta,
         slices=2 * axes + 1,
     )

@@ -200,7 +200,7 @@ def direct_sum(
     epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=False)
     arguments.choice("composition", composition, COMPOSITIONS)
     total = Guarantee(float(epsilon), float(delta), REPLACE_ONE)
-    each = calibrate(total, k, method=composition, delta_share=delta_share)
+    each = calibrate(total, k, accountant=composition, delta_share=delta_share)
     learner = make(each)
     stated = learner.guarantee()
     if stated is None:

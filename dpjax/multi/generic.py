@@ -323,7 +323,7 @@ def learner(
         raise ValueError("sanitizer must have a guarantee, got one built with allow_unproved=True")
     promised = promised.under(REPLACE_ONE)
     left = Guarantee(float(epsilon), float(delta), REPLACE_ONE).minus(promised)
-    each = calibrate(left, k, method=composition, delta_share=0.0)
+    each = calibrate(left, k, accountant=composition, delta_share=0.0)
     return GenericLearner(
         sanitizer=sanitizer,
         concepts=concepts,

@@ -159,7 +159,7 @@ class Spent:
           ValueError: no slice noise, which their theorem needs.
 
         >>> spent = Spent(slice_epsilon=0.05, computes=(((0.05, 0.0),),) * 100)
-        >>> spent.run().best(delta=1e-6).method
+        >>> spent.run().best(delta=1e-6).accountant
         'numerical'
         """
         if self.slice_epsilon is None:

@@ -83,7 +83,7 @@ class Budget:
           ValueError: it is more than the total.
         """
         if accountant == "slicing_printed":
-            found = self.run(depth).guarantee(delta=total.delta, method="printed")
+            found = self.run(depth).guarantee(delta=total.delta, accountant="printed")
         elif accountant == "slicing":
             found = dataclasses.replace(total, delta=self.run(depth).delta(total.epsilon))
         elif accountant == "optimal":
@@ -313,7 +313,7 @@ def _sliced(point: Any, total: Guarantee, depth: int, method: str) -> Budget:
     def run(scale: float) -> slicing.Run:
         return _noisy(point, scale, total.delta, depth).run(depth)
 
-    return _noisy(point, slicing.largest(run, total, method=method, precision=1e-3), total.delta, depth)
+    return _noisy(point, slicing.largest(run, total, accountant=method, precision=1e-3), total.delta, depth)
 
 
 @dataclasses.dataclass(frozen=True)

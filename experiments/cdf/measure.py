@@ -48,7 +48,7 @@ def _half(solver: Any, count: int, settings: Settings) -> int:
 
 def _direct(count: int, settings: Settings) -> quantiles.Direct:
     """Distance 2, composed over all quantiles."""
-    epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), method="optimal") / 2
+    epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), accountant="optimal") / 2
     solver = interior_point.exponential(bits=settings["bits"], epsilon=epsilon)
     fractions = [i / (count + 1) for i in range(1, count + 1)]
     return quantiles.direct(solver=solver, fractions=fractions, m=_half(solver, count, settings))
@@ -57,7 +57,7 @@ def _direct(count: int, settings: Settings) -> quantiles.Direct:
 def _recursive(count: int, settings: Settings) -> quantiles.Recursive:
     """Distance 2, composed over the levels."""
     levels = (count + 1).bit_length() - 1
-    epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), method="optimal") / 2
+    epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), accountant="optimal") / 2
     solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=epsilon)
     return quantiles.recursive(solver=solver, bits=settings["bits"], levels=levels, m=_half(solver, count, settings))
 

@@ -35,8 +35,8 @@ def _accountants(settings: Settings) -> list[Row]:
     compute = Guarantee(settings["compute_epsilon"], 0.0, ADD_OR_REMOVE_ONE)
     for slices in settings["slices"]:
         run = slicing.Run(settings["slice_epsilon"], compute, slices)
-        for method in slicing.METHODS:
-            epsilon = run.guarantee(delta=settings["delta"], method=method).epsilon
+        for method in slicing.ACCOUNTANTS:
+            epsilon = run.guarantee(delta=settings["delta"], accountant=method).epsilon
             if math.isfinite(epsilon):
                 rows.append(exact("total epsilon", method, slices, epsilon))
     return rows
