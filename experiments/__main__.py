@@ -1,6 +1,7 @@
-"""python -m experiments list | run NAME --preset P --out DIR [--seed S] [--resume] | plot NAME --out DIR.
+"""python -m experiments list | run NAME --preset P --out DIR [--set KEY=VALUE] [--seed S] [--resume] | plot NAME --out DIR.
 
-A run of several processes: the same command in each, with --distributed.
+NAME is one of the list, or an experiment of your own: MODULE:NAME or FILE.py. A run of several processes: the same command in
+each, with --distributed.
 """
 
 import argparse
@@ -10,12 +11,15 @@ import sys
 
 from dpjax.trials import devices
 from experiments import cluster, compilation, runner
+from experiments.refusals import Refused, refusing
 
 LOST = 3  # exit status of a process that lost the others
+STOPPED = 130  # of one that was interrupted, as shells have it
+GO_ON = "what is recorded in {} is whole: go on with --resume"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; bad input ends with status 2 and one line that says what is wrong."""
+    """Entry point; what is refused, what the disk refuses and Ctrl-C end with one line; errors of the program with their traceback."""
     options = _parser().parse_args(arguments)
     try:
         if options.command == "list":
@@ -25,25 +29,36 @@ def main(arguments: list[str] | None = None) -> int:
             _run(options)
         else:
             runner.plot(options.name, out=pathlib.Path(options.out))
-    except (ValueError, TypeError) as error:
+    except Refused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {error}{_go_on(options)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"stopped{_go_on(options)}", file=sys.stderr)
+        return STOPPED
     return 0
+
+
+def _go_on(options: argparse.Namespace) -> str:
+    """How an interrupted run is continued; nothing if there is none."""
+    return f"; {GO_ON.format(options.out)}" if options.command == "run" else ""
 
 
 def _run(options: argparse.Namespace) -> None:
     """One experiment, in one process or many."""
     compilation.use_cache()
-    runner.check(options.name, options.preset, distributed=options.distributed)
+    runner.check(options.name, options.preset, changes=options.set, distributed=options.distributed)
     if not options.distributed:
         _measure(options)
         return
-    place = cluster.meeting(options.coordinator, options.processes, options.process_id, options.timeout)
+    with refusing():
+        place = cluster.meeting(options.coordinator, options.processes, options.process_id, options.timeout)
     with cluster.LastWords() as words:
-        cluster.join(place, words)
-        words.prepare(
-            f"error: lost another process of this run; what is recorded in {options.out} is whole: go on with --resume"
-        )
+        with refusing():
+            cluster.join(place, words)
+        words.prepare(f"error: lost another process of this run; {GO_ON.format(options.out)}")
         try:
             _measure(options)
         except Exception as error:
@@ -55,7 +70,9 @@ def _run(options: argparse.Namespace) -> None:
 
 def _measure(options: argparse.Namespace) -> None:
     out = pathlib.Path(options.out)
-    report = runner.run(options.name, preset=options.preset, out=out, seed=options.seed, resume=options.resume)
+    report = runner.run(
+        options.name, preset=options.preset, out=out, seed=options.seed, resume=options.resume, changes=options.set
+    )
     if devices.lead():
         print(f"{options.name}: pictures, CSV and JSON in {out}; {report}")
 
@@ -65,8 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="the experiments, a line each")
     run = commands.add_parser("run", help="run one")
-    run.add_argument("name", help="which one (see list)")
-    run.add_argument("--preset", default="quick", help=f"one of {', '.join(runner.PRESETS)} (default quick)")
+    run.add_argument("name", help="which one (see list), or your own: MODULE:NAME or FILE.py")
+    run.add_argument("--preset", default="quick", help="smoke, quick or full (default quick)")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="another value for a setting; may be repeated"
+    )
     run.add_argument("--out", required=True, help="directory for records, CSV, JSON and pictures")
     run.add_argument("--seed", type=int, default=0, help="seed of all randomness (default 0)")
     run.add_argument("--resume", action="store_true", help="continue a run that was killed")
@@ -78,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--process-id", type=int, help="which one this is (default $JAX_PROCESS_ID, or the cluster's)")
     run.add_argument("--timeout", type=int, default=60, help="seconds to wait for the others (default 60)")
     plot = commands.add_parser("plot", help="draw a run's pictures again from its CSV")
-    plot.add_argument("name")
+    plot.add_argument("name", help="which one, as for run")
     plot.add_argument("--out", required=True, help="directory of the run")
     return parser
 

@@ -22,18 +22,22 @@ class Report:
         compile_seconds: of XLA's work and of reading programs from the cache, in it.
         programs: how many there were.
         from_cache: how many of them were read from the cache.
+        small: how many were compiled so fast that no cache keeps them.
     """
 
     wall_seconds: float
     compile_seconds: float
     programs: int
     from_cache: int
+    small: int
 
     def __str__(self) -> str:
         rest = self.wall_seconds - self.compile_seconds
+        new = self.programs - self.from_cache - self.small
         return (
             f"{self.wall_seconds:.1f} s: {self.compile_seconds:.1f} s for {self.programs} programs "
-            f"({self.from_cache} from the cache), {rest:.1f} s for the rest"
+            f"({new} compiled, {self.from_cache} read from the cache, {self.small} too small to be kept there), "
+            f"{rest:.1f} s for the rest"
         )
 
 
@@ -41,20 +45,25 @@ class Watch:
     """Listens to JAX's own events."""
 
     def __init__(self) -> None:
-        self._seconds, self._programs, self._found = 0.0, 0, 0
+        self._seconds: list[float] = []
+        self._found: list[int] = []  # the places of those that were in the cache
 
     def duration(self, event: str, duration_secs: float, **_: Any) -> None:
         """A program is there."""
         if event == _COMPILED:
-            self._seconds, self._programs = self._seconds + duration_secs, self._programs + 1
+            self._seconds.append(duration_secs)
 
     def event(self, event: str, **_: Any) -> None:
-        """A program was in the cache."""
-        self._found += event == _FOUND
+        """The program that will be there next was in the cache."""
+        if event == _FOUND:
+            self._found.append(len(self._seconds))
 
     def report(self, wall_seconds: float) -> Report:
         """So far."""
-        return Report(round(wall_seconds, 1), round(self._seconds, 1), self._programs, self._found)
+        compiled = [taken for place, taken in enumerate(self._seconds) if place not in self._found]
+        least = jax.config.values["jax_persistent_cache_min_compile_time_secs"]
+        small = sum(taken < least for taken in compiled)
+        return Report(round(wall_seconds, 1), round(sum(self._seconds), 1), len(self._seconds), len(self._found), small)
 
 
 @contextlib.contextmanager

@@ -29,25 +29,34 @@ class Exponent:
     last: float
 
 
-def fit(
-    part: Sequence[Row], *, first: float = 0.0, factor: Callable[[float], float] = lambda k: 1.0
-) -> Exponent | None:
-    """The exponent a in n* = const k^a factor(k) over the cells with k >= first; None with fewer than two.
+def fit(part: Sequence[Row], *, factor: Callable[[float], float] = lambda k: 1.0) -> Exponent | None:
+    """The exponent a in n* = const k^a factor(k), fitted to the upper half of the cells; None with fewer than two.
 
-    `factor` is what a theorem has beside the power, for instance the logarithm of its union bound over k concepts.
+    For small k something that does not grow with k may be the larger part of n*, or basic composition as good as any: a
+    theorem's power is seen at the upper end. Of every series alike the k from the middle one on are taken; of two cells both.
 
-    The slope is linear in the ln n*, with known weights: its extremes over all n* in their n-intervals are sums of extremes. (Each
-    n-interval comes from the cell's confidence intervals at the experiment's level.)
+    Args:
+        part: the cells of one series.
+        factor: what a theorem has beside the power, for instance the logarithm of its union bound over k concepts.
+
+    Returns:
+        The exponent. The slope is linear in the ln n*, with known weights: its extremes over all n* in their n-intervals are sums
+        of extremes. (Each n-interval comes from the cell's confidence intervals at the experiment's level.)
     """
-    cells = [row for row in part if row.x >= first and math.isfinite(row.high)]
-    if len({row.x for row in cells}) < 2:
+    finite = [row for row in part if math.isfinite(row.high)]
+    sizes = sorted({row.x for row in finite})
+    if len(sizes) < 2:
         return None
+    first = sizes[len(sizes) // 2] if len(sizes) > 2 else sizes[0]
+    cells = [row for row in finite if row.x >= first]
     x = np.log([row.x for row in cells])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     beside = np.log([factor(row.x) for row in cells])
-    value, low, high = (np.log(column) - beside for column in records.columns(cells)[1:])
+    # Relative to the first cell: the slope of a constant is 0, whatever the rounding. Three sums in the same order: the value lies
+    # between the others.
+    value, low, high = (np.log(np.divide(column, cells[0].value)) - beside for column in records.columns(cells)[1:])
     return Exponent(
-        value=float(weights @ value),
+        value=float((weights * value).sum()),
         low=float(np.where(weights > 0, weights * low, weights * high).sum()),
         high=float(np.where(weights > 0, weights * high, weights * low).sum()),
         first=min(row.x for row in cells),
@@ -55,36 +64,27 @@ def fit(
     )
 
 
-def text(exponent: Exponent | None, first: int) -> str:
-    """For a legend: k^0.50 [0.48, 0.53] for k >= first."""
+def text(exponent: Exponent | None) -> str:
+    """For a legend: k^0.50 [0.48, 0.53] for k >= 64."""
     if exponent is None:
         return ""
-    where = f" for k ≥ {first}" if first else ""
-    return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}]{where}"
-
-
-# Below so many concepts no composition theorem beats the basic one by much: exponents of optimal composition are fitted from here on.
-COMPOSED = 64
+    return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}] for k ≥ {exponent.first:g}"
 
 
 def draw_least_n(
-    rows: list[Row], path: pathlib.Path, *, title: str, colours: Mapping[str, str], labels: Mapping[str, str]
+    rows: list[Row], path: pathlib.Path, *, title: Sequence[str], colours: Mapping[str, str], labels: Mapping[str, str]
 ) -> None:
     """n* against k on log axes, with the fitted exponents in the legend and the bounds dashed."""
-    fig, axes = style.figure(figsize=(7.6, 4.6))
+    fig, axes = style.figure(figsize=(7.8, 4.6))
     for name, part in records.series(rows, "least n").items():
-        columns = records.columns(part)
-        first = COMPOSED if name.endswith("optimal") else 0
-        fitted = text(fit(part, first=first), first)
+        x, value, low, high = records.columns(part)
+        known = [v if end <= 1 else end for v, end in zip(value, low, strict=True)]  # 1: no n* is excluded
+        fitted = text(fit(part))
         label = labels[name] + (f"\n  {fitted}" if fitted else "")
-        style.interval(axes, *columns, color=colours[name], marker="o", label=label)
-    # The first bound ends at the top and is named left of its end, the others right of theirs: the second above, the third below.
-    places = ((0, 3, "right", "bottom"), (4, 0, "left", "bottom"), (4, 0, "left", "top"))
-    for (name, part), (x, y, across, up) in zip(records.series(rows, "bound").items(), places, strict=False):
-        axes.plot(*records.curve(part), "--", color="grey", linewidth=1)
-        end = (part[-1].x, part[-1].value)
-        axes.annotate(name, end, (x, y), textcoords="offset points", fontsize=7, color="grey", ha=across, va=up)
+        style.interval(axes, x, value, known, high, color=colours[name], marker="o", label=label)
+    for dashes, (name, part) in zip(("--", "-.", ":"), records.series(rows, "bound").items(), strict=False):
+        axes.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=f"lower bound, {name}")
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")
-    fig.suptitle(title, fontsize=9)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.title(fig, *title)
+    style.legend_beside(axes)
     style.save(fig, path)

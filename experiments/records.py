@@ -56,16 +56,22 @@ def read(path: pathlib.Path) -> list[Row]:
     """The rows of a CSV.
 
     Raises:
-        ValueError: another header than this module writes.
+        ValueError: another header than this module writes, or a line that is not whole.
     """
     with path.open(newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != FIELDS:
-            raise ValueError(f"{path} must have the columns {', '.join(FIELDS)}, got {reader.fieldnames}")
-        return [
-            Row(r["panel"], r["series"], float(r["x"]), float(r["value"]), float(r["low"]), float(r["high"]))
-            for r in reader
-        ]
+        header, *lines = list(csv.reader(file)) or [[]]
+    if tuple(header) != FIELDS:
+        raise ValueError(f"{path} must have the columns {', '.join(FIELDS)}, got {', '.join(header) or 'nothing'}")
+    return [_row(path, number, line) for number, line in enumerate(lines, 2)]
+
+
+def _row(path: pathlib.Path, number: int, line: list[str]) -> Row:
+    try:
+        panel, series, *numbers = line
+        return Row(panel, series, *map(float, numbers))
+    except (ValueError, TypeError):
+        words = "panel, series and four numbers"
+        raise ValueError(f"line {number} of {path} must have {words}, got {','.join(line)!r}") from None
 
 
 def series(rows: Iterable[Row], panel: str) -> dict[str, list[Row]]:

@@ -1,12 +1,15 @@
 """Runs an experiment into a directory: records as they come, then the CSV, the JSON and the pictures."""
 
+import contextlib
 import dataclasses
 import importlib
+import importlib.util
 import json
 import pathlib
 import platform
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -14,7 +17,8 @@ import jax
 
 from dpjax.core import arguments
 from dpjax.trials import devices, engine, shared
-from experiments import compilation, records
+from experiments import compilation, records, settings
+from experiments.refusals import Refused, refusing
 
 EXPERIMENTS = (
     "benchmarks",
@@ -31,27 +35,26 @@ EXPERIMENTS = (
     "table",
     "thresholds",
 )
-PRESETS = ("smoke", "quick", "full")
 # What may move a digit: a run is resumed with the same versions of these only.
 COMPUTING = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "dp-accounting")
 
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What a module experiments.<name> defines as EXPERIMENT.
+    """What a module defines as EXPERIMENT.
 
     Attributes:
         summary: one line.
         presets: settings by preset; plain data, part of the run's identity.
         measure: settings, context -> rows of the table.
-        draw: rows, directory -> None; writes the pictures.
+        draw: rows, settings, directory -> None; writes the pictures.
         timed: whether rows are timings of this machine, so that several processes cannot share the work.
     """
 
     summary: str
-    presets: Mapping[str, Mapping[str, Any]]
-    measure: Callable[[Mapping[str, Any], "Context"], list[records.Row]]
-    draw: Callable[[list[records.Row], pathlib.Path], None]
+    presets: Mapping[str, settings.Settings]
+    measure: Callable[[settings.Settings, "Context"], list[records.Row]]
+    draw: Callable[[list[records.Row], settings.Settings, pathlib.Path], None]
     timed: bool = False
 
 
@@ -63,73 +66,148 @@ class Context:
     root: jax.Array
 
 
+# ------------------------------------------------------------------------------------------------------- which one
+
+
 def load(name: str) -> Experiment:
-    """The experiment of that name.
+    """The experiment of that name, or one's own: "module:ATTRIBUTE", "file.py" or "file.py:ATTRIBUTE".
 
     Raises:
-        ValueError: there is none.
+        Refused: there is none.
     """
-    arguments.choice("experiment", name, EXPERIMENTS)
-    return importlib.import_module(f"experiments.{name}").EXPERIMENT
+    place, _, attribute = name.partition(":")
+    if name in EXPERIMENTS:
+        place = f"experiments.{name}"
+    elif place == name and not place.endswith(".py"):
+        known = ", ".join(map(repr, EXPERIMENTS))
+        raise Refused(f"experiment must be one of {known}, or your own as MODULE:NAME or FILE.py, got {name!r}")
+    attribute = attribute or "EXPERIMENT"
+    found = getattr(_from_file(place) if place.endswith(".py") else _from_module(place), attribute, None)
+    if not isinstance(found, Experiment):
+        raise Refused(f"{place} must define {attribute} as an experiments.runner.Experiment, got {found!r}")
+    return found
 
 
-def check(name: str, preset: str, *, distributed: bool) -> Experiment:
-    """The experiment; what can be refused before anything else is done, is.
+def title(name: str) -> str:
+    """What the files of an experiment are called."""
+    place = name.partition(":")[0]
+    return pathlib.Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
+
+
+def _from_file(place: str) -> Any:
+    path = pathlib.Path(place)
+    if not path.is_file():
+        raise Refused(f"experiment must be a file that exists, got {place!r}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _from_module(place: str) -> Any:
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise  # it is there, and what it imports is not
+        raise Refused(f"experiment must be a module that can be imported from here, got {place!r}") from None
+
+
+# --------------------------------------------------------------------------------------------------------- running
+
+
+def check(
+    name: str, preset: str, *, changes: Sequence[str] = (), distributed: bool = False
+) -> tuple[Experiment, settings.Settings]:
+    """The experiment and its settings; what can be refused before anything else is done, is.
+
+    Args:
+        name: see `load`.
+        preset: which settings.
+        changes: to these, as "key=value".
+        distributed: whether several processes are to share the work.
 
     Raises:
-        ValueError: unknown name or preset; an experiment that measures one machine, in a distributed run.
+        Refused: unknown name, preset or setting; an experiment that measures one machine, in a distributed run.
     """
     experiment = load(name)
-    arguments.choice("preset", preset, PRESETS)
+    with refusing():
+        arguments.choice("preset", preset, tuple(experiment.presets))
+        chosen = settings.changed(experiment.presets[preset], changes)
     if distributed and experiment.timed:
-        raise ValueError(f"{name} times this machine: run it without --distributed")
-    return experiment
+        raise Refused(f"{name} times this machine: run it without --distributed")
+    return experiment, chosen
 
 
-def run(name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool) -> compilation.Report:
+def run(
+    name: str, *, preset: str, out: pathlib.Path, seed: int, resume: bool, changes: Sequence[str] = ()
+) -> compilation.Report:
     """Runs an experiment; a killed run continues with resume=True and ends with the same CSV, byte for byte.
 
     In a distributed run every process calls this; the first one writes.
 
     Raises:
-        ValueError: unknown name or preset; a directory that is not empty (without resume) or holds another run.
+        Refused: what `check` refuses; a directory that is not empty (without resume) or holds another run.
     """
-    experiment = check(name, preset, distributed=jax.process_count() > 1)
-    settings = experiment.presets[preset]
-    root = engine.root_key(seed)
+    experiment, chosen = check(name, preset, changes=changes, distributed=jax.process_count() > 1)
     versions = {package: metadata.version(package) for package in COMPUTING}
-    identity = {"experiment": name, "preset": preset, "seed": seed, "settings": dict(settings), "versions": versions}
+    what = {"experiment": title(name), "preset": preset, "seed": seed}
+    identity = {**what, "settings": chosen, "versions": versions}
     began = time.monotonic()
-    with shared.open_shared(out, identity, resume=resume) as store, compilation.watched() as compiled:
-        rows = experiment.measure(settings, Context(store, root))
+    with contextlib.ExitStack() as opened:
+        with refusing():
+            root = engine.root_key(seed)
+            store = opened.enter_context(shared.open_shared(out, identity, resume=resume))
+        compiled = opened.enter_context(compilation.watched())
+        rows = experiment.measure(chosen, Context(store, root))
         report = compiled.report(time.monotonic() - began)
         if devices.lead():
-            records.write(rows, out / f"{name}.csv")
-            _describe(out / f"{name}.json", identity, report)
-            experiment.draw(rows, out)
+            table, description = _files(name, out)
+            records.write(rows, table)
+            _describe(description, identity, report, len(rows))
+            experiment.draw(rows, chosen, out)
     return report
 
 
 def plot(name: str, *, out: pathlib.Path) -> None:
-    """Draws an experiment's pictures again from its CSV.
+    """Draws an experiment's pictures again from its CSV, and from the settings in the JSON beside it.
 
     Raises:
-        ValueError: unknown name, or no such CSV.
+        Refused: unknown name; no such files, or not as a run wrote them.
     """
     experiment = load(name)
-    path = out / f"{name}.csv"
-    if not path.is_file():
-        raise ValueError(f"out must hold {path.name}, as written by a run of {name!r}; got {str(out)!r}")
-    experiment.draw(records.read(path), out)
+    table, description = _files(name, out)
+    for path in (table, description):
+        if not path.is_file():
+            raise Refused(f"out must hold {path.name}, as written by a run of {name!r}; got {str(out)!r}")
+    with refusing():
+        rows = records.read(table)
+        try:
+            described = json.loads(description.read_text())
+            chosen, count = described["settings"], described["rows"]
+        except (ValueError, KeyError, TypeError):
+            raise Refused(
+                f"{description} must be as written by a run: with its settings and the number of rows"
+            ) from None
+    if len(rows) != count:
+        raise Refused(f"{table} must have the {count} rows of its run, got {len(rows)}")
+    experiment.draw(rows, chosen, out)
 
 
-def _describe(path: pathlib.Path, identity: Mapping[str, Any], report: compilation.Report) -> None:
+def _files(name: str, out: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """The CSV and the JSON."""
+    return out / f"{title(name)}.csv", out / f"{title(name)}.json"
+
+
+def _describe(path: pathlib.Path, identity: Mapping[str, Any], report: compilation.Report, rows: int) -> None:
     """Writes parameters, seed, versions, device and times (of this call: a resumed run counts its last part)."""
     others = {"python": platform.python_version(), "matplotlib": metadata.version("matplotlib")}
     device = jax.devices()[0]
     description = {
         **identity,
         "versions": {**identity["versions"], **others},
+        "rows": rows,
         "device": {
             "platform": device.platform,
             "kind": device.device_kind,

@@ -26,7 +26,8 @@ from experiments.benchmarks import (
 )
 from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.draw import draw
-from experiments.benchmarks.numpy_driver import Pool, Program, count
+from experiments.benchmarks.numpy_driver import Program, count
+from experiments.benchmarks.pool import Pool
 from experiments.benchmarks.programs import PROGRAMS
 from experiments.records import Row
 

@@ -80,11 +80,46 @@ def test_exponential_follows_its_law():
 
 @pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
 def test_bits_are_those_of_jax(generator):
-    for count in (1, 7, 1000):
+    for count in (1, 2, 7, 1000):
         key = jax.random.key(7, impl=generator)
-        np.testing.assert_array_equal(
-            random.bits(jax.random.clone(key), count), jax.random.bits(key, (count,), jnp.uint32)
-        )
+        words = jax.random.bits(jax.random.clone(key), (count,), jnp.uint32)
+        np.testing.assert_array_equal(random.bits(jax.random.clone(key), count), words)
+        np.testing.assert_array_equal(jax.jit(random.bits, static_argnums=1)(key, count), words)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_batched_bits_are_those_of_jax(count):
+    """Under vmap, once and twice: the conditional that stores the words stays one."""
+    keys = lambda: jax.random.split(jax.random.key(7), (3, 4))  # noqa: E731
+    words = jax.vmap(jax.vmap(lambda key: jax.random.bits(key, (count,), jnp.uint32)))(keys())
+    draw = jax.jit(jax.vmap(jax.vmap(lambda key: random.bits(key, count))))
+    np.testing.assert_array_equal(draw(keys()), words)
+    assert "conditional(" in draw.lower(keys()).compile().as_text()
+
+
+DRAWS_ALONG_ROWS = """
+import jax, jax.numpy as jnp
+from dpjax.core import random
+
+def shown(key, count):  # one word decides about a whole row
+    words = {draw}
+    rows = jnp.where((words < jnp.uint32(2**31))[:, None], jnp.arange(26, dtype=jnp.uint32), jnp.uint32(0))
+    return jnp.concatenate([rows[: count // 2], rows[count // 2 :] | rows[: count - count // 2]])
+
+for count in (4, 4000):
+    function = lambda key: shown(key, count)
+    jax.jit(function).lower(jax.random.key(0)).compile()
+    jax.jit(jax.vmap(function)).lower(jax.random.split(jax.random.key(0), 8)).compile()
+"""
+
+
+@pytest.mark.parametrize(
+    "draw", ["random.bits(key, count)", "random.coins(key, jnp.ones((32, 1), jnp.uint32), count)[:, 0]"]
+)
+def test_words_that_are_uniform_along_a_vectorised_loop_compile_in_no_time(draw):
+    """About a second for the four programs. With rounds fused into the rows, jaxlib 0.12 never ends."""
+    program = DRAWS_ALONG_ROWS.format(draw=draw)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=pathlib.Path(__file__).parents[1])
 
 
 def test_pairs_are_the_halves_of_64_bit_words(x64):

@@ -18,8 +18,8 @@ from dpjax.concepts import thresholds as concept
 from dpjax.data.sample import bucket
 from dpjax.learners import thresholds as learners
 from experiments.benchmarks import numpy_driver, numpy_general, numpy_trials, peers
-from experiments.benchmarks.numpy_driver import Pool
 from experiments.benchmarks.numpy_trials import Cell
+from experiments.benchmarks.pool import Pool
 from experiments.benchmarks.programs import PROGRAMS
 
 ALARM = 2e-5

@@ -573,7 +573,7 @@ def test_progress_lines_and_bar():
             progress.skip(4)
             progress.done(6)
     assert "\r" not in log.getvalue() and "\r" in terminal.getvalue()
-    assert "10.0/10.0 draws" in log.getvalue() and "left" in log.getvalue()
+    assert "10/10 draws" in log.getvalue() and "left" in log.getvalue()
 
 
 @pytest.mark.parametrize(("n", "at_least", "want"), [(0, 1, 1), (5, 1, 8), (5, 16, 16), (17, 16, 32)])

@@ -11,6 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.core import proportions
 from dpjax.mechanisms import (
     AboveThreshold,
     Choosing,
@@ -26,7 +27,6 @@ from dpjax.mechanisms import (
 from dpjax.verify import (
     audit,
     audit_samples,
-    clopper_pearson,
     delta_curve,
     histograms,
     hockey_stick,
@@ -242,7 +242,7 @@ def test_hockey_stick_of_laplace_against_quadrature() -> None:
 
 
 def test_clopper_pearson_against_scipy() -> None:
-    low, high = clopper_pearson(np.array([0, 7, 50]), 50, 0.975)
+    low, high = proportions.clopper_pearson(np.array([0, 7, 50]), 50, level=0.95)
     for successes, a, b in zip((0, 7, 50), low, high, strict=True):
         interval = stats.binomtest(successes, 50).proportion_ci(0.95, method="exact")
         np.testing.assert_allclose((a, b), (interval.low, interval.high), atol=1e-12)
@@ -273,9 +273,9 @@ def test_honest_mechanisms_are_not_flagged_by_runs() -> None:
 
 
 def test_the_bound_is_rarely_above_the_truth() -> None:
-    # Randomised response at epsilon 1, audits at confidence 0.9: at most a tenth may exceed 1.
+    # Randomised response at epsilon 1, audits at level 0.9: at most a tenth may exceed 1.
     rng, p = np.random.default_rng(0), math.e / (1 + math.e)
-    bounds = [audit_samples(rng.random(2000) > p, rng.random(2000) < p, confidence=0.9).epsilon for _ in range(400)]
+    bounds = [audit_samples(rng.random(2000) > p, rng.random(2000) < p, level=0.9).epsilon for _ in range(400)]
     above = np.mean(np.array(bounds) > 1.0)
     assert above < 0.1 + 4.2 * math.sqrt(0.09 / 400)
     assert np.median(bounds) > 0.75
@@ -284,10 +284,81 @@ def test_the_bound_is_rarely_above_the_truth() -> None:
 def test_audit_refuses_bad_input() -> None:
     with pytest.raises(ValueError, match="delta"):
         audit_samples([0] * 9, [1] * 9, delta=1.0)
-    with pytest.raises(ValueError, match="confidence"):
-        audit_samples([0] * 9, [1] * 9, confidence=1.0)
+    with pytest.raises(ValueError, match="level"):
+        audit_samples([0] * 9, [1] * 9, level=1.0)
     with pytest.raises(ValueError, match="at least 4"):
         audit_samples([0], [1])
+    with pytest.raises(ValueError, match="epsilon"):
+        audit_samples([0] * 9, [1] * 9, epsilon=-1.0)
+    with pytest.raises(ValueError, match=r"shapes \(9,\) and \(8,\)"):
+        audit_samples([0] * 9, [1] * 8)
+    with pytest.raises(TypeError, match="first must hold integers or real numbers, got <U4"):
+        audit_samples(["none"] * 9, ["some"] * 9)
+    with pytest.raises(ValueError, match="one outcome a run"):
+        audit_samples(np.zeros((9, 2)), np.ones((9, 2)))
+
+
+def test_audit_refuses_what_is_no_pair_or_no_outcome() -> None:
+    def run(mechanism: Any, *pair: Any) -> Any:
+        return audit(jax.random.key(0), mechanism, pair, trials=100)
+
+    with pytest.raises(ValueError, match="equal shapes"):
+        run(lambda key, data: data.sum(), jnp.zeros(2), jnp.zeros(3))
+    with pytest.raises(TypeError, match="two datasets"):
+        run(lambda key, data: data, jnp.int32(0))
+    with pytest.raises(TypeError, match="one array"):
+        run(lambda key, data: (data, data), jnp.int32(0), jnp.int32(1))
+    with pytest.raises(ValueError, match="one outcome a run"):
+        run(lambda key, data: jnp.stack([data, data]), jnp.float32(0), jnp.float32(1))
+
+
+def noisy(key: jax.Array, value: Any) -> Any:
+    return value + 2 * jax.random.laplace(key)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "low", "high"),
+    [
+        (lambda key, value: value, 5, math.inf),  # a total leak
+        (lambda key, value: value + jax.random.uniform(key), 5, math.inf),  # another, no outcome twice
+        (lambda key, value: jnp.where(jax.random.uniform(key) < 0.9, jnp.nan, value), 2, math.inf),  # atoms
+        (noisy, 0.35, 0.5),  # private with epsilon 1/2
+        (lambda key, value: 0 * noisy(key, value), 0, 0),  # nothing is released
+    ],
+    ids=["leak", "spread", "atoms", "laplace", "constant"],
+)
+def test_real_outcomes_are_audited(mechanism: Any, low: float, high: float) -> None:
+    pair = jnp.float32(0), jnp.float32(1)
+    found = audit(jax.random.key(3), mechanism, pair, trials=20_000)
+    assert low <= found.epsilon <= high
+    assert found.event.ndim == 2 and found.event.shape[1] == 2
+
+
+def test_bounds_on_real_outcomes_are_rarely_above_the_truth() -> None:
+    # Laplace noise of scale 1 on counts 0 and 1: epsilon 1. At level 0.9 at most a tenth may exceed it.
+    noise = np.random.default_rng(1).laplace(size=(2, 400, 2000))
+    bounds = [audit_samples(noise[0, i], noise[1, i] + 1, level=0.9).epsilon for i in range(400)]
+    assert np.mean(np.array(bounds) > 1.0) < 0.1 + 4.2 * math.sqrt(0.09 / 400)
+    assert np.median(bounds) > 0.5
+
+
+def test_a_row_of_integers_is_one_outcome() -> None:
+    """Each entry alone is a fair coin on both sides; whether they agree tells everything."""
+    coins = np.random.default_rng(2).integers(0, 2, 2000)
+    found = audit_samples(np.stack([coins, coins], 1), np.stack([coins, 1 - coins], 1))
+    assert found.epsilon > 4 and sorted(map(tuple, found.event.tolist())) in ([(0, 0), (1, 1)], [(0, 1), (1, 0)])
+
+
+def test_pairs_must_name_datasets() -> None:
+    counts, law = histograms(2, [2]), Exponential.create(epsilon=1.0).log_pmf
+    for wrong in (-1, 99):
+        for call in (worst_pair, lambda *args: delta_curve(*args[:3], [args[3]])):
+            with pytest.raises(ValueError, match=f"indices from 0 to 2 of the datasets, got {wrong}"):
+                call(law, counts, np.array([[0, 1], [0, wrong]]), 1.0)
+    with pytest.raises(ValueError, match="shape"):
+        worst_pair(law, counts, np.array([0, 1]), 1.0)
+    with pytest.raises(TypeError, match="indices"):
+        worst_pair(law, counts, np.array([[0.0, 1.0]]), 1.0)
 
 
 def test_a_million_pairs_take_seconds() -> None:

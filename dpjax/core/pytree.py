@@ -1,10 +1,16 @@
 """Frozen dataclasses that are pytrees: parameters people sweep are leaves, shapes and flags are static."""
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.export
+import numpy as np
+
+from dpjax.core import show
 
 Cls = TypeVar("Cls")
 
@@ -14,9 +20,14 @@ def static(**kwargs: Any) -> Any:
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(static, dataclasses.field))
+def shown(function: Callable[[Any], str], **kwargs: Any) -> Any:
+    """A field that the repr shows by `function` (of `core.show`) instead of `show.short`."""
+    return dataclasses.field(metadata={"show": function}, **kwargs)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(static, shown, dataclasses.field))
 def frozen(cls: type[Cls]) -> type[Cls]:
-    """Makes `cls` a frozen keyword-only dataclass and a pytree.
+    """Makes `cls` a frozen keyword-only dataclass and a pytree, with a short repr, that `jax.export` can serialize.
 
     >>> @frozen
     ... class Scale:
@@ -24,8 +35,12 @@ def frozen(cls: type[Cls]) -> type[Cls]:
     ...     limbs: int = static(default=1)
     >>> jax.tree.leaves(Scale(factor=2.0))
     [2.0]
+    >>> Scale(factor=jax.numpy.ones((3, 4)))
+    Scale(factor=float32[3,4], limbs=1)
     """
-    frozen_class = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    if "__repr__" not in vars(cls):
+        cls.__repr__ = _repr  # type: ignore[method-assign]
+    frozen_class = dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
     fields = dataclasses.fields(frozen_class)  # type: ignore[arg-type]
     data = tuple(f.name for f in fields if not f.metadata.get("static", False))
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -44,4 +59,38 @@ def frozen(cls: type[Cls]) -> type[Cls]:
     # Not jax.tree_util.register_dataclass: in jaxlib 0.10 the structures of two such classes with equally many leaves
     # compare equal, so a jitted function called with one may, when their hashes meet, run the program of the other.
     jax.tree_util.register_pytree_with_keys(frozen_class, flatten_with_keys, unflatten, flatten)
+    exportable(frozen_class)
     return frozen_class
+
+
+def exportable(cls: type) -> None:
+    """Lets `jax.export` serialize functions of this pytree, whose static values are literals: numbers, strings, None and tuples of them.
+
+    A class of the same name that was defined before (in a notebook) keeps the name, and the later one cannot be exported.
+    """
+    with contextlib.suppress(ValueError):
+        jax.export.register_pytree_node_serialization(
+            cls,
+            serialized_name=f"{cls.__module__}.{cls.__qualname__}",
+            serialize_auxdata=lambda values: json.dumps(values, default=_number).encode(),
+            deserialize_auxdata=lambda text: _tuples(json.loads(text)),
+        )
+
+
+def _number(value: Any) -> Any:
+    """What JSON does not know: NumPy's numbers."""
+    if not isinstance(value, np.generic):
+        raise TypeError(f"jax.export needs static values that are literals, got {value!r}")
+    return value.item()
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as the tuples that they were; static values are hashable."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _repr(self: Any) -> str:
+    """Every field in few words."""
+    fields = ((field, getattr(self, field.name)) for field in dataclasses.fields(self))
+    entries = (f"{field.name}={field.metadata.get('show', show.short)(value)}" for field, value in fields)
+    return f"{type(self).__qualname__}({', '.join(entries)})"

@@ -4,10 +4,20 @@ JAX's default float32 uniforms carry 23 bits, so their Laplace and Gumbel draws 
 event rarer than 1e-7 is misjudged. Here rare events are decided on two 32-bit words: probabilities down to 2^-64
 (5e-20) come out right, on both sides. Not promised: a cryptographic generator, or protection from floating-point side
 channels (Mironov 2012).
+
+**Words are stored before they are used.** Threefry's 20 rounds are one long elementwise expression, in which each value is
+used about three times, and XLA fuses such an expression into the loops of its consumers. Where a consumer runs along another
+axis than the words (one word decides about a whole row), the words are uniform in the loop that LLVM vectorises, and before it
+vectorises, LLVM (of jaxlib 0.12) asks of each value whether it is uniform, operand by operand and without remembering the
+answers: 3^20 steps, a program that never finishes compiling. If the value varies, the first operand ends the question. So the
+words must never be fused into a consumer: on a CPU they are drawn in the branch of a conditional (`staging.once`) that the
+compiler cannot resolve (`staging.holds`). Conditionals are not fused, and within the branch there is nothing but the words
+themselves, along whose axes counters or keys vary in every loop. The loop of `coins` does the same by its carry.
 """
 
 import functools
 import math
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +26,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core import bits as packed
+from dpjax.core import staging
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -29,20 +40,28 @@ def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     """
     if not _is_threefry(key):
         return jax.random.bits(key, (count,), jnp.uint32)
-    high, low = _threefry(key, count)
-    return high ^ low
+
+    def words(data: Array) -> Array:
+        return operator.xor(*_threefry(data, count))
+
+    def stored(data: Array) -> Array:
+        return staging.once(staging.holds(), words, data)
+
+    # Other compilers do not vectorise loops, and a conditional costs more on them.
+    return lax.platform_dependent(jax.random.key_data(key), cpu=stored, default=words)
 
 
 @functools.partial(jax.jit, static_argnames="count", inline=True)
 def pairs(key: Array, count: int) -> tuple[UInt32[Array, "count"], UInt32[Array, "count"]]:
     """The high and low halves of 64-bit words, of jax.random.bits(key, (count,), uint64) with x64: two words for the price of one.
 
-    Threefry makes 64 bits at a time, of which JAX's 32-bit words are the exclusive or of the halves.
+    Threefry makes 64 bits at a time, of which JAX's 32-bit words are the exclusive or of the halves. They are not stored (a program
+    of two results would go through the rounds twice): use them elementwise, in the body of a loop, whose results are stored.
     """
     if not _is_threefry(key):
         high, low = jax.random.bits(key, (2, count), jnp.uint32)
         return high, low
-    return _threefry(key, count)
+    return _threefry(jax.random.key_data(key), count)
 
 
 def _is_threefry(key: Array) -> bool:
@@ -52,9 +71,9 @@ def _is_threefry(key: Array) -> bool:
     return partitionable and typed and str(jax.random.key_impl(key)) == "threefry2x32"
 
 
-def _threefry(key: Array, count: int) -> tuple[Array, Array]:
+def _threefry(data: UInt32[Array, "2"], count: int) -> tuple[Array, Array]:
     """Threefry-2x32-20 of the counters 0, ..., count - 1."""
-    first, second = jax.random.key_data(key)
+    first, second = data
     keys = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
     x, y = keys[0], keys[1] + jnp.arange(count, dtype=jnp.uint32)
     for turn in range(5):

@@ -20,8 +20,8 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     stored, so the function becomes a branch of one whose condition always holds.
 
     Args:
-      always: true, but for reasons that the compiler cannot know (a traced parameter is in its range). Batched by `vmap` it becomes a
-        select: the same result, without the gain.
+      always: true, but for reasons that the compiler cannot know (a traced parameter is in its range; `holds`). Batched by `vmap` it
+        becomes a select: the same result, without the gain.
       function: pure.
       operands: its arguments.
 
@@ -36,6 +36,17 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     shapes = jax.eval_shape(stored, *operands)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return together(lax.cond(always, stored, lambda *_: zeros, *operands))
+
+
+def holds() -> Bool[Array, ""]:
+    """True, without the compiler's knowledge and never batched: a condition for `once`.
+
+    The optimization barrier hides the constant while XLA simplifies conditionals. It is removed later.
+
+    >>> bool(holds())
+    True
+    """
+    return lax.optimization_barrier(jnp.bool_(True))
 
 
 def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operands: Any) -> T:

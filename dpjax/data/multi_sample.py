@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, bucket, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, bucket, shown, valid_rows, wide_rows
 
 
 @frozen
@@ -30,6 +30,9 @@ class MultiSample:
     n_valid: Int[Array, ""]
     k: int = static()
     realizable: bool = static(default=False)
+
+    def __repr__(self) -> str:
+        return shown(self, k=self.k)
 
     @classmethod
     def create(cls, x: Any, y: Any, n_valid: Any = None) -> "MultiSample":

@@ -5,9 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
-from dpjax.core.pytree import frozen
+from dpjax.core import show
+from dpjax.core.pytree import frozen, shown
 
 
 class Status(enum.IntEnum):
@@ -36,6 +38,14 @@ _MESSAGES = {
 }
 
 
+def _name(status: Any) -> str:
+    """OK, BOTTOM, ... of known codes."""
+    if not show.concrete(status) or status.ndim > 1:
+        return show.short(status)
+    names = [Status(code).name for code in np.ravel(status)]
+    return show.listed(names) if status.ndim else names[0]
+
+
 @frozen
 class Outcome:
     """The result of one run of an algorithm.
@@ -44,10 +54,13 @@ class Outcome:
       hypothesis: what was released; all zeros unless `status` is `Status.OK`.
       status: a `Status` code, int32.
       info: what else the run tells (a dict of arrays); NOT covered by the privacy guarantee.
+
+    >>> Outcome.of(jnp.array([0, 7], jnp.uint32), jnp.int32(0), {})
+    Outcome(hypothesis=7, status=OK, info={})
     """
 
-    hypothesis: Any
-    status: Int[Array, ""]
+    hypothesis: Any = shown(show.wide)
+    status: Int[Array, ""] = shown(_name)
     info: Any
 
     @classmethod

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, bucket, out_of_order, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, bucket, out_of_order, shown, valid_rows, wide_rows
 
 
 @frozen
@@ -27,6 +27,9 @@ class Points:
     x: UInt32[Array, "rows limbs"]
     n_valid: Int[Array, ""]
     ordered: bool = static(default=False)
+
+    def __repr__(self) -> str:
+        return shown(self)
 
     @classmethod
     def create(cls, x: Any, n_valid: Any = None, *, ordered: bool = False) -> "Points":

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import arguments
+from dpjax.core import arguments, show
+from dpjax.core.pytree import exportable
 from dpjax.domains import wide
 
 
@@ -74,8 +75,7 @@ class Sample:
         raise AttributeError(f"Sample is frozen: cannot set {name}")
 
     def __repr__(self) -> str:
-        promises = f"ordered={self.ordered}, realizable={self.realizable}"
-        return f"Sample(x={self.x!r}, y={self.y!r}, n_valid={self.n_valid!r}, {promises})"
+        return shown(self, self.y)
 
     @property
     def rows(self) -> int:
@@ -112,6 +112,29 @@ class Sample:
         sample = object.__new__(cls)
         sample._set(leaves, promises)
         return sample
+
+
+exportable(Sample)
+
+
+def shown(data: Any, y: Any = None, **counts: int) -> str:
+    """The repr of rows of which some count: how many there are, their points as integers, their labels, and the promises made.
+
+    >>> from dpjax.domains import wide
+    >>> Sample(x=wide.from_ints([7, 2**40, 9], 64), y=[1, 0, 1], n_valid=2)
+    Sample(n_valid=2, rows=3, x=[7, 1099511627776], y=[1, 0])
+    """
+    held = {"x": data.x} if y is None else {"x": data.x, "y": y}
+    entries = {"n_valid": show.short(data.n_valid)}
+    if all(map(show.concrete, (data.n_valid, *held.values()))) and data.x.ndim == 2:
+        n = int(data.n_valid)
+        entries |= {"rows": str(data.rows)} | {name: str(count) for name, count in counts.items()}
+        entries["x"] = show.listed(show.integers(data.x[:n]))
+        entries |= {} if y is None else {"y": show.listed(np.asarray(y)[:n].tolist())}
+    else:
+        entries |= {name: show.short(value) for name, value in held.items()}
+    entries |= {name: "True" for name in ("ordered", "realizable") if getattr(data, name, False)}
+    return f"{type(data).__name__}({', '.join(f'{name}={text}' for name, text in entries.items())})"
 
 
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:

@@ -1,6 +1,7 @@
 """How all pictures of dpjax look, and how they are written: PNG and SVG, the same bytes for the same data."""
 
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib
@@ -9,7 +10,7 @@ matplotlib.use("Agg")  # files only: nothing here may need a screen
 
 import matplotlib.pyplot as plt
 
-# Okabe and Ito's palette: told apart by colour-blind readers too.
+# Okabe and Ito's palette: distinguishable by colour-blind readers too.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 SETTINGS: Any = {
@@ -37,6 +38,25 @@ def house() -> Any:
 def figure(rows: int = 1, columns: int = 1, **kwargs: Any) -> tuple[Any, Any]:
     """A figure and its axes (`plt.subplots` with constrained layout)."""
     return plt.subplots(rows, columns, layout="constrained", **kwargs)
+
+
+def title(fig: Any, *lines: str) -> None:
+    """The lines above a whole figure."""
+    fig.suptitle("\n".join(lines), fontsize=9)
+
+
+def legend_beside(axes: Any, **kwargs: Any) -> None:
+    """A legend to the right of the axes, where no curve can run through it."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **kwargs)
+
+
+def doubling(axes: Any, ticks: Iterable[float] | None = None) -> None:
+    """A logarithmic x axis on which a step doubles x; `ticks`, if given, are written as plain numbers."""
+    axes.set_xscale("log", base=2)
+    if ticks is not None:
+        places = sorted(ticks)
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.tick_params(axis="x", which="minor", bottom=False)
 
 
 def save(fig: Any, path: pathlib.Path) -> None:

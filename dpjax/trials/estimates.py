@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from dpjax.core import arguments
+from dpjax.core import arguments, proportions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,10 +33,7 @@ def known(value: float) -> Estimate:
 
 
 def clopper_pearson(events: int, trials: int, *, level: float = 0.95) -> Estimate:
-    """Rate of an event with the Clopper-Pearson interval, whose coverage is >= level at every true rate.
-
-    With X ~ Bin(trials, p) and a = 1 - level the ends solve P_low[X >= events] = a/2 and P_high[X <= events]
-    = a/2, so each side misses with probability at most a/2 (Clopper and Pearson 1934).
+    """Rate of an event with the Clopper-Pearson interval (`core.proportions`): its coverage is >= level at every true rate.
 
     Args:
         events: how many trials had the event, 0 to trials.
@@ -55,10 +52,9 @@ def clopper_pearson(events: int, trials: int, *, level: float = 0.95) -> Estimat
         >>> estimate.low, round(estimate.high, 4)
         (0.0, 0.0362)
     """
-    trials, events, tail = _check(events, trials, level)
-    low = float(special.betaincinv(events, trials - events + 1, tail)) if events else 0.0
-    high = float(special.betainccinv(events + 1, trials - events, tail)) if events < trials else 1.0
-    return Estimate(events / trials, low, high, float(level), trials)
+    trials, events, _ = _check(events, trials, level)
+    low, high = proportions.clopper_pearson(events, trials, level=level)
+    return Estimate(events / trials, float(low), float(high), float(level), trials)
 
 
 def wilson(events: int, trials: int, *, level: float = 0.95) -> Estimate:

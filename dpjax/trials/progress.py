@@ -7,6 +7,8 @@ chunks, never from inside a compiled program.
 import sys
 from typing import Any
 
+from tqdm import tqdm
+
 from dpjax.core import arguments
 from dpjax.trials import devices
 
@@ -38,20 +40,18 @@ class Progress:
     """
 
     def __init__(self, total: int, label: str, *, unit: str = "trials", stream: Any = None):
-        from tqdm import tqdm
-
         stream = sys.stderr if stream is None else stream
         options: dict[str, Any] = {"file": stream}
         if not stream.isatty():
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = arguments.integer("total", total, at_least=0)
         # In a run of several processes the first one speaks.
-        self._bar = tqdm(
+        self._bar = _Bar(
             disable=not devices.lead(),
             total=total,
             desc=label,
             unit=f" {unit}",
-            unit_scale=True,
+            unit_scale=total >= 1000,  # 1.20k, but not 7.00
             dynamic_ncols=True,
             **options,
         )
@@ -75,6 +75,13 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Bar(tqdm):
+    """A bar that says "5.2 s/cells" where tqdm says "5.2s/ cells"."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace("s/ ", " s/")
 
 
 class _Lines:

@@ -1,6 +1,6 @@
 """Privacy checked, not believed: exact laws over all neighbours, Monte-Carlo audits, broken mechanisms."""
 
-from dpjax.verify.audit import Audit, audit, audit_samples, clopper_pearson
+from dpjax.verify.audit import Audit, audit, audit_samples
 from dpjax.verify.broken import Specimen, specimens, stability_specimen
 from dpjax.verify.exact import (
     Worst,
@@ -23,7 +23,6 @@ __all__ = [
     "Worst",
     "audit",
     "audit_samples",
-    "clopper_pearson",
     "delta_curve",
     "histograms",
     "hockey_stick",

@@ -3,7 +3,8 @@
 If A is (eps, delta)-DP then P[A(S) in R] <= exp(eps) P[A(S') in R] + delta for every event R. One half of
 the runs chooses R (outcomes in order of their estimated likelihood ratio); the other half, untouched so
 far, bounds both probabilities by Clopper and Pearson (1934). The bound is valid whatever event the first
-half chose.
+half chose. Real outcomes, of which no two need be equal, are sorted into cells first: quantiles of the first
+half are their borders, and a number that repeats is a cell of its own.
 """
 
 import dataclasses
@@ -15,95 +16,89 @@ import jax
 import numpy as np
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, proportions
 
-
-def clopper_pearson(successes: Any, trials: int, confidence: float) -> tuple[Any, Any]:
-    """One-sided exact bounds (low, high) on a proportion, each wrong with probability at most 1 - confidence.
-
-    >>> low, high = clopper_pearson(0, 100, 0.95)
-    >>> float(low), round(float(high), 4)
-    (0.0, 0.0295)
-    """
-    from scipy import stats
-
-    successes, error = np.asarray(successes, np.float64), 1 - arguments.fraction("confidence", confidence)
-    failures = trials - successes
-    low = np.where(successes > 0, stats.beta.ppf(error, np.maximum(successes, 1), failures + 1), 0.0)
-    high = np.where(failures > 0, stats.beta.isf(error, successes + 1, np.maximum(failures, 1)), 1.0)
-    return low, high
+_FEW = 8  # real outcomes that make a cell: fewer would tell little of its likelihood ratio
 
 
 @dataclasses.dataclass(frozen=True)
 class Audit:
-    """What the runs prove, at the stated confidence, about the pair audited.
+    """What the runs prove, at the stated level, about the pair audited.
 
     Attributes:
       epsilon: at the audited delta, the true epsilon is at least this (0 when nothing is shown).
       delta: the delta it is for.
-      confidence: 1 - the probability that a mechanism within its guarantee is accused by these runs.
+      level: 1 - the probability that a mechanism within its guarantee is accused by these runs.
       swapped: whether the event is more likely on the second dataset.
-      event: the outcomes in the event.
+      event: the outcomes in the event; of real outcomes, rows (low, high) for low < outcome <= high, and (inf, nan) for NaN.
       p_low: P[event] on the dataset that favours it is at least this. q_high: on the other, at most this.
     """
 
     epsilon: float
     delta: float
-    confidence: float
+    level: float
     swapped: bool
     event: np.ndarray
     p_low: float
     q_high: float
 
+    def delta_at(self, epsilon: float) -> float:
+        """At this epsilon the true delta is at least this (0 when nothing is shown)."""
+        return max(0.0, self.p_low - math.exp(epsilon) * self.q_high)
+
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether the runs contradict `guarantee`."""
-        return self.p_low > math.exp(guarantee.epsilon) * self.q_high + guarantee.delta
+        return math.isfinite(guarantee.epsilon) and self.delta_at(guarantee.epsilon) > guarantee.delta
 
 
 def audit_samples(
-    first: Any, second: Any, *, delta: float = 0.0, confidence: float = 1 - 2e-5, epsilon: float | None = None
+    first: Any, second: Any, *, delta: float = 0.0, level: float = 1 - 2e-5, epsilon: float | None = None
 ) -> Audit:
-    """Audits outcomes already drawn: integer labels from the first dataset and from its neighbour.
+    """Audits outcomes already drawn, from the first dataset and from its neighbour.
 
     Args:
-      first: outcomes on S, integers of shape (trials,).
+      first: outcomes on S: integers of shape (trials,), or (trials, ...) where a whole row is one outcome; or real numbers of
+        shape (trials,).
       second: outcomes on S', as many.
       delta: the mechanism's delta, in [0, 1).
-      confidence: of the bound; the default is a false-alarm rate of 2e-5.
+      level: of the bound; the default is a false-alarm rate of 2e-5.
       epsilon: when given, the event is learned to refute (epsilon, delta) rather than to maximise the bound.
 
     Returns:
       Audit.
 
     Raises:
-      ValueError: parameters out of range, or fewer than 4 outcomes a side.
+      TypeError: outcomes that are neither integers (or booleans) nor real numbers.
+      ValueError: parameters out of range, rows of real numbers, unequal shapes, or fewer than 4 outcomes a side.
 
     >>> audit_samples([0] * 1000, [1] * 1000).epsilon > 3
     True
+    >>> noise = np.random.default_rng(0).laplace(size=(2, 10_000))  # a count 0 or 1 with Laplace noise is 1-private
+    >>> 0.7 < audit_samples(noise[0], noise[1] + 1).epsilon < 1
+    True
     """
     delta = float(arguments.delta(delta, positive=False))
-    confidence = float(arguments.fraction("confidence", confidence))
-    first, second = np.asarray(first).ravel(), np.asarray(second).ravel()
-    trials = min(len(first), len(second))
-    if trials < 4:
-        raise ValueError(f"first and second must hold at least 4 outcomes each, got {len(first)} and {len(second)}")
-    labels, codes = np.unique(np.concatenate([first[:trials], second[:trials]]), return_inverse=True)
-    half, each = trials // 2, 1 - (1 - confidence) / 2  # two bounds share the error
-    tallies = [
-        np.bincount(part, minlength=len(labels))
-        for side in (codes[:trials], codes[trials:])
-        for part in (side[:half], side[half:])
-    ]
-    learned, held_out = (tallies[0], tallies[2]), (tallies[1], tallies[3])
-    gains = [_best_event(*pair, half, each, delta, epsilon) for pair in (learned, learned[::-1])]
+    level = float(arguments.fraction("level", level))
+    if epsilon is not None:
+        epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    first, second = _outcomes("first", first), _outcomes("second", second)
+    if first.shape != second.shape or len(first) < 4:
+        rule = "hold equally many outcomes of one shape, at least 4 of each"
+        raise ValueError(f"first and second must {rule}, got shapes {first.shape} and {second.shape}")
+    half = len(first) // 2
+    labels, codes = _codes(first, second, half)
+    (p, held_out_p), (q, held_out_q) = (
+        [np.bincount(part, minlength=len(labels)) for part in (code[:half], code[half:])] for code in codes
+    )
+    gains = [_best_event(*pair, half, level, delta, epsilon) for pair in ((p, q), (q, p))]
     swapped = gains[1][0] > gains[0][0]
     event = gains[int(swapped)][1]
-    p, q = held_out[::-1] if swapped else held_out
-    p_low, q_high = _bounds(p[event].sum(), q[event].sum(), trials - half, each)
+    p, q = (held_out_q, held_out_p) if swapped else (held_out_p, held_out_q)
+    p_low, q_high = _bounds(p[event].sum(), q[event].sum(), len(first) - half, level)
     return Audit(
         epsilon=float(_epsilon(p_low, q_high, delta)),
         delta=delta,
-        confidence=confidence,
+        level=level,
         swapped=bool(swapped),
         event=labels[event],
         p_low=float(p_low),
@@ -111,9 +106,46 @@ def audit_samples(
     )
 
 
-def _bounds(p: Any, q: Any, trials: int, confidence: float) -> tuple[Any, Any]:
-    """Lower bound of the first proportion, upper bound of the second."""
-    return clopper_pearson(p, trials, confidence)[0], clopper_pearson(q, trials, confidence)[1]
+def _outcomes(name: str, given: Any) -> np.ndarray:
+    """The outcomes as an array with one outcome a row; TypeError or ValueError if they are none."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold integers or real numbers, got {values.dtype}")
+    if values.ndim == 0 or (values.dtype.kind == "f" and values.ndim > 1):
+        rule = "one outcome a run: (trials,), or (trials, ...) of integers"
+        raise ValueError(f"{name} must have the shape of {rule}, got {values.dtype} of shape {values.shape}")
+    return values
+
+
+def _codes(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """(what each code stands for, the codes of each side's outcomes)."""
+    if "f" in first.dtype.kind + second.dtype.kind:
+        return _cells(first, second, half)
+    whole = np.concatenate([first, second])
+    labels, codes = np.unique(whole, return_inverse=True, axis=None if whole.ndim == 1 else 0)
+    return labels, (codes.reshape(-1)[: len(first)], codes.reshape(-1)[len(first) :])
+
+
+def _cells(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """As `_codes`, for half-open cells (low, high] between quantiles of both first halves, which lie closer near the ends."""
+    learned = np.sort(np.concatenate([first[:half], second[:half]]))
+    count = int(np.count_nonzero(~np.isnan(learned)))  # NaN is sorted to the end
+    cells, near_the_ends = 1 + 2 * round(count ** (1 / 3)), _FEW * 2 ** np.arange((count // _FEW).bit_length())
+    ranks = np.concatenate([np.arange(cells) * count // cells, near_the_ends, count - near_the_ends])
+    cuts = np.unique(learned[ranks[(ranks >= 0) & (ranks < count)]])
+    repeats = np.searchsorted(learned, cuts, "right") - np.searchsorted(learned, cuts, "left")
+    before = np.nextafter(cuts[repeats >= _FEW], cuts.dtype.type(-np.inf))
+    cuts = np.unique(np.concatenate([cuts, before, [np.inf]]).astype(cuts.dtype))
+    labels = np.stack([np.append(-np.inf, cuts), np.append(cuts, np.nan)], axis=1)
+    return labels, (np.searchsorted(cuts, first), np.searchsorted(cuts, second))
+
+
+def _bounds(p: Any, q: Any, trials: int, level: float) -> tuple[Any, Any]:
+    """Lower bound of the first proportion, upper bound of the second: both hold with probability at least `level`."""
+    return (
+        proportions.clopper_pearson(p, trials, level=level)[0],
+        proportions.clopper_pearson(q, trials, level=level)[1],
+    )
 
 
 def _epsilon(p_low: Any, q_high: Any, delta: float) -> Any:
@@ -122,11 +154,11 @@ def _epsilon(p_low: Any, q_high: Any, delta: float) -> Any:
 
 
 def _best_event(
-    p: np.ndarray, q: np.ndarray, trials: int, confidence: float, delta: float, epsilon: float | None
+    p: np.ndarray, q: np.ndarray, trials: int, level: float, delta: float, epsilon: float | None
 ) -> tuple[float, np.ndarray]:
     """Among the outcomes ranked by likelihood ratio, the prefix that looks best on its own half."""
     order = np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")
-    p_low, q_high = _bounds(np.cumsum(p[order]), np.cumsum(q[order]), trials, confidence)
+    p_low, q_high = _bounds(np.cumsum(p[order]), np.cumsum(q[order]), trials, level)
     gain = _epsilon(p_low, q_high, delta) if epsilon is None else p_low - math.exp(epsilon) * q_high
     best = int(np.argmax(gain))
     return float(gain[best]), order[: best + 1]
@@ -139,19 +171,19 @@ def audit(
     *,
     trials: int,
     delta: float = 0.0,
-    confidence: float = 1 - 2e-5,
+    level: float = 1 - 2e-5,
     epsilon: float | None = None,
     batch_size: int = 4096,
 ) -> Audit:
-    """Runs `mechanism(key, dataset) -> integer outcome` on both datasets and audits what comes out.
+    """Runs `mechanism(key, dataset) -> outcome` on both datasets and audits what comes out.
 
     Args:
       key: a PRNG key.
-      mechanism: pure JAX, one run; continuous outputs must be binned, and ⊥ be a label of its own.
-      pair: two neighbouring datasets, pytrees of arrays of equal shapes.
+      mechanism: pure JAX, one run; its outcome is an array of integers or one real number, with a label of its own for ⊥.
+      pair: two neighbouring datasets, pytrees of arrays of equal shapes (pad them, and let a count say how many records there are).
       trials: runs on each dataset.
       delta: the mechanism's delta.
-      confidence: of the bound; the default is a false-alarm rate of 2e-5.
+      level: of the bound; the default is a false-alarm rate of 2e-5.
       epsilon: as for `audit_samples`.
       batch_size: how many runs are computed at once.
 
@@ -159,7 +191,8 @@ def audit(
       Audit.
 
     Raises:
-      ValueError: parameters out of range.
+      TypeError: outcomes that are no integers or real numbers.
+      ValueError: parameters out of range, or two datasets of unequal shapes.
 
     >>> import jax.numpy as jnp
     >>> leak = lambda key, bit: bit
@@ -167,9 +200,17 @@ def audit(
     True
     """
     trials = arguments.integer("trials", trials, at_least=4)
+    batch_size = arguments.integer("batch_size", batch_size, at_least=1)
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"pair must be two datasets, got {pair!r}")
+    shapes = [jax.tree.map(lambda leaf: (np.shape(leaf), jax.numpy.result_type(leaf)), dataset) for dataset in pair]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"pair must hold two datasets of equal shapes, got {shapes[0]} and {shapes[1]}")
     run = jax.jit(lambda keys, dataset: jax.lax.map(lambda k: mechanism(k, dataset), keys, batch_size=batch_size))
-    outcomes = [
-        np.asarray(run(jax.random.split(side, trials), dataset))
-        for side, dataset in zip(jax.random.split(key), pair, strict=True)
-    ]
-    return audit_samples(*outcomes, delta=delta, confidence=confidence, epsilon=epsilon)
+    outcomes = []
+    for side, dataset in zip(jax.random.split(key), pair, strict=True):
+        outcome = run(jax.random.split(side, trials), dataset)
+        if not isinstance(outcome, jax.Array):
+            raise TypeError(f"mechanism must return one array, got {jax.tree.structure(outcome)}")
+        outcomes.append(np.asarray(outcome))
+    return audit_samples(*outcomes, delta=delta, level=level, epsilon=epsilon)

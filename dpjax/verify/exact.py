@@ -216,7 +216,8 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
       Worst, exact up to float64 rounding of the law.
 
     Raises:
-      ValueError: epsilon negative or NaN, no pairs, or a law that does not sum to one.
+      TypeError: pairs that are no integers.
+      ValueError: epsilon negative or NaN, no pairs, a pair that names no dataset, or a law that does not sum to one.
 
     Example: adding no noise at all reveals everything.
     >>> counts = histograms(2, [3])
@@ -225,8 +226,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
     1.0
     """
     epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
-    if len(pairs) == 0:
-        raise ValueError("pairs must hold at least one neighbouring pair, got none")
+    pairs = _checked_pairs(pairs, len(jax.tree.leaves(datasets)[0]))
     p = probabilities(law, datasets, batch_size=batch_size)
     sticks = _sticks(p, pairs, epsilon)
     i, j = (int(index) for index in pairs[int(np.argmax(sticks))])
@@ -247,8 +247,23 @@ def delta_curve(
     law: Law, datasets: Any, pairs: np.ndarray, epsilons: Sequence[float], *, batch_size: int = 256
 ) -> np.ndarray:
     """delta(epsilon) over all pairs, for each of `epsilons`; arguments as for `worst_pair`."""
+    pairs = _checked_pairs(pairs, len(jax.tree.leaves(datasets)[0]))
+    checked = [float(arguments.real("epsilons", epsilon, at_least=0.0, below=math.inf)) for epsilon in epsilons]
     p = probabilities(law, datasets, batch_size=batch_size)
-    return np.array([_sticks(p, pairs, float(epsilon)).max() for epsilon in epsilons])
+    return np.array([_sticks(p, pairs, epsilon).max() for epsilon in checked])
+
+
+def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:
+    """`pairs`, if they are (pairs, 2) indices of datasets."""
+    pairs = np.asarray(pairs)
+    if pairs.size and pairs.dtype.kind not in "iu":
+        raise TypeError(f"pairs must hold indices of datasets, got {pairs.dtype}")
+    if pairs.ndim != 2 or pairs.shape[0] == 0 or pairs.shape[1] != 2:
+        raise ValueError(f"pairs must hold at least one neighbouring pair, shape (pairs, 2), got shape {pairs.shape}")
+    wrong = pairs[(pairs < 0) | (pairs >= datasets)]
+    if wrong.size:
+        raise ValueError(f"pairs must hold indices from 0 to {datasets - 1} of the datasets, got {wrong[0]}")
+    return pairs
 
 
 def _sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:

@@ -16,9 +16,10 @@ from dpjax.data.sample import bucket
 from dpjax.fingerprinting import tardos
 from dpjax.learners import pac
 from dpjax.trials import engine, estimates, search
+from dpjax.trials.progress import Progress
 from experiments.benchmarks import contests
-from experiments.benchmarks.numpy_driver import Pool
 from experiments.benchmarks.numpy_multi import XI
+from experiments.benchmarks.pool import Pool
 from experiments.records import Row, exact
 from experiments.runner import Context
 
@@ -30,11 +31,13 @@ BITS = 64
 
 def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
     """Rows of panels "seconds to answer, QUESTION": x is the answer, value the seconds."""
-    rows = []
-    for question, ways in _questions(settings, pool, context).items():
-        for name, way in ways.items():
+    questions = _questions(settings, pool, context)
+    rows, asked = [], [(question, name, way) for question, ways in questions.items() for name, way in ways.items()]
+    with Progress(len(asked), "seconds to an answer", unit="answers") as progress:
+        for question, name, way in asked:
             record = context.store.get_or_compute({"question": question, "way": name}, functools.partial(_timed, way))
             rows.append(exact(f"{PANEL}{question}", name, record["answer"], record["seconds"]))
+            progress.done(1)
     return rows
 
 

@@ -10,12 +10,13 @@ from experiments.benchmarks.measure import RATES
 from experiments.benchmarks.scaling import EXPONENT
 from experiments.benchmarks.scaling import PANEL as SCALING
 from experiments.records import Row
+from experiments.settings import Settings
 
 MARKS = {"floor": ("|", 0), "dpjax": ("o", 2), "NumPy": ("s", 1), "specialised NumPy": ("D", 6)}
 PEERS = {"OpenDP": ("x", 5), "diffprivlib": ("+", 4)}
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes benchmarks_rates and benchmarks_scaling (PNG, SVG) and benchmarks.md."""
     with style.house():
         _rates(rows, out / "benchmarks_rates")

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dpjax.trials.progress import Progress
 from experiments.benchmarks import answers, runners, scaling, timing
 from experiments.benchmarks.contests import CONTESTS
-from experiments.benchmarks.numpy_driver import Pool
+from experiments.benchmarks.pool import Pool
 from experiments.records import Row
 from experiments.runner import Context
 
@@ -16,9 +17,11 @@ RATES = "trials per second, "
 def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows."""
     with Pool(processes=2) as pool:
-        rows = [
-            row for name, sizes in settings["contests"] for row in _contest(name, tuple(sizes), pool, settings, context)
-        ]
+        rows = []
+        with Progress(len(settings["contests"]), "contests", unit="contests") as progress:
+            for name, sizes in settings["contests"]:
+                rows += _contest(name, tuple(sizes), pool, settings, context)
+                progress.done(1)
         rows += answers.measure(settings, pool, context)
         return rows + scaling.measure(settings, pool, context)
 

@@ -1,16 +1,11 @@
-"""How every NumPy program of the benchmark is run: in batches that stay in cache, from one seed, on as many processes as asked.
+"""How every NumPy program of the benchmark is run: in batches that stay in cache, from one seed.
 
-A program is a function (rng, rows, *sizes) -> how many of `rows` independent trials succeed. All are in `programs.PROGRAMS` by name, as
-worker processes know them.
+A program is a function (rng, rows, *sizes) -> how many of `rows` independent trials succeed. All are in `programs.PROGRAMS` by name;
+`pool` runs them on several processes.
 """
 
-import contextlib
 import math
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator
-from multiprocessing.synchronize import Barrier
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +16,6 @@ LARGEST_BATCH = 1 << 10
 # A C library may return freed blocks above some size to the system, which zeroes them before the next use: half of ERM's time. The GNU
 # library's limit rises to the size of the largest such block freed so far (up to 2^25), so one that is never touched helps all the rest.
 LARGE_BLOCK = 31 << 20
-START_SECONDS = 120.0
 
 Array = NDArray[Any]
 
@@ -67,67 +61,6 @@ def count(program: Program, sizes: tuple[Any, ...], trials: int, seed: int | np.
     rows = program.rows(*sizes)
     batches = [rows] * (trials // rows) + [trials % rows] * (trials % rows > 0)
     return sum(program.run(rng, size, *sizes) for size in batches)
-
-
-class Pool:
-    """`count` by name on several processes, started once.
-
-    >>> with Pool(2) as pool:  # doctest: +SKIP
-    ...     pool.count("rec_concave", (31, 2000), 10_000, 0)
-    """
-
-    def __init__(self, processes: int = 2) -> None:
-        within(processes=(processes, 1, math.inf))
-        self.processes = processes
-
-    def __enter__(self) -> "Pool":
-        # Spawned, not forked: the parent may run threads of its own (JAX does).
-        context = multiprocessing.get_context("spawn")
-        ready = context.Barrier(self.processes + 1)
-        # One thread each: a linear algebra library would start as many as there are cores. It reads this when it is loaded.
-        with _environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"):
-            self._pool = context.Pool(self.processes, _start, (ready,))
-        ready.wait(timeout=START_SECONDS)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.terminate()
-        self._pool.join()
-
-    def count(self, name: str, sizes: tuple[Any, ...], trials: int, seed: int) -> int:
-        """As `count`, cut evenly; the result depends on the number of processes, too."""
-        shares = [(trials + i) // self.processes for i in range(self.processes)]
-        seeds = np.random.SeedSequence(seed).spawn(self.processes)
-        return sum(self._pool.starmap(_share, [(name, sizes, *pair) for pair in zip(shares, seeds, strict=True)], 1))
-
-
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    """The environment with these variables, for a while."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            os.environ.update({name: value} if value is not None else {})
-
-
-def _start(ready: Barrier) -> None:
-    """A worker's start: everything imported, then waiting for the others."""
-    from experiments.benchmarks import programs  # noqa: F401
-
-    ready.wait(timeout=START_SECONDS)
-
-
-def _share(name: str, sizes: tuple[Any, ...], trials: int, seed: np.random.SeedSequence) -> int:
-    """One worker's part."""
-    from experiments.benchmarks import programs
-
-    return count(programs.PROGRAMS[name], sizes, trials, seed)
 
 
 # ------------------------------------------------------------------------------------------ what programs are made of

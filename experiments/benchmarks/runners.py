@@ -6,7 +6,7 @@ from typing import Any
 from dpjax.trials import engine
 from experiments.benchmarks import peers
 from experiments.benchmarks.contests import CONTESTS, Trial
-from experiments.benchmarks.numpy_driver import Pool
+from experiments.benchmarks.pool import Pool
 from experiments.benchmarks.programs import PROGRAMS
 from experiments.benchmarks.timing import Runner
 from experiments.runner import Context

@@ -6,10 +6,11 @@ from typing import Any
 
 from dpjax.learners import pac
 from dpjax.trials import engine
+from dpjax.trials.progress import Progress
 from experiments import exponents
 from experiments.benchmarks import runners, timing
 from experiments.benchmarks.contests import CONTESTS
-from experiments.benchmarks.numpy_driver import Pool
+from experiments.benchmarks.pool import Pool
 from experiments.records import Row
 from experiments.runner import Context
 
@@ -21,13 +22,14 @@ CHEAP = ("erm", (31, 100))  # whose trials are counted by the million
 
 def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
     """Panels "scaling, AXIS": seconds a trial, a law, or of all trials; "exponent, AXIS": fitted to the upper half, at x its start."""
-    rows = []
-    for axis, sizes in settings["scaling"].items():
-        for x in sizes:
+    rows, cells = [], [(axis, x) for axis, sizes in settings["scaling"].items() for x in sizes]
+    with Progress(len(cells), "scaling", unit="cells") as progress:
+        for axis, x in cells:
             record = context.store.get_or_compute(
                 {"scaling": axis, "x": x}, functools.partial(_cell, axis, x, pool, settings, context)
             )
             rows += [Row(f"{PANEL}{axis}", series, x, *values) for series, values in record.items()]
+            progress.done(1)
     return rows + fitted(rows)
 
 
@@ -35,9 +37,7 @@ def fitted(rows: list[Row]) -> list[Row]:
     """Exponents of the upper half of each series' sizes, with what they can be while every time stays between its least and greatest."""
     found = []
     for panel, series in dict.fromkeys((row.panel, row.series) for row in rows):
-        part = [row for row in rows if (row.panel, row.series) == (panel, series)]
-        sizes = sorted(row.x for row in part)
-        exponent = exponents.fit(part, first=sizes[len(sizes) // 2 if len(sizes) > 2 else 0])
+        exponent = exponents.fit([row for row in rows if (row.panel, row.series) == (panel, series)])
         if exponent is not None:
             axis = panel.removeprefix(PANEL)
             found.append(Row(f"{EXPONENT}{axis}", series, exponent.first, exponent.value, exponent.low, exponent.high))

@@ -3,8 +3,9 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import records
+from experiments import captions, records
 from experiments.records import Row
+from experiments.settings import Settings
 
 COLOUR = {
     "one run a quantile": style.COLOURS[1],
@@ -15,18 +16,17 @@ COLOUR = {
 BESIDE = {"one run a quantile": (7, 4), "recursive medians": (0, -11), "Reorder-Slice-Compute": (0, 6)}
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes cdf_released and cdf_distance as PNG and SVG."""
     with style.house():
-        _draw_released(rows, out / "cdf_released")
-        _draw_distance(rows, out / "cdf_distance")
+        _draw_released(rows, settings, out / "cdf_released")
+        _draw_distance(rows, settings, out / "cdf_distance")
 
 
-def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_released(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(a) one release each."""
     released, true = records.series(rows, "released"), records.series(rows, "true")["true"]
     alphas, distances = records.series(rows, "released alpha"), records.series(rows, "released distance")
-    settings = records.series(rows, "settings")
     fig, panels = style.figure(1, len(released), figsize=(9.6, 3.4), sharey=True)
     for axes, (name, part) in zip(panels, released.items(), strict=True):
         x, colour = [r.x for r in part], COLOUR[name]
@@ -50,16 +50,16 @@ def _draw_released(rows: list[Row], path: pathlib.Path) -> None:
         )
         axes.legend(loc="upper left")
     panels[0].set_ylabel("share of the data ≤ x")
-    fig.suptitle(
-        f"A distribution function released privately from n = {settings['picture n'][0].value:.0f} log-uniform points, "
-        "ε = 1, δ = $10^{-6}$\n"
-        f"band: Kolmogorov distance to the sample, kept with probability {1 - settings['beta'][0].value:g} or more",
-        fontsize=9,
+    n, budget = settings["picture"], captions.privacy(settings)
+    style.title(
+        fig,
+        f"A distribution function released privately from n = {n:,} log-uniform points of {settings['bits']} bits, {budget}",
+        f"band: Kolmogorov distance to the sample, kept {captions.success(settings)} or more",
     )
     style.save(fig, path)
 
 
-def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_distance(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(b) alpha against n."""
     fig, axes = style.figure(figsize=(8.4, 4.6))
     counts, promised = records.series(rows, "quantiles"), records.series(rows, "promise")
@@ -79,17 +79,16 @@ def _draw_distance(rows: list[Row], path: pathlib.Path) -> None:
         bound = promised.get(name, [])
         axes.plot(*records.curve(bound), linestyle="--", color=COLOUR[name], linewidth=1)
     axes.plot([], [], "--", color="grey", linewidth=1, label="promised")
-    axes.set(xscale="log", yscale="log", xlabel="n (points)", ylabel="Kolmogorov distance to the sample")
-    axes.set_xscale("log", base=2)
-    ticks = sorted({r.x for part in counts.values() for r in part})
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set(yscale="log", xlabel="n (points)", ylabel="Kolmogorov distance to the sample")
+    style.doubling(axes, {r.x for part in counts.values() for r in part})
     levels = [0.03, 0.05, 0.1, 0.2, 0.3, 0.5]
     axes.set_yticks(levels, [f"{level:g}" for level in levels])
     axes.minorticks_off()
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    fig.suptitle(
-        "Distance that 9 releases in 10 keep (band: 95 % interval), at the best number of quantiles (small)\n"
-        "ε = 1, δ = $10^{-6}$, log-uniform points of 32 bits, exponential mechanism as solver",
-        fontsize=9,
+    style.legend_beside(axes)
+    share, level = captions.percent(1 - settings["beta"]), captions.percent(settings["level"])
+    style.title(
+        fig,
+        f"Distance that {share} of the releases keep (band: {level} interval), at the best number of quantiles (small)",
+        f"{captions.privacy(settings)}, log-uniform points of {settings['bits']} bits, exponential mechanism as solver",
     )
     style.save(fig, path)

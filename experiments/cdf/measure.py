@@ -18,9 +18,9 @@ from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
+from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
-from experiments.thresholds.measure import signed_log2
 
 Settings = Mapping[str, Any]
 METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")

@@ -8,6 +8,7 @@ from experiments import records
 from experiments.fingerprinting.attacks import LEARNERS, PADDED, PUBLIC, UNIFORM
 from experiments.fingerprinting.measure import CODES
 from experiments.records import Row
+from experiments.settings import Settings
 
 CODE_COLOURS = dict(zip(CODES, style.COLOURS[1:], strict=False))
 COLOURS = {
@@ -29,7 +30,7 @@ FORMS = {
 WIDTHS = (3.0, 2.2, 1.5, 0.9)
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes fingerprinting_length, fingerprinting_attack and fingerprinting_padded as PNG and SVG."""
     with style.house():
         _draw_length(rows, out / "fingerprinting_length")

@@ -3,11 +3,21 @@
 import pathlib
 from typing import Any
 
+from dpjax.concepts.combs import FAMILIES
 from dpjax.plotting import style
-from experiments import records
-from experiments.interior_point.measure import AMPLIFIED, COMPOSITION, EXPONENTIAL, PRINTED, REC_CONCAVE, SLICING
+from experiments import captions, records
+from experiments.curves import crossing
+from experiments.interior_point.measure import (
+    AMPLIFIED,
+    COMPOSITION,
+    EXPONENTIAL,
+    PRINTED,
+    REC_CONCAVE,
+    SLICING,
+    WIDEST,
+)
 from experiments.records import Row
-from experiments.thresholds.draw import crossing
+from experiments.settings import Settings
 
 COLOUR = {
     EXPONENTIAL: style.COLOURS[1],
@@ -17,39 +27,42 @@ COLOUR = {
     PRINTED: style.COLOURS[4],
     AMPLIFIED: style.COLOURS[5],
 }
+LABEL = {AMPLIFIED: "$2^{\\log^*}$ optimiser"}
 FLOOR = 1e-12  # the least failure that is drawn
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes interior_point_least_n and interior_point_failure as PNG and SVG."""
     with style.house():
-        _draw_least_n(rows, out / "interior_point_least_n")
-        _draw_failure(rows, out / "interior_point_failure")
+        _draw_least_n(rows, settings, out / "interior_point_least_n")
+        _draw_failure(rows, settings, out / "interior_point_failure")
 
 
-def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(a) n* against d."""
     fig, axes = style.figure(figsize=(7.2, 4.2))
     measured = records.series(rows, "least n")
     for name, part in measured.items():
         x, value, low, high = records.columns(part)
-        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=name)
+        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=LABEL.get(name, name))
     for name, part in records.series(rows, "planned").items():
         axes.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
-    axes.plot([], [], "--", color="grey", linewidth=1, label="proved to suffice")
-    if PRINTED not in measured:
-        axes.plot([], [], "--", color=COLOUR[PRINTED], linewidth=1, label=f"{PRINTED} (proved)")
+        if name not in measured:
+            axes.annotate(
+                name, (part[0].x, part[0].value), (0, 5), textcoords="offset points", color=COLOUR[name], fontsize=8
+            )
+    axes.plot([], [], "--", color="grey", linewidth=1, label="dashed, of each colour: proved to suffice")
     _mark_crossings(axes, measured)
     axes.set(yscale="log", xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="points")
-    axes.set_xscale("log", base=2)
-    axes.axvspan(4096 * 1.4, axes.get_xlim()[1], color="grey", alpha=0.08, linewidth=0)
-    axes.text(4096 * 1.6, 5000, "points never\nwritten down", fontsize=7, color="grey", va="center")
-    fig.suptitle(
-        "Least n that finds an interior point with probability 0.9 on the worst of six kinds of data\n"
-        "ε = 1, δ = $10^{-6}$, add/remove; exact laws, shaded: trials",
-        fontsize=9,
+    style.doubling(axes)
+    axes.axvspan(WIDEST * 1.4, axes.get_xlim()[1], color="grey", alpha=0.08, linewidth=0)
+    axes.text(WIDEST * 1.6, 5000, "points never\nwritten down", fontsize=7, color="grey", va="center")
+    style.title(
+        fig,
+        f"Least n that finds an interior point {captions.success(settings)} on the worst of {len(FAMILIES)} kinds of data",
+        f"{captions.privacy(settings)}, add/remove; exact laws, in the shaded part trials",
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.legend_beside(axes)
     style.save(fig, path)
 
 
@@ -57,37 +70,48 @@ def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
     """The d from which the exponential mechanism is beaten, by whom."""
     found = {}
     for name in (COMPOSITION, REC_CONCAVE, SLICING, AMPLIFIED):
-        by_x = {row.x: row for row in measured.get(name, [])}
-        shared = [row for row in measured.get(EXPONENTIAL, []) if row.x in by_x]
-        point = crossing(
-            shared, list(by_x.values())
-        )  # the exponential mechanism's curve, below at first, rises past the other
+        point = crossing(measured.get(EXPONENTIAL, []), measured.get(name, []))
         if point is not None:
             found[name] = point
     for name, point in found.items():
         axes.plot(*point, marker="o", markersize=9, markerfacecolor="none", color=COLOUR[name], linestyle="none")
-    lines = [f"d ≈ {point[0]:.0f}: {name}" for name, point in sorted(found.items(), key=lambda item: item[1])]
+    lines = [
+        f"d ≈ {point[0]:.0f}: {LABEL.get(name, name)}"
+        for name, point in sorted(found.items(), key=lambda item: item[1])
+    ]
     if lines:
         text = "\n".join(["beats the exponential mechanism from", *lines])
         axes.text(0.98, 0.05, text, transform=axes.transAxes, fontsize=8, ha="right", va="bottom")
 
 
-def _draw_failure(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(b) failure against n, a panel a solver."""
     names = [name for name in COLOUR if records.series(rows, f"failure: {name}")]
     fig, all_axes = style.figure(1, len(names), figsize=(3.0 * len(names) + 1.2, 3.6), sharey=True, squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
         for number, (kind, part) in enumerate(records.series(rows, f"failure: {name}").items()):
-            x, value, low, high = records.columns(part)
-            shown = [[max(v, FLOOR) for v in column] for column in (value, low, high)]
-            style.interval(axes, x, *shown, color=style.COLOURS[number], marker="o", label=kind)
+            _draw_kind(axes, part, color=style.COLOURS[number], label=kind)
+        axes.axhline(settings["beta"], color="grey", linewidth=0.8, linestyle=":")
         axes.set(yscale="log", xlabel="n (points)", title=name, ylim=(FLOOR / 3, 3))
-        axes.axhline(0.1, color="grey", linewidth=0.8, linestyle=":")
+    last = all_axes[0][-1]
+    last.plot([], [], ":", color="grey", linewidth=0.8, label=f"β = {settings['beta']:g}")
+    last.plot([], [], "v", color="grey", label=f"below {captions.number(FLOOR)} from here on")
+    style.legend_beside(last, title="data")
     all_axes[0][0].set_ylabel("P[no interior point]")
-    all_axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="data")
-    fig.suptitle(
-        "How the failure falls with n, by kind of data; dotted: 0.1\n"
-        "exact laws, shaded: trials; what is below $10^{-12}$ is drawn there",
-        fontsize=9,
+    style.title(
+        fig,
+        f"How the failure falls with n at d = {settings['by family']['bits']}, by kind of data, {captions.privacy(settings)}",
+        f"mean exact laws, band: up to the upper end of the {captions.percent(settings['level'])} interval",
     )
     style.save(fig, path)
+
+
+def _draw_kind(axes: Any, part: list[Row], *, color: str, label: str) -> None:
+    """A line with the upper half of its band (the lower one would reach 0), and a wedge where it falls below FLOOR."""
+    seen = [row for row in part if row.value >= FLOOR]
+    x, value, _, high = records.columns(seen)
+    style.interval(axes, x, value, value, high, color=color, marker="o", label=label)
+    for row in [row for row in part if row.value < FLOOR][:1]:
+        path = [*seen[-1:], Row("", "", row.x, FLOOR, FLOOR, FLOOR)]
+        axes.plot(*records.curve(path), ":", color=color, linewidth=0.8)
+        axes.plot(row.x, FLOOR, "v", color=color)

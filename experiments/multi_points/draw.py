@@ -3,8 +3,10 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import exponents
+from experiments import captions, exponents
+from experiments.multi_points.measure import MASSES
 from experiments.records import Row
+from experiments.settings import Settings
 
 COLOUR = {
     "PointLearner": style.COLOURS[2],
@@ -24,11 +26,11 @@ LABEL = {
 }
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes multi_points_least_n as PNG and SVG."""
     title = (
-        "Least n that learns k points at once to population error 0.1 with probability 0.9\n"
-        "ε = 1, δ = $10^{-6}$, 64 bits, seven points of masses 0.05 to 0.3, trials"
+        f"Least n that learns k points at once to population error {settings['alpha']:g} {captions.success(settings)}",
+        f"{captions.privacy(settings)}, {settings['bits']} bits, {len(MASSES)} points of masses {min(MASSES)} to {max(MASSES)}, trials",
     )
     with style.house():
         exponents.draw_least_n(rows, out / "multi_points_least_n", title=title, colours=COLOUR, labels=LABEL)

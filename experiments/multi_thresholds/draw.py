@@ -3,8 +3,9 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import exponents
+from experiments import captions, exponents
 from experiments.records import Row
+from experiments.settings import Settings
 
 COLOUR = {
     "ERM": style.COLOURS[0],
@@ -24,11 +25,12 @@ LABEL = {
 }
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes multi_thresholds_least_n as PNG and SVG."""
+    bits, alpha = settings["bits"], settings["alpha"]
     title = (
-        "Least n that learns k thresholds at once to population error 0.2 with probability 0.9\n"
-        "ε = 1, δ = $10^{-6}$, 16 bits, masses at $2^{15} \\pm 2^u$, exact laws averaged over data draws"
+        f"Least n that learns k thresholds at once to population error {alpha:g} {captions.success(settings)}",
+        f"{captions.privacy(settings)}, {bits} bits, masses at $2^{{{bits - 1}}} \\pm 2^u$, exact laws averaged over data draws",
     )
     with style.house():
         exponents.draw_least_n(rows, out / "multi_thresholds_least_n", title=title, colours=COLOUR, labels=LABEL)

@@ -4,14 +4,15 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import records
-from experiments.quasi_concave.measure import AMPLIFIED, EXPONENTIAL, REC_CONCAVE
+from experiments import captions, records
+from experiments.quasi_concave.measure import AMPLIFIED, EXPONENTIAL, REC_CONCAVE, SHAPES
 from experiments.records import Row
+from experiments.settings import Settings
 
 COLOUR = {EXPONENTIAL: style.COLOURS[1], REC_CONCAVE: style.COLOURS[2], AMPLIFIED: style.COLOURS[0]}
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes quasi_concave_error as PNG and SVG."""
     with style.house():
         fig, (left, right) = style.figure(1, 2, figsize=(9.0, 3.8), width_ratios=[3, 2])
@@ -21,15 +22,15 @@ def draw(rows: list[Row], out: pathlib.Path) -> None:
             left.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
         left.plot([], [], "--", color="grey", linewidth=1, label="proved")
         left.set(yscale="log", xlabel="log$_2$ T", ylabel="additive error")
-        left.set_xscale("log", base=2)
-        left.set_title("error with probability 0.9, worst of three shapes")
+        style.doubling(left)
+        left.set_title(f"error {captions.success(settings)}, worst of {len(SHAPES)} shapes")
         left.legend()
-        _draw_levels(rows, right)
-        fig.suptitle("Quasi-concave optimisation on {0, ..., T}, ε = 1, δ = $10^{-6}$", fontsize=9)
+        _draw_levels(rows, right, max(settings["proved"]))
+        style.title(fig, f"Quasi-concave optimisation on {{0, ..., T}}, {captions.privacy(settings)}")
         style.save(fig, out / "quasi_concave_error")
 
 
-def _draw_levels(rows: list[Row], axes: Any) -> None:
+def _draw_levels(rows: list[Row], axes: Any, bits: int) -> None:
     """(b) the proved error against the number of recursions, beside the powers it is said to grow by."""
     for name, base in ((REC_CONCAVE, 8), (AMPLIFIED, 2)):
         part = records.series(rows, "levels").get(name, [])
@@ -40,6 +41,11 @@ def _draw_levels(rows: list[Row], axes: Any) -> None:
         axes.plot(x, value, marker="o", color=COLOUR[name], label=label)
         growth = [value[0] * base ** (n - x[0]) for n in x]
         axes.plot(x, growth, ":", color=COLOUR[name], linewidth=1, label=f"{base}$^N$")
-    axes.set(yscale="log", xlabel="recursions N", xticks=sorted({r.x for r in rows if r.panel == "levels"}))
-    axes.set_title("what a recursion costs (proved)")
+    axes.set(
+        yscale="log",
+        xlabel="recursions N",
+        ylabel="additive error (proved)",
+        xticks=sorted({r.x for r in rows if r.panel == "levels"}),
+    )
+    axes.set_title(f"what a recursion costs, log$_2$ T = {bits:,}")
     axes.legend()

@@ -5,9 +5,10 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import records
+from experiments import captions, records
 from experiments.records import Row
 from experiments.rectangles.measure import SLICES
+from experiments.settings import Settings
 
 SERIES = {
     "basic": ("basic composition", style.COLOURS[0]),
@@ -17,11 +18,11 @@ SERIES = {
 }
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes rectangles_least_n and rectangles_learned as PNG and SVG."""
     with style.house():
-        _draw_least_n(rows, out / "rectangles_least_n")
-        _draw_learned(rows, out / "rectangles_learned")
+        _draw_least_n(rows, settings, out / "rectangles_least_n")
+        _draw_learned(rows, settings, out / "rectangles_learned")
 
 
 # ------------------------------------------------------------------------------------------------------ (a) n* by D
@@ -43,7 +44,7 @@ def crossing(first: list[Row], second: list[Row]) -> float | None:
     return next((x for (x, _), win in zip(shared, wins, strict=True) if win), None)
 
 
-def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(a) n* against D."""
     fig, axes = style.figure(figsize=(7.4, 4.6))
     formula, measured = records.series(rows, "formula"), records.series(rows, "least n")
@@ -63,17 +64,16 @@ def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
     axes.plot([], [], "--", color="grey", linewidth=1, label="the proof's sample size")
     _mark(axes, formula, "slicing", "slicing overtakes\ncomposition", (14, -46))
     _mark(axes, formula, "slicing_printed", "as printed it\novertakes composition", (-125, 30))
-    axes.set(xscale="log", yscale="log", xlabel="D (dimensions)", ylabel="examples")
-    axes.set_xscale("log", base=2)
-    ticks = [r.x for r in formula["slicing"] if math.log2(r.x).is_integer()]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set(yscale="log", xlabel="D (dimensions)", ylabel="examples")
+    style.doubling(axes, [r.x for r in formula["slicing"] if math.log2(r.x).is_integer()])
     axes.minorticks_off()
-    fig.suptitle(
-        "Least n that learns a rectangle to population error 0.1 with probability 0.9: one algorithm, four analyses\n"
-        "ε = 1, δ = $10^{-6}$, exponential mechanism on each of 2D slices, uniform data",
-        fontsize=9,
+    alpha, success = settings["alpha"], captions.success(settings)
+    style.title(
+        fig,
+        f"Least n that learns a rectangle to population error {alpha:g} {success}: one algorithm, four analyses",
+        f"{captions.privacy(settings)}, exponential mechanism on each of 2D slices, uniform data of {settings['bits']} bits",
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.legend_beside(axes)
     style.save(fig, path)
 
 
@@ -104,7 +104,7 @@ def _mark(axes: Any, formula: dict[str, list[Row]], name: str, text: str, offset
 # --------------------------------------------------------------------------------------------- (b) a learned rectangle
 
 
-def _draw_learned(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_learned(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(b) the examples of one run, coloured by slice, the target and the hypothesis."""
     fig, axes = style.figure(figsize=(6.6, 5.0))
     points = records.series(rows, "points")
@@ -122,10 +122,11 @@ def _draw_learned(rows: list[Row], path: pathlib.Path) -> None:
     run = {name: part[0].value for name, part in records.series(rows, "run").items()}
     axes.set(xlabel="axis 1 (share of the domain)", ylabel="axis 2", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.grid(False)
-    fig.suptitle(
-        f"A rectangle learned from {run['n']:.0f} examples, population error {run['error']:.3f}\n"
+    budget = captions.privacy({**settings, **settings["picture"]})
+    style.title(
+        fig,
+        f"A rectangle learned from {run['n']:,.0f} examples, {budget}: population error {run['error']:.3f}",
         f"slices of {run['m']:.0f} + geometric noise, cut in the order of the legend; each gives one face",
-        fontsize=9,
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
+    style.legend_beside(axes, markerscale=2)
     style.save(fig, path)

@@ -3,8 +3,9 @@
 import pathlib
 
 from dpjax.plotting import style
-from experiments import records
+from experiments import captions, records
 from experiments.records import Row
+from experiments.settings import Settings
 
 COLOUR = {
     "printed": style.COLOURS[4],
@@ -24,14 +25,14 @@ NAME = {
 }
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes slicing_epsilon and slicing_calls as PNG and SVG."""
     with style.house():
-        _draw_epsilon(rows, out / "slicing_epsilon")
-        _draw_calls(rows, out / "slicing_calls")
+        _draw_epsilon(rows, settings, out / "slicing_epsilon")
+        _draw_calls(rows, settings, out / "slicing_calls")
 
 
-def _draw_epsilon(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_epsilon(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(a) total epsilon against the number of slices."""
     fig, axes = style.figure(figsize=(6.8, 4.0))
     found = records.series(rows, "total epsilon")
@@ -39,19 +40,20 @@ def _draw_epsilon(rows: list[Row], path: pathlib.Path) -> None:
         part = [row for row in found.get(name, []) if row.value > 0]
         kind = {"marker": "^", "linestyle": ":"} if name == "audited lower bound" else {"marker": "o"}
         axes.plot(*records.curve(part), color=colour, label=NAME[name], **kind)
-    axes.set(yscale="log", xlabel="number of slices", ylabel="total ε at δ = $10^{-6}$")
-    axes.set_xscale("log", base=2)
-    fig.suptitle(
-        "Reorder-Slice-Compute: privacy against the number of slices\nnoise and compute at ε = 1/4 each, add/remove",
-        fontsize=9,
+    axes.set(yscale="log", xlabel="number of slices", ylabel=f"total ε at δ = {captions.number(settings['delta'])}")
+    style.doubling(axes)
+    style.title(
+        fig,
+        "Reorder-Slice-Compute: privacy against the number of slices",
+        f"slice noise at ε = {settings['slice_epsilon']:g}, compute at ε = {settings['compute_epsilon']:g}, add/remove",
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.legend_beside(axes)
     style.save(fig, path)
 
 
-def _draw_calls(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_calls(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(b) calls to the data holder."""
-    fig, axes = style.figure(figsize=(6.0, 3.4))
+    fig, axes = style.figure(figsize=(7.0, 3.6))
     for number, (name, part) in enumerate(records.series(rows, "calls").items()):
         kind = {"marker": "o", "linestyle": "none"} if name.startswith("drawn") else {}
         if name.startswith("printed"):
@@ -59,7 +61,11 @@ def _draw_calls(rows: list[Row], path: pathlib.Path) -> None:
         colour = style.COLOURS[4] if name.startswith("printed") else style.COLOURS[1 + name.endswith("1")]
         part = [row for row in part if row.value > 0]
         axes.plot(*records.curve(part), color=colour, label=name, zorder=number, **kind)
-    axes.set(yscale="log", xlabel="w", ylabel="P[more than w calls]")
-    fig.suptitle("Calls to the data holder on the worst case, slice noise at ε = 1/4", fontsize=9)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.set(yscale="log", xlabel="w (calls to the data holder in one run)", ylabel="P[more than w calls]")
+    style.title(
+        fig,
+        f"Calls to the data holder on the worst case, slice noise at ε = {settings['slice_epsilon']:g}, {settings['calls']:,} runs drawn",
+        "b is the holder's secret bit: b = 0 where the smaller dataset is the true one, b = 1 where the larger is",
+    )
+    style.legend_beside(axes)
     style.save(fig, path)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dpjax.multi import tables
@@ -20,7 +20,6 @@ class Cell:
     Attributes:
         entry: the cell.
         of, series: whose "least n" it is fitted to.
-        first: least k used: below it something that does not depend on k is larger, or basic composition is as good as any.
         hypotheses: |H| where each concept is chosen by an exponential mechanism that must succeed but for beta/k: then n* is fitted to
             k^exponent ln(|H| k / beta), the logarithm that the tables hide; 0 where n* has no such factor.
     """
@@ -28,7 +27,6 @@ class Cell:
     entry: tables.Entry
     of: str
     series: str
-    first: int
     hypotheses: int
 
     @property
@@ -43,43 +41,45 @@ class Cell:
         return lambda k: math.log(self.hypotheses * k / beta) if self.hypotheses else 1.0
 
 
-def _cell(of: str, series: str, first: int, choices: int, **wanted: str) -> Cell:
+def _cell(of: str, series: str, choices: int, **wanted: str) -> Cell:
     (entry,) = tables.find(**wanted)
-    return Cell(entry=entry, of=of, series=series, first=first, hypotheses=choices)
+    return Cell(entry=entry, of=of, series=series, hypotheses=choices)
 
 
 _PURE = {"privacy": tables.PURE, "setting": tables.PAC}
 _PAC = {"privacy": tables.APPROXIMATE, "setting": tables.PAC}
 _AGNOSTIC = {"privacy": tables.APPROXIMATE, "setting": tables.AGNOSTIC}
 CELLS = (
-    _cell("points", "pure direct sum", 1, 2**11, **_PURE, concepts="POINT", hypotheses="improper"),
-    _cell("points", "pure, proper", 1, 2**64, **_PURE, concepts="POINT", hypotheses="proper"),
-    _cell("thresholds", "pure direct sum", 4, 2**16, **_PURE, concepts="THRESH"),
-    _cell("parities", "direct sum, pure", 16, 2**16, **_PURE, concepts="PAR"),
-    _cell("points", "PointLearner", 1, 0, **_PAC, concepts="POINT"),
-    _cell("thresholds", "direct sum, optimal", 64, 2**16, **_PAC, concepts="THRESH"),
-    _cell("parities", "ParityLearner", 1, 0, **_PAC, concepts="PAR"),
-    _cell("points", "generic", 64, 8, **_AGNOSTIC, concepts="POINT"),
-    _cell("thresholds", "generic", 1, 8, **_AGNOSTIC, concepts="THRESH"),
-    _cell("parities", "direct sum, optimal", 64, 2**16, **_AGNOSTIC, concepts="PAR"),
+    _cell("points", "pure direct sum", 2**11, **_PURE, concepts="POINT", hypotheses="improper"),
+    _cell("points", "pure, proper", 2**64, **_PURE, concepts="POINT", hypotheses="proper"),
+    _cell("thresholds", "pure direct sum", 2**16, **_PURE, concepts="THRESH"),
+    _cell("parities", "direct sum, pure", 2**16, **_PURE, concepts="PAR"),
+    _cell("points", "PointLearner", 0, **_PAC, concepts="POINT"),
+    _cell("thresholds", "direct sum, optimal", 2**16, **_PAC, concepts="THRESH"),
+    _cell("parities", "ParityLearner", 0, **_PAC, concepts="PAR"),
+    _cell("points", "generic", 8, **_AGNOSTIC, concepts="POINT"),
+    _cell("thresholds", "generic", 8, **_AGNOSTIC, concepts="THRESH"),
+    _cell("parities", "direct sum, optimal", 2**16, **_AGNOSTIC, concepts="PAR"),
 )
 
 
 def measure(settings: Mapping[str, Any], context: Context) -> list[Row]:
     """All rows: panel "exponent" (x: its place in CELLS), "upper" and "lower"; and the n* they come from, by class."""
     rows = []
-    found = {}
     for name, module in CLASSES.items():
         measured = module.EXPERIMENT.measure(settings[name], context)
-        found[name] = records.series(measured, "least n")
         rows += [dataclasses.replace(row, panel=f"{name}: {row.panel}") for row in measured if row.panel == "least n"]
+    return [*rows, *fitted(rows, settings)]
+
+
+def fitted(rows: list[Row], settings: Mapping[str, Any]) -> Iterator[Row]:
+    """The exponents of the n* measured, beside the theorems'."""
     for place, cell in enumerate(CELLS):
-        factor = cell.factor(settings[cell.of]["beta"])
-        fitted = exponents.fit(found[cell.of].get(cell.series, []), first=cell.first, factor=factor)
-        if fitted is None:
+        part = records.series(rows, f"{cell.of}: least n").get(cell.series, [])
+        exponent = exponents.fit(part, factor=cell.factor(settings[cell.of]["beta"]))
+        if exponent is None:
             continue
-        rows.append(Row("exponent", cell.name, place, fitted.value, fitted.low, fitted.high))
-        rows.append(exact("upper", cell.name, place, float(cell.entry.upper_exponent)))
+        yield Row("exponent", cell.name, place, exponent.value, exponent.low, exponent.high)
+        yield exact("upper", cell.name, place, float(cell.entry.upper_exponent))
         if cell.entry.lower:
-            rows.append(exact("lower", cell.name, place, float(cell.entry.lower_exponent)))
-    return rows
+            yield exact("lower", cell.name, place, float(cell.entry.lower_exponent))

@@ -1,13 +1,13 @@
 """The three pictures, from the table alone."""
 
-import itertools
-import math
 import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import records
+from experiments import captions, records
+from experiments.curves import crossing
 from experiments.records import Row
+from experiments.settings import Settings
 
 COLOUR = {
     "ERM": style.COLOURS[0],
@@ -17,15 +17,18 @@ COLOUR = {
 }
 
 
-def draw(rows: list[Row], out: pathlib.Path) -> None:
+SCALE = "threshold j, as signed $\\log_2(1 + |j - \\mathrm{target}|)$"
+
+
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes thresholds_least_n, thresholds_success and thresholds_anatomy as PNG and SVG."""
     with style.house():
-        _draw_least_n(rows, out / "thresholds_least_n")
-        _draw_success(rows, out / "thresholds_success")
-        _draw_anatomy(rows, out / "thresholds_anatomy")
+        _draw_least_n(rows, settings, out / "thresholds_least_n")
+        _draw_success(rows, settings, out / "thresholds_success")
+        _draw_anatomy(rows, settings, out / "thresholds_anatomy")
 
 
-def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(a) n* against d."""
     fig, axes = style.figure(figsize=(6.4, 4.4))
     theorems = records.series(rows, "theorem")
@@ -36,36 +39,18 @@ def _draw_least_n(rows: list[Row], path: pathlib.Path) -> None:
     for number, (name, part) in enumerate(theorems.items()):
         dashes = (5 * number, (4, 6))  # shifted: where two theorems ask for the same, both colours are seen
         axes.plot(*records.curve(part), linestyle=dashes, color=COLOUR[name], linewidth=1)
-    axes.plot([], [], "--", color="grey", linewidth=1, label="what the theorem asks")
+    axes.plot([], [], "--", color="grey", linewidth=1, label="what the theorem asks for")
     _mark_crossing(axes, measured)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="d (the domain is {0, ..., $2^d - 1$})",
-        ylabel="examples",
-    )
-    fig.suptitle(
-        "Least n that learns a threshold to population error 0.1 with probability 0.9\n"
-        "ε = 1, δ = $10^{-6}$, log-uniform data, exact laws averaged over data draws",
-        fontsize=9,
-    )
-    axes.set_xscale("log", base=2)
-    ticks = sorted({r.x for part in measured.values() for r in part})
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set(yscale="log", xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="examples")
+    style.doubling(axes, {row.x for part in measured.values() for row in part})
     axes.minorticks_off()
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.title(
+        fig,
+        f"Least n that learns a threshold to population error {settings['alpha']:g} {captions.success(settings)}",
+        f"{captions.privacy(settings)}, log-uniform data, exact laws averaged over data draws",
+    )
+    style.legend_beside(axes)
     style.save(fig, path)
-
-
-def crossing(first: list[Row], second: list[Row]) -> tuple[float, float] | None:
-    """Where two curves cross, interpolated on log-log axes; None if they do not."""
-    by_x = {row.x: row.value for row in second}
-    shared = [(math.log(r.x), math.log(r.value) - math.log(by_x[r.x]), math.log(r.value)) for r in first if r.x in by_x]
-    for (x0, gap0, y0), (x1, gap1, y1) in itertools.pairwise(shared):
-        if gap0 < 0 <= gap1:
-            share = -gap0 / (gap1 - gap0)
-            return math.exp(x0 + share * (x1 - x0)), math.exp(y0 + share * (y1 - y0))
-    return None
 
 
 def _mark_crossing(axes: Any, measured: dict[str, list[Row]]) -> None:
@@ -85,7 +70,7 @@ def _mark_crossing(axes: Any, measured: dict[str, list[Row]]) -> None:
     )
 
 
-def _draw_success(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_success(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(b) success against n."""
     fig, axes = style.figure(figsize=(6.4, 3.6))
     for name, part in records.series(rows, "success by law").items():
@@ -99,20 +84,22 @@ def _draw_success(rows: list[Row], path: pathlib.Path) -> None:
         ylabel="success probability",
         ylim=(-0.03, 1.03),
     )
-    bits = records.series(rows, "settings")["success bits"][0].value
-    fig.suptitle(
-        f"Population error ≤ 0.1 at d = {bits:.0f}: mean exact law over data draws (line, 95 % band)\n"
-        "and plain Monte Carlo (points, 95 % Clopper-Pearson)",
-        fontsize=9,
+    level = captions.percent(settings["level"])
+    style.title(
+        fig,
+        f"Population error ≤ {settings['alpha']:g} at d = {settings['success']['bits']}, {captions.privacy(settings)}",
+        f"lines: mean exact law over data draws, {level} band; points: {settings['trials']:,} trials, {level} Clopper-Pearson",
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.legend_beside(axes)
     style.save(fig, path)
 
 
-def _draw_anatomy(rows: list[Row], path: pathlib.Path) -> None:
+def _draw_anatomy(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(c) one run of RecConcave."""
     chosen = {name: part[0].value for name, part in records.series(rows, "anatomy: chosen").items()}
-    fig, (top, middle, bottom) = style.figure(3, 1, figsize=(6.4, 7.2), height_ratios=[3, 2, 1.2])
+    fig, (top, middle, bottom) = style.figure(3, 1, figsize=(6.8, 8.2), height_ratios=[3, 2.2, 1.2])
+    at = settings["anatomy"]
+    style.title(fig, f"One run of RecConcave: d = {at['bits']}, n = {at['n']:,}, {captions.privacy(settings)}")
     _draw_quality(top, records.series(rows, "anatomy: Q")["Q(j)"], chosen)
     _draw_windows(middle, records.series(rows, "anatomy: L"), chosen)
     _draw_blocks(bottom, records.series(rows, "anatomy: blocks"), chosen)
@@ -130,21 +117,26 @@ def _draw_quality(axes: Any, quality: list[Row], chosen: dict[str, float]) -> No
     if chosen["released"]:
         axes.axvline(chosen["threshold"], color=style.COLOURS[2], label="released threshold")
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":", label="target")
-    axes.set(ylabel="Q(j), correctly labelled", title="One run of RecConcave: the quality Q and the released threshold")
-    axes.legend(loc="lower right")
+    axes.set(
+        xlabel=SCALE,
+        ylabel="Q(j) (examples labelled correctly)",
+        title="The quality Q and the released threshold",
+        ylim=(None, 1.06 * promise),
+    )
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.0), framealpha=1.0, frameon=True, edgecolor="none")
 
 
 def _draw_windows(axes: Any, lines: dict[str, list[Row]], chosen: dict[str, float]) -> None:
     axes.plot(*records.curve(lines["L(j)"]), "o-", color=style.COLOURS[1], label="L(j)")
     axes.set(
         xlabel="j (windows of $2^j$ points)",
-        ylabel="L(j)",
+        ylabel="L(j) (examples)",
         title="The recursion: q is largest where L falls through (1 − α/2) r",
     )
     right = axes.twinx()
     right.plot(*records.curve(lines["q(j)"]), "s-", color=style.COLOURS[3], label="q(j)")
     top = max(r.value for r in lines["q(j)"])
-    right.set(ylabel="q(j)", ylim=(-3 * top, 1.4 * top))  # what is far below cannot be chosen
+    right.set(ylabel="q(j) (examples)", ylim=(-3 * top, 1.4 * top))  # what is far below cannot be chosen
     right.grid(False)
     right.spines["right"].set_visible(True)
     axes.axvline(chosen["k"], color=style.COLOURS[2], label=f"chosen k = {chosen['k']:.0f}")
@@ -166,12 +158,12 @@ def _draw_blocks(axes: Any, partitions: dict[str, list[Row]], chosen: dict[str, 
                 linewidth=0.8,
                 alpha=0.8,
             )
-        axes.text(blocks[-1].high, level, f"  gap {chosen[f'gap {name}']:.0f}", va="center", fontsize=8)
+        axes.text(blocks[-1].high, level, f"  gap: {chosen[f'gap {name}']:.0f} examples", va="center", fontsize=8)
     axes.set_yticks(range(len(partitions)), [f"partition {name}" for name in sorted(partitions, reverse=True)])
     axes.set_ylim(-0.6, len(partitions) - 0.4)
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     axes.set(
-        xlabel="threshold, as signed $\\log_2(1 + |j - \\mathrm{target}|)$",
-        title="Blocks of $8 \\cdot 2^k$ points around the best one (orange: released by A_dist)",
+        xlabel=SCALE,
+        title="Blocks of $8 \\cdot 2^k$ points around the best one (grey: best, orange: released by A_dist)",
     )
     axes.grid(False)

@@ -15,6 +15,7 @@ from dpjax.learners import pac, thresholds
 from dpjax.optimizers import rec_concave
 from dpjax.trials import estimates, resumable, search
 from dpjax.trials.progress import Progress
+from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
 
@@ -236,8 +237,3 @@ def _anatomy_blocks(name: str, block: Any, kept: bool, k: int, shift: int, bits:
             rows.append(Row("anatomy: blocks", name, offset, state, *ends))
     rows.append(exact("anatomy: chosen", f"gap {name}", 0, float(block.gap)))
     return rows
-
-
-def signed_log2(distance: int) -> float:
-    """sign(distance) log2(1 + |distance|): zero at the target, one unit an octave."""
-    return math.copysign(math.log2(1 + abs(distance)), distance) if distance else 0.0

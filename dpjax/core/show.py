@@ -1,0 +1,77 @@
+"""How values are shown: numbers as numbers, wide integers as integers, anything large as its type and shape."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+FEW = 8  # entries that are listed
+HEAD = 4  # of more, how many are
+
+
+def short(value: Any) -> str:
+    """A value in few words.
+
+    >>> import jax.numpy as jnp
+    >>> short(jnp.float32(0.1)), short({"a": jnp.arange(3), "b": (jnp.zeros((9, 2)), None)})
+    ('0.1', '{a: [0, 1, 2], b: (float32[9,2], None)}')
+    """
+    return _nested(value, _array)
+
+
+def wide(value: Any) -> str:
+    """The same, where uint32 arrays are wide integers (`dpjax.domains.wide`): along the last axis the limbs, the most significant first.
+
+    >>> import jax.numpy as jnp
+    >>> wide(jnp.array([1, 5], jnp.uint32)), wide(jnp.array([[0, 5], [2, 0]], jnp.uint32))
+    ('4294967301', '[5, 8589934592]')
+    """
+    return _nested(value, _wide_array)
+
+
+def listed(entries: list[Any]) -> str:
+    """A list, of which not more than the first few entries are shown.
+
+    >>> listed([1, 2]), listed(list(range(100)))
+    ('[1, 2]', '[0, 1, 2, 3, ...]')
+    """
+    shown = entries if len(entries) <= FEW else entries[:HEAD]
+    return f"[{', '.join([*map(str, shown), *(['...'] if len(entries) > FEW else [])])}]"
+
+
+def integers(rows: Any) -> list[int]:
+    """Rows of limbs as Python integers."""
+    return [int.from_bytes(row.tobytes(), "big") for row in np.asarray(rows).astype(">u4")]
+
+
+def concrete(value: Any) -> bool:
+    """Whether a value is an array of known numbers: not traced, nor a PRNG key, nor a description of an array."""
+    if isinstance(value, np.ndarray | np.generic):
+        return True
+    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    return known and not jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) and value.is_fully_addressable
+
+
+def _nested(value: Any, array: Any) -> str:
+    """Dictionaries, lists and tuples of arrays."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_nested(entry, array)}' for key, entry in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_nested(entry, array) for entry in value)}]"
+    if type(value) is tuple:
+        return f"({', '.join(_nested(entry, array) for entry in value)}{',' if len(value) == 1 else ''})"
+    return array(value) if hasattr(value, "dtype") and hasattr(value, "shape") else repr(value)
+
+
+def _array(value: Any) -> str:
+    """Scalars and short vectors by their entries, else type and shape."""
+    if not concrete(value) or np.ndim(value) > 1 or np.size(value) > FEW:
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    entries = np.asarray(value)
+    return str(entries[()]) if entries.ndim == 0 else listed(list(entries))
+
+
+def _wide_array(value: Any) -> str:
+    if value.dtype != np.uint32 or not concrete(value) or np.ndim(value) not in (1, 2):
+        return _array(value)
+    return str(integers(value[None])[0]) if value.ndim == 1 else listed(integers(value))

@@ -1,0 +1,24 @@
+"""What the command line answers with one line: a run that cannot begin as it was requested.
+
+Only what is checked before anything is measured is refused. An error later is an error of the program and keeps its traceback.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+
+class Refused(ValueError):
+    """A run that cannot begin; the message is all that there is to know."""
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Refuses what the checks inside find wrong.
+
+    Raises:
+        Refused: a ValueError or TypeError inside, with its message.
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise Refused(str(error)) from error

@@ -1,0 +1,98 @@
+"""The settings of an experiment, and changes to them: `--set key=value`.
+
+Settings are plain data: numbers, words, lists, and groups of them. A key names one setting; inside a group it is a path with
+dots, such as "success.bits".
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpjax.core import arguments
+
+Settings = Mapping[str, Any]
+
+# What these names mean in every experiment, whatever group they are in.
+_FRACTIONS = ("alpha", "beta", "delta", "level", "rtol", "xi")
+_COUNTS = ("bits", "draws", "trials", "users")
+
+
+def changed(settings: Settings, changes: Sequence[str]) -> dict[str, Any]:
+    """The settings with every change made, each value of the type of the one before.
+
+    Args:
+        settings: of a preset; left as it is.
+        changes: texts "key=value". The elements of a list are separated by commas, with or without brackets around them.
+
+    Returns:
+        New settings with the same keys.
+
+    Raises:
+        ValueError: a key that there is not, or a value that is not of the type or out of the range of that setting.
+
+    Example:
+        >>> changed({"epsilon": 1.0, "success": {"sizes": [8, 16]}}, ["epsilon=2", "success.sizes=4,9"])
+        {'epsilon': 2.0, 'success': {'sizes': [4, 9]}}
+    """
+    result = json.loads(json.dumps(settings))
+    known = dict(_leaves(result))
+    for change in changes:
+        # Keys may hold "=" themselves: the names of series do.
+        key = max((key for key in known if change.startswith(f"{key}=")), key=len, default=None)
+        if key is None:
+            raise ValueError(f"--set must be KEY=VALUE with KEY one of {', '.join(known)}, got {change!r}")
+        *groups, last = known[key]
+        place = result
+        for group in groups:
+            place = place[group]
+        place[last] = _value(key, change.removeprefix(f"{key}="), place[last])
+    return result
+
+
+def _leaves(settings: Settings, above: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(key, path) of every setting."""
+    for name, value in settings.items():
+        path = (*above, name)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, path)
+        else:
+            yield ".".join(path), path
+
+
+def _value(key: str, text: str, before: Any) -> Any:
+    """The text as a value of the type of `before`, in the range that the setting's name says."""
+    value = text if isinstance(before, str) else _parsed(key, text, before)
+    for each in value if isinstance(value, list) else [value]:
+        _check(key.rpartition(".")[2], each)
+    return value
+
+
+def _parsed(key: str, text: str, before: Any) -> Any:
+    """A number, or a list of numbers if there are only such before."""
+    if isinstance(before, list) and not text.startswith("["):
+        text = f"[{text}]"
+    try:
+        value = json.loads(text)
+        if not isinstance(before, list):
+            return _number(value, type(before))
+        kinds = {type(each) for each in before}
+        return [_number(each, *kinds) for each in value] if len(kinds) == 1 and kinds <= {int, float} else list(value)
+    except (ValueError, TypeError):
+        raise ValueError(f"--set {key} must be of the type of {before!r}, got {text!r}") from None
+
+
+def _number(value: Any, kind: type) -> Any:
+    """An integer stays one, unless a float stood there."""
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+        raise TypeError
+    return kind(value)
+
+
+def _check(name: str, value: Any) -> None:
+    """ValueError if every experiment would refuse a setting of this name with that value."""
+    if name == "epsilon":
+        arguments.epsilon(value)
+    elif name in _FRACTIONS:
+        arguments.fraction(name, value)
+    elif name in _COUNTS:
+        arguments.integer(name, value, at_least=1)

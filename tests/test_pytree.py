@@ -1,0 +1,186 @@
+"""Frozen pytrees: pickle, `jax.export`, and what their repr shows."""
+
+import importlib
+import pickle
+import pkgutil
+import subprocess
+import sys
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax import MultiSample, Outcome, Points, Sample, Status
+from dpjax.core import show
+from dpjax.core.pytree import frozen, static
+from dpjax.domains import wide
+from dpjax.learners import thresholds
+from dpjax.mechanisms import laplace
+
+
+@frozen
+class Recipe:
+    """Every kind of static value."""
+
+    scale: float
+    words: tuple = static(default=("a", ("b", 1), ()))
+    count: int = static(default=3)
+    flag: bool = static(default=True)
+    nothing: None = static(default=None)
+    rate: float = static(default=float("inf"))
+    size: int = static(default=np.int32(7))
+
+
+def sample(**promises):
+    return Sample(x=wide.from_ints([3, 2**40], 64), y=[1, 0], **promises)
+
+
+VALUES = [
+    Recipe(scale=jnp.float32(2.0)),
+    sample(),
+    sample(realizable=True),
+    Points.create(wide.from_ints([3, 2**40], 64), ordered=True),
+    MultiSample.create(wide.from_ints([3, 2**40], 64), [[1, 0, 1], [0, 0, 1]]),
+    Outcome.of(jnp.array([0, 7], jnp.uint32), Status.OK, {"chosen": jnp.int32(3), "more": None}),
+    thresholds.exponential(bits=24, epsilon=1.0),
+]
+IDS = [type(value).__name__ for value in VALUES]
+
+
+def same(one, two):
+    return jax.tree.structure(one) == jax.tree.structure(two) and all(
+        np.array_equal(a, b) and np.dtype(a.dtype) == np.dtype(b.dtype)
+        for a, b in zip(map(jnp.asarray, jax.tree.leaves(one)), map(jnp.asarray, jax.tree.leaves(two)), strict=True)
+    )
+
+
+@pytest.mark.parametrize("value", VALUES, ids=IDS)
+def test_pickle(value):
+    again = pickle.loads(pickle.dumps(value))
+    assert type(again) is type(value) and same(again, value)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=IDS)
+def test_functions_of_pytrees_can_be_exported(value):
+    """Serialized and read again, the function takes the value and returns it, static values and all."""
+    exported = jax.export.export(jax.jit(lambda tree: (tree, jnp.float32(1.0))))(value)
+    again = jax.export.deserialize(exported.serialize())
+    assert again.in_tree == exported.in_tree and again.out_tree == exported.out_tree
+    assert same(again.call(value)[0], value)
+
+
+def test_a_learner_can_be_exported():
+    """Exported and read again it draws what it draws."""
+    learner = thresholds.exponential(bits=64, epsilon=1.0)
+    key = lambda: jax.random.key(3)  # noqa: E731
+    data = sample().padded()
+    again = jax.export.deserialize(jax.export.export(jax.jit(lambda k, s: learner(k, s)))(key(), data).serialize())
+    assert same(again.call(key(), data), learner(key(), data))
+
+
+def test_what_cannot_be_exported_says_so():
+    @frozen
+    class Odd:
+        function: object = static()
+
+    exported = jax.export.export(jax.jit(lambda tree: jnp.float32(1.0)))(Odd(function=test_pickle))
+    with pytest.raises(TypeError, match="static values that are literals"):
+        exported.serialize()
+
+
+def test_a_class_may_be_defined_again():
+    """As in a notebook whose cell runs twice."""
+
+    def cell():
+        @frozen
+        class Again:
+            size: int = static()
+
+        return Again(size=3)
+
+    assert cell().size == cell().size == 3
+
+
+PICKLED_HERE = """
+import pickle, sys
+from dpjax.learners import thresholds
+sys.stdout.buffer.write(pickle.dumps(thresholds.exponential(bits=24, epsilon=1.0)))
+"""
+
+
+def test_pickles_pass_between_processes():
+    done = subprocess.run([sys.executable, "-c", PICKLED_HERE], capture_output=True, check=True)
+    assert same(pickle.loads(done.stdout), thresholds.exponential(bits=24, epsilon=1.0))
+
+
+def classes():
+    """All frozen classes of the package."""
+    modules = [m.name for m in pkgutil.walk_packages(dpjax.__path__, "dpjax.") if ".plotting" not in m.name]
+    found = {c for name in modules for c in vars(importlib.import_module(name)).values() if isinstance(c, type)}
+    return [c for c in found if c.__module__.startswith("dpjax") and "__dataclass_fields__" in vars(c)]
+
+
+def test_every_class_is_found_where_it_says():
+    """What pickle needs."""
+    assert len(classes()) > 60
+    for cls in classes():
+        assert getattr(importlib.import_module(cls.__module__), cls.__qualname__) is cls
+
+
+# --------------------------------------------------------------------------------------------------------------- repr
+
+
+def test_samples_show_counts_and_integers():
+    assert repr(sample()) == "Sample(n_valid=2, rows=2, x=[3, 1099511627776], y=[1, 0])"
+    assert (
+        repr(sample(ordered=True).padded()) == "Sample(n_valid=2, rows=3, x=[3, 1099511627776], y=[1, 0], ordered=True)"
+    )
+    assert repr(Points.create(wide.from_ints(range(100), 8), 50)) == "Points(n_valid=50, rows=100, x=[0, 1, 2, 3, ...])"
+    assert repr(VALUES[4]) == "MultiSample(n_valid=2, rows=2, k=3, x=[3, 1099511627776])"
+
+
+def test_outcomes_show_the_status_by_name():
+    assert repr(VALUES[5]) == "Outcome(hypothesis=7, status=OK, info={chosen: 3, more: None})"
+    bottom = Outcome.of(jnp.zeros((2, 1), jnp.uint32), Status.BOTTOM, {})
+    assert repr(bottom) == "Outcome(hypothesis=[0, 0], status=BOTTOM, info={})"
+
+
+def test_values_that_are_not_known_are_shown_by_shape():
+    seen = []
+    jax.jit(lambda tree: (seen.append(repr(tree)), tree)[1])(sample())
+    jax.vmap(lambda tree: (seen.append(repr(tree)), tree)[1])(jax.tree.map(lambda leaf: leaf[None], sample()))
+    assert seen == ["Sample(n_valid=int32[], x=uint32[2,2], y=int32[2])"] * 2
+    batched = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), sample())
+    assert repr(batched) == "Sample(n_valid=[2, 2, 2], x=uint32[3,2,2], y=int32[3,2])"
+    batched = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), VALUES[5])
+    assert repr(batched) == "Outcome(hypothesis=[7, 7, 7], status=[OK, OK, OK], info={chosen: [3, 3, 3], more: None})"
+    assert repr(jax.tree.map(lambda leaf: object, VALUES[5])).startswith("Outcome(hypothesis=<class 'object'>")
+
+
+def test_learners_show_numbers():
+    text = repr(thresholds.exponential(bits=24, epsilon=0.1))
+    assert text == "ThresholdExponential(bits=24, epsilon=0.1, limbs=1)"
+    assert repr(VALUES[0]).startswith("Recipe(scale=2.0, words=('a', ('b', 1), ()), count=3")
+    assert repr(laplace.Laplace.create(epsilon=1.0)).count("Array") == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (jnp.arange(9), "int32[9]"),
+        (jnp.zeros((2, 2)), "float32[2,2]"),
+        (np.array([True]), "[True]"),
+        ((jnp.int32(1),), "(1,)"),
+        ([np.float32(0.1), "a"], "[0.1, 'a']"),
+        (jax.ShapeDtypeStruct((3,), jnp.uint32), "uint32[3]"),
+    ],
+)
+def test_short(value, text):
+    assert show.short(value) == text
+
+
+def test_keys_are_not_shown():
+    assert show.short(jax.random.key(0)) == "key<fry>[]"
