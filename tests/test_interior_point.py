@@ -6,13 +6,13 @@ import math
 import jax
 import numpy as np
 import pytest
-import reference_interior as reference
 
 from dpjax import Points, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.data import algorithm
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, tree_log_budget
+from dpjax.verify.plain import tree_log as reference
 
 RNG = np.random.default_rng(20)
 

@@ -156,7 +156,7 @@ def test_slices_are_those_of_the_reference_and_of_the_paradigm(rate):
         expected, remaining = reference_cuts(points.tolist(), labels.tolist(), sizes)
         assert where.tolist() == expected and int(info["remaining"]) == remaining
         noises += [size - 5 for size in sizes if remaining]
-        run = paradigm.Slicing.create(sample.positive(), slice_epsilon=None)
+        run = paradigm.Slicing.create(sample.positive, slice_epsilon=None)
         backwards = paradigm.descending(jnp.arange(sample.rows, dtype=jnp.uint32))
         for axis in range(AXES):
             x = sample.x[:, axis]

@@ -13,7 +13,6 @@ from finitely many heavy points and, with the rest of the mass, uniformly from a
     (2, [0.75, 0.0])
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -24,12 +23,14 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
+from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
+from dpjax.domains.events import PointSet
 
 Target = int | None  # a point, or the all-zero concept
 
@@ -59,6 +60,19 @@ class Point:
         return jnp.where(self.zero, 0.0, jnp.exp2(-jnp.asarray(bits, float)))
 
 
+@frozen
+class _Elsewhere:
+    """A point that is none of those it is compared with."""
+
+    def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
+        """Nothing."""
+        return jnp.zeros((x.shape[0],), bool)
+
+    def share(self, bits: Int[Array, ""]) -> Float[Array, ""]:
+        """One point of X_bits."""
+        return jnp.exp2(-jnp.asarray(bits, float))
+
+
 def point(position: Target | Sequence[Target], *, bits: int) -> Point:
     """c_position, or all-zero for None; a list makes k concepts.
 
@@ -86,7 +100,7 @@ def zero(*, bits: int, k: int | None = None) -> Point:
 
 
 @frozen
-class Distribution:
+class PointDistribution(Distribution):
     """Heavy points and a uniform background, labelled by one target or by k; build it by `point_masses` or `uniform`.
 
     Attributes:
@@ -104,10 +118,8 @@ class Distribution:
     limbs: int = static()
     spread: bool = static()
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
         """n independent examples in `capacity` rows, in no order: a `Sample` for one target, a `MultiSample` for k."""
-        n = jnp.asarray(n, jnp.int32)
         key_kind, key_heavy, key_uniform = jax.random.split(key, 3)
         place = self.heavy.place(random.bits(key_heavy, capacity))
         heavy = wide.resize(self.heavy.points, self.limbs)
@@ -145,6 +157,37 @@ class Distribution:
         """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
         return jax.vmap(self._error)(hypotheses, self.targets)
 
+    @jax.jit
+    def within(self, alpha: Float[ArrayLike, ""]) -> PointSet:
+        """The concepts of error at most alpha; for k targets, a set for each.
+
+        All points that are neither heavy nor the target have one error.
+
+        >>> law = point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=2**40)
+        >>> good = law.within(0.8)
+        >>> wide.to_ints(good.points), good.good.tolist(), bool(good.others), bool(good.zero)
+        ([3, 1099511627776, 1099511627776], [False, True, True], True, True)
+        """
+        one = functools.partial(self._within, alpha)
+        return jax.vmap(one)(self.targets) if self.targets.zero.ndim else one(self.targets)
+
+    def _within(self, alpha: Float[ArrayLike, ""], target: Point) -> PointSet:
+        heavy = wide.resize(self.heavy.points, self.limbs)
+        named = jnp.concatenate([heavy, target.position[None]])
+        twice = target.zero | jnp.any(wide.equal(heavy, target.position[None]))
+
+        def good(hypothesis: Any) -> Array:
+            return self._error(hypothesis, target) <= alpha
+
+        zero = Point(position=jnp.zeros_like(target.position), zero=jnp.bool_(True))
+        return PointSet(
+            points=named,
+            where=jnp.append(jnp.ones((heavy.shape[0],), bool), ~twice),
+            good=jax.vmap(lambda point: good(Point(position=point, zero=jnp.bool_(False))))(named),
+            others=good(_Elsewhere()),
+            zero=good(zero),
+        )
+
     def _error(self, hypothesis: Any, target: Point) -> Float[Array, ""]:
         """Exact but for rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""
         differ = hypothesis.predict(self.heavy.points) != target.predict(self.heavy.points)
@@ -160,7 +203,7 @@ class Distribution:
 
 def point_masses(
     *, bits: int, points: list[int], masses: list[float], target: Target | Sequence[Target], background: float = 0.0
-) -> Distribution:
+) -> PointDistribution:
     """Point masses at distinct points, and with probability `background` a uniform point of X_bits.
 
     Args:
@@ -173,7 +216,7 @@ def point_masses(
       TypeError, ValueError: an argument out of range.
     """
     share = float(arguments.real("background", background, at_least=0.0, at_most=1.0))
-    return Distribution(
+    return PointDistribution(
         heavy=thresholds.point_masses(bits=bits, points=points, masses=masses, target=0),
         background=jnp.uint32(min(round(math.ldexp(share, 32)), 0xFFFFFFFF)),
         bits=jnp.int32(bits),
@@ -183,7 +226,7 @@ def point_masses(
     )
 
 
-def uniform(*, bits: int, target: Target | Sequence[Target]) -> Distribution:
+def uniform(*, bits: int, target: Target | Sequence[Target]) -> PointDistribution:
     """Uniform on X_bits: every concept is as good as all-zero, but on the smallest domains.
 
     >>> float(uniform(bits=2, target=3).error(point(1, bits=2)))

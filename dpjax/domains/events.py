@@ -1,4 +1,4 @@
-"""Events whose probability an algorithm's law can give: outputs in a half-open interval, outputs that are accurate on the data."""
+"""Events whose probability an algorithm's law can give: outputs in an interval or a set, outputs that are accurate on the data."""
 
 from typing import Any
 
@@ -70,6 +70,27 @@ class Interval:
     def meet(self, other: "Interval") -> "Interval":
         """Points in both."""
         return Interval(low=wide.maximum(self.low, other.low), high=wide.minimum(self.high, other.high))
+
+
+@frozen
+class PointSet:
+    """Concepts of points over X_d: some points by name, all other points or none of them, all-zero or not.
+
+    A leading axis of k, on every leaf, makes one set for each of k hypotheses.
+
+    Attributes:
+      points: named ones, distinct.
+      where: which of them are there (those of a slot that is not used say nothing).
+      good: which of them belong to the set.
+      others: whether all points that are not named belong.
+      zero: whether the all-zero concept belongs.
+    """
+
+    points: UInt32[Array, "*k m limbs"]
+    where: Bool[Array, "*k m"]
+    good: Bool[Array, "*k m"]
+    others: Bool[Array, "*k"]
+    zero: Bool[Array, "*k"]
 
 
 def _end(name: str, value: Any, limbs: int) -> Array:

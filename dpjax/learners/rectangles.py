@@ -524,7 +524,7 @@ def _cut(examples: Examples, sizes: Int[Array, "faces"]) -> _Cuts:
         return left & ~taken[0] & ~taken[1], (left, taken, cut)
 
     x = jnp.moveaxis(examples.x, 1, 0)
-    left, each = lax.scan(axis, examples.positive(), (x, sizes.reshape(-1, 2)))
+    left, each = lax.scan(axis, examples.positive, (x, sizes.reshape(-1, 2)))
     return _Cuts(x, *each, jnp.sum(left, dtype=jnp.int32))
 
 
@@ -554,7 +554,7 @@ def _projections(width: int, cuts: _Cuts) -> Points:
 def _learn(learner: Rectangles, key: Array, examples: Examples) -> Outcome:
     key_sizes, key_faces, key_count = jax.random.split(key, 3)
     cuts = _cut(examples, learner._sizes(key_sizes, examples.rows))
-    fits = jnp.all(~examples.positive()[:, None] | (wide.bit_length(examples.x) <= learner.bits))
+    fits = jnp.all(~examples.positive[:, None] | (wide.bit_length(examples.x) <= learner.bits))
     return learner._answer(key_faces, key_count, _projections, cuts, cuts.sizes.reshape(-1), cuts.remaining, fits)
 
 
