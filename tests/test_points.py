@@ -14,9 +14,11 @@ from scipy import stats
 
 from dpjax import Points, Sample, Status
 from dpjax.concepts import points as concept
+from dpjax.data import algorithm
 from dpjax.data.multi_sample import MultiSample
-from dpjax.domains import groups, wide
+from dpjax.domains import events, groups, wide
 from dpjax.learners import pac, points
+from dpjax.learners.points import base
 from dpjax.sanitizers import points as sanitizer
 
 FALSE_ALARM = 2e-5
@@ -77,7 +79,9 @@ def test_few_groups_are_the_same_groups_and_many_fall_back(words: int) -> None:
         counts, sums = (jnp.zeros(n, jnp.int32).at[at].set(a, mode="drop") for a in (found.counts, found.sums(values)))
         return rows, counts, found.size, sums
 
-    run = jax.jit(jax.vmap(lambda x, valid, y: groups.grouped(x, valid, lambda found: summary(found, y))))
+    run = jax.jit(
+        jax.vmap(lambda x, valid, y: groups.drawn(jax.random.key(0), x, valid, lambda _, found: summary(found, y)))
+    )
     sort = jax.jit(jax.vmap(lambda x, valid, y: summary(groups.group(x, valid), y)))
     given = jnp.asarray(x), jnp.asarray(valid), jnp.asarray(values, jnp.int32)
     for ours, theirs in zip(run(*given), sort(*given), strict=True):
@@ -96,7 +100,7 @@ def test_errors_are_exact_for_points_and_buckets() -> None:
     mass[[3, 40]] += 0.75 * np.array([0.25, 0.75])
     domain = wide.from_ints(range(64), 6)
     target = np.arange(64) == 40
-    hashed = points.hashed(bits=6, epsilon=1.0, buckets=4)
+    hashed = points.hashed(bits=6, epsilon=1.0, buckets=4, allow_inaccurate=True)
     buckets = [
         points.Bucket(hash=hashed.hash(jax.random.key(seed)), bucket=jnp.array([b], jnp.uint32), zero=jnp.bool_(b == 3))
         for seed, b in itertools.product(range(4), (0, 3, 9))
@@ -132,12 +136,12 @@ def test_k_targets_label_columns_and_errors_are_each_ones_own() -> None:
 
 
 def naive_learn_points(examples: Any, *, scale: float, threshold: float, bottom: str) -> np.ndarray:
-    """P of points 0..7 and all-zero, from the paper's text (Laplace noise on the gap)."""
+    """P of points 0..7, all-zero and bottom (never), from the paper's text (Laplace noise on the gap)."""
     ones = Counter(x for x, y in examples if y == 1)
     score = sorted(((ones[x], -x) for x in range(8)), reverse=True)
     gap = score[0][0] - score[1][0]
     keep = stats.laplace.sf(threshold - gap, scale=scale) if score[0][0] else 0.0
-    law = np.zeros(9)
+    law = np.zeros(10)
     law[-score[0][1]] += keep
     if bottom == "zero":
         law[8] += 1 - keep
@@ -147,10 +151,10 @@ def naive_learn_points(examples: Any, *, scale: float, threshold: float, bottom:
 
 
 def naive_exponential(examples: Any, epsilon: float, zero: bool) -> np.ndarray:
-    """P of 0..7 and all-zero under the exponential mechanism."""
+    """P of 0..7, all-zero and bottom (never) under the exponential mechanism."""
     right = [sum((x == h) == (y == 1) for x, y in examples) for h in [*range(8), -1]]
     weights = np.exp(epsilon / 2 * np.array(right, float)) * ([1] * 8 + [int(zero)])
-    return weights / weights.sum()
+    return np.append(weights / weights.sum(), 0.0)
 
 
 @pytest.mark.parametrize("examples", [MIXED, ZEROS, [(x, 1) for x in range(8)]])
@@ -170,15 +174,15 @@ def test_laws_equal_the_references(examples: Any) -> None:
         points.exponential(bits=3, epsilon=epsilon).pmf(sample), naive_exponential(examples, epsilon, False), atol=1e-6
     )
     # A hash: the same mechanism on hashed points, all-zero included.
-    given = points.hashed(bits=3, epsilon=epsilon, buckets=3).given(
-        points.hashed(bits=3, epsilon=epsilon, buckets=3).hash(jax.random.key(1))
+    given = points.hashed(bits=3, epsilon=epsilon, buckets=3, allow_inaccurate=True).given(
+        points.hashed(bits=3, epsilon=epsilon, buckets=3, allow_inaccurate=True).hash(jax.random.key(1))
     )
     buckets = [(int(b), y) for b, (_, y) in zip(given.hash(sample.x)[:, 0], examples, strict=True)]
     np.testing.assert_allclose(given.pmf(sample), naive_exponential(buckets, epsilon, True), atol=1e-6)
 
 
 def learners() -> list[Any]:
-    hashed = points.hashed(bits=3, epsilon=1.5, buckets=3)
+    hashed = points.hashed(bits=3, epsilon=1.5, buckets=3, allow_inaccurate=True)
     return [
         points.learn_points(bits=3, epsilon=1.5, delta=0.1),
         points.learn_points(bits=3, epsilon=1.5, delta=0.1, bottom="zero"),
@@ -201,14 +205,14 @@ def test_samplers_follow_their_laws_and_padding_changes_nothing(learner: Any) ->
     h = outcomes.hypothesis
     position = (h.position if isinstance(h, concept.Point) else h.bucket)[:, -1]
     law = np.asarray(learner.pmf(sample), float)
-    seen, possible = np.bincount(np.where(h.zero, 8, position), minlength=9), law > 1e-9
+    seen, possible = np.bincount(np.where(h.zero, 8, position), minlength=10), law > 1e-9
     np.testing.assert_array_equal(seen[~possible], 0)
     assert stats.chisquare(seen[possible], runs * law[possible] / law.sum()).pvalue > FALSE_ALARM
     assert (outcomes.status == Status.OK).all()
     if isinstance(h, concept.Point):
         wrong = np.array([[(x == j) != (y == 1) for x, y in MIXED] for j in [*range(8), -1]]).mean(1)
         success = float(learner.success_probability(sample, error=0.5))
-        np.testing.assert_allclose(success, law[wrong <= 0.5].sum(), atol=1e-5)
+        np.testing.assert_allclose(success, law[:-1][wrong <= 0.5].sum(), atol=1e-5)
     # The same sample in more rows, whatever these hold.
     x, y = jnp.full((40, 1), 7, jnp.uint32), jnp.ones((40,), jnp.int32)
     leaves = (jnp.concatenate([sample.x, x]), jnp.concatenate([sample.y, y]), sample.n_valid)
@@ -219,22 +223,16 @@ def test_samplers_follow_their_laws_and_padding_changes_nothing(learner: Any) ->
 def test_one_program_serves_every_epsilon() -> None:
     sample = sample_of(MIXED, 3)
     points.exponential(bits=3, epsilon=0.5)(jax.random.key(0), sample)
-    before = points._run._cache_size()
+    before = algorithm._run._cache_size()
     for epsilon in (0.1, 1.0, 3):
         points.exponential(bits=3, epsilon=epsilon)(jax.random.key(0), sample)
-    assert points._run._cache_size() == before
+    assert algorithm._run._cache_size() == before
 
 
 def test_the_unseen_point_is_uniform_among_the_unseen() -> None:
     sample = sample_of([(x, 0) for x in (0, 1, 4, 7, 8, 15, 15)], 4)
-    everything = jnp.ones(7, bool)
-
-    def unseen(key: Any) -> Any:
-        return points.counted(
-            sample, jnp.int32(4), lambda seen: points.unseen_point(jax.random.clone(key), seen), everything
-        )
-
-    draw = jax.jit(jax.vmap(unseen))
+    seen = points.exponential(bits=4, epsilon=1.0).prepare(sample)
+    draw = jax.jit(jax.vmap(lambda key: base.unseen_point(key, seen)))
     drawn = np.asarray(draw(jax.random.split(jax.random.key(0), 10_000)))[:, 0]
     counts = np.bincount(drawn, minlength=16)
     assert set(np.flatnonzero(counts)) == set(range(16)) - {0, 1, 4, 7, 8, 15}
@@ -251,6 +249,92 @@ def test_wide_domains_are_exact() -> None:
         success = float(learner.success_probability(sample, error=0.0))
         np.testing.assert_allclose(success, 1 / (1 + odds), atol=1e-3)
         np.testing.assert_allclose(success, likely, atol=0.06)
+
+
+def small_learners() -> dict[str, Any]:
+    return {"random": RANDOM, "zero": ZERO, "exponential": EXPONENTIAL, "hashed": HASHED}
+
+
+@pytest.mark.parametrize("name", small_learners())
+def test_probabilities_of_events_are_sums_of_the_pmf(name: str) -> None:
+    """Intervals, sets with and without the other points, single outputs; named points seen, unseen, outside and not there."""
+    learner, sample = small_learners()[name], sample_of(MIXED, 3)
+    law = np.asarray(learner.pmf(sample), np.float64)[:9]
+    for low, high in ((0, 8), (2, 7), (3, 4), (5, 5), (6, 2), (7, 2**32), (8, 9)):
+        inside = law[:8][low:high].sum()
+        np.testing.assert_allclose(learner.probability(sample, (low, high)), [inside, 1 - inside], atol=2e-6)
+    listed, good = wide.from_ints([3, 5, 1, 9, 2], 4), np.array([True, True, False, True, True])
+    there = np.array([True, True, True, True, False])
+    ask = jax.jit(lambda others, zero: learner.probability(sample, event(others, zero)))
+
+    def event(others: Any, zero: Any) -> events.PointSet:
+        return events.PointSet(points=listed, where=there, good=good, others=others, zero=zero)
+
+    for others, zero in itertools.product((False, True), repeat=2):
+        members = np.array([others] * 8 + [zero])
+        members[[3, 5, 1]] = True, True, False
+        found = ask(jnp.bool_(others), jnp.bool_(zero))
+        np.testing.assert_allclose(found, [law[members].sum(), law[~members].sum()], atol=2e-6)
+    for index in (3, 5, 8):
+        np.testing.assert_allclose(
+            np.exp(learner.log_prob(sample, learner.output(jnp.uint32(index)))), law[index], atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("target", [40, 7, None, [40, 7, None]])
+def test_concepts_within_alpha_are_those_of_small_error(target: Any) -> None:
+    law = concept.point_masses(bits=6, points=[40, 3], masses=[3.0, 1.0], target=target, background=0.25)
+    several = isinstance(target, list)
+    targets = concept.point(target if several else [target], bits=6)
+    everything = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), *[concept.point(j, bits=6) for j in [*range(64), None]]
+    )
+    for j in range(targets.zero.shape[0]):
+        errors = jax.vmap(lambda h: law._error(h, jax.tree.map(lambda leaf: leaf[j], targets)))(everything)  # noqa: B023
+        for alpha in (0.0, 0.2, 0.25, 0.6, 1.0):
+            good = law.within(alpha)
+            good = jax.tree.map(lambda leaf: leaf[j], good) if several else good  # noqa: B023
+            members = np.full(65, bool(good.others))
+            used = np.asarray(good.where)
+            members[np.array(wide.to_ints(good.points))[used]] = np.asarray(good.good)[used]
+            members[64] = bool(good.zero)
+            np.testing.assert_array_equal(members, np.asarray(errors) <= alpha)
+
+
+def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
+    law = concept.point_masses(bits=16, points=[3, 900], masses=[1.0, 2.0], target=900, background=0.2)
+    experiment = pac.Experiment(
+        learner=points.learn_points(bits=16, epsilon=0.5, delta=0.05), distribution=law, n=35, alpha=0.3, capacity=63
+    )
+    keys = jax.random.split(jax.random.key(0), 2000)
+    run = jax.jit(
+        jax.vmap(lambda key: (pac.trial(jax.random.clone(key), experiment)["failed"], pac.failure(key, experiment)))
+    )
+    failed, laws = (np.asarray(part, np.float64) for part in run(keys))
+    assert 0.1 < laws.mean() < 0.9
+    spread = math.sqrt((laws * (1 - laws)).sum())
+    assert abs(failed.sum() - laws.sum()) < stats.norm.isf(FALSE_ALARM / 2) * spread
+
+
+@pytest.mark.parametrize("name", ["random", "zero", "exponential", "hashed"])
+def test_laws_have_gradients_however_many_points_were_seen(name: str, x64: None) -> None:
+    """Fifty distinct points: more than the few that samplers find one by one."""
+    sample = sample_of([(i % 50, int(i % 50 == 7)) for i in range(70)] + [(7, 1)] * 8, 8)
+    hashed = points.hashed(bits=8, epsilon=1.0)
+    make = {
+        "random": lambda e: points.learn_points(bits=8, epsilon=e, delta=0.1),
+        "zero": lambda e: points.learn_points(bits=8, epsilon=e, delta=0.1, bottom="zero"),
+        "exponential": lambda e: points.exponential(bits=8, epsilon=e),
+        "hashed": lambda e: dataclasses.replace(hashed.given(hashed.hash(jax.random.key(0))), epsilon=e),
+    }[name]
+
+    @jax.jit
+    def failure(epsilon: Any) -> Any:
+        return make(epsilon).failure_probability(sample, error=0.05)
+
+    slope = (failure(0.7 + 1e-5) - failure(0.7 - 1e-5)) / 2e-5
+    assert abs(slope) > 1e-3
+    np.testing.assert_allclose([jax.grad(failure)(0.7), jax.jacfwd(failure)(0.7)], slope, rtol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------- learners: promises
@@ -272,7 +356,7 @@ def test_the_stated_sample_size_suffices(name: str) -> None:
     """A target just above alpha, which all-zero and nearly every bucket get wrong; failures within beta (one-sided, 2e-5)."""
     alpha, beta, runs = 0.2, 0.2, 300
     learner = SIZED[name]()
-    n = math.ceil(learner.sample_size(alpha=alpha, beta=beta))
+    n = learner.sample_size(alpha=alpha, beta=beta)
     heavy, share = [77 + 31 * i for i in range(8)], (1 - 1.02 * alpha) / 7
     law = concept.point_masses(bits=32, points=heavy, masses=[1.02 * alpha] + [share] * 7, target=heavy[0])
 
@@ -408,7 +492,12 @@ def test_sanitizers_refuse_a_small_n_and_say_why() -> None:
             "bits must be >=",
         ),
         (lambda: points.hashed(bits=3, epsilon=1.0, buckets=32), "buckets must be from 1 to 31"),
-        (lambda: points.hashed(bits=9, epsilon=1.0, buckets=3).sample_size(alpha=0.1, beta=0.1), "2\\^buckets must be"),
+        (
+            lambda: points.hashed(bits=9, epsilon=1.0, buckets=3, allow_inaccurate=True).sample_size(
+                alpha=0.1, beta=0.1
+            ),
+            "2\\^buckets must be",
+        ),
         (lambda: points.exponential(bits=3, epsilon=1.0)(jax.random.key(0), sample_of(MIXED, 40)), "must have 1 limbs"),
         (lambda: points.exponential(bits=2, epsilon=1.0)(jax.random.key(0), sample_of(MIXED, 3)), r"0, ..., 2\^2 - 1"),
         (lambda: concept.point(8, bits=3), "position must be from 0 to 7"),
@@ -419,6 +508,24 @@ def test_sanitizers_refuse_a_small_n_and_say_why() -> None:
 def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_what_is_no_hypothesis_or_no_event_is_refused() -> None:
+    x, hypothesis = wide.from_ints([1, 2], 3), concept.point(1, bits=3)
+    sample = sample_of(MIXED, 3)
+    for call in (
+        lambda: RANDOM.predict(x, hypothesis),
+        lambda: RANDOM.predict(hypothesis, np.ones((2, 1))),
+        lambda: HASHED.predict(hypothesis, x),
+        lambda: RANDOM.log_prob(sample, 3),
+        lambda: RANDOM.probability(sample, 3),
+        lambda: points.hashed(bits=3, epsilon=1.0).pmf(sample),
+        lambda: points.hashed(bits=3, epsilon=1.0).success_probability(sample, error=0.1),
+    ):
+        with pytest.raises(TypeError, match=r"must be|given its hash"):
+            call()
+    labels = RANDOM.predict(hypothesis, x)
+    assert labels.tolist() == [True, False]
 
 
 def test_a_point_outside_the_domain_shows_in_the_status() -> None:

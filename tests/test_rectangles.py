@@ -333,7 +333,7 @@ def test_plans_keep_the_total(accountant, axes):
         tail = 2 * axes * math.exp(-chosen.slice_epsilon * (chosen.capacity - chosen.size + 1))
         assert (1 + math.e) * tail <= 2.0**-20 * BUDGET["delta"]
     share = 0.05 / (2 * axes)
-    assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(share)
+    assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(beta=share)
 
 
 def test_growth_with_the_dimension():

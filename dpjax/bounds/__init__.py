@@ -19,7 +19,7 @@ from dpjax.bounds.multi import (
     pure_packing,
     pure_parities,
 )
-from dpjax.bounds.points import learn_points
+from dpjax.bounds.points import exponential_points, learn_points
 from dpjax.bounds.thresholds import (
     binary_search_thresholds,
     exponential_thresholds,
@@ -33,6 +33,7 @@ from dpjax.bounds.thresholds import (
     rec_concave_full_depth,
     rec_concave_lemma,
 )
+from dpjax.core import lazy
 
 __all__ = [
     "agnostic",
@@ -41,6 +42,7 @@ __all__ = [
     "choosing_mechanism_privacy",
     "empirical_to_pac",
     "exponential_mechanism",
+    "exponential_points",
     "exponential_thresholds",
     "fingerprinting_agnostic",
     "fingerprinting_delta",
@@ -65,3 +67,5 @@ __all__ = [
     "rec_concave_lemma",
     "stability_gap",
 ]
+
+__getattr__, __dir__ = lazy.modules(__name__)

@@ -42,3 +42,37 @@ def learn_points(
     if calibration == "printed":
         return max(8.0 / (alpha * epsilon) * (math.log(4.0 / beta) - math.log(delta)), seen)
     return max(2.0 / alpha * stability_gap(beta / 2.0, epsilon, delta, calibration="proved"), seen)
+
+
+def exponential_points(log_hypotheses: float, alpha: float, beta: float, epsilon: float, *, lost: float = 0.0) -> float:
+    """Examples for the exponential mechanism where a hypothesis is right but for lost * alpha: (ln|H| + ln(1/b)) / (a r).
+
+    There is no need of uniform convergence. Let h* be in the class with error at most g a on D (g = lost), and h
+    have error > a. For any l <= eps/2,
+
+        E[P[h]] <= E[exp(-l (q(h*) - q(h)))] <= exp(-n a r),  r = 1 - exp(-l) - g (exp(l) - 1),
+
+    since one example adds 1 to q(h*) - q(h) with probability p, subtracts 1 with probability s, p - s > (1 - g) a,
+    s <= g a, and the worst case is s = g a. The best l is min{eps/2, ln(1/g)/2}.
+
+    Args:
+        log_hypotheses: ln|H|, > 0.
+        alpha, beta: error and failure probability, in (0, 1).
+        epsilon: privacy, > 0.
+        lost: g, in [0, 1); 0 if the target is in the class.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(exponential_points(24 * math.log(2), 0.1, 0.1, 1.0))
+        481
+    """
+    ranges.fraction(alpha=alpha, beta=beta)
+    ranges.positive(log_hypotheses=log_hypotheses, epsilon=epsilon)
+    rate = epsilon / 2 if lost == 0.0 else min(epsilon / 2, -math.log(lost) / 2)
+    gain = -math.expm1(-rate) - lost * math.expm1(rate)
+    return (log_hypotheses - math.log(beta)) / (alpha * gain)

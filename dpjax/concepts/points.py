@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
 from dpjax.concepts.distribution import Distribution
@@ -30,6 +30,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
+from dpjax.domains.events import PointSet
 
 Target = int | None  # a point, or the all-zero concept
 
@@ -57,6 +58,19 @@ class Point:
     def share(self, bits: Int[Array, ""]) -> Float[Array, "*k"]:
         """The share of X_bits that is labelled 1."""
         return jnp.where(self.zero, 0.0, jnp.exp2(-jnp.asarray(bits, float)))
+
+
+@frozen
+class _Elsewhere:
+    """A point that is none of those it is compared with."""
+
+    def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
+        """Nothing."""
+        return jnp.zeros((x.shape[0],), bool)
+
+    def share(self, bits: Int[Array, ""]) -> Float[Array, ""]:
+        """One point of X_bits."""
+        return jnp.exp2(-jnp.asarray(bits, float))
 
 
 def point(position: Target | Sequence[Target], *, bits: int) -> Point:
@@ -142,6 +156,37 @@ class PointDistribution(Distribution):
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
         return jax.vmap(self._error)(hypotheses, self.targets)
+
+    @jax.jit
+    def within(self, alpha: Float[ArrayLike, ""]) -> PointSet:
+        """The concepts of error at most alpha; for k targets, a set for each.
+
+        All points that are neither heavy nor the target have one error.
+
+        >>> law = point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=2**40)
+        >>> good = law.within(0.8)
+        >>> wide.to_ints(good.points), good.good.tolist(), bool(good.others), bool(good.zero)
+        ([3, 1099511627776, 1099511627776], [False, True, True], True, True)
+        """
+        one = functools.partial(self._within, alpha)
+        return jax.vmap(one)(self.targets) if self.targets.zero.ndim else one(self.targets)
+
+    def _within(self, alpha: Float[ArrayLike, ""], target: Point) -> PointSet:
+        heavy = wide.resize(self.heavy.points, self.limbs)
+        named = jnp.concatenate([heavy, target.position[None]])
+        twice = target.zero | jnp.any(wide.equal(heavy, target.position[None]))
+
+        def good(hypothesis: Any) -> Array:
+            return self._error(hypothesis, target) <= alpha
+
+        zero = Point(position=jnp.zeros_like(target.position), zero=jnp.bool_(True))
+        return PointSet(
+            points=named,
+            where=jnp.append(jnp.ones((heavy.shape[0],), bool), ~twice),
+            good=jax.vmap(lambda point: good(Point(position=point, zero=jnp.bool_(False))))(named),
+            others=good(_Elsewhere()),
+            zero=good(zero),
+        )
 
     def _error(self, hypothesis: Any, target: Point) -> Float[Array, ""]:
         """Exact but for rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""

@@ -1,4 +1,4 @@
-"""Events whose probability an algorithm's law can give: outputs in a half-open interval, outputs that are accurate on the data."""
+"""Events whose probability an algorithm's law can give: outputs in an interval or a set, outputs that are accurate on the data."""
 
 from typing import Any
 
@@ -47,6 +47,18 @@ class Interval:
         """One point, which must not be the greatest number that its limbs hold."""
         return cls(low=point, high=wide.add(point, wide.from_uint32(jnp.uint32(1), point.shape[-1])))
 
+    @classmethod
+    def closed(cls, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> "Interval":
+        """The points low, ..., high; its ends have a limb more, so that the greatest number has one behind it, too."""
+        low, high = (wide.resize(end, end.shape[-1] + 1) for end in (low, high))
+        return cls(low=low, high=wide.add(high, wide.from_uint32(jnp.uint32(1), high.shape[-1])))
+
+    @classmethod
+    def everything(cls, limbs: int) -> "Interval":
+        """All numbers with `limbs` limbs but the greatest."""
+        zero = jnp.zeros((limbs,), jnp.uint32)
+        return cls(low=zero, high=~zero)
+
     def is_empty(self) -> Bool[Array, ""]:
         """Whether it has no point."""
         return wide.less_equal(self.high, self.low)
@@ -58,6 +70,27 @@ class Interval:
     def meet(self, other: "Interval") -> "Interval":
         """Points in both."""
         return Interval(low=wide.maximum(self.low, other.low), high=wide.minimum(self.high, other.high))
+
+
+@frozen
+class PointSet:
+    """Concepts of points over X_d: some points by name, all other points or none of them, all-zero or not.
+
+    A leading axis of k, on every leaf, makes one set for each of k hypotheses.
+
+    Attributes:
+      points: named ones, distinct.
+      where: which of them are there (those of a slot that is not used say nothing).
+      good: which of them belong to the set.
+      others: whether all points that are not named belong.
+      zero: whether the all-zero concept belongs.
+    """
+
+    points: UInt32[Array, "*k m limbs"]
+    where: Bool[Array, "*k m"]
+    good: Bool[Array, "*k m"]
+    others: Bool[Array, "*k"]
+    zero: Bool[Array, "*k"]
 
 
 def _end(name: str, value: Any, limbs: int) -> Array:

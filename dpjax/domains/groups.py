@@ -1,22 +1,23 @@
 """Equal rows of an array brought together: a few distinct ones by comparison, many by a sort.
 
-Rows are vectors of words, points of any width or points followed by packed labels. `grouped` finds distinct rows one by one: the first
-row that is in no group yet is compared with all others. That is one pass over the data for each and moves nothing. Only data with more
-than a few are sorted: a few words at once, with no gathers; more of them word by word, least significant first (each pass stable), so
-the program does not grow with the width.
+Rows are vectors of words, points of any width or points followed by packed labels. `group` sorts them: a few words at once, with no
+gathers; more of them word by word, least significant first (each pass stable), so the program does not grow with the width. `drawn` is
+the fast way for samplers: it finds distinct rows one by one, the first row that is in no group yet being compared with all others. That
+is one pass over the data for each and moves nothing. Only data with more than a few are sorted.
 
     >>> from dpjax.domains import wide
     >>> x, valid = wide.from_ints([7, 2**40, 7, 7], 64), jnp.array([True, True, True, False])
     >>> found = group(x, valid)
     >>> int(found.size), wide.to_ints(found.rows[:2]), found.counts[:2].tolist()
     (2, [7, 1099511627776], [2, 1])
-    >>> int(grouped(x, valid, lambda found: jnp.max(found.counts)))
+    >>> int(drawn(jax.random.key(0), x, valid, lambda key, found: jnp.max(found.counts)))
     2
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -58,21 +59,25 @@ class Groups:
         return _sums(values, self.member, self.counts.shape[0])
 
 
-def grouped(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], then: Callable[[Groups], T]) -> T:
-    """then(the groups of equal rows), for a function whose result does not depend on the number of slots.
-
-    It is traced twice, for a few slots and for one a row; the latter is computed only if a trial of the batch needs so many.
-    """
-    found, complete = few(rows, valid)
-    if found.counts.shape[0] == rows.shape[0]:
-        return then(found)
-    return staging.unless(complete, then(found), lambda *given: then(group(*given)), rows, valid)
-
-
 def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> Groups:
     """The groups of equal rows, with a slot for every row."""
     rows, valid, order = _in_order(rows, valid)
     return _runs(rows, valid, order, jnp.ones_like(order))
+
+
+def drawn(key: Array, rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], draw: Callable[[Array, Groups], T]) -> T:
+    """draw(key, group(rows, valid)), the fast way, for a draw whose result does not depend on the number of slots.
+
+    The draw is a function handed over, not what is done with a result, because groups in a few slots and in one a row have different
+    shapes: it is traced for both, and computed for the latter only if a trial of the batch needs so many. Both get a clone of the key,
+    which tells JAX's check of keys that the same coins are meant. For laws use `group`: a conditional that ends here is a loop, which
+    has no reverse mode.
+    """
+    found, complete = few(rows, valid)
+    if found.counts.shape[0] == rows.shape[0]:
+        return draw(key, found)
+    again = lambda rows, valid: draw(jax.random.clone(key), group(rows, valid))  # noqa: E731
+    return staging.unless(complete, draw(jax.random.clone(key), found), again, rows, valid)
 
 
 def few(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> tuple[Groups, Bool[Array, ""]]:

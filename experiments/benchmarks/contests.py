@@ -219,7 +219,7 @@ class Contest(NamedTuple):
     Attributes:
         make: (*sizes) -> dpjax's trial.
         sizes: what they are called.
-        floor: (*sizes) -> the trial that nothing can beat.
+        floor: (*sizes) -> its random words and data movement alone.
         program: NumPy's, by name.
     """
 

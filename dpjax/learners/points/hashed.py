@@ -1,0 +1,211 @@
+"""The improper pure learner of points: a random hash, then the exponential mechanism over its buckets and all-zero.
+
+(Beimel, Brenner, Kasiviswanathan and Nissim 2014 gave the first learner of this kind.) A random affine map x -> A x + b over GF(2) into
+X_m is pairwise independent, and drawn without looking at the data: given it, the learner is the exponential mechanism on X_m, all-zero
+included. The target's bucket has error D(others in it), 2^-m on average: above alpha/8 with probability at most 2^-m 8/alpha <= beta/2
+for 2^m >= 16/(alpha beta). Seen buckets only are looked at, so the dependence on beta costs nothing but a logarithm.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.concepts.points import Point
+from dpjax.core import arguments
+from dpjax.core import bits as packed
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.sample import Sample
+from dpjax.domains import gf2, wide
+from dpjax.learners.points import base
+from dpjax.learners.points.base import OnePointLearner, Seen
+from dpjax.learners.points.exponential import PointExponential
+
+LOST = 1 / 8  # what part of alpha the target's bucket may lose to other points
+
+
+@frozen
+class Hash:
+    """x -> A x + b over GF(2), from X_d to X_m, m <= 32.
+
+    Attributes:
+      rows: A, packed like points: bit i of the result (from the least) is the parity of x & rows[i].
+      shift: b.
+    """
+
+    rows: UInt32[Array, "*k m limbs"]
+    shift: UInt32[Array, "*k"]
+
+    def __call__(self, x: UInt32[Array, "n limbs"]) -> UInt32[Array, "n 1"]:
+        """The buckets of points."""
+        return gf2.product(x, self.rows) ^ self.shift[None, None]
+
+
+@frozen
+class Bucket:
+    """The hypothesis "x hashes to this bucket", or all-zero; k of them, each with its hash, where `zero` has an axis of k."""
+
+    hash: Hash
+    bucket: UInt32[Array, "*k 1"]
+    zero: Bool[Array, "*k"]
+
+    def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows *k"]:
+        """The labels of points: shape (rows,), or (rows, k)."""
+        if self.zero.ndim:
+            return jax.vmap(lambda one: one.predict(x), out_axes=-1)(self)
+        x = wide.resize(x, self.hash.rows.shape[1])
+        return wide.equal(self.hash(x), self.bucket[None]) & ~self.zero
+
+    def share(self, bits: Int[Array, ""]) -> Float[Array, "*k"]:
+        """The share of X_bits in the bucket: 2^-rank(A) if A x = bucket - b has a solution, else 0."""
+        if self.zero.ndim:
+            return jax.vmap(lambda one: one.share(bits))(self)
+        m, limbs = self.hash.rows.shape
+        right = packed.unpack(self.bucket ^ self.hash.shift[None], m)[:, None].astype(jnp.uint32)
+        solved = gf2.solve(self.hash.rows, right, columns=32 * limbs)
+        return jnp.where(solved.consistent & ~self.zero, jnp.exp2(-solved.rank.astype(float)), 0.0)
+
+
+@frozen
+class HashedPoints(OnePointLearner):
+    """The improper pure learner; see the module. It has a law given its hash alone: `learner.given(learner.hash(key))`."""
+
+    output_kind: ClassVar[type] = Bucket
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    limbs: int = static()
+    buckets: int = static()
+
+    def hash(self, key: Array) -> Hash:
+        """A random hash; nothing of the data enters."""
+        key_rows, key_shift = jax.random.split(key)
+        words = jax.random.bits(key_rows, (self.buckets, self.limbs), jnp.uint32)
+        one = wide.from_uint32(jnp.uint32(1), self.limbs)
+        digits = wide.subtract(wide.power_of_two(self.bits, self.limbs), one)
+        shift = wide.random_bits(key_shift, jnp.int32(self.buckets), 1)[0]
+        return Hash(rows=words & digits[None], shift=shift)
+
+    def given(self, hash: Hash) -> "GivenHash":
+        """The learner with this hash, which has an exact law."""
+        return GivenHash(bits=self.bits, epsilon=self.epsilon, hash=hash, limbs=self.limbs, buckets=self.buckets)
+
+    def run(self, key: Array, sample: Sample) -> tuple[Bucket, Bool[Array, ""], Any]:
+        key_hash, key_choice = jax.random.split(key)
+        return self.given(self.hash(key_hash)).run(key_choice, sample)
+
+    def prepare(self, sample: Sample) -> Seen:
+        raise TypeError("HashedPoints has a law given its hash alone: that of learner.given(learner.hash(key))")
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under REPLACE_ONE: so for every hash."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """(ln(2^m + 1) + ln(2/beta)) / (alpha r), the target's bucket losing alpha/8; see `bounds.exponential_points`.
+
+        Targets may be all-zero.
+
+        Raises:
+          ValueError: too few buckets for this alpha and beta: 2^m < 16/(alpha beta).
+        """
+        _enough(self.buckets, alpha, beta)
+        hypotheses = math.log(2.0**self.buckets + 1)
+        return whole(bounds.exponential_points(hypotheses, alpha, beta / 2, float(self.epsilon), lost=LOST))
+
+
+@frozen
+class GivenHash(OnePointLearner):
+    """`HashedPoints` with its hash drawn: the exponential mechanism on hashed points; events are of numbers of buckets."""
+
+    output_kind: ClassVar[type] = Bucket
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    hash: Hash
+    limbs: int = static()
+    buckets: int = static()
+
+    def domain(self) -> tuple[Any, int]:
+        return np.int32(self.buckets), 1
+
+    def named(self, sample: Sample) -> UInt32[Array, "n 1"]:
+        return self.hash(sample.x)
+
+    def _mechanism(self) -> PointExponential:
+        return PointExponential(bits=jnp.int32(self.buckets), epsilon=self.epsilon, limbs=1, zero=True)
+
+    def draw(self, key: Array, seen: Seen) -> tuple[Bucket, Bool[Array, ""], Any]:
+        chosen, released, info = self._mechanism().draw(key, seen)
+        return self._bucket(chosen), released, info
+
+    def log_law(self, seen: Seen) -> Float[Array, "entries"]:
+        return self._mechanism().log_law(seen)
+
+    def output(self, index: UInt32[Array, ""]) -> Bucket:
+        return self._bucket(super().output(index))
+
+    def _bucket(self, chosen: Point) -> Bucket:
+        return Bucket(hash=self.hash, bucket=chosen.position, zero=chosen.zero)
+
+    def _position(self, output: Any) -> Point:
+        self._check_output(output)
+        return Point(position=output.bucket, zero=output.zero)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under REPLACE_ONE."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """None: a hash may put every point into the target's bucket.
+
+        Raises:
+          ValueError: always.
+        """
+        raise ValueError(f"alpha = {alpha}, beta = {beta}: no number of examples suffices for every hash")
+
+
+def hashed(
+    *,
+    bits: int,
+    epsilon: Any,
+    alpha: float = 0.1,
+    beta: float = 0.1,
+    buckets: int | None = None,
+    allow_inaccurate: bool = False,
+) -> HashedPoints:
+    """The improper pure learner: n does not depend on d.
+
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: d, 1 to 4096.
+      epsilon: > 0, finite.
+      alpha, beta: error and failure probability for which there are enough buckets.
+      buckets: m, up to 31; default the least 2^m >= 16/(alpha beta).
+      allow_inaccurate: simulate with fewer buckets than alpha and beta need.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, or too few buckets.
+    """
+    buckets = _least_buckets(alpha, beta) if buckets is None else buckets
+    buckets = arguments.integer("buckets", buckets, at_least=1, at_most=31)
+    if not allow_inaccurate:
+        _enough(buckets, alpha, beta)
+    return HashedPoints(**base.domain(bits), epsilon=arguments.epsilon(epsilon), buckets=buckets)
+
+
+def _least_buckets(alpha: float, beta: float) -> int:
+    """The least m with 2^m >= 16/(alpha beta)."""
+    return math.ceil(math.log2(2 / (LOST * arguments.fraction("alpha", alpha) * arguments.fraction("beta", beta))))
+
+
+def _enough(buckets: int, alpha: float, beta: float) -> None:
+    """ValueError if there are fewer buckets than that."""
+    needed = _least_buckets(alpha, beta)
+    if buckets < needed:
+        raise ValueError(f"2^buckets must be >= 16/(alpha beta), buckets >= {needed}, got {buckets}")

@@ -1,0 +1,144 @@
+"""LearnPoints (BNS §3.1): the most frequent point with label 1, if it leads by enough.
+
+q(x) counts (x, 1). A replaced example changes at most two counts, by one each, and when it moves from the leader to another point the
+gap changes by 2: no calibration of A_dist for gaps of sensitivity 1 is private here ((2,0) against (1,1)), and "proved"
+(`dpjax.mechanisms.stability`) is the general one; "printed" is (2 epsilon, exp(2 epsilon) delta / 2). The second best count is 0 when
+one point only has ones: d >= 1, so there is another point. Without any one all points tie; then the answer is ⊥, surely. That is
+private too: a neighbour has one one at most, hence a gap <= 1, and is kept with probability at most delta (for printed constants:
+at most what their guarantee says), and the other way 1 - (1 - delta) = delta. ⊥ is replaced by a random point (the paper) or by
+all-zero (Remark 3.3): a run always has a hypothesis, and its status is OK; info says "bottom".
+
+The proof of Lemma 3.2 says that after ⊥ a random c_i is bad only if D(i) > alpha. But error(c_i) = D(i) + D(target): with D(target) =
+alpha and the rest spread out, every other point is bad. Splitting at D(target) > alpha/2 instead repairs it: at most 2/alpha points have
+D(i) > alpha/2, so 2^d >= 2/(alpha beta) is required, and the printed m is still enough (Chernoff: at least alpha m / 8 of alpha m / 2
+expected ones are seen but for exp(-(9/32) alpha m / 2) <= exp(-alpha m / 8), and alpha m / 8 >= (1/epsilon) ln(4/(beta delta))).
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import Guarantee
+from dpjax.concepts.points import Point
+from dpjax.core import arguments, logspace, random
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import sound, whole
+from dpjax.data.sample import Sample
+from dpjax.domains import wide
+from dpjax.learners.points import base
+from dpjax.learners.points.base import OnePointLearner, Seen
+from dpjax.mechanisms import stability
+
+BOTTOMS = ("random", "zero")
+CALIBRATIONS = ("printed", "proved")
+
+
+@frozen
+class LearnPoints(OnePointLearner):
+    """A_dist on the counts of (x, 1) (BNS §3.1); see the module."""
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    limbs: int = static()
+    calibration: str = static()
+    bottom: str = static()
+
+    def looked_at(self, sample: Sample) -> Bool[Array, "n"]:
+        return sample.y == 1
+
+    def leader(self, seen: Seen) -> tuple[Int[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        """(the point with most ones, ln P[kept], ln P[⊥]); the lowest point on ties."""
+        best = jnp.max(seen.ones)
+        index = jnp.argmax(seen.ones).astype(jnp.int32)
+        second = jnp.max(seen.ones.at[index].set(0))  # 0: some point has no one
+        log_p, log_q = stability.log_keep(
+            best - second, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration
+        )
+        return index, jnp.where(best > 0, log_p, -jnp.inf), jnp.where(best > 0, log_q, 0.0)
+
+    def draw(self, key: Array, seen: Seen) -> tuple[Point, Bool[Array, ""], Any]:
+        key_test, key_point = jax.random.split(key)
+        index, log_p, log_q = self.leader(seen)
+        kept = random.bernoulli(key_test, log_p, log_q)
+        position = seen.points[index]
+        if self.bottom == "random":
+            position = wide.select(kept, position, wide.random_bits(key_point, self.bits, self.limbs))
+        zero = ~kept if self.bottom == "zero" else jnp.bool_(False)
+        return Point(position=position, zero=zero), jnp.bool_(True), {"bottom": ~kept, "leader": seen.points[index]}
+
+    def log_law(self, seen: Seen) -> Float[Array, "entries"]:
+        index, log_p, log_q = self.leader(seen)
+        chosen = jnp.where(jnp.arange(seen.ones.shape[0], dtype=jnp.int32) == index, log_p, -jnp.inf)
+        nothing = jnp.full_like(log_q, -jnp.inf)
+        if self.bottom == "zero":
+            return jnp.concatenate([jnp.stack([log_q, nothing]), chosen])
+        each = log_q - jnp.asarray(self.bits, float) * math.log(2.0)
+        mixed = logspace.logaddexp(chosen, jnp.full_like(chosen, each))
+        rest = jnp.stack([nothing, each + seen.log_unseen()])
+        return jnp.concatenate([rest, jnp.where(seen.valid, mixed, -jnp.inf)])
+
+    def sound(self) -> Bool[Array, ""]:
+        delta = jnp.asarray(self.delta, float)
+        return sound(self) & (delta > 0) & (delta <= (1.0 if self.calibration == "printed" else 0.5))
+
+    def guarantee(self) -> Guarantee:
+        """That of A_dist for these constants."""
+        return self._test().guarantee()
+
+    def claimed_guarantee(self) -> Guarantee:
+        """(epsilon, delta), which the paper claims; false for "printed"."""
+        return self._test().claimed_guarantee()
+
+    def _test(self) -> stability.Stability:
+        return stability.Stability.create(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Lemma 3.2 as repaired in the module: at alpha/2 for proved constants and random points, else at alpha.
+
+        Raises:
+          ValueError: random points and 2^bits < 2/(alpha beta).
+        """
+        bits, epsilon, delta = int(self.bits), float(self.epsilon), float(self.delta)
+        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        if self.bottom == "zero":
+            least = math.ceil(-math.log2(alpha * beta))  # nothing random, so any domain will do
+            bits = max(bits, least)
+        elif bits < 1 - math.log2(alpha * beta):
+            raise ValueError(f"bits must be >= log2(2/(alpha beta)) for random points after bottom, got {bits}")
+        elif self.calibration == "proved":
+            alpha /= 2
+        return whole(bounds.learn_points(bits, alpha, beta, epsilon, delta, calibration=self.calibration))
+
+
+def learn_points(
+    *, bits: int, epsilon: Any, delta: Any, calibration: str = "proved", bottom: str = "random"
+) -> LearnPoints:
+    """LearnPoints (BNS §3.1).
+
+    Formal guarantees: "proved" (epsilon, delta), "printed" (2 epsilon, exp(2 epsilon) delta / 2), under REPLACE_ONE. Not promised:
+    floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: d, 1 to 4096.
+      epsilon: > 0, finite.
+      delta: in (0, 1), at most 1/2 if proved.
+      calibration: "proved" or "printed" constants of A_dist.
+      bottom: what ⊥ becomes: a "random" point (proper) or "zero".
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    arguments.choice("calibration", calibration, CALIBRATIONS)
+    test = stability.Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
+    return LearnPoints(
+        **base.domain(bits),
+        epsilon=test.epsilon,
+        delta=test.delta,
+        calibration=calibration,
+        bottom=arguments.choice("bottom", bottom, BOTTOMS),
+    )
