@@ -1,8 +1,13 @@
 """dpjax: differentially private learning theory, runnable. Start with the README, or `dpjax.learners.thresholds`."""
 
+from dpjax.core import lazy
+from dpjax.core.cache import enable_cache
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 
-__all__ = ["MultiSample", "Outcome", "Points", "Sample", "Status"]
+__version__ = "0.1.0"
+__all__ = ["MultiSample", "Outcome", "Points", "Sample", "Status", "check", "enable_cache", "least_n"]
+
+__getattr__, __dir__ = lazy.modules(__name__, check="dpjax.verify.check:check", least_n="dpjax.trials.sweep:least_n")

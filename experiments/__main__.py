@@ -9,8 +9,9 @@ import os
 import pathlib
 import sys
 
+import dpjax
 from dpjax.trials import devices
-from experiments import cluster, compilation, runner
+from experiments import cluster, runner
 from experiments.refusals import Refused, refusing
 
 LOST = 3  # exit status of a process that lost the others
@@ -48,7 +49,7 @@ def _go_on(options: argparse.Namespace) -> str:
 
 def _run(options: argparse.Namespace) -> None:
     """One experiment, in one process or many."""
-    compilation.use_cache()
+    dpjax.enable_cache()
     runner.check(options.name, options.preset, changes=options.set, distributed=options.distributed)
     if not options.distributed:
         _measure(options)

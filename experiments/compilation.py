@@ -1,16 +1,13 @@
-"""Compiled programs: kept on disk between runs, counted, and their time told apart from the run's."""
+"""Compiled programs: counted, and their time told apart from the run's."""
 
 import contextlib
 import dataclasses
-import os
-import pathlib
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 
 _COMPILED, _FOUND = "/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_hits"
-_LEAST_SECONDS = 0.2  # what compiles faster is not worth a file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,11 +74,3 @@ def watched() -> Iterator[Watch]:
     finally:
         jax.monitoring.unregister_event_duration_listener(watch.duration)
         jax.monitoring.unregister_event_listener(watch.event)
-
-
-def use_cache() -> None:
-    """Keeps compiled programs in $XDG_CACHE_HOME/dpjax (~/.cache/dpjax), unless JAX was told another place or not to."""
-    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
-        home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(home / "dpjax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)

@@ -318,7 +318,7 @@ def test_a_private_learner_at_its_own_n_is_not_traced():
         k=code.length,
         epsilon=1.0,
         delta=1e-6,
-        composition="optimal",
+        accountant="optimal",
         delta_share=0.0,
     )
     form = forms.thresholds(3, bits=4, alpha=code.users / (3 * 4095))
@@ -333,9 +333,7 @@ def test_a_private_learner_at_its_own_n_is_not_traced():
     bound = code.users * (math.e * code.innocent() + 1e-6)
     assert stats.binom.sf(int(counted["traced"]) - 1, trials, bound) > 1 - LEVEL
     # Negative control: the same book's rows are found at once by a learner without privacy.
-    public = direct_sum.DirectSum(
-        learner=one_threshold.erm(bits=4), epsilon=math.inf, delta=1.0, k=code.length, composition="basic"
-    )
+    public = direct_sum.of(one_threshold.erm(bits=4), k=code.length)
     exact = against(public, code=code, form=forms.thresholds(3, bits=4))
     assert engine.count(trial, exact, root=engine.root_key(0), cell=1, trials=5)["traced"] == 5
 
@@ -391,7 +389,7 @@ def test_generic_learner_is_traced_as_epsilon_grows():
             sanitizer=point_sanitizer.histogram(bits=8, n=4, epsilon=epsilon / 2, delta=5e-7),
             concepts=generic.points(bits=8, most=2),
             epsilon=epsilon,
-            composition="optimal",
+            accountant="optimal",
             **BUDGET,
         )
         counts = counted(generic_learner, forms.agnostic(4, bits=8))

@@ -12,11 +12,12 @@ from scipy import stats
 from dpjax import MultiSample, Sample, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, with_replacement
 from dpjax.concepts import thresholds as concept
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.learners import points as one_point
 from dpjax.learners import thresholds
+from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.multi import direct_sum, generic, pac, reductions
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
@@ -26,14 +27,14 @@ from dpjax.verify import exact
 FALSE_ALARM = 1e-6
 
 
-def exponentials(k=3, composition="basic", epsilon=1.0, bits=8):
-    share, delta = (None, 0.0) if composition == "basic" else (0.0, 1e-6)
+def exponentials(k=3, accountant="basic", epsilon=1.0, bits=8):
+    share, delta = (None, 0.0) if accountant == "basic" else (0.0, 1e-6)
     return direct_sum.direct_sum(
         lambda each: thresholds.exponential(bits=bits, epsilon=each.epsilon),
         k=k,
         epsilon=epsilon,
         delta=delta,
-        composition=composition,
+        accountant=accountant,
         delta_share=share,
     )
 
@@ -45,9 +46,9 @@ def sample_of(targets, n=100, bits=8, capacity=127, seed=0):
 
 def test_the_budget_of_each_concept_grows_from_basic_to_optimal():
     k = 400
-    each = {name: float(exponentials(k, name).learner.epsilon) for name in direct_sum.COMPOSITIONS}
+    each = {name: float(exponentials(k, name).learner.epsilon) for name in direct_sum.ACCOUNTANTS}
     assert each["basic"] == pytest.approx(1 / k) and each["basic"] < each["advanced"] < each["optimal"]
-    for name in direct_sum.COMPOSITIONS:
+    for name in direct_sum.ACCOUNTANTS:
         assert exponentials(k, name).guarantee().covers(1.0, 1e-6)
 
 
@@ -66,9 +67,9 @@ def test_a_direct_sum_runs_the_single_learner_on_every_column():
 
 def test_promises_are_kept_to_the_last_digit():
     """Budgets that binary fractions cannot hold: what `guarantee` states never exceeds what was asked for."""
-    for composition, k in itertools.product(direct_sum.COMPOSITIONS, (1, 7, 49, 100)):
-        delta = 0.0 if composition == "basic" else 3e-7
-        for share in (None,) if composition == "basic" else (0.0, 0.5):
+    for accountant, k in itertools.product(direct_sum.ACCOUNTANTS, (1, 7, 49, 100)):
+        delta = 0.0 if accountant == "basic" else 3e-7
+        for share in (None,) if accountant == "basic" else (0.0, 0.5):
             learner = direct_sum.direct_sum(
                 lambda each: (
                     one_point.learn_points(bits=8, epsilon=each.epsilon, delta=each.delta)
@@ -78,20 +79,20 @@ def test_promises_are_kept_to_the_last_digit():
                 k=k,
                 epsilon=0.3,
                 delta=delta,
-                composition=composition,
+                accountant=accountant,
                 delta_share=share,
             )
             assert learner.guarantee().covers(0.3, delta)
     for k, spent in itertools.product((1, 2, 10), (0.1, 0.2)):
         sanitizer = point_sanitizers.histogram(bits=8, n=10, epsilon=spent, delta=1e-7)
-        for composition in direct_sum.COMPOSITIONS:
+        for accountant in direct_sum.ACCOUNTANTS:
             learner = generic.learner(
                 sanitizer=sanitizer,
                 concepts=generic.points(bits=8),
                 k=k,
                 epsilon=1.0,
                 delta=1e-6,
-                composition=composition,
+                accountant=accountant,
             )
             assert learner.guarantee().covers(1.0, 1e-6)
             assert learner.sample_size(alpha=0.1, beta=0.1) > 0
@@ -151,9 +152,9 @@ def test_population_failure_within_a_window_matches_trials():
     experiment = pac.Experiment(learner=summed, distribution=law, n=80, alpha=0.1, capacity=127)
     keys = jax.random.split(jax.random.key(4), 3000)
     failed = jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys)
-    low, high = law.within(0.1)
+    good = law.within(0.1)
     again = jax.random.split(jax.random.key(4), 3000)
-    exact_failures = jax.vmap(lambda key: summed.failure_within(pac.draw(key, experiment)[1], low, high))(again)
+    exact_failures = jax.vmap(lambda key: summed.probability(pac.draw(key, experiment)[1], good)[1])(again)
     difference = np.asarray(failed, float) - np.asarray(exact_failures)
     assert abs(difference.mean()) < 5 * difference.std() / np.sqrt(len(keys))
     assert abs(difference.mean() - 0.05) > 5 * difference.std() / np.sqrt(len(keys))  # negative control
@@ -166,11 +167,11 @@ def test_padding_changes_nothing():
     assert (summed(jax.random.key(0), sample).hypothesis == summed(jax.random.key(0), longer).hypothesis).all()
 
 
-@pytest.mark.parametrize(("epsilon", "composition"), [(0.5, "basic"), (2.0, "basic"), (2.0, "optimal")])
-def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, composition):
+@pytest.mark.parametrize(("epsilon", "accountant"), [(0.5, "basic"), (2.0, "basic"), (2.0, "optimal")])
+def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountant):
     """Two labels, two points, two examples: every pair of neighbours, labels arbitrary."""
     records = [(x, y) for x in range(2) for y in itertools.product((0, 1), repeat=2)]
-    summed = exponentials(k=2, epsilon=epsilon, bits=1, composition=composition)
+    summed = exponentials(k=2, epsilon=epsilon, bits=1, accountant=accountant)
     x = jnp.array([[[r[0]] for r in pair] for pair in itertools.product(records, repeat=2)], jnp.uint32)
     y = jnp.array([[r[1] for r in pair] for pair in itertools.product(records, repeat=2)])
     laws = np.asarray(jax.vmap(lambda x, y: summed.pmf(MultiSample.create(x, y)))(x, y))
@@ -190,16 +191,42 @@ def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, compositi
     [
         ({"k": 0}, "k must be"),
         ({"epsilon": -1.0}, "epsilon must be"),
-        ({"composition": "best"}, "composition must be one of"),
-        ({"composition": "advanced"}, "advanced composition needs"),
+        ({"accountant": "best"}, "accountant must be one of"),
+        ({"accountant": "advanced"}, "advanced composition needs"),
         ({"make": lambda each: thresholds.exponential(bits=8, epsilon=2 * each.epsilon)}, "keeps its budget"),
+        ({"make": lambda each: thresholds.erm(bits=8)}, "keeps its budget"),
+        ({"make": lambda each: None}, "must be a learner of one concept"),
+        ({"make": None}, "make must be callable"),
+        ({"delta": "x"}, "delta must be"),
     ],
 )
 def test_bad_direct_sums_are_refused(arguments, message):
     settings = {"make": lambda each: thresholds.exponential(bits=8, epsilon=each.epsilon), "k": 2, "epsilon": 1.0}
     settings |= arguments
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         direct_sum.direct_sum(settings.pop("make"), **settings)
+
+
+def test_a_joint_event_is_one_event_for_each_concept():
+    law, sample = sample_of([30, 128, 220])
+    summed = exponentials()
+    low, high = law.within(0.1)
+    joint = np.asarray(summed.probability(sample, (low, high)), float)
+    single = [summed.learner.probability(sample.column(j), (low[j], high[j]))[0] for j in range(3)]
+    assert joint[0] == pytest.approx(float(np.prod(single)), rel=1e-5) and joint.sum() == pytest.approx(1.0, rel=1e-5)
+    for event in ((low[:2], high[:2]), (3, 9), (low[0], high[0])):
+        with pytest.raises(ValueError, match="a row for each of the k = 3 concepts"):
+            summed.probability(sample, event)
+    point = summed(jax.random.key(0), sample).hypothesis
+    parts = [float(summed.learner.log_prob(sample.column(j), point[j])) for j in range(3)]
+    assert float(summed.log_prob(sample, point)) == pytest.approx(sum(parts), rel=1e-5)
+
+
+def test_a_direct_sum_of_learners_without_privacy_promises_nothing():
+    summed = direct_sum.of(thresholds.erm(bits=8), k=3)
+    assert summed.guarantee() == Guarantee.none(REPLACE_ONE)
+    with pytest.raises(TypeError, match="learner must be"):
+        direct_sum.of(None, k=3)
 
 
 def test_bad_samples_are_refused():
@@ -219,7 +246,7 @@ def test_bad_samples_are_refused():
 # ---------------------------------------------------------------------------------------------------- GenericLearner
 
 
-def generic_thresholds(k=3, epsilon=4.0, composition="optimal", levels=3):
+def generic_thresholds(k=3, epsilon=4.0, accountant="optimal", levels=3):
     solver = interior_point.exponential(bits=20, epsilon=0.2)
     sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=8, levels=levels, m=60))
     return generic.learner(
@@ -228,7 +255,7 @@ def generic_thresholds(k=3, epsilon=4.0, composition="optimal", levels=3):
         k=k,
         epsilon=epsilon,
         delta=1e-6,
-        composition=composition,
+        accountant=accountant,
     )
 
 
@@ -264,7 +291,7 @@ def test_point_representatives_are_the_named_points_and_zero():
 def test_generic_learner_draws_from_its_law():
     _, sample = sample_of([60, 130, 220], n=500, capacity=511)
     learner = generic_thresholds(epsilon=2.5)
-    hypotheses, probabilities, status = learner.law(jax.random.key(5), sample)
+    hypotheses, probabilities, status = learner.law_of_choices(jax.random.key(5), sample)
     assert int(status) == Status.OK
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
     # The exponential mechanism on right labels, computed with integers.
@@ -281,10 +308,10 @@ def test_generic_learner_learns_and_keeps_its_books():
     experiment = pac.Experiment(learner=learner, distribution=law, n=2000, alpha=0.2, capacity=2047)
     keys = jax.random.split(jax.random.key(6), 20)
     assert int(jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys).sum()) <= 2
-    for composition in direct_sum.COMPOSITIONS:
-        assert generic_thresholds(composition=composition, k=50).guarantee().covers(4.0, 1e-6)
+    for accountant in direct_sum.ACCOUNTANTS:
+        assert generic_thresholds(accountant=accountant, k=50).guarantee().covers(4.0, 1e-6)
     sanitizer = learner.sanitizer.guarantee().under(REPLACE_ONE)
-    assert generic_thresholds(composition="basic").guarantee().epsilon == pytest.approx(4.0)
+    assert generic_thresholds(accountant="basic").guarantee().epsilon == pytest.approx(4.0)
     with pytest.raises(ValueError, match="must leave some"):
         generic_thresholds(epsilon=sanitizer.epsilon / 2)
     with pytest.raises(ValueError, match="k = 3 concepts"):
@@ -309,6 +336,12 @@ def test_row_numbers_are_uniform():
 class Recorder:
     """A learner that answers with its rows."""
 
+    bits: int = 8
+    k: int = 2
+
+    def sound(self):
+        return jnp.bool_(True)
+
     def fit(self, sample):
         return sample.padded()
 
@@ -322,18 +355,24 @@ class Recorder:
 def test_the_empirical_learner_sees_rows_of_the_sample_with_their_labels():
     values = list(range(10, 60))
     sample = MultiSample.create(wide.from_ints(values, 8), [[v % 2, v % 3 == 0] for v in values], 40)
-    reduced = reductions.empirical(Recorder(), n=500)
+    reduced = reductions.empirical(Recorder(), n=500, rows=40)
     x, labels, n = reduced(jax.random.key(0), sample).hypothesis
     drawn = np.array(wide.to_ints(x))[:500]
     assert int(n) == 500 and drawn.min() >= 10 and drawn.max() < 50  # rows past n_valid are never drawn
     assert (np.asarray(labels)[:500] == np.stack([drawn % 2, drawn % 3 == 0], axis=1)).all()
     assert len(set(drawn.tolist())) == 40
-    promised = reduced.guarantee(rows=4500)
-    assert promised == with_replacement(Guarantee(1.0, 1e-6, REPLACE_ONE), drawn=500, rows=4500)
+    longer = reductions.empirical(Recorder(), n=500, rows=4500)
+    assert longer.guarantee() == with_replacement(Guarantee(1.0, 1e-6, REPLACE_ONE), drawn=500, rows=4500)
+    with pytest.raises(ValueError, match="at least the 4500 rows"):
+        longer(jax.random.key(0), sample)
+    traced = jax.jit(lambda n: reduced(jax.random.key(0), dataclasses.replace(sample, n_valid=n)).status)
+    assert [int(traced(n)) for n in (40, 39)] == [Status.OK, Status.OUTSIDE_DOMAIN]
     with pytest.raises(TypeError, match="k-learner"):
-        reductions.empirical(3, n=2)
+        reductions.empirical(3, n=2, rows=18)
     with pytest.raises(ValueError, match="n must be"):
-        reductions.empirical(Recorder(), n=0)
+        reductions.empirical(Recorder(), n=0, rows=18)
+    with pytest.raises(ValueError, match="rows must be"):
+        reductions.empirical(Recorder(), n=2, rows=1)
 
 
 # ------------------------------------------------------------------------------------------------------------- bounds
@@ -396,7 +435,7 @@ def generic_law(learner, sample):
     for where in itertools.product((False, True), repeat=2):
         chance = jnp.exp(jnp.sum(jnp.where(jnp.array(where), log_p, log_q)))
         fixed = dataclasses.replace(learner, sanitizer=Named(points=points, where=jnp.array(where)))
-        _, probabilities, _ = fixed.law(jax.random.key(0), sample)
+        _, probabilities, _ = fixed.law_of_choices(jax.random.key(0), sample)
         law.append(chance * jnp.einsum("a,b->ab", *probabilities).reshape(-1))
     return jnp.concatenate(law)
 
@@ -405,7 +444,7 @@ def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
     """Two points, two labels, three examples, labels arbitrary; every pair of neighbours."""
     sanitizer = point_sanitizers.histogram(bits=1, n=3, epsilon=0.8, delta=0.1)
     learner = generic.learner(
-        sanitizer=sanitizer, concepts=generic.points(bits=1), k=2, epsilon=2.0, delta=0.1, composition="basic"
+        sanitizer=sanitizer, concepts=generic.points(bits=1), k=2, epsilon=2.0, delta=0.1, accountant="basic"
     )
     records = np.array([(x, *y) for x in range(2) for y in itertools.product((0, 1), repeat=2)])
     counts = exact.histograms(len(records), [3])
@@ -428,8 +467,59 @@ def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
     assert delta(careless, promised.epsilon) > 1.1 * promised.delta
 
 
-def test_a_sanitizer_without_a_guarantee_of_its_own_is_refused_in_words():
-    solver = interior_point.exponential(bits=20, epsilon=0.2)
-    sanitizer = cdf.sliced(solver=solver, count=3, size=60, slice_epsilon=0.5, count_epsilon=0.1)  # asks for a delta
-    with pytest.raises(TypeError, match=r"guarantee\(\) without arguments, got Sliced"):
-        generic.learner(sanitizer=sanitizer, concepts=generic.thresholds(bits=8), k=2, epsilon=2.0, delta=1e-6)
+@pytest.mark.parametrize(
+    ("changed", "kind", "message"),
+    [
+        ({"sanitizer": None}, TypeError, "sanitizer must be"),
+        ({"concepts": None}, TypeError, "concepts must be a class"),
+        ({"accountant": "best"}, ValueError, "accountant must be one of"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be"),
+        ({"k": 2.0}, TypeError, "k must be"),
+    ],
+)
+def test_bad_generic_learners_are_refused(changed, kind, message):
+    sanitizer = point_sanitizers.histogram(bits=8, n=10, epsilon=0.1, delta=1e-7)
+    given = {"sanitizer": sanitizer, "concepts": generic.points(bits=8), "k": 2, "epsilon": 2.0, "delta": 1e-6}
+    with pytest.raises(kind, match=message):
+        generic.learner(**(given | changed))
+
+
+def test_budgets_that_are_traced_are_refused_in_words():
+    make = lambda each: thresholds.exponential(bits=8, epsilon=each.epsilon)  # noqa: E731
+    with pytest.raises(TypeError, match="epsilon must be a known number"):
+        jax.jit(lambda e: direct_sum.direct_sum(make, k=2, epsilon=e).learner.epsilon)(1.0)
+    sanitizer = point_sanitizers.histogram(bits=8, n=10, epsilon=0.1, delta=1e-7)
+    with pytest.raises(TypeError, match="delta must be a known number"):
+        jax.jit(
+            lambda d: (
+                generic.learner(
+                    sanitizer=sanitizer, concepts=generic.points(bits=8), k=2, epsilon=2.0, delta=d
+                ).each_epsilon
+            )
+        )(1e-6)
+
+
+def test_what_some_concepts_left_open_hides_the_others():
+    """One concept's learner gives up: the status is BOTTOM and nothing of the other one shows."""
+    summed = direct_sum.direct_sum(lambda each: Fickle(epsilon=each.epsilon), k=2, epsilon=1.0)
+    outcome = summed(jax.random.key(0), MultiSample.create(wide.from_ints([1, 2], 8), [[0, 1], [0, 1]]))
+    assert int(outcome.status) == Status.BOTTOM and outcome.info["status"].tolist() == [Status.OK, Status.BOTTOM]
+    assert outcome.hypothesis.tolist() == [[0], [0]]
+
+
+@frozen
+class Fickle(ThresholdLearner):
+    """Releases a threshold if the first label is 0, else nothing."""
+
+    bits: int = 8
+    epsilon: float
+    limbs: int = static(default=1)
+
+    def prepare(self, sample):
+        return sample
+
+    def draw(self, key, sample):
+        return jnp.full((1,), 7, jnp.uint32), sample.y[0] == 0, {}
+
+    def guarantee(self):
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)

@@ -45,7 +45,7 @@ FICKLE = textwrap.dedent(
             time.sleep(PAUSE)
         return rows
 
-    experiment = runner.Experiment("", {"smoke": {}, "quick": {"other": 1}}, measure, lambda rows, out: None)
+    experiment = runner.Experiment("", {"smoke": {}, "quick": {"other": 1}}, measure, lambda *_: None)
     runner.load = lambda name: experiment
     sys.exit(command.main(sys.argv[1:]))
     """

@@ -10,8 +10,12 @@ import pytest
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.concepts import thresholds
+from dpjax.concepts import parities, points, rectangles, thresholds
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
+from dpjax.learners import pac
+from dpjax.learners import thresholds as one_threshold
+from dpjax.optimizers import interior_point
 
 FALSE_ALARM = 2e-5
 
@@ -361,3 +365,81 @@ def test_one_trace_serves_every_width_of_as_many_limbs():
     for bits, n in ((40, 3), (50, 5), (60, 7)):
         draw_and_judge(thresholds.log_uniform(bits=bits), jax.random.key(7), n, 0.1)
     assert len(traces) == 1
+
+
+# ---------------------------------------------------------------------------------------------- what is refused, and edges
+
+DRAWN = {
+    "thresholds": lambda: thresholds.log_uniform(bits=8),
+    "several thresholds": lambda: thresholds.several(thresholds.uniform(bits=8, target=0), bits=8, targets=[3, 9]),
+    "points": lambda: points.uniform(bits=8, target=3),
+    "parities": lambda: parities.uniform(bits=8, targets=[3, 9]),
+    "one parity": lambda: parities.uniform_single(bits=8, target=3),
+    "rectangles": lambda: rectangles.uniform(bits=8, low=[3, 9], high=[70, 80]),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    ("n", "capacity", "kind", "message"),
+    [
+        (50, 7, ValueError, "n must be from 1 to 7, got 50"),
+        (0, 7, ValueError, "n must be from 1 to 7, got 0"),
+        (-3, 7, ValueError, "n must be from 1 to 7, got -3"),
+        (np.int32(8), 7, ValueError, "n must be from 1 to 7, got 8"),
+        (2.5, 7, TypeError, "n must be an int"),
+        (1, 0, ValueError, "capacity must be >= 1"),
+        (1, 7.0, TypeError, "capacity must be an int"),
+    ],
+)
+def test_samples_of_a_size_they_cannot_have_are_refused(name, n, capacity, kind, message):
+    with pytest.raises(kind, match=message):
+        DRAWN[name]().sample(jax.random.key(0), capacity, n)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_sample_needs_a_key(name):
+    with pytest.raises(TypeError, match="key must be"):
+        DRAWN[name]().sample(0, 7, 3)
+
+
+def test_a_traced_size_shows_in_the_status_of_what_is_learned():
+    learner, law = one_threshold.exponential(bits=8, epsilon=1.0), thresholds.log_uniform(bits=8)
+    run = jax.jit(lambda n: learner(jax.random.key(1), law.sample(jax.random.key(0), 7, n)).status)
+    assert [int(run(n)) for n in (7, 50, 0, -3)] == [Status.OK, *[Status.OUTSIDE_DOMAIN] * 3]
+
+
+@pytest.mark.parametrize("bits", [8, 31, 32, 33, 64])
+@pytest.mark.parametrize("make", ["log_uniform", "uniform", "point_masses"])
+def test_points_have_the_limbs_of_the_domain(bits, make):
+    """Thresholds go up to 2^bits and may need one limb more; points do not, so a sample serves every mechanism on X_bits."""
+    given = {"log_uniform": {}, "uniform": {"target": 3}}
+    masses = {"points": [0, 2**bits - 1], "masses": [1.0, 1.0], "target": 2**bits}
+    law = getattr(thresholds, make)(bits=bits, **given.get(make, masses))
+    sample = law.sample(jax.random.key(0), 15, 12)
+    assert sample.x.shape == (15, wide.limbs_for(bits))
+    assert sample.y[:12].tolist() == [x < target_of(law) for x in wide.to_ints(sample.x[:12])]
+    solver = interior_point.exponential(bits=bits, epsilon=1.0)
+    assert int(solver(jax.random.key(1), sample).status) == Status.OK
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.51, 0.75, 1.0])
+@pytest.mark.parametrize("bits", [8, 32])
+def test_every_threshold_is_within_half_of_a_log_uniform_law(bits, alpha):
+    """Errors are at most 1/2, so the law of success is 1: it used to wrap around and be 0."""
+    law = thresholds.log_uniform(bits=bits)
+    low, high = within(law, alpha)
+    assert low == 0 and high > 2**bits
+    sample = law.sample(jax.random.key(0), 31, 20)
+    learner = one_threshold.exponential(bits=bits, epsilon=0.1)
+    good, bad = learner.probability(sample, law.within(alpha))
+    assert float(good) == pytest.approx(1.0, abs=1e-6) and float(bad) < 1e-6
+
+
+@pytest.mark.parametrize("alpha", [float("nan"), -1.0, 2.0])
+def test_an_experiment_refuses_an_error_that_is_none(alpha):
+    law, learner = thresholds.log_uniform(bits=8), one_threshold.exponential(bits=8, epsilon=1.0)
+    experiment = pac.Experiment(learner=learner, distribution=law, n=5, alpha=alpha, capacity=7)
+    for trial in (pac.trial, pac.failure):
+        with pytest.raises(ValueError, match="alpha must be"):
+            trial(jax.random.key(0), experiment)

@@ -1,8 +1,12 @@
-"""The command line: what it refuses, what it writes, and that a killed run resumes to the same bytes."""
+"""The command line: what it refuses, what it writes, and that a killed run resumes to the same bytes; pictures and their texts."""
 
+import ast
+import dataclasses
+import errno
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +15,10 @@ import time
 
 import pytest
 
+from dpjax.plotting import style
 from experiments import __main__ as command
-from experiments import records, runner
+from experiments import compilation, exponents, records, runner, settings
+from experiments.records import Row
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -93,6 +99,13 @@ def test_list_names_every_experiment(capsys):
         (["run", "thresholds", "--preset", "huge"], ["preset", "'huge'", "smoke"]),
         (["run", "nothing"], ["experiment", "'nothing'", "thresholds"]),
         (["run", "thresholds", "--seed", "-1"], ["seed", "-1", "from 0 to"]),
+        (["run", "thresholds", "--set", "eps=2"], ["'eps=2'", "epsilon", "success.bits"]),
+        (["run", "thresholds", "--set", "epsilon"], ["'epsilon'", "KEY=VALUE"]),
+        (["run", "thresholds", "--set", "epsilon=-1"], ["epsilon", "> 0", "-1"]),
+        (["run", "thresholds", "--set", "success.bits=many"], ["success.bits", "'many'"]),
+        (["run", "nothing.py"], ["'nothing.py'", "exists"]),
+        (["run", "nothing:EXPERIMENT"], ["'nothing'", "module"]),
+        (["run", "json:EXPERIMENT"], ["json", "EXPERIMENT"]),
         (["plot", "thresholds"], ["out", "thresholds.csv"]),
     ],
 )
@@ -111,6 +124,269 @@ def test_a_directory_with_something_else_is_refused_untouched(tmp_path, capsys):
         assert command.main(["run", "thresholds", "--preset", "smoke", "--out", str(tmp_path), *more]) == 2
         assert str(tmp_path) in capsys.readouterr().err
         assert snapshot(tmp_path) == before
+
+
+# ---------------------------------------------------------------------------------------------- how a run can end
+
+
+def line(value):
+    """A picture's row."""
+    return records.exact("line", "one", 1.0, value)
+
+
+def small(measure=lambda given, context: [line(given["epsilon"])], draw=lambda *_: None):
+    """An experiment of a moment."""
+    return runner.Experiment("small", {"smoke": {"epsilon": 1.0, "sizes": [1, 2]}}, measure, draw)
+
+
+def run(monkeypatch, out, experiment, *more):
+    """Its exit status."""
+    monkeypatch.setattr(runner, "load", lambda name: experiment)
+    return command.main(["run", "small", "--preset", "smoke", "--out", str(out), *more])
+
+
+def failing(error):
+    def measure(given, context):
+        context.store.get_or_compute({"first": 1}, lambda: 1)
+        raise error
+
+    return small(measure)
+
+
+@pytest.mark.parametrize("error", [ValueError("a fault of the program"), TypeError("another")])
+def test_errors_of_the_program_keep_their_traceback(error, monkeypatch, tmp_path):
+    with pytest.raises(type(error), match=str(error)):
+        run(monkeypatch, tmp_path / "out", failing(error))
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "status"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left", 2),
+        (KeyboardInterrupt(), "stopped", command.STOPPED),
+    ],
+)
+def test_a_full_disk_and_ctrl_c_end_in_one_line_and_the_run_is_resumed(
+    error, words, status, monkeypatch, tmp_path, capsys
+):
+    assert run(monkeypatch, tmp_path, failing(error)) == status
+    (message,) = capsys.readouterr().err.splitlines()
+    assert words in message and "--resume" in message and str(tmp_path) in message
+    assert run(monkeypatch, tmp_path, small(), "--resume") == 0
+
+
+def test_settings_are_changed_recorded_and_drawn(monkeypatch, tmp_path):
+    drawn = []
+    experiment = small(draw=lambda rows, given, out: drawn.append((rows, given)))
+    changes = ["--set", "epsilon=0.5", "--set", "sizes=4,8,16"]
+    assert run(monkeypatch, tmp_path, experiment, *changes) == 0
+    given = {"epsilon": 0.5, "sizes": [4, 8, 16]}
+    assert json.loads((tmp_path / "small.json").read_text())["settings"] == given
+    assert command.main(["plot", "small", "--out", str(tmp_path)]) == 0
+    assert drawn == [([line(0.5)], given)] * 2
+    assert run(monkeypatch, tmp_path, experiment, "--resume") == 2  # without the changes it is another run
+    assert run(monkeypatch, tmp_path, experiment, "--resume", *changes) == 0
+
+
+@pytest.mark.parametrize("name", runner.EXPERIMENTS)
+def test_every_setting_can_be_set_to_what_it_is(name):
+    for preset in runner.load(name).presets.values():
+        same = [f"{key}={value}" for key, value in leaves(preset)]
+        assert settings.changed(preset, same) == json.loads(json.dumps(preset))
+
+
+def leaves(given, above=""):
+    for name, value in given.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
+OWN = """
+from experiments import records, runner
+
+def measure(settings, context):
+    return [records.exact("line", "one", 1.0, settings["epsilon"])]
+
+MINE = runner.Experiment("mine", {"smoke": {"epsilon": 1.0}}, measure, lambda rows, settings, out: None)
+EXPERIMENT = MINE
+"""
+
+
+@pytest.mark.parametrize("named", ["own_experiment.py", "own_experiment.py:MINE", "own_experiment:MINE"])
+def test_an_experiment_of_ones_own(named, tmp_path, monkeypatch):
+    (tmp_path / "own_experiment.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "out"
+    assert command.main(["run", named, "--preset", "smoke", "--out", str(out), "--set", "epsilon=2"]) == 0
+    assert records.read(out / "own_experiment.csv") == [line(2.0)]
+    assert command.main(["plot", named, "--out", str(out)]) == 0
+    sys.modules.pop("own_experiment")
+
+
+@pytest.mark.parametrize("cut", [3, 60, 200, 2000])
+def test_a_truncated_table_is_refused_in_words(cut, tmp_path, capsys):
+    for suffix in ("csv", "json"):
+        source = ROOT / "figures/slicing/slicing"
+        (tmp_path / f"slicing.{suffix}").write_bytes(source.with_suffix(f".{suffix}").read_bytes())
+    whole = (tmp_path / "slicing.csv").read_bytes()
+    for text in (whole[:cut], b"\n".join(whole.splitlines()[: cut // 40]) + b"\n"):
+        (tmp_path / "slicing.csv").write_bytes(text)
+        assert command.main(["plot", "slicing", "--out", str(tmp_path)]) == 2
+        (message,) = capsys.readouterr().err.splitlines()
+        assert "slicing.csv" in message and "must have" in message
+
+
+def test_what_is_too_small_for_the_cache_is_no_miss():
+    report = compilation.Report(9.0, 1.5, programs=28, from_cache=13, small=15)
+    assert "0 compiled, 13 read from the cache, 15 too small to be kept" in str(report)
+
+
+# ------------------------------------------------------------------------------------------- pictures and their texts
+
+
+ELSEWHERE = ("epsilon", "slice_epsilon", "compute_epsilon", "repeats")
+
+
+@pytest.fixture
+def pictures(monkeypatch):
+    """By name, all texts of the pictures that are drawn; none is written."""
+    found = {}
+
+    def save(fig, path):
+        found[path.name] = [text.get_text() for text in fig.findobj(lambda artist: hasattr(artist, "get_text"))]
+        style.plt.close(fig)
+
+    monkeypatch.setattr(style, "save", save)
+    return found
+
+
+@pytest.mark.parametrize("name", runner.EXPERIMENTS)
+def test_titles_and_labels_follow_the_settings(name, pictures, tmp_path):
+    """The pictures of the same numbers at other settings say the other settings, and nowhere those they were measured at."""
+    rows, given = committed(name)
+    runner.load(name).draw(rows, altered(given, dict.fromkeys(ELSEWHERE, 0.37)), tmp_path)
+    assert set(pictures) == {path.stem for path in (ROOT / "figures" / name).glob("*.png")}
+    said = [text for texts in pictures.values() for text in texts]
+    assert any("ε = 0.37" in text or "medians of 0.37" in text for text in said)
+    assert not any(re.search(r"ε = (1|0\.5|0\.25|1/4)\b", text) for text in said)
+
+
+def committed(name):
+    """The rows and the settings of a committed figure."""
+    place = ROOT / "figures" / name / name
+    return records.read(place.with_suffix(".csv")), json.loads(place.with_suffix(".json").read_text())["settings"]
+
+
+def altered(given, values):
+    """Settings with other values of these names, in groups too."""
+    if isinstance(given, dict):
+        return {
+            key: over(values[key], value) if key in values else altered(value, values) for key, value in given.items()
+        }
+    return given
+
+
+def over(new, old):
+    """`new`, or a group of it where there was a group."""
+    return dict.fromkeys(old, new) if isinstance(old, dict) else new
+
+
+@pytest.mark.parametrize("name", runner.EXPERIMENTS)
+def test_committed_figures_are_small_and_whole(name):
+    place = ROOT / "figures" / name
+    assert all(path.stat().st_size < 2**20 for path in place.iterdir())
+    suffixes = {path.suffix for path in place.iterdir()}
+    assert suffixes >= {".png", ".svg", ".csv", ".json"}
+    assert {path.stem for path in place.glob("*.png")} == {path.stem for path in place.glob("*.svg")}
+
+
+def power(sizes, exponent, beside=0.0):
+    """Cells n = 100 k^exponent + beside."""
+    return [Row("least n", "", k, *[100 * k**exponent + beside] * 3) for k in sizes]
+
+
+def test_exponents_are_fitted_to_the_upper_half():
+    """What does not grow with k bends the curve at small k: there is no power yet."""
+    found = exponents.fit(power([1, 4, 16, 256, 4096], 0.5, beside=30.0))
+    assert found.first == 16 and 0.45 < found.value <= 0.5
+    assert exponents.fit(power([1, 4], 0.5)).first == 1
+    assert exponents.fit(power([1], 0.5)) is None
+
+
+@pytest.mark.parametrize("constant", [693.0, 1200.0, 61.0, 3.0])
+def test_a_flat_series_has_exponent_zero_within_its_interval(constant):
+    rows = [Row("least n", "", k, constant, constant, constant) for k in (1, 16, 256)]
+    found = exponents.fit(rows)
+    assert found.low == found.value == found.high == 0.0
+    cells = [dataclasses.replace(row, low=0.97 * constant) for row in rows]
+    assert exponents.fit(cells).low <= exponents.fit(cells).value <= exponents.fit(cells).high
+
+
+def test_generic_learner_of_thresholds_keeps_its_lower_bound():
+    """The committed table: the exponent measured is not below the theorem's lower bound (from k = 1 it was)."""
+    rows, _ = committed("table")
+    of = {panel: {row.series: row for row in rows if row.panel == panel} for panel in ("exponent", "lower")}
+    (name,) = [series for series in of["exponent"] if "THRESH, agnostic" in series]
+    assert of["exponent"][name].high >= of["lower"][name].value
+
+
+# ------------------------------------------------------------------------------------------------------------ imports
+
+
+def imports(path, known):
+    """The files of `known` (module -> path) that a file imports, in functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            # `from package import module` means the module where there is one, and else the package.
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in known else node.module for name in names]
+        else:
+            continue
+        found |= {known[name] for name in names if name in known}
+    return found - {path}
+
+
+def circle(graph):
+    """The files that are left when those that import nothing any more are taken away, one after the other."""
+    left = dict(graph)
+    while ready := [file for file, others in left.items() if not others & left.keys()]:
+        for file in ready:
+            del left[file]
+    return sorted(str(file.relative_to(ROOT)) for file in left)
+
+
+def modules(*packages):
+    """Module name -> file."""
+    files = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    known = modules("dpjax", "experiments")
+    assert len(known) > 100
+    assert circle({path: imports(path, known) for path in known.values()}) == []
+
+
+def test_a_circle_would_be_seen():
+    """Negative control."""
+    a, b, c = ROOT / "a", ROOT / "b", ROOT / "c"
+    assert circle({a: {b}, b: {c}, c: {b}}) == ["a", "b", "c"] and circle({a: {b}, b: {c}, c: set()}) == []
+
+
+@pytest.mark.parametrize("name", runner.EXPERIMENTS)
+def test_experiments_share_by_way_of_common_files_alone(name):
+    """An experiment imports no other one, but for the table, which measures by three of them."""
+    known = modules("experiments")
+    mine = {path for module, path in known.items() if f"{module}.".startswith(f"experiments.{name}.")}
+    others = {path.parent for path in set().union(*(imports(path, known) for path in mine)) - mine}
+    allowed = {"table": {"multi_points", "multi_thresholds", "multi_parities"}}.get(name, set())
+    assert {path.name for path in others} - {"experiments"} == allowed
 
 
 def test_table_round_trip(tmp_path):

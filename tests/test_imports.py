@@ -1,6 +1,8 @@
 """Which way the doors open: who imports whom, and what `import dpjax` brings along."""
 
 import ast
+import importlib
+import importlib.metadata
 import json
 import pathlib
 import subprocess
@@ -135,3 +137,44 @@ def test_import_is_light_and_leaves_jax_alone():
     assert not set(ONE_ROOM) & set(report["light"])
     assert not set(ONE_ROOM) & set(report["all"])
     assert report["settings"] > 50 and report["changed"] == []
+
+
+def test_rooms_show_their_modules():
+    """Before anything in them is imported, in a fresh interpreter; a wrong name is an AttributeError."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", SHOW], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert {"learners", "mechanisms", "optimizers", "Sample", "check", "least_n", "enable_cache"} <= set(
+        report["dpjax"]
+    )
+    assert {"thresholds", "points", "rectangles"} <= set(report["learners"])
+    assert {"bits", "random"} <= set(report["core"]) and {"engine", "store"} <= set(report["trials"])
+    assert "lazy" in report["core"] and "lazy" not in report["learners"]
+    assert report["loaded"] == [] and report["module"] == "dpjax.learners.thresholds"
+    assert report["wrong"] == "module 'dpjax.learners' has no attribute 'thresholdz'"
+
+
+SHOW = """
+import json, sys
+import dpjax
+report = {"dpjax": dir(dpjax)} | {room: dir(getattr(dpjax, room)) for room in ("learners", "core", "trials")}
+report["loaded"] = [name for name in sys.modules if name.startswith(("dpjax.learners.", "dpjax.trials."))]
+report["module"] = dpjax.learners.thresholds.__name__
+try:
+    dpjax.learners.thresholdz
+except AttributeError as error:
+    report["wrong"] = str(error)
+print(json.dumps(report))
+"""
+
+
+def test_every_room_shows_what_it_holds():
+    for room in ROOMS:
+        if (PACKAGE / room).exists():
+            package = importlib.import_module(f"dpjax.{room}")
+            missing = {path.stem for path in (PACKAGE / room).glob("[a-z]*.py")} - set(dir(package))
+            assert not missing, f"{room} does not show {missing}"
+
+
+def test_the_version_is_that_of_the_package():
+    assert dpjax.__version__ == importlib.metadata.version("dpjax")

@@ -99,7 +99,7 @@ class Mute(interior_point.InteriorPoint):
     bits: Any
     limbs: int = static()
 
-    def _draw(self, key: Any, points: Points) -> Any:
+    def draw(self, key: Any, points: Points) -> Any:
         return jnp.zeros((self.limbs,), jnp.uint32), jnp.bool_(False), {}
 
     def guarantee(self) -> Guarantee:
@@ -200,7 +200,7 @@ def test_no_neighbouring_points_refute_the_quantiles() -> None:
     both = quantiles.direct(solver=interior_point.exponential(bits=2, epsilon=EPSILON), fractions=[0.3, 0.5], m=1)
 
     def joint(points: Points) -> Any:
-        slices = both._slices(interior_point.in_order(points, both.solver.bits)[0])
+        slices = both._slices(points.in_order(1))
         first, second = jax.vmap(both.solver.pmf)(slices)[:, :-1]
         return jnp.outer(first, second).reshape(16)
 
@@ -397,7 +397,7 @@ def test_threshold_learner_succeeds_at_its_sample_size() -> None:
 @pytest.mark.slow
 def test_direct_quantiles_succeed_at_their_sample_size() -> None:
     solver = interior_point.exponential(bits=BITS, epsilon=EPSILON)
-    m = -(-solver.sample_size(BETA / 3) // 2)
+    m = -(-solver.sample_size(beta=BETA / 3) // 2)
     mechanism = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=m)
     n = mechanism.sample_size(alpha=ALPHA, beta=BETA)
     released = cdf.release(quantiles=mechanism)
@@ -458,10 +458,10 @@ def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
     learner = interior.threshold_learner(solver=solver, m=interior.half_slice(solver, beta=BETA))
     back = interior.solver(learner=learner, m=3 * int(learner.m))
     assert int(back.bits) == BITS and back.guarantee().epsilon == pytest.approx(8 * EPSILON)
-    needed = interior.solver(learner=learner, m=10 * int(learner.m)).sample_size(2 * BETA)
+    needed = interior.solver(learner=learner, m=10 * int(learner.m)).sample_size(beta=2 * BETA)
     assert needed == 20 * int(learner.m)
     with pytest.raises(ValueError, match="m must be >="):
-        back.sample_size(1e-9)
+        back.sample_size(beta=1e-9)
     for name, xs in shapes(6 * int(learner.m), BITS).items():
         points = as_points(xs, BITS)
         assert float(back.failure_probability(points)) <= BETA, name

@@ -4,15 +4,15 @@ import dataclasses
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference_interior as reference
 
 from dpjax import Points, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.data import algorithm
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, tree_log_budget
+from dpjax.verify.plain import tree_log as reference
 
 RNG = np.random.default_rng(20)
 
@@ -69,7 +69,7 @@ def test_tree_log_law_is_the_reference(name, depth):
         values = DATASETS[name](bits, n)
         solver = interior_point.tree_log_planned(bits=bits, plan=plan)
         # `pmf` in one program for all bits: on {0, ..., 31}, what lies outside the domain has probability 0.
-        law = np.asarray(interior_point._pmf(solver, solver.fit(points_of(values, bits, 63)), 32))
+        law = np.asarray(algorithm._pmf(solver, solver.fit(points_of(values, bits, 63)), 32))
         np.testing.assert_allclose(
             law, np.insert(naive_law(values, bits, plan), 2**bits, [0.0] * (32 - 2**bits)), atol=3e-6
         )
@@ -91,10 +91,9 @@ def test_noisy_slices_have_the_law_of_the_reference():
     solver = interior_point.tree_log_planned(bits=3, plan=plan)
     expected = naive_law(values, 3, plan)
     points = points_of(values, 3, 31)
-    low, high = (jnp.array([x], jnp.uint32) for x in (3, 4))
-    law = np.asarray(solver.law_within(points, low, high))
+    law = np.asarray(solver.probability(points, (3, 5)))
     np.testing.assert_allclose(law, [expected[3:5].sum(), expected[:3].sum() + expected[5:].sum()], atol=3e-6)
-    estimates = np.asarray(solver.estimate_within(jax.random.key(1), points, low, high, draws=2000))[:, 0]
+    estimates = np.asarray(solver.estimates(jax.random.key(1), points, (3, 5), draws=2000))[:, 0]
     assert abs(estimates.mean() - law[0]) < 4.3 * estimates.std() / math.sqrt(2000) + 1e-6
 
 
@@ -152,7 +151,7 @@ LEVELS = {
 @pytest.mark.parametrize(("bits", "accountant"), [pytest.param(32, "slicing", marks=pytest.mark.slow), (192, "basic")])
 def test_planned_size_suffices(bits, accountant):
     solver = interior_point.tree_log(bits=bits, epsilon=2.0, delta=1e-3, beta=0.05, accountant=accountant, depth=1)
-    n = solver.sample_size(0.05)
+    n = solver.sample_size(beta=0.05)
     for make in LEVELS.values():
         points = points_of(sorted(make(bits, n)), bits)
         if accountant == "basic":
@@ -165,7 +164,7 @@ def test_planned_size_suffices(bits, accountant):
 @pytest.mark.slow
 def test_two_levels_suffice_at_their_planned_size():
     solver = interior_point.tree_log(bits=192, epsilon=4.0, delta=1e-2, beta=0.05, accountant="basic", depth=2)
-    n = solver.sample_size(0.05)
+    n = solver.sample_size(beta=0.05)
     for make in LEVELS.values():
         assert float(solver.failure_probability(points_of(sorted(make(192, n)), 192))) <= 0.05
 
@@ -203,7 +202,7 @@ def test_swept_numbers_do_not_retrace():
     for epsilon, bits, n in ((0.5, 40, 60), (0.7, 40, 50), (1.5, 45, 33), (3.0, 64, 60)):
         solver = interior_point.tree_log(bits=bits, epsilon=epsilon, delta=1e-5, accountant="basic", depth=1)
         solver(jax.random.key(6), Points.create(points.x[:n]))
-        sizes.append(interior_point._run._cache_size())
+        sizes.append(algorithm._run._cache_size())
     assert len(set(sizes)) == 1 and sizes[0] > 0
 
 

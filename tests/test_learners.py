@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
 from scipy import stats
 
 from dpjax import Sample, Status
@@ -20,6 +19,8 @@ from dpjax.data import algorithm
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
+from dpjax.verify.plain import rec_concave as reference
+from dpjax.verify.plain.binary_search import binary_search_law
 
 FALSE_ALARM = 2e-5
 
@@ -227,24 +228,10 @@ def test_exponential_law_agrees_with_the_reference(double: bool) -> None:
 
 
 def naive_search_law(sample: Sample, bits: int, comparison_epsilon: float) -> np.ndarray:
-    """P[j] of the noisy binary search by following every path in plain Python."""
+    """P[j] of the noisy binary search by its plain twin."""
     n = int(sample.n_valid)
     xs, ys = wide.to_ints(sample.x)[:n], np.asarray(sample.y)[:n].tolist()
-    law = np.zeros(2**bits + 1)
-
-    def visit(low: int, high: int, reach: float) -> None:
-        if low == high:
-            law[low] += reach
-            return
-        middle = (low + high) // 2
-        ones = sum(y == 1 and x >= middle for x, y in zip(xs, ys, strict=True))
-        zeros = sum(y == 0 and x <= middle for x, y in zip(xs, ys, strict=True))
-        right = float(stats.laplace.cdf((ones - zeros) * comparison_epsilon / 2))
-        visit(middle + 1, high, reach * right)
-        visit(low, middle, reach * float(stats.laplace.sf((ones - zeros) * comparison_epsilon / 2)))
-
-    visit(0, 2**bits, 1.0)
-    return law
+    return np.array(binary_search_law(xs, ys, bits, comparison_epsilon))
 
 
 def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:

@@ -148,7 +148,7 @@ def test_more_items_than_asked_for_give_nan() -> None:
 # ------------------------------------------------------------------------------------------------ one n for every k
 
 
-def law_of(k: int, alpha: float) -> concept.Distribution:
+def law_of(k: int, alpha: float) -> concept.PointDistribution:
     """Points of mass just above alpha, a light background, and targets among them (or none)."""
     heavy = [2**60 + 97 * i for i in range(int(1 / (1.05 * alpha)))]
     targets = [[*heavy, None][j % (len(heavy) + 1)] for j in range(k)]

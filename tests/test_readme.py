@@ -1,32 +1,67 @@
-"""The front door is true: its example runs, its pictures exist, its rooms are those of the tree, CI runs its test command."""
+"""The pages are true: their examples run, alone; their pictures and links exist; CI runs the front door's test command."""
 
 import pathlib
 import re
 
 import pytest
 
+import dpjax
+
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for room in ("dpjax", "experiments", "figures") for page in (ROOT / room).rglob("README.md")),
+]
 
 
-def block(language: str, after: str) -> str:
-    """The first fenced block of a language after a heading or marker."""
-    return re.search(rf"```{language}\n(.*?)```", README[README.index(after) :], re.DOTALL).group(1)
+def blocks(page: pathlib.Path, language: str = "python") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-def test_the_example_runs_and_prints_what_it_says(capsys):
-    exec(block("python", "## Ten lines"), {})
+def block_after(language: str, marker: str) -> str:
+    """The first fenced block of a language after a heading or marker of the front door."""
+    return re.search(rf"```{language}\n(.*?)```", README[README.index(marker) :], re.DOTALL).group(1)
+
+
+EXAMPLES = [
+    pytest.param(block, id=f"{page.parent.relative_to(ROOT)}-{i}")
+    for page in PAGES
+    for i, block in enumerate(blocks(page))
+]
+
+
+def test_the_example_prints_what_it_says(capsys):
+    exec(block_after("python", "## Ten lines"), {})
     released, success, promise = capsys.readouterr().out.strip().split("\n")
     assert released.endswith(" 0")  # status OK
     assert 0.9 < float(success) <= 1.00001
-    assert "epsilon=1.0, delta=1e-06, relation='REPLACE_ONE'" in promise
+    assert "(1.0, 1e-06)-private under REPLACE_ONE" in promise
 
 
-def test_pictures_and_their_data_are_there():
-    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
-    assert pictures
-    for picture in pictures:
-        path = ROOT / picture
+@pytest.mark.parametrize("source", EXAMPLES[1:])
+def test_every_example_runs_alone(source):
+    exec(source, {})
+
+
+def test_the_front_door_is_small():
+    assert len(README.encode()) <= 8 * 1024
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.parent.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_pictures_have_their_data_beside_them():
+    pictures = {
+        (page.parent / picture).resolve()
+        for page in PAGES
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())
+    }
+    assert len(pictures) >= 15
+    for path in pictures:
         experiment = path.parent.name
         assert {path.name, path.stem + ".svg", f"{experiment}.csv", f"{experiment}.json"} <= {
             file.name for file in path.parent.iterdir()
@@ -34,12 +69,13 @@ def test_pictures_and_their_data_are_there():
 
 
 def test_every_module_of_the_table_exists():
-    modules = re.findall(r"^\|[^|]*\|[^|]*\| `([a-z_.]+)` \|", README, re.MULTILINE)
-    assert len(modules) >= 14
-    for name in modules:
-        path = ROOT / "dpjax" / name.replace(".", "/")
-        factory_of = path.parent.with_suffix(".py")  # learners.thresholds.erm is a factory of learners/thresholds.py
-        assert path.with_suffix(".py").exists() or f"def {path.name}(" in factory_of.read_text()
+    names = re.findall(r"`([a-z_.]+)`", "".join(re.findall(r"^\|.*\| ([^|]*) \|$", README, re.MULTILINE)))
+    assert len(names) >= 14
+    room = ""
+    for name in names:
+        room = room if name.startswith(".") else name.partition(".")[0]
+        path = pathlib.Path(dpjax.__file__).parent / (room + name if name.startswith(".") else name).replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").exists(), name
 
 
 def test_ci_runs_the_test_command():
@@ -47,4 +83,4 @@ def test_ci_runs_the_test_command():
         pytest.skip("no CI script in this tree")
     script = (ROOT / ".ci" / "run").read_text()
     assert "<!-- test command -->" in script and "<!-- test command -->" in README
-    assert "python -m pytest" in block("bash", "<!-- test command -->")
+    assert "python -m pytest" in block_after("bash", "<!-- test command -->")

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
 from scipy import stats
 
 from dpjax.domains import ordered, wide
 from dpjax.optimizers import rec_concave as optimizer
+from dpjax.verify.plain import rec_concave as reference
 
 FALSE_ALARM = 2e-5
 PIECES = 10

@@ -156,7 +156,7 @@ def test_slices_are_those_of_the_reference_and_of_the_paradigm(rate):
         expected, remaining = reference_cuts(points.tolist(), labels.tolist(), sizes)
         assert where.tolist() == expected and int(info["remaining"]) == remaining
         noises += [size - 5 for size in sizes if remaining]
-        run = paradigm.Slicing.create(sample.positive(), slice_epsilon=None)
+        run = paradigm.Slicing.create(sample.positive, slice_epsilon=None)
         backwards = paradigm.descending(jnp.arange(sample.rows, dtype=jnp.uint32))
         for axis in range(AXES):
             x = sample.x[:, axis]
@@ -333,7 +333,7 @@ def test_plans_keep_the_total(accountant, axes):
         tail = 2 * axes * math.exp(-chosen.slice_epsilon * (chosen.capacity - chosen.size + 1))
         assert (1 + math.e) * tail <= 2.0**-20 * BUDGET["delta"]
     share = 0.05 / (2 * axes)
-    assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(share)
+    assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(beta=share)
 
 
 def test_growth_with_the_dimension():

@@ -131,7 +131,7 @@ def product_delta(table: np.ndarray, k: int, n: int, epsilon: float) -> float:
 def test_advanced_direct_sums_keep_their_promise(
     make: Any, k: int, n: int, epsilon: float, delta: float, share: float
 ) -> None:
-    summed = direct_sum.direct_sum(make, k=k, epsilon=epsilon, delta=delta, composition="advanced", delta_share=share)
+    summed = direct_sum.direct_sum(make, k=k, epsilon=epsilon, delta=delta, accountant="advanced", delta_share=share)
     promised, each = summed.guarantee(), summed.learner.guarantee()
     assert promised.covers(epsilon, delta) and k * each.epsilon > epsilon  # basic composition would not do
     table, greedy = columns(summed.learner, n, 40.0)
@@ -142,11 +142,13 @@ def test_advanced_direct_sums_keep_their_promise(
 
 def test_the_columns_are_those_of_the_joint_law() -> None:
     """What `product_delta` multiplies is `DirectSum.pmf`, which `tests/test_direct_sum.py` compares with samples."""
-    summed = direct_sum.direct_sum(point, k=2, epsilon=0.5, delta=0.3, composition="advanced")
+    summed = direct_sum.direct_sum(point, k=2, epsilon=0.5, delta=0.3, accountant="advanced")
     table, _ = columns(summed.learner, 2, 1.0)
     with jax.enable_x64(True):
         law = summed.pmf(MultiSample.create(wide.from_ints([1, 0], 1), [[1, 0], [1, 1]]))
-    np.testing.assert_allclose(law, np.outer(table[4 * 3 + 1], table[4 * 2 + 1]).ravel(), rtol=1e-12)
+    first, second = table[4 * 3 + 1][:-1], table[4 * 2 + 1][:-1]  # bottom="zero": no bottom
+    np.testing.assert_allclose(law[:-1], np.outer(first, second).ravel(), rtol=1e-12)
+    assert float(law[-1]) < 1e-12
 
 
 # ------------------------------------------------------------------------------------- GenericLearner with thresholds
@@ -203,7 +205,7 @@ class Generic:
         n: int,
         extra: int = 1,
         levels: int = 1,
-        composition: str = "basic",
+        accountant: str = "basic",
         spent: float = 0.8,
         left: float = 1.0,
         solver: Any = None,
@@ -220,8 +222,8 @@ class Generic:
             concepts=generic.thresholds(bits=bits),
             k=k,
             epsilon=promised.epsilon + left,
-            delta=promised.delta + (0.0 if composition == "basic" else 0.5),
-            composition=composition,
+            delta=promised.delta + (0.0 if accountant == "basic" else 0.5),
+            accountant=accountant,
         )
         self.told = np.asarray(list(itertools.combinations_with_replacement(range(2**bits), 2**levels - 1)))
         self.bits, self.data, self.pairs = bits, *datasets(bits, k, n)
@@ -261,14 +263,14 @@ GENERIC: dict[str, dict[str, Any]] = {
     "four points, one example": {"bits": 2, "k": 1, "n": 1, "levels": 2},
     "four points, three examples": {"bits": 2, "k": 1, "n": 3, "levels": 2},
     "four points, two labels": {"bits": 2, "k": 2, "n": 2, "levels": 2, "extra": 0},
-    "advanced": {"bits": 1, "k": 4, "n": 1, "composition": "advanced", "spent": 0.1, "left": 0.25},
-    "optimal": {"bits": 1, "k": 3, "n": 2, "composition": "optimal", "spent": 0.1, "left": 0.5},
+    "advanced": {"bits": 1, "k": 4, "n": 1, "accountant": "advanced", "spent": 0.1, "left": 0.25},
+    "optimal": {"bits": 1, "k": 3, "n": 2, "accountant": "optimal", "spent": 0.1, "left": 0.5},
 }
 SLOW_GENERIC: dict[str, dict[str, Any]] = {
     "four points, four examples": {"bits": 2, "k": 1, "n": 4, "levels": 2},
     "four points, two labels, three examples": {"bits": 2, "k": 2, "n": 3, "levels": 2},
     "eight points": {"bits": 3, "k": 1, "n": 2, "levels": 2},
-    "two points, three labels": {"bits": 1, "k": 3, "n": 3, "composition": "optimal", "spent": 0.2},
+    "two points, three labels": {"bits": 1, "k": 3, "n": 3, "accountant": "optimal", "spent": 0.2},
 }
 
 
@@ -354,13 +356,13 @@ def approximate(k: int) -> Any:
 def test_empirical_learners_keep_their_promise(make: Any, k: int, n: int, m: int) -> None:
     """All m-row samples on two points, the k labels arbitrary: the law is the inner one's average over all m^n draws."""
     inner = make(k)
-    learner = reductions.empirical(inner, n=n)
+    learner = reductions.empirical(inner, n=n, rows=m)
     data, pairs = datasets(1, k, m)
     p = exact.probabilities(log_law(learner), data)
     for calibration in ("proved", "printed"):
-        promised = learner.guarantee(rows=m, calibration=calibration)
+        promised = reductions.empirical(inner, n=n, rows=m, calibration=calibration).guarantee()
         assert delta_of(p, pairs, promised.epsilon) <= promised.delta + 1e-12
-    proved = learner.guarantee(rows=m)
+    proved = learner.guarantee()
     assert delta_of(p, pairs, proved.epsilon / 8) > max(0.01, proved.delta / 4)
     # Negative control: always the first n rows, which is no sampling at all.
     unsampled = exact.probabilities(log_law(inner), jax.tree.map(lambda leaf: leaf[:, :n], data))
@@ -369,7 +371,7 @@ def test_empirical_learners_keep_their_promise(make: Any, k: int, n: int, m: int
 
 def test_empirical_runs_follow_the_law_that_was_verified() -> None:
     """Frequencies of both hypotheses over 6000 keys; the law of a sample with one example replaced is rejected."""
-    learner = reductions.empirical(direct_sum.direct_sum(pure_point, k=2, epsilon=8.0), n=2)
+    learner = reductions.empirical(direct_sum.direct_sum(pure_point, k=2, epsilon=8.0), n=2, rows=3)
     sample, other = (
         MultiSample.create(wide.from_ints([0, 0, 1], 1), [[0, 1], [1, 0], last]) for last in ([0, 1], [1, 1])
     )

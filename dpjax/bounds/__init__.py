@@ -44,6 +44,7 @@ from dpjax.bounds.thresholds import (
     rec_concave_full_depth,
     rec_concave_lemma,
 )
+from dpjax.core import lazy
 
 __all__ = [
     "agnostic",
@@ -86,3 +87,5 @@ __all__ = [
     "stability_gap",
     "stability_noise",
 ]
+
+__getattr__, __dir__ = lazy.modules(__name__)

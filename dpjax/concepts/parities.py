@@ -4,14 +4,13 @@ Points and concepts are d-bit integers, 1 <= d <= 1024, as wide numbers (`dpjax.
 exactly half of the points, so errors are 0 or 1/2.
 """
 
-import functools
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
+from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
@@ -68,18 +67,17 @@ def _within(target: UInt32[Array, "*k limbs"], alpha: Float[ArrayLike, ""], bits
 
 
 @frozen
-class Uniform:
+class UniformParities(Distribution):
     """Uniform points of {0,1}^d, each labelled by k target parities; build it by `uniform`."""
 
     targets: UInt32[Array, "k limbs"]
     bits: int = static()
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
-        """n independent k-labelled examples in `capacity` rows; n may be traced."""
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> MultiSample:
+        """n independent k-labelled examples in `capacity` rows."""
         x = _points(key, capacity, self.bits)
         y = gf2.product(x, self.targets)
-        return MultiSample(x=x, y=y, n_valid=jnp.asarray(n, jnp.int32), k=self.targets.shape[0])
+        return MultiSample(x=x, y=y, n_valid=n, k=self.targets.shape[0])
 
     def errors(self, hypothesis: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
@@ -91,17 +89,16 @@ class Uniform:
 
 
 @frozen
-class UniformSingle:
+class UniformParity(Distribution):
     """Uniform points labelled by a single parity; build it by `uniform_single`."""
 
     target: UInt32[Array, "limbs"]
     bits: int = static()
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
-        """n independent examples in `capacity` rows; n may be traced."""
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
+        """n independent examples in `capacity` rows."""
         x = _points(key, capacity, self.bits)
-        return Sample.tree_unflatten((False, False), (x, label(self.target, x), jnp.asarray(n, jnp.int32)))
+        return Sample.tree_unflatten((False, False), (x, label(self.target, x), n))
 
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """0 if the hypothesis is the target, else 1/2."""
@@ -112,7 +109,7 @@ class UniformSingle:
         return _within(self.target, alpha, self.bits)
 
 
-def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> Uniform:
+def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> UniformParities:
     """Uniform points with the labels of k parities.
 
     Args:
@@ -138,17 +135,17 @@ def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> 
         raise ValueError(f"targets must hold k >= 1 numbers of {wide.limbs_for(bits)} limbs, got shape {vectors.shape}")
     if not arguments.is_traced(vectors):
         wide.check_below("targets", vectors, bits)
-    return Uniform(targets=vectors, bits=bits)
+    return UniformParities(targets=vectors, bits=bits)
 
 
-def uniform_single(*, bits: int, target: int) -> UniformSingle:
+def uniform_single(*, bits: int, target: int) -> UniformParity:
     """Uniform points with the labels of one parity.
 
     Raises:
       TypeError, ValueError: bits or target out of range.
     """
     several = uniform(bits=bits, targets=[target])
-    return UniformSingle(target=several.targets[0], bits=several.bits)
+    return UniformParity(target=several.targets[0], bits=several.bits)
 
 
 def random_targets(key: Array, *, bits: int, k: int) -> UInt32[Array, "k limbs"]:

@@ -13,7 +13,6 @@ from finitely many heavy points and, with the rest of the mass, uniformly from a
     (2, [0.75, 0.0])
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
+from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
@@ -100,7 +100,7 @@ def zero(*, bits: int, k: int | None = None) -> Point:
 
 
 @frozen
-class Distribution:
+class PointDistribution(Distribution):
     """Heavy points and a uniform background, labelled by one target or by k; build it by `point_masses` or `uniform`.
 
     Attributes:
@@ -118,10 +118,8 @@ class Distribution:
     limbs: int = static()
     spread: bool = static()
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
         """n independent examples in `capacity` rows, in no order: a `Sample` for one target, a `MultiSample` for k."""
-        n = jnp.asarray(n, jnp.int32)
         key_kind, key_heavy, key_uniform = jax.random.split(key, 3)
         place = self.heavy.place(random.bits(key_heavy, capacity))
         heavy = wide.resize(self.heavy.points, self.limbs)
@@ -205,7 +203,7 @@ class Distribution:
 
 def point_masses(
     *, bits: int, points: list[int], masses: list[float], target: Target | Sequence[Target], background: float = 0.0
-) -> Distribution:
+) -> PointDistribution:
     """Point masses at distinct points, and with probability `background` a uniform point of X_bits.
 
     Args:
@@ -218,7 +216,7 @@ def point_masses(
       TypeError, ValueError: an argument out of range.
     """
     share = float(arguments.real("background", background, at_least=0.0, at_most=1.0))
-    return Distribution(
+    return PointDistribution(
         heavy=thresholds.point_masses(bits=bits, points=points, masses=masses, target=0),
         background=jnp.uint32(min(round(math.ldexp(share, 32)), 0xFFFFFFFF)),
         bits=jnp.int32(bits),
@@ -228,7 +226,7 @@ def point_masses(
     )
 
 
-def uniform(*, bits: int, target: Target | Sequence[Target]) -> Distribution:
+def uniform(*, bits: int, target: Target | Sequence[Target]) -> PointDistribution:
     """Uniform on X_bits: every concept is as good as all-zero, but on the smallest domains.
 
     >>> float(uniform(bits=2, target=3).error(point(1, bits=2)))

@@ -5,19 +5,18 @@ of any rectangle. A coordinate is a map of one 32-bit uniform fraction to X_d th
 an interval of fractions: positive examples can be drawn alone, and the least k of many of them without the others.
 """
 
-import functools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
+from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
+from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import bucket
+from dpjax.data.examples import Examples
 from dpjax.domains import wide
 
 
@@ -74,73 +73,10 @@ def label(box: Rectangle, x: UInt32[Array, "n axes limbs"]) -> Int[Array, "n"]:
     return jnp.all(inside, axis=-1).astype(jnp.int32)
 
 
-@frozen
-class Examples:
-    """Labelled points of X_d^D, the first `n_valid` rows; build it by `Examples.create`.
-
-    May hold nothing: under add/remove the number of examples is private too.
-
-    Attributes:
-      x: uint32 of shape (rows, axes, limbs).
-      y: labels 0 or 1, int32 of shape (rows,).
-      n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
-    """
-
-    x: UInt32[Array, "rows axes limbs"]
-    y: Int[Array, "rows"]
-    n_valid: Int[Array, ""]
-
-    @classmethod
-    def create(cls, x: Any, y: Any, n_valid: Any = None) -> "Examples":
-        """Checks and binds; n_valid defaults to every row.
-
-        Raises:
-          TypeError: x is no uint32 array. ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside
-          0, ..., rows. Values under tracing pass unchecked.
-
-        >>> examples = Examples.create(wide.from_ints([1, 2, 3, 4], 8).reshape(2, 2, 1), [0, 1])
-        >>> examples.rows, examples.axes
-        (2, 2)
-        """
-        if getattr(x, "dtype", None) != np.uint32:
-            raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
-        if x.ndim != 3 or 0 in x.shape:
-            raise ValueError(f"x must have shape (rows, axes, limbs), none of them 0, got {x.shape}")
-        y = y if isinstance(y, jax.Array) else np.asarray(y)
-        if y.shape != x.shape[:1]:
-            raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
-        if not arguments.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
-            raise ValueError(f"y must hold labels 0 and 1 only, got {np.unique(np.asarray(y)).tolist()}")
-        n_valid = x.shape[0] if n_valid is None else n_valid
-        if not arguments.is_traced(n_valid):
-            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
-        return cls(x=jnp.asarray(x), y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
-
-    @property
-    def rows(self) -> int:
-        """The capacity."""
-        return self.x.shape[0]
-
-    @property
-    def axes(self) -> int:
-        """The dimension D."""
-        return self.x.shape[1]
-
-    def positive(self) -> Bool[Array, "rows"]:
-        """Which rows are examples with label 1."""
-        return (jnp.arange(self.rows, dtype=jnp.int32) < self.n_valid) & (self.y == 1)
-
-    def padded(self, at_least: int = 1) -> "Examples":
-        """The same examples with rows up to their bucket, or the bucket of `at_least`."""
-        extra = max(bucket(self.rows), bucket(at_least)) - self.rows
-        x, y = jnp.pad(self.x, ((0, extra), (0, 0), (0, 0))), jnp.pad(self.y, (0, extra))
-        return Examples(x=x, y=y, n_valid=self.n_valid)
-
-
 # --------------------------------------------------------------------------------------------------- distributions
 
 
-class Product:
+class Product(Distribution):
     """Independent coordinates; what the distributions below share.
 
     Attributes:
@@ -164,13 +100,12 @@ class Product:
         """The coordinate at each fraction of its law given that the example is positive."""
         return self.quantile(self.first[:, None] + wide.high_product(v, self.width[:, None]))
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Examples:
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Examples:
         """n independent examples labelled by the target."""
         axes = self.first.shape[0]
         words = random.bits(key, axes * capacity).reshape(axes, capacity)
         x = jnp.moveaxis(self.quantile(words), 0, 1)
-        return Examples(x=x, y=label(self.target, x), n_valid=jnp.asarray(n, jnp.int32))
+        return Examples(x=x, y=label(self.target, x), n_valid=n)
 
     @jax.jit
     def mass(self, box: Rectangle) -> Float[Array, ""]:
@@ -194,7 +129,7 @@ class Product:
 
 
 @frozen
-class Uniform(Product):
+class UniformProduct(Product):
     """Uniform on X_d^D; for d > 32 each coordinate on its 2^32 multiples of 2^(d-32)."""
 
     target: Rectangle
@@ -203,7 +138,7 @@ class Uniform(Product):
     bits: Int[Array, ""]
 
     def _axis(self, limbs: int) -> thresholds.Uniform:
-        return thresholds.Uniform(target=jnp.zeros((limbs,), jnp.uint32), bits=self.bits)
+        return thresholds.Uniform(target=jnp.zeros((limbs,), jnp.uint32), bits=self.bits, limbs=limbs)
 
     def quantile(self, v: UInt32[Array, "axes n"]) -> UInt32[Array, "axes n limbs"]:
         """floor(v 2^d / 2^32)."""
@@ -216,7 +151,7 @@ class Uniform(Product):
 
 
 @frozen
-class LogUniform(Product):
+class LogUniformProduct(Product):
     """Every scale of the distance from a face has the same mass: x_i = face +- floor(2^U), U uniform on [0, octaves).
 
     Each face of an axis has half of the mass, of which the share `inside` lies on the target's side of it: the hard distribution, as for
@@ -243,8 +178,7 @@ class LogUniform(Product):
         share = jnp.where(inside, mirrored - outside, mirrored).astype(jnp.float32) / zone.astype(jnp.float32)
         place = jnp.minimum((share * np.float32(2.0**31)).astype(jnp.uint32), half - one)
         place = jnp.where(inside, half + place, place)
-        near_low = thresholds.LogUniform(target=low, octaves=octaves).quantile(place)
-        near_high = thresholds.LogUniform(target=high, octaves=octaves).quantile(~place)
+        near_low, near_high = _around(low, octaves).quantile(place), _around(high, octaves).quantile(~place)
         return wide.select(right, near_high, near_low)
 
     def below(self, x: UInt32[Array, "axes more"]) -> Float[Array, "axes"]:
@@ -255,13 +189,16 @@ class LogUniform(Product):
 
     def _below(self, face: Array, x: Array, left: Array) -> Float[Array, "axes"]:
         """P[coordinate < x] among those around a face, of which the share `left` lies left of it."""
-        between = 2 * jax.vmap(lambda c, o, h: thresholds.LogUniform(target=c, octaves=o).error(h))(
-            face, self.octaves, x
-        )
+        between = 2 * jax.vmap(lambda c, o, h: _around(c, o).error(h))(face, self.octaves, x)
         return jnp.where(wide.less(face, x), left + (1 - left) * between, left * (1 - between))
 
 
-def uniform(*, bits: int, low: list[int], high: list[int]) -> Uniform:
+def _around(face: UInt32[Array, "limbs"], octaves: Int[Array, ""]) -> thresholds.LogUniform:
+    """The law of coordinates around one face."""
+    return thresholds.LogUniform(target=face, octaves=octaves, limbs=face.shape[0])
+
+
+def uniform(*, bits: int, low: list[int], high: list[int]) -> UniformProduct:
     """Uniform on X_bits^D with the target rectangle [low, high].
 
     Raises:
@@ -277,7 +214,7 @@ def uniform(*, bits: int, low: list[int], high: list[int]) -> Uniform:
     widths = [min((end // step + 1) * unit - start, 2**32 - 1) for start, end in zip(starts, high, strict=True)]
     if min(widths) <= 0:
         raise ValueError(f"high must leave a grid point on every side, got [{low}, {high}]")
-    return Uniform(
+    return UniformProduct(
         target=target,
         first=jnp.asarray(np.asarray(starts, np.uint32)),
         width=jnp.asarray(np.asarray(widths, np.uint32)),
@@ -285,7 +222,7 @@ def uniform(*, bits: int, low: list[int], high: list[int]) -> Uniform:
     )
 
 
-def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5) -> LogUniform:
+def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5) -> LogUniformProduct:
     """LogUniform around the faces of [low, high], with as many octaves as fit; the target has this mass.
 
     Args:
@@ -310,7 +247,7 @@ def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5
         octaves.append(room.bit_length() - 1)
     outside = max(1, round((1 - share) * 2**31))
     count = len(low)
-    return LogUniform(
+    return LogUniformProduct(
         target=target,
         first=jnp.full((count,), outside, jnp.uint32),
         width=jnp.full((count,), 2**32 - 2 * outside, jnp.uint32),

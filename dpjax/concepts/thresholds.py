@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
+from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments
 from dpjax.core import bits as packed
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
@@ -96,30 +97,30 @@ def ones(sample: MultiSample) -> Int[Array, "k"]:
 # --------------------------------------------------------------------------------------------------- distributions
 
 
-class _Distribution:
+class ThresholdDistribution(Distribution):
     """What every distribution below does: draw a sorted labelled sample, and tell errors exactly.
 
-    Subclasses have `target` (a threshold), `quantile(v)` (the point at each 32-bit fraction), `error(h)` = D[points on which
-    c_h and c_target differ], and `within(alpha)` = (low, high): error(h) <= alpha exactly for low <= h < high.
+    Subclasses have `target` (a threshold), `limbs` (of a point, where a threshold may need one more), `quantile(v)` (the point at each
+    32-bit fraction), `error(h)` = D[points on which c_h and c_target differ], and `within(alpha)` = (low, high): error(h) <= alpha
+    exactly for low <= h < high.
     """
 
-    target: UInt32[Array, "limbs"]
+    target: UInt32[Array, "more"]
+    limbs: int
 
     def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
         """The point at each fraction v 2^-32; increasing in v."""
         raise NotImplementedError
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Sample:
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
         """n independent examples labelled by the target, in increasing order, drawn without a sort."""
-        n = jnp.asarray(n, jnp.int32)
         fractions = ordered.sorted_uniforms(key, capacity, n)
         x = once(n >= 0, self.quantile, fractions)
-        return Sample.promised(x, label(self.target, x), n)
+        return Sample.promised(wide.resize(x, self.limbs), label(self.target, x), n)
 
 
 @frozen
-class LogUniform(_Distribution):
+class LogUniform(ThresholdDistribution):
     """x = target +- floor(2^U), U uniform on [0, octaves), the sign a fair coin: every scale has the same mass.
 
     These are the hard distributions for private threshold learners (uniform ones are easy: the answer may be off by 2^d / n).
@@ -127,8 +128,9 @@ class LogUniform(_Distribution):
     which the drawn one differs by less than 2^-23 / octaves in Kolmogorov distance.
     """
 
-    target: UInt32[Array, "limbs"]
+    target: UInt32[Array, "more"]
     octaves: Int[Array, ""]
+    limbs: int = static()
 
     def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
         """target - floor(2^U) for v < 1/2, target + floor(2^U) above; see the class."""
@@ -158,21 +160,29 @@ class LogUniform(_Distribution):
         return jnp.minimum(log / (2 * math.log(2.0) * jnp.asarray(self.octaves, float)), 0.5)
 
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
-        """Thresholds from target + 1 - w to target + w, w = floor(2^(2 alpha octaves)) (24 digits); alpha < 1/2."""
+        """Thresholds from target + 1 - w to target + w, w = floor(2^(2 alpha octaves)) (24 digits).
+
+        No threshold errs on more than 1/2: from alpha = 1/2 on the ends of the range are 0 and 2^(32 limbs) - 1.
+        """
         exponent = 2 * jnp.asarray(alpha, float) * jnp.asarray(self.octaves, float)
         whole = jnp.floor(exponent)
         fraction = (exponent - whole).astype(jnp.float32)
         width = _power_of_two(whole.astype(jnp.int32), fraction, self.target.shape[-1])
-        one = _one(width)
-        return wide.add(wide.subtract(self.target, width), one), wide.add(wide.add(self.target, width), one)
+        one, everything = _one(width), jnp.asarray(alpha, float) >= 0.5
+        low, high = wide.add(wide.subtract(self.target, width), one), wide.add(wide.add(self.target, width), one)
+        return (
+            wide.select(everything, jnp.zeros_like(low), low),
+            wide.select(everything, jnp.full_like(high, np.uint32(0xFFFFFFFF)), high),
+        )
 
 
 @frozen
-class Uniform(_Distribution):
+class Uniform(ThresholdDistribution):
     """Uniform on X_d; for d > 32 on its 2^32 multiples of 2^(d-32), of which `error` and `within` are exact."""
 
-    target: UInt32[Array, "limbs"]
+    target: UInt32[Array, "more"]
     bits: Int[Array, ""]
+    limbs: int = static()
 
     def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
         """floor(v 2^d / 2^32)."""
@@ -215,12 +225,13 @@ class Uniform(_Distribution):
 
 
 @frozen
-class PointMasses(_Distribution):
+class PointMasses(ThresholdDistribution):
     """Finitely many points, `cumulative[i]` 2^-32 of the mass strictly below points[i] (so masses are multiples of 2^-32)."""
 
-    target: UInt32[Array, "limbs"]
-    points: UInt32[Array, "m limbs"]
+    target: UInt32[Array, "more"]
+    points: UInt32[Array, "m more"]
     cumulative: UInt32[Array, "m"]
+    limbs: int = static()
 
     def quantile(self, v: UInt32[Array, "n"]) -> UInt32[Array, "n limbs"]:
         """The point whose slice of [0, 1) holds v."""
@@ -260,7 +271,7 @@ class PointMasses(_Distribution):
 
 
 @frozen
-class Several:
+class Several(Distribution):
     """k thresholds to be learned from one sample (MULTI §2.1); build it by `several`.
 
     Attributes:
@@ -271,10 +282,9 @@ class Several:
     base: Any
     targets: UInt32[Array, "k limbs"]
 
-    @functools.partial(jax.jit, static_argnames="capacity")
-    def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> MultiSample:
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> MultiSample:
         """n independent examples with k labels each, in increasing order, drawn without a sort."""
-        drawn = self.base.sample(key, capacity, n)
+        drawn = self.base.draw(key, capacity, n)
         y = packed_labels(self.targets, drawn.x)
         return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0], realizable=True)
 
@@ -334,14 +344,13 @@ def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
         raise ValueError(
             f"target must leave room for offsets 1 and 2 on both sides in 0, ..., 2^{bits} - 1, got {target}"
         )
-    return LogUniform(target=wide.from_ints([target], bits + 1)[0], octaves=jnp.int32(octaves))
+    return LogUniform(**_target(bits, target), octaves=jnp.int32(octaves))
 
 
 def uniform(*, bits: int, target: int) -> Uniform:
     """Uniform on X_bits with any target threshold in 0, ..., 2^bits."""
     bits = _bits(bits)
-    target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
-    return Uniform(target=wide.from_ints([target], bits + 1)[0], bits=jnp.int32(bits))
+    return Uniform(**_target(bits, target), bits=jnp.int32(bits))
 
 
 def point_masses(*, bits: int, points: list[int], masses: list[float], target: int) -> PointMasses:
@@ -367,9 +376,8 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
     sums = [round(math.fsum(m for _, m in pairs[:i]) / total * 2**32) for i in range(len(pairs))]
     if any(a >= b for a, b in zip(sums, [*sums[1:], 2**32], strict=True)):
         raise ValueError("masses must each be at least 2^-32 of the total")
-    target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
     return PointMasses(
-        target=wide.from_ints([target], bits + 1)[0],
+        **_target(bits, target),
         points=wide.resize(wide.from_ints([x for x, _ in pairs], bits), wide.limbs_for(bits + 1)),
         cumulative=jnp.asarray(np.asarray(sums, np.uint32)),
     )
@@ -377,6 +385,12 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
 
 def _bits(bits: int) -> int:
     return arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+
+
+def _target(bits: int, target: int) -> dict[str, Any]:
+    """The fields that all have: a threshold in 0, ..., 2^bits, and the limbs of a point."""
+    target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
+    return {"target": wide.from_ints([target], bits + 1)[0], "limbs": wide.limbs_for(bits)}
 
 
 def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:

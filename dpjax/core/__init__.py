@@ -1,0 +1,5 @@
+"""What everything stands on: keys and draws, log-space sums, bits, staging, pytrees, checks of arguments."""
+
+from dpjax.core import lazy
+
+__getattr__, __dir__ = lazy.modules(__name__)

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import arguments
@@ -251,5 +250,4 @@ class Ordered(Algorithm):
         return wide.from_uint32(index, self.limbs)
 
     def anything(self) -> Interval:
-        largest = np.full((self.limbs,), 2**32 - 1, np.uint32)
-        return Interval(low=jnp.zeros((self.limbs,), jnp.uint32), high=jnp.asarray(largest))
+        return Interval.everything(self.limbs)

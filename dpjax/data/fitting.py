@@ -7,10 +7,11 @@ import numpy as np
 
 from dpjax.core import arguments
 from dpjax.data.multi_sample import MultiSample
+from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
 
-Kind = TypeVar("Kind", Sample, MultiSample)
+Kind = TypeVar("Kind", Sample, MultiSample, Points)
 
 
 def fitted(
@@ -21,12 +22,13 @@ def fitted(
     limbs: tuple[int, ...] = (),
     k: int | None = None,
     any_rows: bool = False,
+    name: str = "sample",
 ) -> Kind:
     """The sample, checked against X_bits and padded to its bucket.
 
     Args:
       sample: what a learner was called with.
-      kind: `Sample` or `MultiSample`.
+      kind: `Sample`, `MultiSample` or `Points`.
       bits: of the domain; may be traced, and then points are not checked.
       limbs: how many limbs points may have, the usual number first; nothing: any.
       k: how many labels an example must have.
@@ -41,13 +43,13 @@ def fitted(
     7
     """
     if not isinstance(sample, kind):
-        raise TypeError(f"sample must be a dpjax.{kind.__name__}, got {type(sample).__name__}")
+        raise TypeError(f"{name} must be a dpjax.{kind.__name__}, got {type(sample).__name__}")
     if k is not None and isinstance(sample, MultiSample) and sample.k != k:
-        raise ValueError(f"sample must have the labels of k = {k} concepts, got {sample.k}")
+        raise ValueError(f"{name} must have the labels of k = {k} concepts, got {sample.k}")
     width = sample.x.shape[-1]
     if limbs and width not in limbs:
-        raise ValueError(f"sample.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
+        raise ValueError(f"{name}.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
     traced = any(map(arguments.is_traced, jax.tree.leaves(sample)))
     if not (traced or arguments.is_traced(bits)):
-        wide.check_below("sample.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
+        wide.check_below(f"{name}.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
     return sample if traced and any_rows else sample.padded()

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import Sample, below, bucket, out_of_order, shown, valid_rows, wide_rows
+from dpjax.domains import wide
 
 
 @frozen
@@ -81,6 +82,11 @@ class Points:
     def in_domain(self, bits: Any) -> Bool[Array, ""]:
         """Whether there are 0, ..., `rows` valid rows, each a point of X_bits."""
         return (self.n_valid >= 0) & (self.n_valid <= self.rows) & below(self, bits)
+
+    def in_order(self, limbs: int) -> "Points":
+        """The same points in increasing order, with `limbs` limbs; rows that do not count hold the greatest number."""
+        x = jnp.where(self.valid[:, None], wide.resize(self.x, limbs), np.uint32(2**32 - 1))
+        return Points(x=x if self.ordered else wide.sort(x)[0], n_valid=self.n_valid, ordered=True)
 
     def padded(self) -> "Points":
         """The same points with rows up to their bucket."""

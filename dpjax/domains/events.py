@@ -47,6 +47,18 @@ class Interval:
         """One point, which must not be the greatest number that its limbs hold."""
         return cls(low=point, high=wide.add(point, wide.from_uint32(jnp.uint32(1), point.shape[-1])))
 
+    @classmethod
+    def closed(cls, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> "Interval":
+        """The points low, ..., high; its ends have a limb more, so that the greatest number has one behind it, too."""
+        low, high = (wide.resize(end, end.shape[-1] + 1) for end in (low, high))
+        return cls(low=low, high=wide.add(high, wide.from_uint32(jnp.uint32(1), high.shape[-1])))
+
+    @classmethod
+    def everything(cls, limbs: int) -> "Interval":
+        """All numbers with `limbs` limbs but the greatest."""
+        zero = jnp.zeros((limbs,), jnp.uint32)
+        return cls(low=zero, high=~zero)
+
     def is_empty(self) -> Bool[Array, ""]:
         """Whether it has no point."""
         return wide.less_equal(self.high, self.low)

@@ -1,0 +1,5 @@
+"""Private learners, a module or folder for each concept class."""
+
+from dpjax.core import lazy
+
+__getattr__, __dir__ = lazy.modules(__name__)

@@ -61,7 +61,7 @@ from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, bucket
 from dpjax.domains import wide
-from dpjax.domains.events import Goal
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.interior_point import InteriorPoint
@@ -115,11 +115,11 @@ class InteriorThreshold(ThresholdLearner):
         return wide.minimum(outcome.hypothesis, pieces.last), outcome.status == Status.OK, outcome.info
 
     def _law_between(self, pieces: Pieces, low: Array, high: Array) -> Float[Array, "2"]:
-        everything_above = ~jnp.zeros_like(high)  # an answer above 2^d is cut to it
-        last = wide.subtract(high, wide.from_uint32(jnp.uint32(1), self.limbs))
-        last = wide.select(wide.less(pieces.last, high), everything_above, last)
-        law = self.solver.law_within(self.around(pieces), low, last)
-        return jnp.where(wide.less(low, high), law, jnp.array([0.0, 1.0], law.dtype))
+        everything = Interval.everything(self.limbs + 1)
+        start, end = (wide.resize(each, self.limbs + 1) for each in (low, high))
+        end = wide.select(wide.less(pieces.last, high), everything.high, end)  # an answer above 2^d is cut to it
+        end = wide.select(wide.less(low, high), end, start)
+        return self.solver.probability(self.around(pieces), Interval(low=start, high=end))
 
     def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         if goal.marked is None:
@@ -169,7 +169,7 @@ class InteriorThreshold(ThresholdLearner):
 
 def half_slice(solver: Any, *, beta: float) -> int:
     """The least m for which 2m points suffice for the solver, by its own `sample_size`, to fail with probability at most beta."""
-    return -(-solver.sample_size(beta) // 2)
+    return -(-solver.sample_size(beta=beta) // 2)
 
 
 def threshold_learner(*, solver: Any, m: int) -> InteriorThreshold:
@@ -235,26 +235,26 @@ class LearnedInterior(InteriorPoint):
         """2^(bits + 1), the learner's greatest threshold."""
         return wide.power_of_two(jnp.asarray(self.learner.bits, jnp.int32), self.learner.limbs)
 
-    def _draw(self, key: Array, points: Points) -> Any:
+    def draw(self, key: Array, points: Points) -> Any:
         outcome = self.learner(key, self.labelled(points))
         last = wide.subtract(self._end(), wide.from_uint32(jnp.uint32(1), self.learner.limbs))
         half = wide.shift_right(wide.minimum(outcome.hypothesis, last), jnp.int32(1))
         return wide.resize(half, self.limbs), outcome.status == Status.OK, outcome.info
 
-    def _law(self, points: Points, low: Array, high: Array) -> Float[Array, "2"]:
+    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
         limbs = self.learner.limbs
-        one = wide.from_uint32(jnp.uint32(1), limbs)
-        low, high = wide.resize(low, limbs), wide.add(wide.resize(high, limbs), one)
-        stop = wide.add(high, high)  # thresholds 2 low, ..., 2 high + 1; the last of all is cut to the top
-        stop = wide.select(wide.less(stop, self._end()), stop, wide.add(self._end(), one))
-        return self.learner.probability(self.labelled(points), (wide.add(low, low), stop))
+        low, stop = (wide.resize(wide.add(end, end), limbs) for end in (interval.low, interval.high))
+        # The answer is in low, ..., high - 1 for the thresholds 2 low, ..., 2 high - 1; the last of all is cut to the top.
+        after = wide.add(self._end(), wide.from_uint32(jnp.uint32(1), limbs))
+        stop = wide.select(wide.less(low, stop) & wide.equal(stop, self._end()), after, stop)
+        return self.learner.probability(self.labelled(points), (low, stop))
 
     def guarantee(self) -> Guarantee:
         """The learner's under REPLACE_ONE, at two replacements, as a guarantee under ADD_OR_REMOVE_ONE."""
         twice = self.learner.guarantee().under(REPLACE_ONE).group(2)
         return Guarantee(twice.epsilon, twice.delta, ADD_OR_REMOVE_ONE)
 
-    def sample_size(self, beta: float) -> int:
+    def points_needed(self, beta: float) -> int:
         """2m: with so many points or more it fails with probability at most beta.
 
         By the learner's own sample size for error 1/4. That is a statement about population error; for every learner here it is
@@ -263,7 +263,7 @@ class LearnedInterior(InteriorPoint):
         Raises:
           ValueError: the learner asks for more than 2m examples.
         """
-        needed = math.ceil(self.learner.sample_size(alpha=0.25, beta=float(arguments.fraction("beta", beta))))
+        needed = self.learner.sample_size(alpha=0.25, beta=beta)
         if 2 * int(self.m) < needed:
             raise ValueError(f"m must be >= {-(-needed // 2)} for the learner to reach error 1/4, got {self.m}")
         return 2 * int(self.m)

@@ -17,7 +17,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import arguments
@@ -62,7 +61,6 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
 
 def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
     """The key for the learner's coins, and the sample."""
-    if not arguments.is_traced(experiment.n):
-        arguments.integer("n", np.asarray(experiment.n)[()], at_least=1, at_most=experiment.capacity)
+    arguments.real("alpha", experiment.alpha, at_least=0.0, at_most=1.0)
     key_sample, key_coins = jax.random.split(key)
     return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)

@@ -86,6 +86,7 @@ from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains import selection, wide
+from dpjax.domains.events import Interval
 from dpjax.mechanisms import geometric
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import InteriorPoint
@@ -220,7 +221,7 @@ def plan(
     trial = solver(nominal, own, share)
     own = own if trial.guarantee().delta > 0.0 else 0.0
     budget = _BUDGETS[accountant](axes, total, own, nominal * trial.sample_size(share))
-    size = solver(budget.compute.epsilon, own, share).sample_size(share)
+    size = solver(budget.compute.epsilon, own, share).sample_size(beta=share)
     noise, most = _noises(axes, budget.slice_epsilon, beta * _NOISE_SHARE, epsilon, delta)
     ratio = math.exp(-budget.compute.epsilon)
     threshold = max(1, math.ceil(-math.log((1 + ratio) * _TEST_SHARE * beta) / budget.compute.epsilon))
@@ -523,7 +524,7 @@ def _cut(examples: Examples, sizes: Int[Array, "faces"]) -> _Cuts:
         return left & ~taken[0] & ~taken[1], (left, taken, cut)
 
     x = jnp.moveaxis(examples.x, 1, 0)
-    left, each = lax.scan(axis, examples.positive(), (x, sizes.reshape(-1, 2)))
+    left, each = lax.scan(axis, examples.positive, (x, sizes.reshape(-1, 2)))
     return _Cuts(x, *each, jnp.sum(left, dtype=jnp.int32))
 
 
@@ -553,7 +554,7 @@ def _projections(width: int, cuts: _Cuts) -> Points:
 def _learn(learner: Rectangles, key: Array, examples: Examples) -> Outcome:
     key_sizes, key_faces, key_count = jax.random.split(key, 3)
     cuts = _cut(examples, learner._sizes(key_sizes, examples.rows))
-    fits = jnp.all(~examples.positive()[:, None] | (wide.bit_length(examples.x) <= learner.bits))
+    fits = jnp.all(~examples.positive[:, None] | (wide.bit_length(examples.x) <= learner.bits))
     return learner._answer(key_faces, key_count, _projections, cuts, cuts.sizes.reshape(-1), cuts.remaining, fits)
 
 
@@ -561,7 +562,8 @@ def _learn(learner: Rectangles, key: Array, examples: Examples) -> Outcome:
 def _law_within(learner: Rectangles, examples: Examples, noise: Array, low: Array, high: Array) -> Float[Array, "2"]:
     cuts = _cut(examples, learner.size + jnp.minimum(noise, examples.rows))
     slices = _projections(learner.capacity, cuts)
-    each = jax.vmap(lambda points, low, high: learner.solver.law_within(points, low, high)[0])(slices, low, high)
+    faces = jax.vmap(Interval.closed)(low, high)
+    each = jax.vmap(lambda points, face: learner.solver.probability(points, face)[0])(slices, faces)
     too_few = jnp.exp(geometric.log_cdf(learner.threshold - 1, cuts.remaining, epsilon=learner.count_epsilon))
     enough = jnp.exp(geometric.log_sf(learner.threshold - 1, cuts.remaining, epsilon=learner.count_epsilon))
     return jnp.stack([enough * jnp.prod(each), too_few])

@@ -4,6 +4,7 @@ Here are the modules and the classes: `mechanisms.stability` is the module, `mec
 class, and `mechanisms.stability.stability(key, ...)` the plain function.
 """
 
+from dpjax.core import lazy
 from dpjax.mechanisms import (
     above_threshold,
     choosing,
@@ -43,3 +44,5 @@ __all__ = [
     "report_noisy_max",
     "stability",
 ]
+
+__getattr__, __dir__ = lazy.modules(__name__)

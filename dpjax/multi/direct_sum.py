@@ -1,6 +1,6 @@
 """Direct sum: k concepts learned one by one from the same sample, each with its share of the budget (MULTI Observation 32).
 
-| composition | what each learner may spend | so n grows like |
+| accountant | what each learner may spend | so n grows like |
 |---|---|---|
 | "basic" | (epsilon / k, delta / k) | k |
 | "advanced" | BNS Theorem 2.5, printed constants | sqrt(k ln(1/delta)) |
@@ -16,7 +16,7 @@ beta / k, all are good but for beta.
     >>> from dpjax.multi import direct_sum
     >>> learner = direct_sum.direct_sum(
     ...     lambda each: thresholds.exponential(bits=16, epsilon=each.epsilon),
-    ...     k=3, epsilon=1.0, delta=1e-6, composition="optimal", delta_share=0.0)
+    ...     k=3, epsilon=1.0, delta=1e-6, accountant="optimal", delta_share=0.0)
     >>> law = concept.several(concept.uniform(bits=16, target=0), bits=16, targets=[100, 30_000, 60_000])
     >>> sample = law.sample(jax.random.key(0), 2047, 2000)
     >>> outcome = learner(jax.random.key(1), sample)
@@ -26,6 +26,8 @@ beta / k, all are good but for beta.
     (True, True)
 """
 
+import functools
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -36,82 +38,93 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
+from dpjax.accounting.calibration import ACCOUNTANTS
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.fitting import fitted
 from dpjax.data.multi_sample import MultiSample
-from dpjax.data.outcome import Outcome
-from dpjax.multi import pac
+from dpjax.data.outcome import Outcome, Status
+from dpjax.domains.events import Accurate
+from dpjax.multi.base import KLearner, all_happen, any_fails
 
-COMPOSITIONS = ("basic", "advanced", "optimal")
+MOST_OUTPUTS = 2**20  # that `pmf` lists
 LANES = 16  # concepts worked on side by side: enough to fill vector units, few enough to stay in cache
 
 
 @frozen
-class DirectSum:
-    """k independent runs of one learner; build it by `direct_sum`.
+class DirectSum(KLearner):
+    """k independent runs of one learner; build it by `direct_sum`, or from a learner as it is by `of`.
 
     Attributes:
-      learner: for a single concept: `learner(key, Sample)`, `predict`, `guarantee`, `sample_size`; for laws `failure_probability`,
-        `probability` or `pmf`.
+      learner: for a single concept.
       epsilon, delta: the total budget, at which `guarantee` composes.
       k: number of concepts (static).
-      composition: "basic", "advanced" or "optimal" (static).
+      accountant: "basic", "advanced" or "optimal" (static).
     """
 
     learner: Any
     epsilon: Float[Any, ""]
     delta: Float[Any, ""]
     k: int = static()
-    composition: str = static()
+    accountant: str = static()
 
-    def __call__(self, key: Array, sample: MultiSample) -> Outcome:
-        """One run.
+    @property
+    def bits(self) -> Any:
+        """Of the domain."""
+        return self.learner.bits
 
-        Returns:
-          An `Outcome`: `hypothesis` the k hypotheses, stacked; `status` OK if all were released, else the gravest code among them;
-          `info` each one's own `status` (not private) and `info`.
+    def draw(self, key: Array, sample: MultiSample) -> Any:
+        """The learner on every column, with a key each."""
+        return _released(self._each(sample, lambda j, column: self.learner(jax.random.fold_in(key, j), column)))
 
-        Raises:
-          TypeError, ValueError: a sample that does not fit.
-        """
-        return _run(self, key, self.fit(sample))
+    def run(self, key: Array, sample: MultiSample) -> Any:
+        """`draw`; on a realizable sample all at once, for learners that find there once what all k share."""
+        if not (sample.realizable and hasattr(self.learner, "together")):
+            return self.draw(key, sample)
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(self.k, dtype=jnp.int32))
+        return _released(self.learner.together(keys, sample))
 
-    def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
-        """What each hypothesis says of each point."""
-        return jax.vmap(self.learner.predict, in_axes=(0, None), out_axes=-1)(hypothesis, x)
+    def law(self, sample: MultiSample, event: Any) -> Array:
+        """That all k learners are in their events: the product of the single laws."""
 
-    def failure_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
-        """P[some empirical error > error, or bottom] over the coins, exactly: 1 - prod (1 - f_j), without cancellation."""
-        return pac.any_fails(
-            _each_failure(self, self.fit(sample), arguments.real("error", error, at_least=0.0, at_most=1.0))
-        )
+        def single(j: Array, column: Any) -> Array:
+            view, own = self.learner.prepare(self.learner.fit(column)), event
+            if not isinstance(event, Accurate):
+                own = jax.tree.map(lambda leaf: leaf[j], event)
+            return self.learner.law(view, self.learner.event(view, own))
 
-    def success_probability(self, sample: MultiSample, *, error: Any) -> Float[Array, ""]:
-        """P[all empirical errors <= error] over the coins, exactly."""
-        return 1 - self.failure_probability(sample, error=error)
+        return all_happen(self._each(sample, single))
 
-    def failure_within(
-        self, sample: MultiSample, low: UInt32[Array, "k limbs"], high: UInt32[Array, "k limbs"]
-    ) -> Float[Array, ""]:
-        """P[not (low_j <= h_j < high_j for all j)], exactly, for learners with `probability`.
-
-        With (low, high) = distribution.within(alpha) that is the law of "every population error <= alpha" given the sample.
-        """
-        return pac.any_fails(_each_outside(self, self.fit(sample), low, high))
-
-    def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
-        """P[some population error > alpha, or bottom | sample] over all coins, exactly, for `pac.failure`; the key plays no part."""
-        return self.failure_within(sample, *distribution.within(alpha))
+    def check_event(self, event: Any) -> Any:
+        """One event for each concept: a pytree with k rows, such as (low, high) = distribution.within(alpha)."""
+        rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
+        if rows != {(self.k,)}:
+            raise ValueError(f"event must have a row for each of the k = {self.k} concepts, got {event!r}")
+        return jax.vmap(self.learner.check_event)(event)
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
-        """The joint law, outcomes of the last concept running fastest: for the exact verifier on tiny cases."""
-        self.fit(sample)
-        law = jnp.ones((1,))
-        for j in range(self.k):
-            law = (law[:, None] * self.learner.pmf(sample.column(j))[None, :]).reshape(-1)
-        return law
+        """The joint law of h_1, ..., h_k, the last one running fastest, then of bottom: all are shown or none.
+
+        Raises:
+          ValueError: too many outputs for a list.
+        """
+        sample = self.fit(sample)
+        laws = [self.learner.pmf(sample.column(j)) for j in range(self.k)]
+        outputs = math.prod(law.size - 1 for law in laws)
+        if outputs > MOST_OUTPUTS:
+            raise ValueError(f"k must leave at most {MOST_OUTPUTS} outputs for a list, got {outputs} for k = {self.k}")
+        joint = functools.reduce(jnp.multiply.outer, [law[:-1] for law in laws]).reshape(-1)
+        return jnp.append(joint, any_fails(jnp.stack([law[-1] for law in laws])))
+
+    def exactly(self, output: Any) -> Any:
+        return jax.vmap(self.learner.exactly)(output)
+
+    def sound(self) -> Bool[Array, ""]:
+        """The learner's own numbers count; the total only says where its guarantees are composed."""
+        return self.learner.sound()
+
+    def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
+        return jax.vmap(self.learner.predict, in_axes=(0, None), out_axes=-1)(hypothesis, x)
 
     def guarantee(self) -> Guarantee:
         """The composition of what the k learners promise, under REPLACE_ONE.
@@ -119,57 +132,31 @@ class DirectSum:
         At the total epsilon for "optimal", with all the delta that the learners leave for "advanced".
         """
         each, epsilon, delta = self.learner.guarantee(), float(self.epsilon), float(self.delta)
-        if self.composition == "basic":
+        if self.accountant == "basic":
             return basic({each: self.k})
-        if self.composition == "advanced":
+        if self.accountant == "advanced":
             return advanced(each, self.k, at_most(Fraction(delta) - self.k * Fraction(each.delta)))
         return optimal({each: self.k}, epsilon=epsilon)
 
-    def sample_size(self, *, alpha: float, beta: float) -> float:
+    def sample_size(self, *, alpha: float, beta: float) -> int:
         """The single learner's theorem at beta / k (union bound)."""
         return self.learner.sample_size(alpha=alpha, beta=beta / self.k)
 
-    def fit(self, sample: MultiSample) -> MultiSample:
-        """The sample, checked and padded to its bucket.
+    def _each(self, sample: MultiSample, function: Callable[[Array, Any], Any]) -> Any:
+        """function(j, sample of concept j) for every j, LANES at a time.
 
-        Raises:
-          TypeError: no MultiSample. ValueError: another k, or a point outside the domain. (Limbs are checked by the single learner.)
+        k is rounded up to whole batches by working on the first concepts twice, so that one batch is compiled and not two.
         """
-        return fitted(sample, MultiSample, bits=self.learner.bits, k=self.k)
+        lanes = min(LANES, self.k)
+        indices = jnp.arange(-(-self.k // lanes) * lanes, dtype=jnp.int32) % self.k
+        results = jax.lax.map(lambda j: function(j, sample.column(j)), indices, batch_size=lanes)
+        return jax.tree.map(lambda leaf: leaf[: self.k], results)
 
 
-def _each(summed: DirectSum, sample: MultiSample, function: Callable[[Array, Any], Any]) -> Any:
-    """function(j, sample of concept j) for every j, LANES at a time.
-
-    k is rounded up to whole batches by working on the first concepts twice, so that one batch is compiled and not two.
-    """
-    lanes = min(LANES, summed.k)
-    indices = jnp.arange(-(-summed.k // lanes) * lanes, dtype=jnp.int32) % summed.k
-    results = jax.lax.map(lambda j: function(j, sample.column(j)), indices, batch_size=lanes)
-    return jax.tree.map(lambda leaf: leaf[: summed.k], results)
-
-
-@jax.jit
-def _run(summed: DirectSum, key: Array, sample: MultiSample) -> Outcome:
-    if sample.realizable and hasattr(summed.learner, "together"):
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(summed.k, dtype=jnp.int32))
-        outcomes = summed.learner.together(keys, sample)
-    else:
-        outcomes = _each(summed, sample, lambda j, column: summed.learner(jax.random.fold_in(key, j), column))
-    status = jnp.max(outcomes.status)
-    return Outcome(
-        hypothesis=outcomes.hypothesis, status=status, info={"status": outcomes.status, "info": outcomes.info}
-    )
-
-
-@jax.jit
-def _each_failure(summed: DirectSum, sample: MultiSample, error: Array) -> Float[Array, "k"]:
-    return _each(summed, sample, lambda j, column: summed.learner.failure_probability(column, error=error))
-
-
-@jax.jit
-def _each_outside(summed: DirectSum, sample: MultiSample, low: Array, high: Array) -> Float[Array, "k"]:
-    return _each(summed, sample, lambda j, column: summed.learner.probability(column, (low[j], high[j]))[1])
+def _released(outcomes: Outcome) -> tuple[Any, Bool[Array, ""], Any]:
+    """k stacked outcomes as one draw; info has each one's own status (not private) and info."""
+    released = jnp.all(outcomes.status == Status.OK)
+    return outcomes.hypothesis, released, {"status": outcomes.status, "info": outcomes.info}
 
 
 def direct_sum(
@@ -178,7 +165,7 @@ def direct_sum(
     k: int,
     epsilon: float,
     delta: float = 0.0,
-    composition: str = "basic",
+    accountant: str = "basic",
     delta_share: float | None = None,
 ) -> DirectSum:
     """Splits (epsilon, delta) among k learners and builds their direct sum.
@@ -187,8 +174,8 @@ def direct_sum(
       make: builds the learner of one concept from its budget, for instance
         `lambda each: thresholds.rec_concave(bits=64, epsilon=each.epsilon, delta=each.delta, alpha=0.1, depth=2)`.
       k: number of concepts, >= 1.
-      epsilon, delta: the total under REPLACE_ONE; delta = 0 only with "basic".
-      composition: "basic", "advanced" or "optimal".
+      epsilon, delta: the total under REPLACE_ONE; delta = 0 only with "basic". Known numbers: the split is computed on the host.
+      accountant: "basic", "advanced" or "optimal".
       delta_share: part of delta for the learners' own; 0 for pure learners. Default 1 for basic, 1/2 for the others.
 
     Formal guarantees: (epsilon, delta), if every learner keeps its budget: `guarantee` composes what they state.
@@ -196,18 +183,43 @@ def direct_sum(
     Raises:
       TypeError, ValueError: arguments out of range; a learner that states less privacy than its budget, or another relation.
     """
+    arguments.function("make", make)
     k = arguments.integer("k", k, at_least=1)
-    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=False)
-    arguments.choice("composition", composition, COMPOSITIONS)
-    total = Guarantee(float(epsilon), float(delta), REPLACE_ONE)
-    each = calibrate(total, k, accountant=composition, delta_share=delta_share)
-    learner = make(each)
+    total = Guarantee(
+        arguments.known("epsilon", arguments.epsilon(epsilon)),
+        arguments.known("delta", arguments.delta(delta, positive=False)),
+        REPLACE_ONE,
+    )
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
+    each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
+    learner = _single("make(...)", make(each))
     stated = learner.guarantee()
-    if stated is None:
-        raise ValueError("make must build a learner with a guarantee, got one built with allow_unproved=True")
     # Budgets pass through float arithmetic of the learner's own accounting: a part in 10^9 is rounding.
     if stated.relation != REPLACE_ONE or not stated.covers(each.epsilon * (1 + 1e-9), each.delta * (1 + 1e-9)):
         raise ValueError(f"make must build a learner that keeps its budget {each}, got one with {stated}")
     return DirectSum(
-        learner=learner, epsilon=np.float64(epsilon), delta=np.float64(delta), k=k, composition=composition
+        learner=learner, epsilon=np.float64(total.epsilon), delta=np.float64(total.delta), k=k, accountant=accountant
     )
+
+
+def of(learner: Any, *, k: int) -> DirectSum:
+    """k runs of a learner as it is, private or not: what it promises is composed by basic composition.
+
+    Raises:
+      TypeError, ValueError: no learner of a single concept, or k < 1.
+
+    >>> from dpjax.learners import thresholds
+    >>> of(thresholds.exponential(bits=8, epsilon=0.5), k=4).guarantee().epsilon
+    2.0
+    """
+    k = arguments.integer("k", k, at_least=1)
+    total = basic({_single("learner", learner).guarantee(): k})
+    given: dict[str, Any] = {"epsilon": np.float64(total.epsilon), "delta": np.float64(total.delta)}
+    return DirectSum(learner=learner, **given, k=k, accountant="basic")
+
+
+def _single(name: str, learner: Any) -> Any:
+    """TypeError unless it is a learner of one concept."""
+    if not callable(learner) or not all(hasattr(learner, part) for part in ("bits", "guarantee", "predict")):
+        raise TypeError(f"{name} must be a learner of one concept, as of dpjax.learners, got {learner!r}")
+    return learner

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 from dpjax.data.outcome import Status
 from dpjax.learners.pac import Experiment, draw
 
-__all__ = ["Experiment", "any_fails", "draw", "failure", "trial"]
+__all__ = ["Experiment", "draw", "failure", "trial"]
 
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
@@ -22,14 +22,13 @@ def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
 
 
 def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
-    """P[failure | sample, and the learner's coins as far as it has no law for them], for the sample that `trial` draws from this key.
+    """P[failure | sample], for the sample that `trial` draws from this key: averaged over keys, the failure probability.
 
-    Averaged over keys it is the failure probability. For learners with `population_failure(key, sample, distribution, alpha)`.
+    By the law of the learner; or by its `population_failure(key, sample, distribution, alpha)`, if it has a law given some of its coins
+    only, for those that `trial` draws.
     """
     key_coins, sample = draw(key, experiment)
-    return experiment.learner.population_failure(key_coins, sample, experiment.distribution, experiment.alpha)
-
-
-def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
-    """1 - prod (1 - f_j), without cancellation: the probability that one of k independent events happens."""
-    return -jnp.expm1(jnp.sum(jnp.log1p(-jnp.minimum(failures, 1.0))))
+    learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
+    if hasattr(learner, "population_failure"):
+        return learner.population_failure(key_coins, sample, distribution, alpha)
+    return learner.probability(sample, distribution.within(jnp.asarray(alpha, float)))[1]

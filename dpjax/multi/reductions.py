@@ -12,11 +12,11 @@
     >>> from dpjax.learners import thresholds
     >>> from dpjax.multi import direct_sum, reductions
     >>> pac = direct_sum.direct_sum(lambda each: thresholds.exponential(bits=8, epsilon=each.epsilon), k=2, epsilon=1.0)
-    >>> learner = reductions.empirical(pac, n=200)
+    >>> learner = reductions.empirical(pac, n=200, rows=2048)
     >>> x = wide.from_ints(list(range(256)) * 8, 8)
     >>> sample = MultiSample.create(x, [[v % 256 < 40, v % 256 < 90] for v in range(2048)])
     >>> outcome = learner(jax.random.key(0), sample)
-    >>> round(learner.guarantee(rows=2048).epsilon, 3)
+    >>> round(learner.guarantee().epsilon, 3)
     0.168
 """
 
@@ -32,63 +32,92 @@ from dpjax.accounting import Guarantee, with_replacement
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.multi_sample import MultiSample
-from dpjax.data.outcome import Outcome
+from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
+from dpjax.multi.base import KLearner
 
 
 @frozen
-class Empirical:
+class Empirical(KLearner):
     """A PAC k-learner on rows drawn with replacement; build it by `empirical`.
 
     Attributes:
       learner: the PAC k-learner.
       n: rows drawn.
+      rows: m, the least number of rows to draw from.
       capacity: rows of the drawn sample, a bucket (static).
+      calibration: of Lemma 29 (static).
     """
 
     learner: Any
     n: Int[Any, ""]
+    rows: Int[Any, ""]
     capacity: int = static()
+    calibration: str = static()
 
-    def __call__(self, key: Array, sample: MultiSample) -> Outcome:
-        """One run; the outcome is the PAC learner's.
+    @property
+    def bits(self) -> Any:
+        """Of the domain."""
+        return self.learner.bits
 
-        Raises:
-          TypeError, ValueError: a sample that does not fit the PAC learner.
-        """
-        return _run(self, key, self.fit(sample))
+    @property
+    def k(self) -> int:
+        """Number of concepts."""
+        return self.learner.k
 
-    def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
-        """What each hypothesis says of each point."""
-        return self.learner.predict(hypothesis, x)
+    def draw(self, key: Array, sample: MultiSample) -> Any:
+        key_rows, key_coins = jax.random.split(key)
+        drawn = self._at(draw_rows(key_rows, self.capacity, sample.n_valid), sample)
+        outcome = self.learner(key_coins, drawn)
+        return outcome.hypothesis, outcome.status == Status.OK, outcome.info
+
+    def _at(self, rows: Int[Array, "drawn"], sample: MultiSample) -> MultiSample:
+        """The first n of these rows."""
+        n = jnp.asarray(self.n, jnp.int32)
+        return MultiSample(x=sample.x[rows], y=sample.y[rows], n_valid=n, k=sample.k)
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
-        """The law, averaged over all rows^n draws of rows that all count: for the exact verifier on tiny cases."""
+        """The law, averaged over all draws of n of the sample's rows: for the exact verifier on tiny cases."""
+        self.fit(sample)
         draws = jnp.asarray(list(itertools.product(range(sample.rows), repeat=int(self.n))), jnp.int32)
+        laws = jax.vmap(lambda rows: self.learner.pmf(self._at(rows, sample)))(draws)
+        chosen = jnp.all(draws < sample.n_valid, axis=1)
+        return jnp.mean(laws, axis=0, where=chosen[:, None])
 
-        def given(rows: Array) -> Array:
-            return self.learner.pmf(MultiSample(x=sample.x[rows], y=sample.y[rows], n_valid=self.n, k=sample.k))
+    def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
+        return self.learner.predict(hypothesis, x)
 
-        return jnp.mean(jax.vmap(given)(draws), axis=0)
-
-    def guarantee(self, *, rows: int, calibration: str = "proved") -> Guarantee:
-        """On `rows` = m rows (the sample's n_valid), under REPLACE_ONE: Lemma 29, "printed" or "proved"."""
+    def guarantee(self) -> Guarantee:
+        """On `rows` = m rows or more, under REPLACE_ONE: Lemma 29, "printed" or "proved"."""
         promised = self.learner.guarantee()
-        if promised is None:
-            raise ValueError("learner must have a guarantee, got one built with allow_unproved=True")
-        return with_replacement(promised, drawn=int(self.n), rows=rows, calibration=calibration)
+        return with_replacement(promised, drawn=int(self.n), rows=int(self.rows), calibration=self.calibration)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """m: the empirical error is at most alpha but for beta, if n examples are enough for the PAC learner.
+
+        Raises:
+          ValueError: they are not.
+        """
+        needed = self.learner.sample_size(alpha=alpha, beta=beta)
+        if int(self.n) < needed:
+            raise ValueError(f"n must be >= {needed} for alpha = {alpha} and beta = {beta}, got {int(self.n)}")
+        return int(self.rows)
+
+    def sound(self) -> Bool[Array, ""]:
+        return self.learner.sound()
+
+    def fits(self, sample: MultiSample) -> Bool[Array, ""]:
+        """In the domain, and with as many rows as the guarantee counts on."""
+        return super().fits(sample) & (sample.n_valid >= self.rows)
 
     def fit(self, sample: MultiSample) -> MultiSample:
-        """The sample, checked by the PAC learner and padded to its bucket."""
-        return self.learner.fit(sample)
-
-
-@jax.jit
-def _run(reduced: Empirical, key: Array, sample: MultiSample) -> Outcome:
-    key_rows, key_coins = jax.random.split(key)
-    rows = draw_rows(key_rows, reduced.capacity, sample.n_valid)
-    drawn = MultiSample(x=sample.x[rows], y=sample.y[rows], n_valid=jnp.asarray(reduced.n, jnp.int32), k=sample.k)
-    return reduced.learner(key_coins, drawn)
+        sample = self.learner.fit(sample)
+        known = not any(map(arguments.is_traced, (sample.n_valid, self.rows)))
+        if known and int(sample.n_valid) < int(self.rows):
+            raise ValueError(
+                f"sample must have at least the {int(self.rows)} rows that the guarantee is for, got {sample.n_valid}"
+            )
+        return sample
 
 
 def draw_rows(key: Array, count: int, rows: Int[Array, ""]) -> Int[Array, "count"]:
@@ -102,19 +131,23 @@ def draw_rows(key: Array, count: int, rows: Int[Array, ""]) -> Int[Array, "count
     return rest.astype(jnp.int32)
 
 
-def empirical(learner: Any, *, n: int) -> Empirical:
-    """The empirical k-learner of Theorem 28; give it m = 9 n rows for the theorem as printed, m >= 2 for a guarantee.
+def empirical(learner: Any, *, n: int, rows: int, calibration: str = "proved") -> Empirical:
+    """The empirical k-learner of Theorem 28; give it rows = 9 n for the theorem as printed.
 
     Args:
       learner: a PAC k-learner.
       n: rows it is given, for instance its `sample_size(alpha=, beta=)`.
+      rows: m >= 2, the least number of rows that samples will have: privacy is better the more there are to draw from.
+      calibration: of Lemma 29, "proved" or "printed".
 
-    Formal guarantees: `Empirical.guarantee(rows=m)`. Accuracy (alpha, beta) of the PAC learner becomes empirical (alpha, beta).
+    Formal guarantees: `Empirical.guarantee()`. Accuracy (alpha, beta) of the PAC learner becomes empirical (alpha, beta).
 
     Raises:
-      TypeError: learner is no k-learner. ValueError: n < 1.
+      TypeError: learner is no k-learner. ValueError: n < 1, rows < 2, another calibration.
     """
     if not (callable(learner) and hasattr(learner, "fit") and hasattr(learner, "guarantee")):
         raise TypeError(f"learner must be a k-learner of dpjax.multi, got {type(learner).__name__}")
     n = arguments.integer("n", n, at_least=1, at_most=2**30)
-    return Empirical(learner=learner, n=np.int32(n), capacity=bucket(n))
+    rows = arguments.integer("rows", rows, at_least=2, at_most=2**30)
+    given: dict[str, Any] = {"n": np.int32(n), "rows": np.int32(rows)}
+    return Empirical(learner=learner, **given, capacity=bucket(n), calibration=arguments.calibration(calibration))

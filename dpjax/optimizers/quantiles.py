@@ -43,11 +43,12 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, o
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
+from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains import ordered, wide
-from dpjax.optimizers import interior_point
+from dpjax.domains.events import Interval
 
 MOST_POINTS = 2**30  # of a slice, so that its ends are int32 ranks
 MOST_LEVELS = 16
@@ -208,14 +209,14 @@ class Direct:
 
 def _require(solver: Any, m: int, beta: float) -> None:
     """ValueError if slices of 2m points are too small for the solver."""
-    needed = solver.sample_size(beta)
+    needed = solver.sample_size(beta=beta)
     if 2 * m < needed:
         raise ValueError(f"m must be >= {-(-needed // 2)} for the solver to fail with probability <= {beta:g}, got {m}")
 
 
 @jax.jit
 def _run_direct(quantiles: Direct, key: Array, points: Points) -> Outcome:
-    points, fits = interior_point.in_order(points, quantiles.solver.bits)
+    fits, points = points.in_domain(quantiles.solver.bits), points.in_order(quantiles.solver.limbs)
     slices = quantiles._slices(points)
     return fold(jax.vmap(quantiles.solver)(jax.random.split(key, quantiles.fractions.shape[0]), slices), fits)
 
@@ -242,14 +243,15 @@ def _status(ok: Bool[Array, "k"], fits: Bool[Array, ""]) -> Int[Array, ""]:
 @jax.jit
 def _laws(quantiles: Direct, points: Points, rank_error: Array) -> Float[Array, "k 2"]:
     """#{x <= z} >= k - t and #{x < z} <= k + t: z lies between the points at positions k - t - 1 and k + t (from 0)."""
-    points, _ = interior_point.in_order(points, quantiles.solver.bits)
+    points = points.in_order(quantiles.solver.limbs)
     ranks, n = nearest_rank(quantiles.fractions, points.n_valid), points.n_valid
     at = jnp.stack([ranks - rank_error - 1, ranks + rank_error])
     ends = points.x[jnp.clip(at, 0, points.rows - 1)]
     bottom, top = _ends(quantiles.solver.bits, points.x.shape[1])
     low = wide.select(at[0] < 0, bottom[None], ends[0])
     high = wide.select(at[1] < n, ends[1], top[None])
-    return jax.vmap(quantiles.solver.law_within)(quantiles._slices(points), low, high)
+    within = jax.vmap(Interval.closed)(low, high)
+    return jax.vmap(quantiles.solver.probability)(quantiles._slices(points), within)
 
 
 def direct(*, solver: Any, fractions: Sequence[float], m: int) -> Direct:
@@ -305,7 +307,9 @@ class Recursive:
 
     def __call__(self, key: Array, points: Any) -> Outcome:
         """One release; as for `Direct`, but all quantiles are in order whatever the status."""
-        return _run_recursive(self, key, interior_point.fit(points, self.bits, self.limbs))
+        return _run_recursive(
+            self, key, fitted(Points.of(points), Points, bits=self.bits, limbs=(self.limbs,), name="points")
+        )
 
     def slice_guarantee(self) -> Guarantee:
         """One level: the solver's promise at distance 2, under ADD_OR_REMOVE_ONE."""
@@ -354,7 +358,7 @@ class Recursive:
 
 @jax.jit
 def _run_recursive(quantiles: Recursive, key: Array, points: Points) -> Outcome:
-    points, fits = interior_point.in_order(points, quantiles.bits)
+    fits, points = points.in_domain(quantiles.bits), points.in_order(quantiles.limbs)
     key_ties, key_runs = jax.random.split(key)
     points = quantiles._tie_broken(key_ties, points)
     size, m = 1 << quantiles.levels, jnp.asarray(quantiles.m, jnp.int32)

@@ -104,6 +104,16 @@ class Parameters:
     depth: int = static()
     noisy: bool = static()
 
+    def sound(self) -> Bool[Array, ""]:
+        """Whether each of them is in its range."""
+        epsilons = [self.walk_epsilon, self.select_epsilon, self.count_epsilon, self.base_epsilon]
+        epsilons += [self.slice_epsilon] if self.noisy else []
+        deltas = [self.walk_delta, self.select_delta]
+        good = [(jnp.asarray(epsilon, float) > 0) & (jnp.asarray(epsilon, float) < jnp.inf) for epsilon in epsilons]
+        good += [(jnp.asarray(delta, float) > 0) & (jnp.asarray(delta, float) < 1) for delta in deltas]
+        good += [jnp.asarray(count, jnp.int32) >= 1 for count in (self.left, self.deep, self.never_below)]
+        return jnp.all(jnp.stack(good))
+
 
 class Answer(NamedTuple):
     """An element of the domain: the first `length` bits of a point, then all ones (`upper`) or all zeros.

@@ -1,0 +1,5 @@
+"""Pictures: the only room that imports matplotlib."""
+
+from dpjax.core import lazy
+
+__getattr__, __dir__ = lazy.modules(__name__)

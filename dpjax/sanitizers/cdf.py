@@ -45,7 +45,6 @@ from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric, one_sided_geometric
-from dpjax.optimizers import interior_point
 from dpjax.optimizers.quantiles import Run, fold, nearest_rank
 
 METHODS = ("slicing", "composition")
@@ -102,7 +101,7 @@ class StepFunction:
 @jax.jit
 def _distance(function: StepFunction, points: Points) -> Float[Array, ""]:
     """`distance_to` the empirical distribution."""
-    points, _ = interior_point.in_order(points, jnp.int32(32 * points.x.shape[1]))
+    points = points.in_order(points.x.shape[1])
     n = points.n_valid
 
     def share_below(threshold: Array) -> Array:
@@ -263,7 +262,7 @@ class Sliced:
         from scipy import stats
 
         alpha, share = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta)) / 3
-        needed = self.solver.sample_size(share / self.count)
+        needed = self.solver.sample_size(beta=share / self.count)
         if int(self.size) < needed:
             raise ValueError(
                 f"size must be >= {needed} for the solver to fail with probability <= {share / self.count:g}"
@@ -282,7 +281,7 @@ class Sliced:
 
 @jax.jit
 def _run_sliced(sliced: Sliced, key: Array, points: Points) -> Outcome:
-    points, fits = interior_point.in_order(points, sliced.solver.bits)
+    fits, points = points.in_domain(sliced.solver.bits), points.in_order(sliced.solver.limbs)
     key_count, key_sizes, key_runs = jax.random.split(key, 3)
     q, n = sliced.count, points.n_valid
     counted = jnp.maximum(geometric(key_count, n, epsilon=sliced.count_epsilon), 0)

@@ -55,13 +55,13 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
+from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.domains import groups, wide
 from dpjax.mechanisms import choosing as choosing_mechanism
 from dpjax.mechanisms import laplace
 from dpjax.mechanisms.choosing import choosing
-from dpjax.optimizers import interior_point
 
 _MORE = 1 + 1e-12  # sample sizes are rounded up, past what floating point may have lost
 
@@ -131,7 +131,7 @@ class _Sanitizer:
         Raises:
           TypeError, ValueError: data that do not fit the domain (as far as they are not traced).
         """
-        return _run(self, key, interior_point.fit(data, self.bits, self.limbs))
+        return _run(self, key, fitted(Points.of(data), Points, bits=self.bits, limbs=(self.limbs,), name="points"))
 
 
 @jax.jit

@@ -1,5 +1,6 @@
 """Privacy checked, not believed: exact laws over all neighbours, Monte-Carlo audits, broken mechanisms."""
 
+from dpjax.core import lazy
 from dpjax.verify.audit import Audit, audit, audit_samples
 from dpjax.verify.broken import Specimen, specimens, stability_specimen
 from dpjax.verify.exact import (
@@ -37,3 +38,5 @@ __all__ = [
     "stability_specimen",
     "worst_pair",
 ]
+
+__getattr__, __dir__ = lazy.modules(__name__)

@@ -77,7 +77,9 @@ class Scales:
         """n of them."""
         n = jnp.asarray(n, jnp.int32)
         right_half = (ordered.sorted_uniforms(key, capacity, n) >> np.uint32(1)) | np.uint32(1 << 31)
-        law = threshold_concept.LogUniform(target=jnp.zeros((self.limbs,), jnp.uint32), octaves=self.octaves)
+        law = threshold_concept.LogUniform(
+            target=jnp.zeros((self.limbs,), jnp.uint32), octaves=self.octaves, limbs=self.limbs
+        )
         return Points(x=law.quantile(right_half), n_valid=n, ordered=True)
 
 
@@ -217,7 +219,7 @@ class Contest(NamedTuple):
     Attributes:
         make: (*sizes) -> dpjax's trial.
         sizes: what they are called.
-        floor: (*sizes) -> the trial that nothing can beat.
+        floor: (*sizes) -> its random words and data movement alone.
         program: NumPy's, by name.
     """
 

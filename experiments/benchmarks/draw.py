@@ -7,20 +7,26 @@ from dpjax.plotting import style
 from experiments import records
 from experiments.benchmarks.answers import PANEL as SECONDS
 from experiments.benchmarks.measure import RATES
-from experiments.benchmarks.scaling import EXPONENT
+from experiments.benchmarks.scaling import BITS, EXAMPLES, EXPONENT
 from experiments.benchmarks.scaling import PANEL as SCALING
 from experiments.records import Row
 from experiments.settings import Settings
 
 MARKS = {"floor": ("|", 0), "dpjax": ("o", 2), "NumPy": ("s", 1), "specialised NumPy": ("D", 6)}
+LABEL = {
+    "floor": "words drawn and sorted or moved once,\nand nothing else",
+    "NumPy": "NumPy, general",
+    "specialised NumPy": "NumPy, specialised",
+}
+AXIS = {"n": f"n (examples, d = {BITS})", "d": f"d (bits, n = {EXAMPLES:,})", "trials": "number of trials"}
 PEERS = {"OpenDP": ("x", 5), "diffprivlib": ("+", 4)}
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes benchmarks_rates and benchmarks_scaling (PNG, SVG) and benchmarks.md."""
     with style.house():
-        _rates(rows, out / "benchmarks_rates")
-        _scaling(rows, out / "benchmarks_scaling")
+        _rates(rows, settings, out / "benchmarks_rates")
+        _scaling(rows, settings, out / "benchmarks_scaling")
     (out / "benchmarks.md").write_text("\n".join(_tables(rows)) + "\n")
 
 
@@ -39,7 +45,7 @@ def _mark(series: str) -> tuple[str, str]:
     return marker, style.COLOURS[colour]
 
 
-def _rates(rows: list[Row], path: pathlib.Path) -> None:
+def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """One line a cell: everybody's trials per second."""
     panels = _panels(rows, RATES)[::-1]
     fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
@@ -47,7 +53,7 @@ def _rates(rows: list[Row], path: pathlib.Path) -> None:
     for place, panel in enumerate(panels):
         for series, row in _contest(rows, panel).items():
             marker, colour = _mark(series)
-            label = series.removesuffix(" median")
+            label = LABEL.get(series, series.removesuffix(" median"))
             new = label not in labelled
             labelled.add(label)
             axes.plot([row.low, row.high], [place, place], color=colour, linewidth=1)
@@ -60,42 +66,51 @@ def _rates(rows: list[Row], path: pathlib.Path) -> None:
                 label=label if new else None,
             )
     axes.set_yticks(range(len(panels)), [panel.removeprefix(RATES) for panel in panels], fontsize=7)
-    axes.set(
-        xscale="log", xlabel="trials per second, two cores (packages: one process)", ylim=(-0.7, len(panels) - 0.3)
+    axes.set(xscale="log", xlabel="trials per second", ylim=(-0.7, len(panels) - 0.3))
+    style.title(
+        fig,
+        "Trials per second by learner and size: dpjax, and NumPy on two processes; OpenDP and diffprivlib on one",
+        f"medians of {settings['repeats']}, lines from the least to the greatest",
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.legend_beside(axes)
     style.save(fig, path)
 
 
-def _scaling(rows: list[Row], path: pathlib.Path) -> None:
+def _scaling(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """Seconds against n, d and the number of trials, fitted exponents in the legends."""
     panels = _panels(rows, SCALING)
-    fig, grid = style.figure(1, len(panels), figsize=(4.2 * len(panels), 4.4), squeeze=False)
+    fig, grid = style.figure(1, len(panels), figsize=(4.4 * len(panels), 5.4), squeeze=False)
     for axes, panel in zip(grid[0], panels, strict=True):
         axis = panel.removeprefix(SCALING)
         fitted = {row.series: row for row in rows if row.panel == f"{EXPONENT}{axis}"}
         for series, part in records.series(rows, panel).items():
             who, what = series.split(", ")
             line = {"color": _mark(who)[1], "marker": _mark(who)[0], "linestyle": ":" if "law" in what else "-"}
-            label = f"{series}{_power(fitted.get(series), axis)}"
+            label = f"{series}\n  {_power(fitted.get(series), axis)}"
             style.interval(axes, *records.columns(part), label=label, **line)
-        axes.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds", title=panel)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7)
+        axes.set(xscale="log", yscale="log", xlabel=AXIS.get(axis, axis))
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
+    grid[0][0].set_ylabel("seconds")
+    style.title(
+        fig,
+        "Seconds of a trial or of an exact law against n and d, and of all trials against their number",
+        f"medians of {settings['repeats']}, bands from the least to the greatest; exponents of the upper half",
+    )
     style.save(fig, path)
 
 
 def _power(row: Row | None, axis: str) -> str:
     """For a legend: ∝ n^1.02 [0.99, 1.05]."""
     if row is None:
-        return ""
+        return "measured once"
     letter = axis if len(axis) == 1 else r"\mathrm{" + axis + "}"
-    return f": $\\propto {letter}^{{{row.value:.2f}}}$ [{row.low:.2f}, {row.high:.2f}]"
+    return f"$\\propto {letter}^{{{row.value:.2f}}}$ [{row.low:.2f}, {row.high:.2f}]"
 
 
 def _tables(rows: list[Row]) -> list[str]:
     """One table of dpjax's rates and their ratios, one of seconds to an answer, one of exponents."""
     lines = [
-        "| learner | cell | trials/s | floor / dpjax | dpjax / NumPy | / specialised NumPy | / OpenDP | / diffprivlib |",
+        "| learner | cell | trials/s | words alone / dpjax | dpjax / NumPy | / specialised NumPy | / OpenDP | / diffprivlib |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for panel in _panels(rows, RATES):

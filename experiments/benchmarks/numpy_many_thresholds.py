@@ -208,7 +208,7 @@ def generic_learner(d: int, k: int, levels: int, m: int) -> Any:
         k=k,
         epsilon=EPSILON,
         delta=DELTA,
-        composition="optimal",
+        accountant="optimal",
     )
 
 

@@ -43,7 +43,7 @@ def mechanism(method: str, count: int, settings: Settings) -> cdf.Release:
 
 
 def _half(solver: Any, count: int, settings: Settings) -> int:
-    return -(-solver.sample_size(settings["beta"] / 3 / count) // 2)
+    return -(-solver.sample_size(beta=settings["beta"] / 3 / count) // 2)
 
 
 def _direct(count: int, settings: Settings) -> quantiles.Direct:

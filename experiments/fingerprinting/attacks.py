@@ -111,7 +111,7 @@ def learner(form: str, name: str, *, users: int, k: int, epsilon: float, delta: 
 def _of_thresholds(name: str, users: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
     if name == PUBLIC:
         erm = thresholds.erm(bits=BITS)
-        return direct_sum.DirectSum(learner=erm, epsilon=jnp.inf, delta=1.0, k=k, composition="basic")
+        return direct_sum.of(erm, k=k)
     return _direct_sum(lambda each: thresholds.exponential(bits=BITS, epsilon=each.epsilon), name, k, epsilon, delta)
 
 
@@ -126,7 +126,7 @@ def _of_points(name: str, users: int, k: int, epsilon: float, delta: float, alph
         k=k,
         epsilon=epsilon,
         delta=delta,
-        composition="basic" if name == PUBLIC else "optimal",
+        accountant="basic" if name == PUBLIC else "optimal",
     )
 
 
@@ -138,8 +138,8 @@ def _of_parities(name: str, users: int, k: int, epsilon: float, delta: float, al
 
 
 def _direct_sum(make: Any, name: str, k: int, epsilon: float, delta: float) -> direct_sum.DirectSum:
-    composition, delta = ("basic", 0.0) if name in PURE else ("optimal", delta)
-    return direct_sum.direct_sum(make, k=k, epsilon=epsilon, delta=delta, composition=composition, delta_share=0.0)
+    accountant, delta = ("basic", 0.0) if name in PURE else ("optimal", delta)
+    return direct_sum.direct_sum(make, k=k, epsilon=epsilon, delta=delta, accountant=accountant, delta_share=0.0)
 
 
 # ---------------------------------------------------------------------------------------------------- against epsilon

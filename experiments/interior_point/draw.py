@@ -49,7 +49,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         axes.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
         if name not in measured:
             axes.annotate(
-                name, (part[0].x, part[0].value), (0, 5), textcoords="offset points", color=COLOUR[name], fontsize=8
+                name, (part[0].x, part[0].value), (0, 14), textcoords="offset points", color=COLOUR[name], fontsize=8
             )
     axes.plot([], [], "--", color="grey", linewidth=1, label="dashed, of each colour: proved to suffice")
     _mark_crossings(axes, measured)

@@ -134,7 +134,7 @@ def _search(name: str, bits: int, cell: int, settings: Settings, context: Contex
 def _first_guess(name: str, bits: int, settings: Settings) -> int:
     """Where the search begins."""
     if name == EXPONENTIAL:
-        return solver(name, bits, 0, settings).sample_size(settings["beta"])
+        return solver(name, bits, 0, settings).sample_size(beta=settings["beta"])
     if name == AMPLIFIED:
         return round(1.6 * solver(name, bits, 0, settings).error(settings["beta"]))
     return 300 + 20 * bits.bit_length() if name == REC_CONCAVE else plan(name, bits, settings).sample_size
@@ -173,7 +173,7 @@ def _planned(settings: Settings) -> list[Row]:
     rows = []
     for bits in settings["planned"]:
         if bits <= WIDEST:
-            size = solver(EXPONENTIAL, bits, 0, settings).sample_size(settings["beta"])
+            size = solver(EXPONENTIAL, bits, 0, settings).sample_size(beta=settings["beta"])
             rows.append(exact("planned", EXPONENTIAL, bits, size))
         for name in ACCOUNTANT:
             rows.append(exact("planned", name, bits, plan(name, bits, settings).sample_size))

@@ -22,7 +22,7 @@ from experiments.runner import Context
 
 Settings = Mapping[str, Any]
 MAXIMUM = 2**24  # examples
-COMPOSITIONS = {"direct sum, pure": "basic", "direct sum, advanced": "advanced", "direct sum, optimal": "optimal"}
+ACCOUNTANTS = {"direct sum, pure": "basic", "direct sum, advanced": "advanced", "direct sum, optimal": "optimal"}
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -82,9 +82,9 @@ def _each(name: str, k: int, settings: Settings) -> single.ParityExponential:
         lambda each: single.exponential(bits=settings["bits"], epsilon=each.epsilon),
         k=k,
         epsilon=settings["epsilon"],
-        delta=0.0 if COMPOSITIONS[name] == "basic" else settings["delta"],
-        composition=COMPOSITIONS[name],
-        delta_share=None if COMPOSITIONS[name] == "basic" else 0.0,
+        delta=0.0 if ACCOUNTANTS[name] == "basic" else settings["delta"],
+        accountant=ACCOUNTANTS[name],
+        delta_share=None if ACCOUNTANTS[name] == "basic" else 0.0,
     )
     return summed.learner
 
@@ -92,7 +92,7 @@ def _each(name: str, k: int, settings: Settings) -> single.ParityExponential:
 def _direct_sums(settings: Settings, context: Context) -> list[Row]:
     """n* of the direct sums, laws averaged over draws of points."""
     rows = []
-    cells = [(name, k) for name in COMPOSITIONS for k in settings["concepts"]["direct sum"]]
+    cells = [(name, k) for name in ACCOUNTANTS for k in settings["concepts"]["direct sum"]]
     with Progress(len(cells), "least n", unit="cells") as progress:
         for cell, (name, k) in enumerate(cells):
             each = _each(name, k, settings)

@@ -67,7 +67,7 @@ def learner(name: str, k: int, n: int, settings: Settings) -> Any:
             k=k,
             epsilon=epsilon,
             delta=delta,
-            composition="optimal",
+            accountant="optimal",
         )
     if name == "direct sum, optimal":
         return direct_sum.direct_sum(
@@ -75,7 +75,7 @@ def learner(name: str, k: int, n: int, settings: Settings) -> Any:
             k=k,
             epsilon=epsilon,
             delta=delta,
-            composition="optimal",
+            accountant="optimal",
         )
     make = single.hashed if name == "pure direct sum" else single.exponential
     return direct_sum.direct_sum(lambda each: make(bits=bits, epsilon=each.epsilon), k=k, epsilon=epsilon)

@@ -1,6 +1,5 @@
 """The numbers of the picture."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,9 +52,7 @@ def learner(name: str, k: int, settings: Settings) -> Any:
     """The k-learner of that name at the experiment's privacy."""
     bits, epsilon, delta = settings["bits"], settings["epsilon"], settings["delta"]
     if name == "ERM":
-        return direct_sum.DirectSum(
-            learner=thresholds.erm(bits=bits), epsilon=math.inf, delta=1.0, k=k, composition="basic"
-        )
+        return direct_sum.of(thresholds.erm(bits=bits), k=k)
     if name == "generic":
         solver = interior_point.exponential(
             bits=2 * bits, epsilon=settings["sanitizer_epsilon"] / (4 * settings["levels"])
@@ -67,7 +64,7 @@ def learner(name: str, k: int, settings: Settings) -> Any:
             k=k,
             epsilon=epsilon,
             delta=delta,
-            composition="optimal",
+            accountant="optimal",
         )
     if name == "RecConcave, optimal":
         return direct_sum.direct_sum(
@@ -77,16 +74,16 @@ def learner(name: str, k: int, settings: Settings) -> Any:
             k=k,
             epsilon=epsilon,
             delta=delta,
-            composition="optimal",
+            accountant="optimal",
         )
-    composition = {"pure direct sum": "basic"}.get(name, name.rpartition(" ")[2])
+    accountant = {"pure direct sum": "basic"}.get(name, name.rpartition(" ")[2])
     return direct_sum.direct_sum(
         lambda each: thresholds.exponential(bits=bits, epsilon=each.epsilon),
         k=k,
         epsilon=epsilon,
-        delta=0.0 if composition == "basic" else delta,
-        composition=composition,
-        delta_share=None if composition == "basic" else 0.0,
+        delta=0.0 if accountant == "basic" else delta,
+        accountant=accountant,
+        delta_share=None if accountant == "basic" else 0.0,
     )
 
 

@@ -36,7 +36,7 @@ def learner(accountant: str, axes: int, settings: Settings) -> rectangles.Rectan
     )
 
 
-def distribution(axes: int, settings: Settings) -> concept.Uniform:
+def distribution(axes: int, settings: Settings) -> concept.UniformProduct:
     """Uniform, the target a cube with half of the mass: no ties, so what a slice loses is really lost."""
     low, high = concept.centred(axes=axes, bits=settings["bits"])
     return concept.uniform(bits=settings["bits"], low=low, high=high)

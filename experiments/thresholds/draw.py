@@ -123,7 +123,7 @@ def _draw_quality(axes: Any, quality: list[Row], chosen: dict[str, float]) -> No
         title="The quality Q and the released threshold",
         ylim=(None, 1.06 * promise),
     )
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.0), framealpha=1.0, frameon=True, edgecolor="none")
+    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.9))
 
 
 def _draw_windows(axes: Any, lines: dict[str, list[Row]], chosen: dict[str, float]) -> None:

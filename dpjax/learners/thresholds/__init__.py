@@ -9,7 +9,7 @@
 
 Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
 sampler (call it), a guarantee, the theorem's sample size and, given a sample, the exact law of its hypothesis. The plain twins are in
-`dpjax.verify.plain.thresholds`.
+`dpjax.verify.plain`.
 
     >>> import jax
     >>> from dpjax import Sample

@@ -1,4 +1,7 @@
-"""Noisy binary search for the threshold (after BNS §3.2)."""
+"""Noisy binary search for the threshold (after BNS §3.2).
+
+Plain twin: `dpjax.verify.plain.binary_search`.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The exponential mechanism over all thresholds (Kasiviswanathan et al. 2011; BNS Proposition 2.26)."""
+"""The exponential mechanism over all thresholds (Kasiviswanathan et al. 2011; BNS Proposition 2.26).
+
+Plain twin: `dpjax.verify.plain.rec_concave.exponential_success`.
+"""
 
 from typing import Any
 

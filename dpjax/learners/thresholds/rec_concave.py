@@ -1,4 +1,7 @@
-"""LearnThresholds: RecConcave on the number of correctly labelled examples (BNS §3.4, Theorem 3.18)."""
+"""LearnThresholds: RecConcave on the number of correctly labelled examples (BNS §3.4, Theorem 3.18).
+
+Plain twin: `dpjax.verify.plain.rec_concave`.
+"""
 
 import math
 from typing import Any

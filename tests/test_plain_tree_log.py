@@ -12,8 +12,9 @@ import random
 from collections import Counter
 
 import pytest
-import reference_interior as reference
-from reference_interior import Level, hockey_stick, saturation, tree_log_law, uniform_level, walk_delta
+
+from dpjax.verify.plain import tree_log as reference
+from dpjax.verify.plain.tree_log import Level, hockey_stick, saturation, tree_log_law, uniform_level, walk_delta
 
 TOLERANCE = 1e-12
 

@@ -5,7 +5,8 @@ import random
 from fractions import Fraction
 
 import pytest
-import reference
+
+from dpjax.verify.plain import rec_concave as reference
 
 TOLERANCE = 1e-12
 

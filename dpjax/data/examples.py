@@ -1,0 +1,92 @@
+"""Labelled points of several coordinates as padded arrays with a traced count."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, UInt32
+
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen
+from dpjax.data.sample import bucket, valid_rows
+from dpjax.domains import wide
+
+
+@frozen
+class Examples:
+    """Labelled points of X_d^D, the first `n_valid` rows; build it by `Examples.create`.
+
+    May hold nothing: under add/remove the number of examples is private too.
+
+    Attributes:
+      x: uint32 of shape (rows, axes, limbs).
+      y: labels 0 or 1, int32 of shape (rows,).
+      n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
+    """
+
+    x: UInt32[Array, "rows axes limbs"]
+    y: Int[Array, "rows"]
+    n_valid: Int[Array, ""]
+
+    @classmethod
+    def create(cls, x: Any, y: Any, n_valid: Any = None) -> "Examples":
+        """Checks and binds; n_valid defaults to every row.
+
+        Raises:
+          TypeError: x is no uint32 array. ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside
+          0, ..., rows. Values under tracing pass unchecked.
+
+        >>> examples = Examples.create(wide.from_ints([1, 2, 3, 4], 8).reshape(2, 2, 1), [0, 1])
+        >>> examples.rows, examples.axes
+        (2, 2)
+        """
+        if getattr(x, "dtype", None) != np.uint32:
+            raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
+        if x.ndim != 3 or 0 in x.shape:
+            raise ValueError(f"x must have shape (rows, axes, limbs), none of them 0, got {x.shape}")
+        y = y if isinstance(y, jax.Array) else np.asarray(y)
+        if y.shape != x.shape[:1]:
+            raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
+        if not arguments.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
+            raise ValueError(f"y must hold labels 0 and 1 only, got {np.unique(np.asarray(y)).tolist()}")
+        n_valid = x.shape[0] if n_valid is None else n_valid
+        if not arguments.is_traced(n_valid):
+            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
+        return cls(x=jnp.asarray(x), y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
+
+    @property
+    def rows(self) -> int:
+        """The capacity."""
+        return self.x.shape[0]
+
+    @property
+    def axes(self) -> int:
+        """The dimension D."""
+        return self.x.shape[1]
+
+    @property
+    def valid(self) -> Bool[Array, "rows"]:
+        """Which rows count."""
+        return valid_rows(self.rows, self.n_valid)
+
+    @property
+    def positive(self) -> Bool[Array, "rows"]:
+        """Which rows are examples with label 1."""
+        return self.valid & (self.y == 1)
+
+    def in_domain(self, bits: Any) -> Bool[Array, ""]:
+        """Whether there are 0, ..., `rows` valid rows, labelled 0 and 1, and those labelled 1 are points of X_bits^D.
+
+        The points of negative examples play no part: no learner looks at them.
+        """
+        counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
+        labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
+        inside = jnp.all(~self.positive[:, None] | (wide.bit_length(self.x) <= bits))
+        return counted & labelled & inside
+
+    def padded(self, at_least: int = 1) -> "Examples":
+        """The same examples with rows up to their bucket, or the bucket of `at_least`."""
+        extra = max(bucket(self.rows), bucket(at_least)) - self.rows
+        x, y = jnp.pad(self.x, ((0, extra), (0, 0), (0, 0))), jnp.pad(self.y, (0, extra))
+        return Examples(x=x, y=y, n_valid=self.n_valid)

@@ -1,0 +1,35 @@
+"""What solvers that maximise the depth min(#<=x, #>=x) share."""
+
+from typing import Any
+
+from dpjax.core.pytree import frozen, static
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Goal, Interval
+from dpjax.domains.ordered import Pieces
+from dpjax.optimizers import depth
+from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point.base import InteriorPoint
+
+
+@frozen
+class ByDepth(InteriorPoint):
+    """A solver that maximises the depth. Positions on its range, up to 2^bits + 1, have `wider` limbs."""
+
+    bits: Any
+    limbs: int = static()
+    wider: int = static()
+
+    def pieces(self, points: Points, count: int | None = None) -> Pieces:
+        """The depth; see `dpjax.optimizers.depth.pieces`."""
+        return depth.pieces(points.x, points.n_valid, self.bits, self.wider, count)
+
+    def goal(self, interval: Interval) -> Goal:
+        """The points of an interval that ends at 2^bits or before."""
+        low, high = (wide.resize(end, self.wider) for end in (interval.low, interval.high))
+        return Goal(marked=None, within=Interval(low=low, high=high))
+
+
+def domain(bits: Any) -> dict[str, Any]:
+    """The fields that both solvers have."""
+    return {**base.domain(bits), "wider": wide.limbs_for(bits + 1)}

@@ -1,0 +1,76 @@
+"""The exponential mechanism on the depth."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, staging
+from dpjax.core.pytree import frozen
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.optimizers import depth
+from dpjax.optimizers.interior_point import by_depth
+from dpjax.optimizers.interior_point.by_depth import ByDepth
+
+
+@frozen
+class DepthExponential(ByDepth):
+    """The exponential mechanism on the depth; see `exponential`."""
+
+    epsilon: Any
+
+    def _log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
+        # The depth is monotone: exp(epsilon q), not exp(epsilon q / 2), is epsilon-private under add/remove.
+        return piecewise.log_density(pieces, 2 * jnp.asarray(self.epsilon, float))
+
+    def draw(self, key: Array, points: Points) -> Any:
+        return self._drawn(key, self.pieces(points))
+
+    def _drawn(self, key: Array, pieces: Pieces) -> Any:
+        position = piecewise.draw_everywhere(key, pieces, self._log_density(pieces)).position
+        return wide.resize(position, self.limbs), jnp.bool_(True), {}
+
+    def run(self, key: Array, data: Points) -> Any:
+        """`draw` from a piece a point, half as many, unless so many points equal the median that it takes two: the same answer."""
+        points = self.prepare(data)
+
+        def drawn(points: Points, count: int | None = None) -> Any:
+            return self._drawn(jax.random.clone(key), self.pieces(points, count))
+
+        few = 2 * depth.at_median(points.x, points.n_valid) <= points.rows
+        return staging.unless(few, drawn(points, points.rows + 1), drawn, points)
+
+    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
+        pieces = self.pieces(points)
+        return piecewise.law_everywhere(pieces, self._log_density(pieces), self.goal(interval))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE."""
+        return Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def points_needed(self, beta: float) -> int:
+        """ceil((2/epsilon) (bits ln 2 + ln(1/beta))): every x outside has q = 0, the median q >= n/2."""
+        return math.ceil(2 / float(self.epsilon) * (int(self.bits) * math.log(2.0) - math.log(beta)))
+
+
+def exponential(*, bits: int, epsilon: Any) -> DepthExponential:
+    """The exponential mechanism on the depth q(x) = min(#<=x, #>=x), P[x] proportional to exp(epsilon q(x)).
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE: adding a point raises q by 0 or 1 everywhere, so numerator and
+    normaliser each move by a factor in [1, e^epsilon]. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      epsilon: > 0, finite.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    return DepthExponential(**by_depth.domain(bits), epsilon=arguments.epsilon(epsilon))

@@ -1,0 +1,97 @@
+"""RecConcave on the depth (BNS §3.3, Figure 5)."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.optimizers import quasi_concave
+from dpjax.optimizers import rec_concave as optimizer
+from dpjax.optimizers.interior_point import by_depth
+from dpjax.optimizers.interior_point.by_depth import ByDepth
+
+
+@frozen
+class DepthRecConcave(ByDepth):
+    """RecConcave on the depth; see `rec_concave`."""
+
+    epsilon: Any
+    delta: Any
+    promise: Any
+    alpha: Any
+    levels: int = static()
+
+    def _optimizer(self) -> quasi_concave.RecConcave:
+        """The one for any quality: it splits the budget and proves the error."""
+        given: Any = {"bits": self.bits, "epsilon": self.epsilon, "delta": self.delta, "levels": self.levels}
+        return quasi_concave.RecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
+
+    def _problem(self, points: Points) -> optimizer.Problem:
+        promise, alpha = (jnp.asarray(value, float) for value in (self.promise, self.alpha))
+        return optimizer.Problem(pieces=self.pieces(points), promise=promise, alpha=alpha)
+
+    def draw(self, key: Array, points: Points) -> Any:
+        run = optimizer.sample(key, self._problem(points), self._optimizer().budget(), self.levels)
+        # Beyond the domain the depth counts as 0 on one more point, 2^bits: an answer there is none.
+        inside = wide.bit_length(run.point.position) <= self.bits
+        return wide.resize(run.point.position, self.limbs), run.ok & inside, {"k": run.k}
+
+    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
+        problem = self._problem(points)
+        return optimizer.law(problem, self._optimizer().budget(), self.levels, self.goal(interval))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
+        return Guarantee(float(self.epsilon), float(self.delta), ADD_OR_REMOVE_ONE)
+
+    def points_needed(self, beta: float) -> int:
+        """Twice the promise, so that the median keeps it, if the promise is large enough for `quasi_concave`'s derived error.
+
+        Raises:
+          ValueError: it is not: nothing is proved for any number of points.
+        """
+        needed = self._optimizer().error(beta) / float(self.alpha)
+        if float(self.promise) < needed:
+            raise ValueError(
+                f"promise must be >= {needed:.6g} for failure probability {beta}, got {float(self.promise)}"
+            )
+        return math.ceil(2 * float(self.promise))
+
+
+def rec_concave(
+    *, bits: int, epsilon: Any, delta: Any, promise: Any, alpha: Any = 0.5, levels: int | None = None
+) -> DepthRecConcave:
+    """RecConcave (BNS §3.3, Figure 5) on the depth, with `proved` constants: N levels run at epsilon/(3N-2), delta/(2(N-1)) each.
+
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, by basic composition, because the depth has sensitivity 1 under it. Not
+    promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      epsilon: total, > 0.
+      delta: total, in (0, 1).
+      promise: r > 0: the depth that some element is promised to have. Fixed in advance, as the number of points is private;
+        n points promise n/2.
+      alpha: in (0, 1): an element of depth (1 - alpha) r is searched for. Any depth >= 1 is an interior point.
+      levels: N; by default as many as can run, at most 2.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    fields = by_depth.domain(bits)
+    wanted = 2 if levels is None else arguments.integer("levels", levels, at_least=1)
+    return DepthRecConcave(
+        **fields,
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta),
+        promise=arguments.real("promise", promise, above=0.0, below=math.inf),
+        alpha=arguments.fraction("alpha", alpha),
+        levels=optimizer.levels_run(2**bits - 1, wanted),
+    )

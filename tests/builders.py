@@ -1,0 +1,27 @@
+"""Small data that tests share."""
+
+from typing import Any
+
+import numpy as np
+
+from dpjax import Points, Sample
+from dpjax.domains import wide
+
+
+def sample_of(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:
+    """A labelled sample; padded on the host, without programs. `bits` + 1 bits, so that neighbouring widths share a program."""
+    n, extra = len(xs), 0 if rows is None else rows - len(xs)
+    return Sample(x=wide.from_ints([*map(int, xs), *[0] * extra], bits + 1), y=np.pad(ys, (0, extra)), n_valid=n)
+
+
+def mixed_sample(seed: int = 0, n: int = 50, rows: int = 63) -> Sample:
+    """Ones below 20, zeros above, a fifth of the labels wrong, many ties; 6 bits."""
+    rng = np.random.default_rng(seed)
+    xs = rng.integers(0, 64, 12)[rng.integers(0, 12, n)]
+    return sample_of(xs, (xs < 20) ^ (rng.random(n) < 0.2), 6, rows)
+
+
+def points_of(xs: Any, bits: int, rows: int | None = None) -> Points:
+    """Points, padded on the host."""
+    extra = 0 if rows is None else rows - len(xs)
+    return Points.create(wide.from_ints([*map(int, xs), *[0] * extra], bits), len(xs))

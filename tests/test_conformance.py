@@ -1,0 +1,227 @@
+"""What every algorithm of the registry must do: one list of tests.
+
+Parameters and data are arguments of the compiled programs, so that an algorithm costs a handful of programs in all.
+"""
+
+import dataclasses
+import functools
+import pickle
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+from registry import ENTRIES, Entry
+
+from dpjax.accounting import Guarantee
+from dpjax.data.outcome import Status
+
+TRIALS = 4096
+
+over_all = pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in ENTRIES])
+over_private = pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in ENTRIES if e.private])
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def runs(algorithm: Any, key: jax.Array, data: Any) -> Any:
+    """Many runs on one dataset: every test below uses this one program of an algorithm."""
+    return algorithm(key, data)
+
+
+def keys() -> jax.Array:
+    return jax.random.split(jax.random.key(1), TRIALS)
+
+
+@functools.cache
+def seen(name: str) -> Any:
+    """The runs of an entry, made once."""
+    entry = next(entry for entry in ENTRIES if entry.name == name)
+    return jax.device_get(runs(entry.make(entry.epsilon), keys(), entry.data()))
+
+
+def middle(entry: Entry) -> tuple[int, int]:
+    """The half-open interval of the middle half of the outputs."""
+    size = entry.make(entry.epsilon).listed()
+    return size // 4, 3 * size // 4
+
+
+def places(entry: Entry, outcomes: Any, size: int) -> np.ndarray:
+    """Which outcome of the pmf each run had; bottom is the last."""
+    assert np.all(np.isin(outcomes.status, (Status.OK, Status.BOTTOM)))
+    return np.where(outcomes.status == Status.OK, entry.place(outcomes.hypothesis), size - 1)
+
+
+@over_all
+def test_the_sampler_follows_the_law_and_not_another(entry: Entry) -> None:
+    law = np.asarray(entry.make(entry.epsilon).pmf(entry.data()), np.float64)
+    counts = np.bincount(places(entry, seen(entry.name), len(law)), minlength=len(law))
+    assert p_value(counts, TRIALS * law) > FALSE_ALARM / len(ENTRIES)
+    other = np.roll(law, 1) if not entry.private else np.asarray(entry.make(1.5 * entry.epsilon).pmf(entry.data()))
+    assert p_value(counts, TRIALS * other.astype(np.float64)) < FALSE_ALARM  # negative control
+
+
+def padded(data: Any) -> Any:
+    """The same data in more rows, and something in every row past the end."""
+    wider = data.padded(2 * data.rows + 1)
+    beyond = np.arange(wider.rows) >= int(data.n_valid)
+
+    def junk(leaf: jax.Array) -> jax.Array:
+        mask = beyond.reshape((-1,) + (1,) * (leaf.ndim - 1))
+        return jnp.where(mask, jnp.ones_like(leaf), leaf) if leaf.ndim else leaf
+
+    return jax.tree.map(junk, wider)
+
+
+@over_all
+def test_a_run_on_padded_data_is_the_run_of_the_batch(entry: Entry) -> None:
+    """Neither batches, nor capacity, nor what lies past the end change a draw."""
+    algorithm, data, outcomes = entry.make(entry.epsilon), padded(entry.data()), seen(entry.name)
+    for i in range(8):
+        single = algorithm(keys()[i], data)
+        assert single.status.dtype == jnp.int32 and single.status.shape == ()
+        for one, many in zip(*map(jax.tree.leaves, (single.hypothesis, outcomes.hypothesis)), strict=True):
+            np.testing.assert_array_equal(one, many[i])
+
+
+@over_all
+def test_nothing_is_shown_unless_released(entry: Entry) -> None:
+    def blank(outcomes: Any) -> bool:
+        hidden = outcomes.status != Status.OK
+        return all(not np.asarray(leaf)[hidden].any() for leaf in jax.tree.leaves(outcomes.hypothesis))
+
+    assert blank(seen(entry.name))
+    data = entry.data()
+    for n_valid in (-1, data.rows + 1):  # the count is data: the same program
+        wrong = jax.tree.unflatten(*_with_count(data, n_valid))
+        outcomes = jax.device_get(runs(entry.make(entry.epsilon), keys(), wrong))
+        assert np.all(outcomes.status == Status.OUTSIDE_DOMAIN) and blank(outcomes)
+
+
+def _with_count(data: Any, n_valid: int) -> tuple[Any, list[Any]]:
+    """The data with another count, past all checks."""
+    paths, structure = jax.tree_util.tree_flatten_with_path(data)
+    leaves = [jnp.int32(n_valid) if path[-1].name == "n_valid" else leaf for path, leaf in paths]
+    return structure, leaves
+
+
+@over_private
+@pytest.mark.parametrize("epsilon", [np.nan, -1.0, 0.0, np.inf])
+def test_a_parameter_that_nobody_could_check_shows_in_the_status(entry: Entry, epsilon: float) -> None:
+    good = entry.make(entry.epsilon)
+    bad = jax.tree.map(lambda leaf: leaf, dataclasses.replace(good, epsilon=np.float64(epsilon)))
+    outcomes = jax.device_get(runs(bad, keys(), entry.data()))
+    assert np.all(outcomes.status == Status.BAD_PARAMETER)
+
+
+@over_all
+def test_the_law_is_a_law_in_every_form(entry: Entry) -> None:
+    algorithm, data = entry.make(entry.epsilon), padded(entry.data())
+    law = np.asarray(algorithm.pmf(entry.data()), np.float64)
+    assert law.min() > -1e-6
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+    low, high = middle(entry)
+    inside = law[low:high].sum()
+    np.testing.assert_allclose(algorithm.probability(data, (low, high)), [inside, 1 - inside], atol=2e-5)
+    np.testing.assert_allclose(algorithm.probability(data, (low, low)), [0, 1], atol=1e-6)
+    if entry.error is not None:
+        success, failure = (
+            float(law(data, error=entry.error))
+            for law in (algorithm.success_probability, algorithm.failure_probability)
+        )
+        assert 0 <= success <= 1 + 1e-5
+        np.testing.assert_allclose(success + failure, 1, rtol=1e-5)
+    outputs = jax.tree.map(lambda leaf: leaf[:1], seen(entry.name).hypothesis)
+    if seen(entry.name).status[0] == Status.OK:
+        output = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), outputs)
+        place = int(entry.place(outputs)[0])
+        np.testing.assert_allclose(np.exp(algorithm.log_prob(data, output)), law[place], rtol=1e-4)
+
+
+@over_private
+def test_laws_of_a_batch_of_epsilons_and_data_are_laws(entry: Entry) -> None:
+    epsilons = entry.epsilon * np.array([0.5, 1.0, 2.0])
+    data = padded(entry.data())
+    fewer = jax.tree.unflatten(*_with_count(data, int(data.n_valid) - 7))
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[data, fewer, data])
+    law = jax.vmap(lambda e, rows: entry.make(e).probability(rows, middle(entry)))
+    for epsilon, rows, found in zip(
+        epsilons, (data, fewer, data), law(jnp.asarray(epsilons, float), stack), strict=True
+    ):
+        np.testing.assert_allclose(found, entry.make(epsilon).probability(rows, middle(entry)), rtol=1e-4, atol=1e-7)
+
+
+@over_private
+def test_gradients_of_the_law_are_finite_and_right(entry: Entry, x64: None) -> None:
+    data, event, step = padded(entry.data()), middle(entry), 1e-5 * entry.epsilon
+
+    def inside(epsilon: Any) -> jax.Array:
+        return entry.make(epsilon).probability(data, event)[0]
+
+    @jax.jit
+    def slopes(epsilon: Any) -> Any:
+        return inside(epsilon), jax.jacfwd(inside)(epsilon), jax.jacrev(inside)(epsilon)
+
+    (_, forward, reverse), above, below = (slopes(entry.epsilon + shift) for shift in (0.0, step, -step))
+    expected = (above[0] - below[0]) / (2 * step)
+    assert abs(expected) > 1e-6
+    np.testing.assert_allclose([forward, reverse], [expected, expected], rtol=1e-5, atol=1e-9)
+    for edge in (1e-3, 200.0):
+        assert np.isfinite(slopes(edge)).all()
+
+
+@over_all
+def test_the_guarantee_follows_from_the_numbers_in_use(entry: Entry) -> None:
+    algorithm = entry.make(entry.epsilon)
+    guarantee = algorithm.guarantee()
+    assert isinstance(guarantee, Guarantee)
+    assert np.isinf(guarantee.epsilon) != entry.private
+    if entry.private:
+        twice = dataclasses.replace(algorithm, epsilon=np.float64(2 * entry.epsilon)).guarantee()
+        assert twice.epsilon > guarantee.epsilon and twice.relation == guarantee.relation
+
+
+@over_all
+def test_it_is_a_frozen_pytree_with_a_short_name(entry: Entry) -> None:
+    algorithm = entry.make(entry.epsilon)
+    leaves, structure = jax.tree.flatten(algorithm)
+    assert jax.tree.unflatten(structure, leaves) == algorithm
+    assert pickle.loads(pickle.dumps(algorithm)) == algorithm
+    shown = repr(algorithm)
+    assert shown.startswith(type(algorithm).__name__ + "(") and len(shown) < 200 and "Array" not in shown
+    with pytest.raises(AttributeError):
+        algorithm.bits = 7
+
+
+@over_all
+def test_a_run_can_be_exported(entry: Entry) -> None:
+    algorithm, data = entry.make(entry.epsilon), entry.data()
+    exported = jax.export.export(jax.jit(lambda a, k, d: a(jax.random.wrap_key_data(k), d).hypothesis))(
+        algorithm, jax.random.key_data(keys()[0]), data
+    )
+    rebuilt = jax.export.deserialize(exported.serialize())
+    again = rebuilt.call(algorithm, jax.random.key_data(keys()[0]), data)
+    for one, many in zip(*map(jax.tree.leaves, (again, seen(entry.name).hypothesis)), strict=True):
+        np.testing.assert_array_equal(one, many[0])
+
+
+@over_all
+def test_wrong_calls_are_refused_by_name(entry: Entry) -> None:
+    algorithm, data = entry.make(entry.epsilon), entry.data()
+    for key in (0, None, 0.5, keys()[:2]):
+        with pytest.raises(TypeError, match="key must be"):
+            algorithm(key, data)
+    for wrong in (None, [1, 2], "data"):
+        with pytest.raises(TypeError):
+            algorithm(keys()[0], wrong)
+        with pytest.raises(TypeError):
+            algorithm.pmf(wrong)
+
+
+@pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in ENTRIES if e.twin is not None])
+def test_the_plain_twin_agrees(entry: Entry) -> None:
+    with jax.enable_x64(True):
+        law = np.asarray(entry.make(entry.epsilon).pmf(entry.data()))
+    np.testing.assert_allclose(law, entry.twin(entry), atol=1e-9)
