@@ -265,7 +265,7 @@ def test_outcomes_that_cannot_be_compared_are_refused(result: Any, words: str) -
 def test_what_an_algorithm_raises_is_passed_on_with_a_note() -> None:
     with pytest.raises(AttributeError) as raised:
         check(lambda key, sample: sample.nothing, **SMALL)
-    assert any("Raised by the algorithm" in note for note in raised.value.__notes__)
+    assert any("Raised by code that was handed" in note for note in raised.value.__notes__)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dpjax.core import tracing
 from dpjax.verify.exact import LARGEST_EPSILON, evaluated, sticks
 from dpjax.verify.family import Family
-from dpjax.verify.runs import refusal_to_trace
 
 ROUNDING = 1e-12  # what float64 may be wrong by in a probability
 
@@ -87,7 +87,7 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
     first = jax.tree.map(lambda leaf: leaf[0], rows)
     with jax.enable_x64(True):
         try:
-            refusal = refusal_to_trace(law, first)
+            refusal = tracing.refusal(law, first)
         except NotImplementedError:
             return None
     both = rows if ordered else (np.concatenate([datasets.values, datasets.shuffled()]), np.tile(datasets.sizes, 2))

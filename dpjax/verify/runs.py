@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from dpjax.core import tracing
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.outcome import Outcome, Status
 
@@ -45,12 +46,9 @@ class Runner:
         if not self.compiled:
             data = self.make(values, size)
             return self._coded([self.algorithm(one, data) for one in jax.random.split(key, runs)])
-        keys = jax.random.split(key, -(-runs // BLOCK))
-        return np.concatenate([self.block(one, values, size) for one in keys])
-
-    def block(self, key: jax.Array, values: np.ndarray, size: Any, runs: int = BLOCK) -> np.ndarray:
-        """As `outcomes`, of one compiled call."""
-        return np.asarray(_block(self.observed, jax.random.split(key, runs), jnp.asarray(values), jnp.asarray(size)))
+        given = jnp.asarray(values), jnp.asarray(size)
+        blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
+        return np.concatenate([np.asarray(_block(self.observed, keys, *given)) for keys in blocks])
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
         """Real numbers (NaN where there is none), or equal codes for equal results of any structure."""
@@ -69,29 +67,15 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
     """
     how = Runner(algorithm, make)
     given = (jax.random.key(0), values, size)
-    refusal = refusal_to_trace(lambda key, values, size: algorithm(key, make(values, size)), *given)
+    refusal = tracing.refusal(lambda key, values, size: algorithm(key, make(values, size)), *given)
     if refusal is None:
         jax.eval_shape(how.observed, *given)  # outcomes that cannot be audited are refused here
-        if isinstance(algorithm, Algorithm) or _is_pure(how, values, size):
+        if isinstance(algorithm, Algorithm) or tracing.is_pure(how.observed, jnp.asarray(values), jnp.asarray(size)):
             return how
     why = "it is no pure function of its key" if refusal is None else f"JAX cannot trace it ({refusal})"
     looped = Runner(algorithm, make, why)
     looped.outcomes(jax.random.key(2), values, size, 1)
     return looped
-
-
-def refusal_to_trace(function: Callable[..., Any], *arguments: Any) -> str | None:
-    """None if JAX can trace the function, else why not; what it raises without tracing, too, is raised."""
-    try:
-        jax.eval_shape(function, *arguments)
-    except Exception as error:  # whatever a stranger's code raises
-        try:
-            function(*arguments)
-        except Exception as failure:
-            failure.add_note("Raised by the algorithm that is checked, on the first of the datasets enumerated.")
-            raise
-        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": ")
-    return None
 
 
 def released(result: Any, xp: Any = jnp) -> Any:
@@ -142,12 +126,3 @@ def _words(leaf: Any, xp: Any) -> Any:
 @jax.jit(static_argnums=0)
 def _block(observed: Callable[..., Any], keys: jax.Array, values: Any, size: Any) -> jax.Array:
     return jax.vmap(lambda key: observed(key, values, size))(keys)
-
-
-def _is_pure(how: Runner, values: np.ndarray, size: Any, runs: int = 8) -> bool:
-    """Whether some runs come out as they do without compilation: draws made outside JAX would be made once and for all by it."""
-    compiled = how.block(jax.random.key(1), values, size, runs)
-    plain = [
-        how.observed(key, jnp.asarray(values), jnp.asarray(size)) for key in jax.random.split(jax.random.key(1), runs)
-    ]
-    return bool(np.allclose(compiled, np.stack(plain), rtol=1e-4, equal_nan=True))
