@@ -178,3 +178,8 @@ def test_every_room_shows_what_it_holds():
 
 def test_the_version_is_that_of_the_package():
     assert dpjax.__version__ == importlib.metadata.version("dpjax")
+
+
+def test_what_loads_late_is_what_it_says():
+    """The names of the front door that live in rooms of their own."""
+    assert dpjax.check is importlib.import_module("dpjax.verify.check").check

@@ -52,6 +52,7 @@ TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 _CACHE_BYTES = 2**21
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status of newer versions of XLA; a text of older ones
 _SHARE_OF_MEMORY = 2  # a program may take one half of what is free: others live there too
 
 
@@ -271,7 +272,8 @@ def _fitting(
             return
         except jax.errors.JaxRuntimeError as error:
             # Other processes cannot know that this one failed: there the run ends, to be resumed.
-            if "RESOURCE_EXHAUSTED" not in str(error) or lanes == 1 or jax.process_count() > 1:
+            full = any(sign in str(error) for sign in _OUT_OF_MEMORY)
+            if not full or lanes == 1 or jax.process_count() > 1:
                 raise
             lanes = _halved(lanes, f"ran out of memory ({str(error).splitlines()[0]})")
 
