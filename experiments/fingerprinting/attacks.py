@@ -40,7 +40,7 @@ from dpjax.learners import parities as one_parity
 from dpjax.learners import thresholds
 from dpjax.multi import direct_sum, generic, parities, points
 from dpjax.sanitizers import points as sanitizer
-from dpjax.trials import engine, estimates, resumable
+from dpjax.trials import engine, estimates
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context
@@ -228,12 +228,10 @@ def _padded(settings: Settings, context: Context) -> list[Row]:
                 name_of_form, name, users=users, k=chosen.length, epsilon=at["epsilon"], delta=at["delta"], alpha=alpha
             )
             setup = against(made, code=chosen, form=form(name_of_form, users, n, uniform=name == UNIFORM))
-            counts = resumable.count(
+            counts = context.count(
                 padded_trial,
                 (setup, jnp.asarray(alpha, float)),
-                store=context.store,
                 key={"panel": "padded", "form": name_of_form, "learner": name, "rows": n},
-                root=context.root,
                 cell=2**21 + number,
                 trials=at["trials"],
                 chunk=at["trials"],

@@ -1,6 +1,5 @@
 """The numbers of the two pictures."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import bucket
 from dpjax.learners import parities as single
 from dpjax.multi import direct_sum, pac, parities
-from dpjax.trials import estimates, resumable
+from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
 from experiments import least_n
 from experiments.records import Row, exact
@@ -91,26 +90,22 @@ def _each(name: str, k: int, settings: Settings) -> single.ParityExponential:
 
 def _direct_sums(settings: Settings, context: Context) -> list[Row]:
     """n* of the direct sums, laws averaged over draws of points."""
-    rows = []
-    cells = [(name, k) for name in ACCOUNTANTS for k in settings["concepts"]["direct sum"]]
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        for cell, (name, k) in enumerate(cells):
-            each = _each(name, k, settings)
-            found = least_n.by_law(
-                any_fails,
-                lambda n, capacity, each=each, k=k: Draw(learner=each, n=n, k=float(k), capacity=capacity),  # type: ignore[misc]
-                key={"panel": "least n", "learner": name, "k": k},
-                cell=cell,
-                draws=settings["draws"],
-                start=each.sample_size(alpha=0.0, beta=settings["beta"] / k),
-                maximum=MAXIMUM,
-                settings=settings,
-                context=context,
-            )
-            progress.done(1)
-            if found.n is not None:
-                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
-    return rows
+
+    def find(name: str, k: int, cell: int, _: int) -> search.LeastN:
+        each = _each(name, k, settings)
+        return least_n.by_law(
+            any_fails,
+            lambda n, capacity: Draw(learner=each, n=n, k=float(k), capacity=capacity),
+            key={"panel": "least n", "learner": name, "k": k},
+            cell=cell,
+            draws=settings["draws"],
+            start=each.sample_size(alpha=0.0, beta=settings["beta"] / k),
+            maximum=MAXIMUM,
+            settings=settings,
+            context=context,
+        )
+
+    return least_n.curves({name: settings["concepts"]["direct sum"] for name in ACCOUNTANTS}, find)
 
 
 def _bounds(settings: Settings) -> Iterator[Row]:
@@ -151,12 +146,10 @@ def _trials(settings: Settings, context: Context) -> list[Row]:
                 alpha=0.0,
                 capacity=bucket(n),
             )
-            counted = resumable.count(
+            counted = context.count(
                 pac.trial,
                 experiment,
-                store=context.store,
                 key={"panel": "trials", "k": k},
-                root=context.root,
                 cell=1000 + index,
                 trials=count,
                 chunk=min(count, 20),

@@ -43,7 +43,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
             context=context,
         )
 
-    rows = least_n.against_k(settings, FIRST_GUESS, find)
+    rows = least_n.curves({name: settings["concepts"][name] for name in SERIES}, find, guesses=FIRST_GUESS)
     for k in settings["bounds"]:
         if k > 1:  # at k = 1 it is 0
             rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))

@@ -44,7 +44,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
             batch=1,
         )
 
-    rows = least_n.against_k(settings, FIRST_GUESS, find)
+    rows = least_n.curves({name: settings["concepts"][name] for name in SERIES}, find, guesses=FIRST_GUESS)
     return [*rows, *_bounds(settings)]
 
 

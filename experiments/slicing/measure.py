@@ -13,7 +13,6 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import geometric
 from dpjax.optimizers.slicing import Slicing
-from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
 from dpjax.verify import audit_samples
 from dpjax.verify.slicing_proof import call_tails, holder_calls
@@ -109,12 +108,10 @@ def _audits(settings: Settings, context: Context) -> list[Row]:
                     slices=slices,
                 )
                 drawn.append(
-                    resumable.evaluate(
+                    context.evaluate(
                         evidence,
                         domino,
-                        store=context.store,
                         key={"panel": "audit", "slices": slices, "extra": extra},
-                        root=context.root,
                         cell=2 * number + extra,
                         draws=settings["trials"],
                         chunk=50_000,
