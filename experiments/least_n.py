@@ -15,7 +15,7 @@ from typing import Any
 from dpjax.data.sample import bucket
 from dpjax.trials import estimates, search, sequential
 from dpjax.trials.progress import Progress
-from experiments.records import Row
+from experiments.records import Row, exact
 from experiments.runner import Context
 
 Make = Callable[[int, int], Any]  # (n, capacity) -> experiment
@@ -47,6 +47,12 @@ def curves(
                 start = start and found.n
                 rows.append(Row("least n", name, x, found.n, found.low, found.high or math.inf))
     return rows
+
+
+def lower_bounds(ks: Sequence[int], formulas: Mapping[str, Callable[[int], float]]) -> list[Row]:
+    """Rows "bound": what no learner can do without, by the formula's name; where a formula is not above 0 it says nothing."""
+    found = [exact("bound", name, k, formula(k)) for k in ks for name, formula in formulas.items()]
+    return [row for row in found if row.value > 0.0]
 
 
 def by_law(

@@ -108,13 +108,13 @@ def _direct_sums(settings: Settings, context: Context) -> list[Row]:
     return least_n.curves({name: settings["concepts"]["direct sum"] for name in ACCOUNTANTS}, find)
 
 
-def _bounds(settings: Settings) -> Iterator[Row]:
+def _bounds(settings: Settings) -> list[Row]:
     """What no learner can do without: pure (Theorem 55), and approximate but agnostic (Corollary 50)."""
-    for k in settings["concepts"]["bound"]:
-        yield exact("bound", "kd/ε (Thm 55)", k, bounds.pure_parities(k, settings["bits"], settings["epsilon"]))
-        agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
-        if agnostic > 0:
-            yield exact("bound", "$k^{1/2}$ (Cor. 50)", k, agnostic)
+    formulas = {
+        "kd/ε (Thm 55)": lambda k: bounds.pure_parities(k, settings["bits"], settings["epsilon"]),
+        "$k^{1/2}$ (Cor. 50)": lambda k: bounds.fingerprinting_agnostic(k, settings["xi"]),
+    }
+    return least_n.lower_bounds(settings["concepts"]["bound"], formulas)
 
 
 # ---------------------------------------------------------------------------------- (b) n* by d, and trials at n* by k
