@@ -119,7 +119,7 @@ def least_n(
     rtol: float = 0.02,
     draws: int = 64,
     trials: int = 2**14,
-    store: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | Keeper | None = None,
     progress: bool = False,
 ) -> Curve:
     """The least n with P[population error > alpha, or nothing released] <= beta, for each series and setting.
@@ -144,7 +144,7 @@ def least_n(
       rtol: relative width of the last bracket of the search, in [0, 1); 0 gives the exact integer.
       draws: of data, for a law. (Its interval is Student's t over them: asymptotic.)
       trials: at most so many at one n; fewer where it is clear on which side of beta it lies (by a confidence sequence).
-      store: directory where results are kept; the same call then goes on where a killed one stopped.
+      store: directory where results are kept; the same call then goes on where a killed one stopped. Or a store that is open.
       progress: whether to show on standard error how far it is.
 
     Returns:
@@ -427,10 +427,10 @@ def _described(given: Any, depth: int = 8) -> Any:
     return {"type": name, **{field: _described(value, depth - 1) for field, value in fields}}
 
 
-def _opened(store: str | os.PathLike[str] | None) -> Any:
-    """A store in a directory, or in memory."""
-    if store is None:
-        return contextlib.nullcontext(Memory())
+def _opened(store: str | os.PathLike[str] | Keeper | None) -> Any:
+    """A store in a directory, or in memory, or one that is open already and stays so."""
+    if store is None or not isinstance(store, str | os.PathLike):
+        return contextlib.nullcontext(store or Memory())
     return open_shared(store, {"what": "dpjax.least_n"}, resume=True)
 
 
