@@ -17,6 +17,7 @@ from dpjax.trials import estimates, search, sequential
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
 Make = Callable[[int, int], Any]  # (n, capacity) -> experiment
 
@@ -64,7 +65,7 @@ def by_law(
     draws: int,
     start: int,
     maximum: int,
-    settings: Mapping[str, Any],
+    settings: Settings,
     context: Context,
     minimum: int = 1,
     batch: int = 8,
@@ -86,7 +87,7 @@ def by_trials(
     cell: int,
     start: int,
     maximum: int,
-    settings: Mapping[str, Any],
+    settings: Settings,
     context: Context,
 ) -> search.LeastN:
     """`run(key, experiment)` -> {"failed": ...}; trials at each n until the confidence sequence leaves beta aside.
@@ -117,7 +118,7 @@ def _search(
     make: Make,
     start: int,
     maximum: int,
-    settings: Mapping[str, Any],
+    settings: Settings,
     minimum: int = 1,
 ) -> search.LeastN:
     """One capacity, hence one compiled program, for all n that the search is likely to visit."""

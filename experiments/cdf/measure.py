@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -20,8 +19,8 @@ from dpjax.trials.progress import Progress
 from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
 TIES = 16  # bits that break ties in the recursion
 COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins with

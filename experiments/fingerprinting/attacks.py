@@ -25,7 +25,6 @@ junk rows on all strings in turn it answers from its own n on; that is no form o
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -44,8 +43,8 @@ from dpjax.trials import engine, estimates
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 PUBLIC = "no privacy"
 LEARNERS = {
     "thresholds": (PUBLIC, "direct sum, basic", "direct sum, optimal"),

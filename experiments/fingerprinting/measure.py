@@ -1,6 +1,5 @@
 """The numbers of the pictures: codes here, the attack in `attacks`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -13,8 +12,8 @@ from dpjax.trials.progress import Progress
 from experiments.fingerprinting import attacks
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 CODES = ("Boneh-Shaw", "Tardos", "Tardos, symmetric")
 
 

@@ -1,7 +1,6 @@
 """Least n for an interior point with probability 1 - beta, on the worst of several kinds of combs, by exact laws."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -18,8 +17,8 @@ from dpjax.trials import estimates, search
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 30_000  # points; beyond that a cell is left out
 ALPHA = 0.9  # RecConcave and the quasi-concave optimiser search for depth >= (1 - alpha) n/2; any depth >= 1 would do
 

@@ -1,7 +1,6 @@
 """The numbers of the two pictures."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +17,8 @@ from dpjax.trials.progress import Progress
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 2**24  # examples
 ACCOUNTANTS = {"direct sum, pure": "basic", "direct sum, advanced": "advanced", "direct sum, optimal": "optimal"}
 

@@ -1,6 +1,5 @@
 """The numbers of the picture."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from dpjax import bounds
@@ -13,8 +12,8 @@ from dpjax.trials import search
 from experiments import least_n
 from experiments.records import Row
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 2**20  # examples; beyond that a cell is left out
 FIRST_GUESS = {
     "pure direct sum": 30,

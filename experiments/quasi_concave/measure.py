@@ -1,6 +1,5 @@
 """The least additive error that an optimiser really needs, by exact laws, and what is proved."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from dpjax.domains import ordered
@@ -9,8 +8,8 @@ from dpjax.trials import estimates, search
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 EXPONENTIAL = "exponential mechanism"
 REC_CONCAVE = "RecConcave, two levels"
 AMPLIFIED = "amplified interior points, N=1"

@@ -1,8 +1,5 @@
 """The numbers of the two pictures."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import jax
 import numpy as np
 
@@ -12,8 +9,8 @@ from dpjax.trials import estimates, search
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 2**30  # examples
 SLICES = ("low, axis 1", "high, axis 1", "low, axis 2", "high, axis 2")
 

@@ -1,7 +1,6 @@
 """The accountants' curves, the audit, and the holder's calls."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -18,8 +17,8 @@ from dpjax.verify import audit_samples
 from dpjax.verify.slicing_proof import call_tails, holder_calls
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 SHOWN = 14  # calls to the holder, at most, in the picture
 
 

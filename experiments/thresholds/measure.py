@@ -1,6 +1,5 @@
 """The numbers of the three pictures."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -18,8 +17,8 @@ from experiments import least_n
 from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 200_000  # examples; beyond that a cell is left out
 
 
