@@ -608,7 +608,7 @@ def test_padding_changes_nothing_and_parameters_are_data() -> None:
         (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="best"), ValueError, "accountant must"),
         (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="optimal"), ValueError, "delta must"),
         (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, delta=0.1), ValueError, "delta must"),
-        (lambda s: quantiles.recursive(solver=s, bits=8, depth=2, m=7), ValueError, "m must be >= 10 for the solver"),
+        (lambda s: quantiles.recursive(solver=s, bits=8, depth=2, m=7), ValueError, "m must be >= 9 for the solver"),
         (lambda s: quantiles.recursive(solver=None, bits=8, depth=2, m=9), TypeError, "solver must be one of"),
         (lambda s: cdf.release(quantiles=s), TypeError, "quantiles must be a mechanism"),
     ],
