@@ -14,6 +14,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts import rectangles as concept
 from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
+from dpjax.core.bisection import least_int
 from dpjax.core.logspace import all_happen
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import unless
@@ -200,16 +201,7 @@ class Rectangles(Algorithm):
             raise ValueError(f"beta must be > {float(self.spent_beta)}, for which the slices are cut, got {beta}")
         need = 2 * self.axes * int(self.size) + int(self.noise) + 2 * int(self.threshold) - 1
 
-        def enough(n: int) -> bool:
-            return n >= need and float(betaincc(need, n - need + 1, alpha)) <= left
-
-        low, high = need - 1, math.ceil(need / alpha)
-        while not enough(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return least_int(lambda n: float(betaincc(need, n - need + 1, alpha)) <= left, need)
 
     # Its data, and pictures of them ---------------------------------------------------------------------------
 
