@@ -618,6 +618,19 @@ def test_bad_arguments_are_refused(build: Any, error: type[Exception], message: 
         build(interior_point.exponential(bits=8, epsilon=1.0))
 
 
+def test_points_that_are_none_are_refused() -> None:
+    """Promises in words, and points put together by hand."""
+    solver, x = interior_point.exponential(bits=8, epsilon=1.0), wide.from_ints([3, 5], 8)
+    with pytest.raises(TypeError, match="ordered must be True or False, got 'yes'"):
+        Points.create(x, ordered="yes")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="realizable must be True or False, got 1"):
+        Sample(x=x, y=[1, 0], realizable=1)  # type: ignore[arg-type]
+    for mechanism in (solver, quantiles.direct(solver=solver, fractions=[0.5], m=20)):
+        for raw in ("hello", np.zeros((3, 1)), None):
+            with pytest.raises(TypeError, match=r"points\.x must be a uint32 array"):
+                mechanism(jax.random.key(0), Points(x=raw, n_valid=3))  # type: ignore[arg-type]
+
+
 def test_points_outside_the_domain_are_refused() -> None:
     mechanism = quantiles.recursive(
         solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, depth=2, m=4, allow_unproved=True

@@ -209,16 +209,21 @@ class Generic:
         spent: float = 0.8,
         left: float = 1.0,
         solver: Any = None,
+        direct: bool = False,
     ) -> None:
         """Quantiles with 1 (the median) or 2 levels; `spent` epsilon on them, by the exponential mechanism, `left` on the hypotheses."""
-        # A replaced example is two steps of add/remove, each of which replaces one point in a window of every level.
-        self.epsilon = spent / (4 * levels)
+        # A replaced example is two steps of add/remove, each of which replaces one point in a window of every level; but in the window of
+        # the whole dataset, whose size is public, it replaces one only.
+        self.epsilon = spent / 2 if direct else spent / (4 * levels)
         self.levels, self.extra = levels, extra
         self.solver = solver or interior_point.exponential(bits=bits + extra, epsilon=self.epsilon)
-        sanitizer = cdf.release(
-            quantiles=quantiles.recursive(solver=self.solver, bits=bits, depth=levels, m=1, allow_unproved=True)
-        )
-        promised = sanitizer.guarantee().under(REPLACE_ONE)
+        given: dict[str, Any] = {"solver": self.solver, "m": 1, "allow_unproved": True}
+        if direct:
+            sanitizer = cdf.release(quantiles=quantiles.direct(**given, fractions=[0.5]))
+        else:
+            sanitizer = cdf.release(quantiles=quantiles.recursive(**given, bits=bits, depth=levels))
+        promised = sanitizer.guarantee_under(REPLACE_ONE)
+        assert solver is not None or promised.epsilon == pytest.approx(spent)
         self.learner = generic.learner(
             sanitizer=sanitizer,
             concepts=generic.thresholds(bits=bits),
@@ -262,6 +267,8 @@ class Generic:
 
 GENERIC: dict[str, dict[str, Any]] = {
     "two points, two labels, three examples": {"bits": 1, "k": 2, "n": 3},
+    "the median, directly": {"bits": 1, "k": 2, "n": 3, "extra": 0, "direct": True},
+    "four points, the median directly": {"bits": 2, "k": 1, "n": 3, "extra": 0, "direct": True, "spent": 1.2},
     "four points, one example": {"bits": 2, "k": 1, "n": 1, "levels": 2},
     "four points, three examples": {"bits": 2, "k": 1, "n": 3, "levels": 2},
     "four points, two labels": {"bits": 2, "k": 2, "n": 2, "levels": 2, "extra": 0},
