@@ -37,7 +37,8 @@ class Points:
         """Checks and binds; n_valid defaults to every row.
 
         Raises:
-          TypeError: x is no uint32 array. ValueError: no rows, n_valid outside 0, ..., rows, a promise that does not hold.
+          TypeError: x is no uint32 array, or ordered no bool.
+          ValueError: no rows, n_valid outside 0, ..., rows, a promise that does not hold.
           Values under tracing pass unchecked.
 
         >>> from dpjax.domains import wide
@@ -49,7 +50,7 @@ class Points:
         n_valid = x.shape[0] if n_valid is None else n_valid
         if not arguments.is_traced(n_valid):
             n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
-        points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=bool(ordered))
+        points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=arguments.flag("ordered", ordered))
         if points.ordered and not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves(points)):
             wrong = out_of_order(np.asarray(x)[: int(n_valid)])
             if wrong is not None:

@@ -35,8 +35,9 @@ class Sample:
       realizable: promise that they are ordered and all ones come before all zeros, as a threshold labels them (static).
 
     Raises:
-      TypeError: x is not uint32 or y does not hold numbers. ValueError: shapes that do not fit, no rows, a label other
-      than 0 and 1, n_valid outside 1, ..., rows, a promise that does not hold. Values under tracing pass unchecked.
+      TypeError: x is not uint32, y does not hold numbers, or a promise is no bool.
+      ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside 1, ..., rows, a promise that does not
+      hold. Values under tracing pass unchecked.
 
     >>> from dpjax.domains import wide
     >>> sample = Sample(x=wide.from_ints([7, 2**40], 64), y=[1, 0])
@@ -58,6 +59,7 @@ class Sample:
             n_valid = arguments.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
         elif not arguments.is_traced(n_valid):
             arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+        ordered, realizable = arguments.flag("ordered", ordered), arguments.flag("realizable", realizable)
         self._set((x, y, jnp.asarray(n_valid, jnp.int32)), (ordered or realizable, realizable))
         _check_promises(self)
 

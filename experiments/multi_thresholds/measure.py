@@ -62,7 +62,10 @@ def learner(name: str, k: int, settings: Settings) -> Any:
         solver = interior_point.exponential(
             bits=2 * bits, epsilon=settings["sanitizer_epsilon"] / (4 * settings["levels"])
         )
-        released = quantiles.recursive(solver=solver, bits=bits, levels=settings["levels"], m=settings["m"])
+        # Whatever is proved for this m: the least n is measured.
+        released = quantiles.recursive(
+            solver=solver, bits=bits, depth=settings["levels"], m=settings["m"], allow_unproved=True
+        )
         return generic.learner(
             sanitizer=cdf.release(quantiles=released),
             concepts=generic.thresholds(bits=bits),
