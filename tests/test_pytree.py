@@ -164,7 +164,7 @@ def test_learners_show_numbers():
     text = repr(thresholds.exponential(bits=24, epsilon=0.1))
     assert text == "ThresholdExponential(bits=24, epsilon=0.1, limbs=1)"
     assert repr(VALUES[0]).startswith("Recipe(scale=2.0, words=('a', ('b', 1), ()), count=3")
-    assert repr(laplace.Laplace.create(epsilon=1.0)).count("Array") == 0
+    assert repr(laplace.mechanism(epsilon=1.0)).count("Array") == 0
 
 
 def test_wide_integers_are_shown_as_integers():

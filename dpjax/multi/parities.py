@@ -235,7 +235,7 @@ class ParityLearner(_Learner):
         return self.size * _least_votes(beta, self.size, self.bits, *self._noise())
 
     def _mechanism(self) -> Stability:
-        return Stability.create(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
+        return stability.mechanism(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
 
     def _noise(self) -> tuple[float, float]:
         return _noise(float(self.epsilon), float(self.delta), self.calibration)
@@ -400,7 +400,7 @@ def parity_learner(
     bits = arguments.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
     k = arguments.integer("k", k, at_least=1)
     arguments.choice("calibration", calibration, CALIBRATIONS)
-    bound = Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
+    bound = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
     if size is None:
         if arguments.is_traced(epsilon) or arguments.is_traced(delta):
             raise ValueError("size must be given when epsilon or delta is traced: it is a shape")

@@ -316,7 +316,7 @@ class PointLearner(PointsLearner):
         return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE)
 
     def _test(self) -> stability.Stability:
-        return stability.Stability.create(epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration)
+        return stability.mechanism(epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Theorem 40 with the constants of the module; the same for every k.

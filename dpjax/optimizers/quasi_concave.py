@@ -210,11 +210,10 @@ class Exponential(Optimizer):
     relation: str = static()
 
     def _mechanism(self) -> piecewise.ExponentialPiecewise:
-        return piecewise.ExponentialPiecewise(epsilon=self.epsilon)
+        return piecewise.ExponentialPiecewise(epsilon=self.epsilon, relation=self.relation)
 
     def _draw(self, key: Array, problem: Problem) -> Any:
-        point = self._mechanism()(key, problem.pieces)
-        return point.position, jnp.bool_(True), point
+        return self._mechanism().draw(key, problem.pieces)
 
     def _law(self, problem: Problem, marked: Array) -> Array:
         return self._mechanism().law(problem.pieces, piecewise.goal(problem.pieces, marked))
@@ -225,7 +224,7 @@ class Exponential(Optimizer):
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0): BNS Proposition 2.26 (i)."""
-        return self._mechanism().guarantee(self.relation)
+        return self._mechanism().guarantee()
 
     def error(self, beta: float) -> float:
         """(2/epsilon) ln((2^bits + 1)/beta): BNS Proposition 2.26 (ii)."""

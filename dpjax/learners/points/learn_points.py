@@ -95,7 +95,7 @@ class LearnPoints(OnePointLearner):
         return self._test().claimed_guarantee()
 
     def _test(self) -> stability.Stability:
-        return stability.Stability.create(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
+        return stability.mechanism(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Lemma 3.2 as repaired in the module: at alpha/2 for proved constants and random points, else at alpha.
@@ -134,7 +134,7 @@ def learn_points(
       TypeError, ValueError: an argument out of range.
     """
     arguments.choice("calibration", calibration, CALIBRATIONS)
-    test = stability.Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
+    test = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
     return LearnPoints(
         **base.domain(bits),
         epsilon=test.epsilon,
