@@ -35,6 +35,7 @@ from dpjax.core import arguments
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.tree_log import Parameters
 
+LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds of 2^24 points at most; exp(epsilon) a float64
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
@@ -420,7 +421,7 @@ def calibrate(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}.
-      epsilon, delta: the total.
+      epsilon, delta: the total; epsilon from 1e-4 to 700.
       beta: bound on the probability of failure.
       accountant: "basic" or "optimal" (composition, public sizes), "slicing_printed" or "slicing" (noisy sizes; Theorem 2.1, or the
         numerical accountant), or "best": the one that needs the fewest points.
@@ -430,7 +431,7 @@ def calibrate(
       The plan, with everything that was chosen.
 
     Raises:
-      TypeError, ValueError: an argument out of range; no split found (a total so small that g passes 2^31).
+      TypeError, ValueError: an argument out of range, or traced: the plan is made on the host.
 
     >>> chosen = calibrate(bits=64, epsilon=1.0, delta=1e-6, beta=0.1, accountant="basic")
     >>> chosen.depth, chosen.m2 >= chosen.K, chosen.guarantee.covers(1.0, 1e-6)
@@ -438,6 +439,7 @@ def calibrate(
     """
     bits = arguments.integer("bits", bits, at_least=1)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    epsilon = arguments.number("epsilon", epsilon, at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     delta = arguments.known("delta", arguments.delta(delta))
     beta = arguments.known("beta", arguments.fraction("beta", beta))
     arguments.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))

@@ -146,13 +146,13 @@ def tree_log(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      epsilon: total, > 0.
+      epsilon: total, from 1e-4 to 700.
       delta: total, in (0, 1).
       beta: failure is at most beta on `sample_size(beta=beta)` points or more, whatever they are.
       accountant, depth: as for `tree_log_budget.calibrate`, which also tells every number that was chosen.
 
     Raises:
-      TypeError, ValueError: an argument out of range.
+      TypeError, ValueError: an argument out of range, or traced: the plan is made on the host.
 
     >>> from dpjax.optimizers.interior_point import exponential
     >>> solver = tree_log(bits=1024, epsilon=1.0, delta=1e-6, beta=0.1, depth=2)
