@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Sample, Status
+from dpjax import Sample, Status, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import parities as concept
 from dpjax.domains import gf2, wide
@@ -110,11 +110,11 @@ def some_sample(bits: int, n: int, seed: int = 0) -> Sample:
 
 
 def naive_law(sample: Sample, bits: int, epsilon: float) -> np.ndarray:
-    """P[v], from the definition."""
+    """P[v], then of bottom (never), from the definition."""
     xs, ys = wide.to_ints(sample.x), np.asarray(sample.y)
     right = np.array([sum(inner(v, x) == y for x, y in zip(xs, ys, strict=True)) for v in range(1 << bits)])
     weights = np.exp(epsilon / 2 * (right - right.max()))
-    return weights / weights.sum()
+    return np.append(weights / weights.sum(), 0.0)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5])
@@ -128,10 +128,10 @@ def test_law_is_the_definition(bits: int) -> None:
     errors = [np.mean([inner(v, x) != y for x, y in zip(xs, ys, strict=True)]) for v in range(1 << bits)]
     good = np.array(errors) <= 0.4
     np.testing.assert_allclose(
-        learner.success_probability(sample, error=0.4), expected[good].sum(), rtol=1e-5, atol=1e-7
+        learner.success_probability(sample, error=0.4), expected[:-1][good].sum(), rtol=1e-5, atol=1e-7
     )
     np.testing.assert_allclose(
-        learner.failure_probability(sample, error=0.4), expected[~good].sum(), rtol=1e-5, atol=1e-7
+        learner.failure_probability(sample, error=0.4), expected[:-1][~good].sum(), rtol=1e-5, atol=1e-7
     )
     law = concept.uniform_single(bits=bits, target=1)
     found = learner.probability(sample, law.within(0.3))
@@ -143,9 +143,9 @@ def test_draws_follow_the_law() -> None:
     sample, learner = some_sample(3, 9), parities.exponential(bits=3, epsilon=0.8)
     drawn = jax.vmap(lambda key: learner(key, sample).hypothesis[0])(jax.random.split(jax.random.key(0), 20_000))
     counts = np.bincount(np.asarray(drawn), minlength=8)
-    p = np.asarray(learner.pmf(sample), np.float64)
+    p = np.asarray(learner.pmf(sample), np.float64)[:-1]
     assert stats.chisquare(counts, 20_000 * p / p.sum()).pvalue > FALSE_ALARM
-    wrong = np.asarray(parities.exponential(bits=3, epsilon=1.04).pmf(sample), np.float64)
+    wrong = np.asarray(parities.exponential(bits=3, epsilon=1.04).pmf(sample), np.float64)[:-1]
     assert stats.chisquare(counts, 20_000 * wrong / wrong.sum()).pvalue < FALSE_ALARM
 
 
@@ -164,16 +164,34 @@ def test_population_failure_by_enumeration_is_below_the_closed_form() -> None:
 
     exact = float(jnp.mean(jax.vmap(failure)(jnp.asarray(xs))))
     assert 0.3 * bound < exact < bound
-    np.testing.assert_allclose(learner.sample_size(alpha=0.2, beta=bound), n, rtol=1e-9)
+    np.testing.assert_allclose(bounds.exponential_parities(2, bound, 3.0), n, rtol=1e-9)
+    assert learner.sample_size(alpha=0.2, beta=0.9 * bound) == n + 1
 
 
 def test_agnostic_sample_size_suffices() -> None:
     learner = parities.exponential(bits=4, epsilon=0.5)
-    n = math.ceil(learner.agnostic_sample_size(alpha=0.2, beta=0.1))
+    n = learner.agnostic_sample_size(alpha=0.2, beta=0.1)
     xs = np.random.default_rng(0).integers(0, 16, n)
     ys = np.array([inner(9, int(x)) for x in xs]) ^ (np.random.default_rng(1).random(n) < 0.3)
     sample = Sample(x=wide.from_ints(xs.tolist(), 4), y=ys.astype(int))
     assert float(learner.failure_probability(sample, error=0.3 + 0.15)) < 0.05
+
+
+def test_a_traced_label_that_is_none_shows_in_the_status() -> None:
+    """It would count three times over: a sensitivity of more than 1."""
+    learner = parities.exponential(bits=3, epsilon=1.0)
+    run = jax.jit(lambda y: learner(jax.random.key(0), Sample(x=wide.from_ints([1, 2], 3), y=y)))
+    assert int(run(jnp.array([0, 1])).status) == Status.OK
+    outcome = run(jnp.array([0, 2]))
+    assert int(outcome.status) == Status.OUTSIDE_DOMAIN and not outcome.hypothesis.any()
+
+
+def test_what_is_no_parity_is_refused() -> None:
+    learner, x, v = parities.exponential(bits=3, epsilon=1.0), wide.from_ints([1, 2], 3), wide.from_ints([5], 3)[0]
+    assert learner.predict(v, x).tolist() == [True, False]
+    for wrong in ((x, v), (v.astype(float), x), (v, x.astype(float)), (5, x)):
+        with pytest.raises((TypeError, ValueError), match="must"):
+            learner.predict(*wrong)
 
 
 @pytest.mark.slow
@@ -215,4 +233,4 @@ def test_no_pair_of_neighbours_refutes_the_guarantee_and_twice_epsilon_is_refute
             assert found.refutes(guarantee) == (factor == 2.0 and n > 1)
             assert worst_pair(law_of(bits), rows, pairs, epsilon / 8).delta > 0
     assert guarantee == Guarantee(2.0, 0.0, REPLACE_ONE)
-    assert probabilities(law_of(bits), rows).shape == (len(counts), 1 << bits)
+    assert probabilities(law_of(bits), rows).shape == (len(counts), (1 << bits) + 1)

@@ -7,6 +7,7 @@ from dpjax.bounds.mechanisms import (
     exponential_mechanism,
     printed_equivalent,
     stability_gap,
+    stability_noise,
 )
 from dpjax.bounds.multi import (
     empirical_to_pac,
@@ -18,6 +19,16 @@ from dpjax.bounds.multi import (
     point_learner,
     pure_packing,
     pure_parities,
+)
+from dpjax.bounds.parities import (
+    agnostic_parities,
+    elimination_parities,
+    exponential_parities,
+    parity_learner_exact,
+    parity_learner_failure,
+    parity_learner_size,
+    parity_learner_theorem,
+    rank_deficiency,
 )
 from dpjax.bounds.points import exponential_points, learn_points
 from dpjax.bounds.thresholds import (
@@ -37,11 +48,14 @@ from dpjax.core import lazy
 
 __all__ = [
     "agnostic",
+    "agnostic_parities",
     "binary_search_thresholds",
     "choosing_mechanism",
     "choosing_mechanism_privacy",
+    "elimination_parities",
     "empirical_to_pac",
     "exponential_mechanism",
+    "exponential_parities",
     "exponential_points",
     "exponential_thresholds",
     "fingerprinting_agnostic",
@@ -56,16 +70,22 @@ __all__ = [
     "non_private_lower_bound",
     "pac_lower_bound",
     "parity_learner",
+    "parity_learner_exact",
+    "parity_learner_failure",
+    "parity_learner_size",
+    "parity_learner_theorem",
     "point_learner",
     "printed_equivalent",
     "pure_lower_bound",
     "pure_packing",
     "pure_parities",
+    "rank_deficiency",
     "realizable",
     "rec_concave",
     "rec_concave_full_depth",
     "rec_concave_lemma",
     "stability_gap",
+    "stability_noise",
 ]
 
 __getattr__, __dir__ = lazy.modules(__name__)

@@ -64,6 +64,21 @@ def stability_gap(beta: float, epsilon: float, delta: float, *, calibration: str
     return _proved_threshold(epsilon, delta) + 2.0 / epsilon * max(0.0, -math.log(2.0 * beta))
 
 
+def stability_noise(epsilon: float, delta: float, *, calibration: str = "proved") -> tuple[float, float]:
+    """(scale, threshold) of A_dist: the best candidate is kept iff gap + Lap(scale) >= threshold; see `dpjax.mechanisms.stability`.
+
+    Example:
+        >>> stability_noise(1.0, 0.5)
+        (2.0, 2.0)
+    """
+    arguments.fractions(delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
+    if calibration == "printed":
+        return 1.0 / epsilon, -math.log(delta) / epsilon
+    return 2.0 / epsilon, _proved_threshold(epsilon, delta)
+
+
 def printed_equivalent(epsilon: float, delta: float) -> float:
     """An epsilon'' at which Proposition 2.27 (ii) of BNS holds for the proved A_dist run at (epsilon, delta).
 

@@ -71,8 +71,8 @@ def exponential_points(log_hypotheses: float, alpha: float, beta: float, epsilon
         >>> round(exponential_points(24 * math.log(2), 0.1, 0.1, 1.0))
         481
     """
-    ranges.fraction(alpha=alpha, beta=beta)
-    ranges.positive(log_hypotheses=log_hypotheses, epsilon=epsilon)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(log_hypotheses=log_hypotheses, epsilon=epsilon)
     rate = epsilon / 2 if lost == 0.0 else min(epsilon / 2, -math.log(lost) / 2)
     gain = -math.expm1(-rate) - lost * math.expm1(rate)
     return (log_hypotheses - math.log(beta)) / (alpha * gain)

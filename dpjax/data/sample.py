@@ -194,6 +194,16 @@ def wide_rows(name: str, x: Any) -> Array:
     return jnp.asarray(x)
 
 
+def wide_row(name: str, x: Any) -> Array:
+    """x as a uint32 array of shape (limbs,): one wide integer."""
+    if getattr(x, "dtype", None) != np.uint32:
+        got = getattr(x, "dtype", None) or type(x).__name__
+        raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
+    if x.ndim != 1 or x.shape[0] == 0:
+        raise ValueError(f"{name} must have shape (limbs,), got {x.shape}")
+    return jnp.asarray(x)
+
+
 def _labels(y: Any, rows: int) -> Array:
     """y as an int32 array of `rows` zeros and ones."""
     if not isinstance(y, jax.Array):

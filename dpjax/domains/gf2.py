@@ -13,7 +13,6 @@ that vector instructions run along the rows and the bits of one column are neigh
 """
 
 import functools
-import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import arguments, bits
+from dpjax.core import bits
 from dpjax.core.bits import WORD
 from dpjax.core.staging import once
 
@@ -154,26 +153,6 @@ def transpose(a: UInt32[Array, "rows words"], columns: int) -> UInt32[Array, "co
     [[3], [2]]
     """
     return bits.pack(bits.unpack(a, columns).T)
-
-
-def rank_deficiency(rows: int, columns: int) -> float:
-    """P[a uniform rows x columns matrix has rank below `columns`] = 1 - prod_i (1 - 2^-(rows - i)), i < columns.
-
-    Column i+1 is outside the span of i independent ones with probability 1 - 2^(i - rows). At most 2^(columns - rows); computed
-    without cancellation.
-
-    Raises:
-      TypeError, ValueError: rows < 0 or columns < 1, or no integers.
-
-    >>> rank_deficiency(1, 1), rank_deficiency(2, 2), rank_deficiency(1, 2)
-    (0.5, 0.625, 1.0)
-    """
-    arguments.integer("rows", rows, at_least=0)
-    arguments.integer("columns", columns, at_least=1)
-    if rows < columns:
-        return 1.0
-    nearest = range(rows - columns + 1, min(rows, rows - columns + 1100) + 1)  # beyond, 2^-e is nothing
-    return -math.expm1(math.fsum(math.log1p(-math.ldexp(1.0, -e)) for e in nearest))
 
 
 def _ones(columns: int) -> UInt32[Array, "words"]:

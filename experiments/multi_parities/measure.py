@@ -59,7 +59,7 @@ class Draw:
       learner: of one parity. n: examples. k: concepts; a float. capacity: rows of the sample.
     """
 
-    learner: single.Exponential
+    learner: single.ParityExponential
     n: Int[Array, ""] | int
     k: Float[Array, ""] | float
     capacity: int = static()
@@ -76,7 +76,7 @@ def any_fails(key: Array, draw: Draw) -> Float[Array, ""]:
     return -jnp.expm1(jnp.asarray(draw.k, float) * jnp.log1p(-jnp.minimum(missed, 1.0)))
 
 
-def _each(name: str, k: int, settings: Settings) -> single.Exponential:
+def _each(name: str, k: int, settings: Settings) -> single.ParityExponential:
     """The learner of one of the k concepts."""
     summed = direct_sum.direct_sum(
         lambda each: single.exponential(bits=settings["bits"], epsilon=each.epsilon),
@@ -102,7 +102,7 @@ def _direct_sums(settings: Settings, context: Context) -> list[Row]:
                 key={"panel": "least n", "learner": name, "k": k},
                 cell=cell,
                 draws=settings["draws"],
-                start=math.ceil(each.sample_size(alpha=0.0, beta=settings["beta"] / k)),
+                start=each.sample_size(alpha=0.0, beta=settings["beta"] / k),
                 maximum=MAXIMUM,
                 settings=settings,
                 context=context,

@@ -147,7 +147,7 @@ class OnePointLearner(Algorithm):
         points = jnp.uint32(1) << jnp.asarray(bits).astype(jnp.uint32)
         return Point(position=wide.from_uint32(index, limbs), zero=index == points)
 
-    def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows"]:
+    def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows"]:
         """The labels that the hypothesis gives to points.
 
         Raises:

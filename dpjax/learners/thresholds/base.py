@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, UInt32
+from jaxtyping import Array, Bool
 
 from dpjax.concepts import thresholds as concept
 from dpjax.core import arguments
 from dpjax.data.algorithm import LARGEST_PMF, Ordered
-from dpjax.data.sample import Sample
+from dpjax.data.sample import Sample, wide_row, wide_rows
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Goal, Interval
 from dpjax.domains.ordered import Pieces
@@ -38,9 +38,9 @@ class ThresholdLearner(Ordered):
     def listed(self) -> int:
         return (1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)) + 1
 
-    def predict(self, hypothesis: UInt32[Array, "limbs"], x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
+    def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows"]:
         """The labels that the threshold gives to points."""
-        return concept.label(hypothesis, x).astype(bool)
+        return concept.label(wide_row("hypothesis", hypothesis), wide_rows("x", x)).astype(bool)
 
 
 def domain(bits: int) -> dict[str, Any]:
