@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.core import arguments, bits, logspace, random, staging
+from dpjax.core import arguments, bisection, bits, logspace, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
@@ -536,6 +536,45 @@ def test_structures_of_two_classes_differ():
     assert scale != jax.tree.structure(Scale(factor=2.0, limbs=2))
     (path, value), *rest = jax.tree_util.tree_leaves_with_path(Scale(factor=2.0))
     assert jax.tree_util.keystr(path) == ".factor" and value == 2.0 and not rest
+
+
+# --------------------------------------------------------------------------------------------------------- bisection
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_least_int_against_all_of_them(border, low):
+    """With an upper end, without one, and where the property holds from the start."""
+    tried = []
+
+    def holds(n):
+        tried.append(n)
+        return n >= border
+
+    assert bisection.least_int(holds, low) == bisection.least_int(holds, low, max(border, low) + 5) == max(border, low)
+    assert min(tried) >= low and max(tried) <= 2 * max(border, low, 1)
+
+
+def test_least_int_gives_up():
+    with pytest.raises(ValueError, match=r"no integer from .* has the property"):
+        bisection.least_int(lambda n: False, 3)
+
+
+@given(st.floats(0.0, 1.0), st.floats(1e-12, 0.1))
+def test_float_searches_end_on_their_side(border, precision):
+    below = bisection.largest_float(lambda x: x <= border, 0.0, 1.0, precision=precision)
+    above = bisection.least_float(lambda x: x >= border, 0.0, 1.0, precision=precision)
+    assert border - precision <= below <= border <= above <= border + precision
+    assert border == 0.0 or above <= border / (1 - precision) * (1 + 1e-15)
+
+
+def test_first_where_is_a_search_of_any_window():
+    rows = 13
+    values = jnp.array(sorted([3, 3, 3, 5, 8, 8, 9, 20, 20, 21, 30, 31, 31]))
+    search = jax.jit(lambda x, low, high: bisection.first_where(lambda i: values[i] >= x, low, high, rows))
+    for low, high in ((0, rows), (2, 9), (0, 0), (rows, rows), (5, 6)):
+        for x in range(33):
+            expected = min(max(low, int(np.searchsorted(values, x))), high)
+            assert int(search(jnp.int32(x), jnp.int32(low), jnp.int32(high))) == expected
 
 
 # --------------------------------------------------------------------------------------------- the session is strict

@@ -10,7 +10,7 @@ import numpy as np
 from dpjax.accounting.composition import advanced, total_delta
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_most
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 ACCOUNTANTS = ("basic", "advanced", "optimal")
 
@@ -135,8 +135,4 @@ def _optimal(total: Guarantee, count: int, delta: float) -> float:
         each = Guarantee(epsilon, delta, total.relation)
         return total_delta({each: count}, total.epsilon) <= total.delta
 
-    low, high = _basic(total, count, delta), total.epsilon
-    while high - low > _PRECISION * high:
-        middle = low + (high - low) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return bisection.largest_float(fits, _basic(total, count, delta), total.epsilon, precision=_PRECISION)

@@ -45,7 +45,6 @@ is split between them so that both probabilities are kept ("connecting the dots"
 second order in the grid.
 """
 
-import bisect
 import dataclasses
 import functools
 import itertools
@@ -60,7 +59,7 @@ import numpy as np
 from dpjax.accounting import composition, synchronization
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.rounding import at_least, at_most
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 ACCOUNTANTS = ("printed", "basic", "advanced", "optimal", "numerical")
 
@@ -312,9 +311,7 @@ def printed_calls(slack: float, applications: int = 1) -> int:
     def exponent(calls: int) -> float:
         return calls / 6 - count - count * math.log(calls / (6 * count))
 
-    # x - 1 - ln x >= x/2 from x = 6 on, so the answer lies in this range.
-    range_ = range(6 * count, 6 * math.ceil(max(6 * count, 2 * need)) + 1)
-    return range_[bisect.bisect_left(range_, need, key=exponent)] - 1
+    return bisection.least_int(lambda calls: exponent(calls) >= need, 6 * count) - 1
 
 
 def total_delta(
@@ -507,10 +504,7 @@ def largest(
     low, high = float(low), 2.0 * float(low)
     while fits(high) and high < _LARGEST_EPSILON:
         low, high = high, 2.0 * high
-    while high - low > precision * high:
-        middle = low + (high - low) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return bisection.largest_float(fits, low, high, precision=precision)
 
 
 def _least_epsilon(profile: Callable[[float], float], delta: float) -> float:
@@ -522,10 +516,7 @@ def _least_epsilon(profile: Callable[[float], float], delta: float) -> float:
         low, high = high, 2.0 * high
         if low > _LARGEST_EPSILON:
             return math.inf
-    while high - low > _PRECISION * high:
-        middle = low + (high - low) / 2
-        low, high = (low, middle) if profile(middle) <= delta else (middle, high)
-    return high
+    return bisection.least_float(lambda epsilon: profile(epsilon) <= delta, low, high, precision=_PRECISION)
 
 
 def _call(slice_epsilon: float, bit: int) -> tuple[float, Law]:

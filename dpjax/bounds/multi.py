@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 
 def empirical_to_pac(
@@ -212,11 +212,4 @@ def _log_power_of_two_less_one(exponent: int) -> float:
 
 def _largest(fits: Callable[[int], bool]) -> float:
     """The largest n >= 0 that fits, for a test that holds up to some n."""
-    high = 1
-    while fits(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return float(low)
+    return float(bisection.least_int(lambda n: not fits(n), 1) - 1)

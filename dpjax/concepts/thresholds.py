@@ -19,6 +19,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments
 from dpjax.core import bits as packed
+from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
 from dpjax.data.multi_sample import MultiSample
@@ -81,15 +82,11 @@ def ones(sample: MultiSample) -> Int[Array, "k"]:
     """How many of the examples each concept labels 1, for a realizable sample: the ones come first, so a search finds their end."""
 
     def count(j: Array) -> Array:
-        def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-            low, high = bounds
-            middle = (low + high) // 2
-            word = sample.y[jnp.minimum(middle, sample.rows - 1), j // packed.WORD]
-            one = (word >> (j % packed.WORD).astype(jnp.uint32)) & np.uint32(1) > 0
-            further = one & (low < high)
-            return jnp.where(further, middle + 1, low), jnp.where(further, high, middle)
+        def is_zero(row: Array) -> Array:
+            word = sample.y[row, j // packed.WORD]
+            return (word >> (j % packed.WORD).astype(jnp.uint32)) & np.uint32(1) == 0
 
-        return jax.lax.fori_loop(0, sample.rows.bit_length(), halve, (jnp.zeros_like(j), sample.n_valid))[0]
+        return first_where(is_zero, jnp.zeros_like(j), sample.n_valid, sample.rows)
 
     return jax.vmap(count)(jnp.arange(sample.k, dtype=jnp.int32))
 

@@ -1,7 +1,7 @@
 """Order statistics without a sort: which rows are the first k, and where a few marked rows are.
 
-A sort of n rows moves all of them log n times. To tell the first k rows, it is enough to know a number that parts them from the others:
-regula falsi finds one by counting, a few passes over a column that fuse and run along vector registers.
+A sort of n rows moves all of them log n times. To tell the first k rows, it is enough to know a number that lies between them and the
+others: regula falsi finds one by counting, a few passes over a column that fuse and run along vector registers.
 """
 
 import functools
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int, Integer
+from jaxtyping import Array, Bool, Int, Integer, UInt
 
 from dpjax.core import bits
 from dpjax.core.staging import SHORT_ROW, unless
 
 Key = Integer[Array, "rows *s"]
 _BLOCK = 32  # rows whose marks are one word
-_ROW = 128  # words: vector instructions run along rows
+LINE = 128  # words: vector instructions run along rows
 
 
 def first(count: Int[Array, ""], present: Bool[Array, "rows"], order: Sequence[Key]) -> Bool[Array, "rows"]:
@@ -51,42 +51,45 @@ def _narrow(state: State, column: Integer[Array, "rows"]) -> State:
     """Of the rows that are tied so far, a column puts some before the last one of the first rows, and leaves some tied with it."""
     before, tied, spare = state
     word = _unsigned(column)
-    last, up_to = _bound(jnp.where(tied, word, _most(word)), jnp.sum(tied, dtype=jnp.int32), spare)
+    padded = jnp.pad(jnp.where(tied, word, _most(word)), (0, -word.shape[0] % LINE), constant_values=_most(word))
+    (last,), (up_to,) = borders(padded.reshape(-1, LINE), jnp.sum(tied, dtype=jnp.int32), spare[None])
     all_fit = up_to == spare
     less = tied & ((word < last) | ((word == last) & all_fit)) & (spare > 0)
     equal = tied & (word == last) & ~all_fit & (spare > 0)
     return before | less, equal, jnp.where(all_fit, 0, spare - jnp.sum(less, dtype=jnp.int32))
 
 
-def _bound(word: Array, total: Int[Array, ""], count: Int[Array, ""]) -> tuple[Array, Int[Array, ""]]:
-    """(a number with at least `count` words up to it, how many these are): exactly `count`, or the least such number.
+def borders(
+    lines: UInt[Array, "lines 128"], total: Int[Array, ""], counts: Int[Array, "k"]
+) -> tuple[UInt[Array, "k"], Int[Array, "k"]]:
+    """(a number with at least so many words up to it, how many these are) for each count: exactly so many, or the least such number.
 
-    Of the greatest words all are such a bound; so they may be joined by any others that do not count. By regula falsi, as counts of
-    words that are spread evenly grow linearly; every fourth probe halves, whatever the words are.
+    There are `total` >= counts words. Of the greatest number all are at most that; so any others that do not count may be put there. By
+    regula falsi, as counts of words that are spread evenly grow linearly; every fourth probe halves, whatever the words are.
     """
-    lines = jnp.pad(word, (0, -word.shape[0] % _ROW), constant_values=_most(word)).reshape(-1, _ROW)
 
     def probe(state: tuple[Array, ...]) -> tuple[Array, ...]:
         turn, low, below, high, up_to = state  # of the words `below` are less than low, `up_to` at most high
         span, one = high - low, jnp.ones_like(low)
-        part, whole = (count - below).astype(jnp.float32), (up_to - below).astype(jnp.float32)
+        part, whole = (counts - below).astype(jnp.float32), (up_to - below).astype(jnp.float32)
         # Into the middle of the gap after the last word that belongs below.
         guess = (part + np.float32(0.5)) / (whole + np.float32(1)) * span.astype(jnp.float32)
-        step = jnp.where(turn % 4 == 3, span >> one, jnp.minimum(guess.astype(span.dtype), span - one))
-        middle = low + step  # below `high`
-        here = jnp.sum(bits.tally(lines <= middle), dtype=jnp.int32)
-        enough = here >= count
+        last = jnp.maximum(span, one) - one
+        step = jnp.where(turn % 4 == 3, span >> one, jnp.minimum(guess.astype(span.dtype), last))
+        middle = low + step  # below `high`, unless that is `low`
+        here = jnp.sum(bits.tally(lines[:, None] <= middle[None, :, None]), axis=1, dtype=jnp.int32)
+        enough = here >= counts
         low, below = jnp.where(enough, low, middle + one), jnp.where(enough, below, here)
         high, up_to = jnp.where(enough, middle, high), jnp.where(enough, here, up_to)
         return turn + 1, low, below, high, up_to
 
     def unsettled(state: tuple[Array, ...]) -> Bool[Array, ""]:
         _, low, _, high, up_to = state
-        return (low < high) & (up_to != count)
+        return jnp.any((low < high) & (up_to != counts))
 
-    none = jnp.zeros_like(count)
-    zero = jnp.zeros_like(_most(word))
-    start: tuple[Array, ...] = (jnp.int32(0), zero, none, _most(word), jnp.where(count > 0, total, none))
+    none = jnp.zeros_like(counts)
+    high = jnp.full_like(counts, _most(lines), dtype=lines.dtype)
+    start: tuple[Array, ...] = (jnp.int32(0), jnp.zeros_like(high), none, high, jnp.where(counts > 0, total, none))
     _, _, _, high, up_to = lax.while_loop(unsettled, probe, start)
     return high, up_to
 

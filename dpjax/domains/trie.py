@@ -6,13 +6,13 @@ the points, never at all of them.
 """
 
 import functools
-from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
+from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import SHORT_ROW
 from dpjax.domains import wide
@@ -90,20 +90,6 @@ def from_points(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: I
 def from_numbers(x: Int[Array, "rows"], n_valid: Int[Array, ""], bits: Int[Array, ""]) -> Trie:
     """The trie of sorted int32 numbers in 0, ..., 2^bits - 1."""
     return Written(x=x.astype(jnp.uint32)[:, None], n_valid=n_valid, bits=bits)
-
-
-def first_where(
-    holds: Callable[[Array], Array], low: Int[Array, ""], high: Int[Array, ""], rows: int
-) -> Int[Array, ""]:
-    """The least i in low, ..., high - 1 with holds(i), if it holds from some i on; `high` if there is none. 0 <= low, high <= rows."""
-
-    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bounds
-        middle = (low + high) // 2
-        found, is_open = holds(jnp.minimum(middle, rows - 1)), low < high
-        return jnp.where(is_open & ~found, middle + 1, low), jnp.where(is_open & found, middle, high)
-
-    return lax.fori_loop(0, rows.bit_length(), halve, (low, high))[0]
 
 
 @frozen

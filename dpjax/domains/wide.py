@@ -24,6 +24,7 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped, UInt32
 
 from dpjax.core import arguments, random
+from dpjax.core.bisection import first_where
 from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
@@ -373,15 +374,8 @@ def sort(x: UInt32[Array, "n limbs"], *payload: Array, payload_keys: int = 0) ->
 def search(rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
     """How many of the increasing `rows` are < query (side="left") or <= query (side="right")."""
     precedes = less if side == "left" else less_equal
-    at = rows_of(rows)
-
-    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bounds
-        middle = (low + high) // 2
-        go_right = precedes(at(jnp.minimum(middle, rows.shape[0] - 1)), query) & (low < high)
-        return jnp.where(go_right, middle + 1, low), jnp.where(go_right, high, middle)
-
-    return lax.fori_loop(0, rows.shape[0].bit_length(), halve, (jnp.int32(0), jnp.int32(rows.shape[0])))[0]
+    at, count = rows_of(rows), rows.shape[0]
+    return first_where(lambda index: ~precedes(at(index), query), jnp.int32(0), jnp.int32(count), count)
 
 
 def random_bits(key: Array, bits: Int[Array, ""], limbs: int) -> UInt32[Array, "limbs"]:
