@@ -21,7 +21,7 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import wide_rows
 from dpjax.domains import groups, wide
 from dpjax.domains.events import Accurate, Interval, PointSet
-from dpjax.multi.base import KLearner
+from dpjax.multi.base import KLearner, intervals
 from dpjax.sanitizers.points import NoisyCounts
 
 _FAR = np.int32(2**30)  # above any count
@@ -200,14 +200,7 @@ class ManyPointsLearner(KLearner):
                     f"event must be a PointSet with k = {self.k} rows, got one with points of shape {event.points.shape}"
                 )
             return event
-        if isinstance(event, Interval):
-            event = (event.low, event.high)
-        if not isinstance(event, tuple | list) or len(event) != 2 or any(len(end) != self.k for end in event):
-            raise ValueError(
-                f"event must be (low, high) with a row for each of the k = {self.k} concepts, got {event!r}"
-            )
-        each = [Interval.of((low, high), self.limbs + 1) for low, high in zip(*event, strict=True)]
-        return jax.tree.map(lambda *ends: jnp.stack(ends), *each)
+        return intervals(event, self.k, self.limbs + 1)
 
     def event(self, view: View, event: Any) -> Bool[Array, "more k"]:
         items = self._likely(view.items)
