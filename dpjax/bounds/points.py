@@ -7,20 +7,28 @@ from dpjax.core import arguments
 
 
 def learn_points(
-    bits: int, alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "printed"
+    bits: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: str = "printed",
+    bottom: str = "random",
 ) -> float:
     """Examples for LearnPoints: max{ (8/(a eps)) ln(4/(b delta)), (8/a) ln(2/b) }.
 
-    BNS, Lemma 3.2, explicit in its proof. proved: a target of mass above alpha shows at least alpha m / 2
-    times but for exp(-alpha m / 8), and that count must reach the gap of `stability_gap(beta/2)`:
-    max{ (2/a) gap, (8/a) ln(2/b) }.
+    BNS, Lemma 3.2, explicit in its proof. proved: a target of mass above a' shows at least a' m / 2 times but for
+    exp(-a' m / 8), and that count must reach the gap of `stability_gap(b/2)`: max{ (2/a') gap, (8/a') ln(2/b) }. If bottom
+    becomes all-zero, a' = a. If it becomes a random point, c_i errs on D(i) and on D(target), which the printed proof
+    overlooks: both must be below a' = a/2, and at most 2/a points are heavier, so 2^d >= 2/(a b) is required.
 
     Args:
-        bits: d; points are 0, ..., 2^d - 1, and 2^d >= 1/(alpha beta) is asked for (a random point must be
-            harmless).
+        bits: d; points are 0, ..., 2^d - 1. For random points 2^d >= 1/(a b) is required as printed, 2/(a b) if proved.
         alpha, beta: error and failure probability, in (0, 1).
         epsilon, delta: privacy of A_dist, > 0 and in (0, 1).
-        calibration: "printed" or "proved" constants of A_dist.
+        calibration: "printed" or "proved" constants.
+        bottom: what it becomes: a "random" point or "zero".
 
     Returns:
         Number of examples.
@@ -29,19 +37,23 @@ def learn_points(
         TypeError, ValueError: an argument out of range, or too few points.
 
     Example:
-        >>> round(learn_points(64, 0.1, 0.1, 1.0, 1e-6))
-        1400
+        >>> [round(learn_points(64, 0.1, 0.1, 1.0, 1e-6, calibration=name)) for name in ("printed", "proved")]
+        [1400, 1314]
     """
     arguments.counts(bits=bits)
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     arguments.positive(epsilon=epsilon)
     arguments.calibration(calibration)
-    if bits < -math.log2(alpha * beta):
-        raise ValueError(f"bits must be >= log2(1/(alpha beta)) = {-math.log2(alpha * beta):.4g}, got {bits}")
-    seen = 8.0 / alpha * math.log(2.0 / beta)
+    arguments.choice("bottom", bottom, ("random", "zero"))
+    halves = 2 if calibration == "proved" and bottom == "random" else 1
+    needed = math.log2(halves) - math.log2(alpha * beta)
+    if bottom == "random" and bits < needed:
+        raise ValueError(f"bits must be >= log2({halves}/(alpha beta)) = {needed:.4g}, got {bits}")
+    part = alpha / halves
+    seen = 8.0 / part * math.log(2.0 / beta)
     if calibration == "printed":
-        return max(8.0 / (alpha * epsilon) * (math.log(4.0 / beta) - math.log(delta)), seen)
-    return max(2.0 / alpha * stability_gap(beta / 2.0, epsilon, delta, calibration="proved"), seen)
+        return max(8.0 / (part * epsilon) * (math.log(4.0 / beta) - math.log(delta)), seen)
+    return max(2.0 / part * stability_gap(beta / 2.0, epsilon, delta, calibration="proved"), seen)
 
 
 def exponential_points(log_hypotheses: float, alpha: float, beta: float, epsilon: float, *, lost: float = 0.0) -> float:
