@@ -20,8 +20,14 @@ from dpjax.data.outcome import Status
 
 TRIALS = 4096
 
-over_all = pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in ENTRIES])
-over_private = pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in ENTRIES if e.private])
+
+def over(entries: list[Entry]) -> Any:
+    """One test an algorithm."""
+    cases = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.slow else []) for e in entries]
+    return pytest.mark.parametrize("entry", cases)
+
+
+over_all, over_private = over(ENTRIES), over([entry for entry in ENTRIES if entry.private])
 
 
 @jax.jit
@@ -183,6 +189,17 @@ def test_the_guarantee_follows_from_the_numbers_in_use(entry: Entry) -> None:
         assert twice.epsilon > guarantee.epsilon and twice.relation == guarantee.relation
 
 
+@over([entry for entry in ENTRIES if entry.alpha is not None])
+def test_the_sample_size_is_a_whole_number_that_grows_with_confidence(entry: Entry) -> None:
+    algorithm = entry.make(entry.epsilon)
+    sizes = [algorithm.sample_size(alpha=entry.alpha, beta=beta) for beta in (0.3, 0.1, 1e-3)]
+    assert all(type(size) is int for size in sizes)
+    assert 0 < sizes[0] <= sizes[1] <= sizes[2] and sizes[0] < sizes[2]
+    for alpha, beta in ((entry.alpha, 0.0), (entry.alpha, 1.5), (float("nan"), 0.1), (-1.0, 0.1)):
+        with pytest.raises(ValueError, match=r"alpha|beta"):
+            algorithm.sample_size(alpha=alpha, beta=beta)
+
+
 @over_all
 def test_it_is_a_frozen_pytree_with_a_short_name(entry: Entry) -> None:
     algorithm = entry.make(entry.epsilon)
@@ -220,7 +237,7 @@ def test_wrong_calls_are_refused_by_name(entry: Entry) -> None:
             algorithm.pmf(wrong)
 
 
-@pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in ENTRIES if e.twin is not None])
+@over([entry for entry in ENTRIES if entry.twin is not None])
 def test_the_plain_twin_agrees(entry: Entry) -> None:
     with jax.enable_x64(True):
         law = np.asarray(entry.make(entry.epsilon).pmf(entry.data()))

@@ -339,9 +339,6 @@ class Recorder:
     bits: int = 8
     k: int = 2
 
-    def sound(self):
-        return jnp.bool_(True)
-
     def fit(self, sample):
         return sample.padded()
 

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import mixed_sample, sample_of
+from frequencies import FALSE_ALARM
 from scipy import stats
 
 from dpjax import Sample, Status
-from dpjax.accounting import REPLACE_ONE
 from dpjax.concepts import thresholds as concept
 from dpjax.data import algorithm
 from dpjax.data.sample import bucket
@@ -21,14 +22,6 @@ from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.verify.plain import rec_concave as reference
 from dpjax.verify.plain.binary_search import binary_search_law
-
-FALSE_ALARM = 2e-5
-
-
-def make_sample(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:
-    """Points in the learner's own limbs, so that neighbouring widths share a program; padded on the host, without programs."""
-    n, extra = len(xs), 0 if rows is None else rows - len(xs)
-    return Sample(x=wide.from_ints([*map(int, xs), *[0] * extra], bits + 1), y=np.pad(ys, (0, extra)), n_valid=n)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,16 +62,8 @@ def over(kinds: Any, slow: tuple[str, ...] = ()) -> Any:
 PRIVATE = [kind for kind in KINDS if kind.private]
 
 
-def mixed_sample(seed: int = 0, n: int = 50) -> Sample:
-    """Ones below 20, zeros above, a fifth of the labels wrong, many ties; 6 bits, bucket 63."""
-    rng = np.random.default_rng(seed)
-    xs = rng.integers(0, 64, 12)[rng.integers(0, 12, n)]
-    return make_sample(xs, (xs < 20) ^ (rng.random(n) < 0.2), 6, 63)
-
-
 SINGLE = mixed_sample()
 ERROR = 0.3
-TRIALS = 20_000  # the same everywhere: one program
 
 
 @jax.jit
@@ -177,7 +162,7 @@ def computed(case: Case, setting: Setting) -> list[float]:
         depth=setting.depth,
         calibration=setting.calibration,
     )
-    sample = make_sample(case.xs, case.ys, case.bits, 255)
+    sample = sample_of(case.xs, case.ys, case.bits, 255)
     return [
         float(learner.success_probability(sample, error=case.error)),
         float(learner.failure_probability(sample, error=case.error)),
@@ -218,7 +203,7 @@ def test_exponential_law_agrees_with_the_reference(double: bool) -> None:
         found = [
             float(
                 thresholds.exponential(bits=c.bits, epsilon=c.epsilon).success_probability(
-                    make_sample(c.xs, c.ys, c.bits, 255), error=c.error
+                    sample_of(c.xs, c.ys, c.bits, 255), error=c.error
                 )
             )
             for c in cases
@@ -250,7 +235,7 @@ def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
 @pytest.mark.parametrize(("n", "epsilon"), [(40, 10.0), (50, 20.0), (63, 40.0)])
 def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsilon: float) -> None:
     xs = 10 + np.arange(n) % 44
-    sample = make_sample(xs, xs < 40, 6, 63)
+    sample = sample_of(xs, xs < 40, 6, 63)
     learner = thresholds.binary_search(bits=6, epsilon=epsilon)
     law = naive_search_law(sample, 6, epsilon / 7)
     bad = np.array([np.sum((xs < j) != (xs < 40)) / n > 0.2 for j in range(65)])
@@ -264,7 +249,7 @@ def test_large_samples_keep_three_digits_in_float32() -> None:
     rng = np.random.default_rng(6)
     n, bits = 16383, 31
     xs, ys = rng.integers(0, 2**20, n), rng.integers(0, 2, n)
-    sample, learner = make_sample(xs, ys, bits), thresholds.exponential(bits=bits, epsilon=1.0)
+    sample, learner = sample_of(xs, ys, bits), thresholds.exponential(bits=bits, epsilon=1.0)
     error = (n - max(reference.threshold_quality(xs.tolist(), ys.tolist())[1]) + 2.5) / n
     with jax.enable_x64(True):
         exact = float(learner.success_probability(sample, error=error))
@@ -275,52 +260,13 @@ def test_large_samples_keep_three_digits_in_float32() -> None:
 # ------------------------------------------------------------------------------------------------- samplers: frequency
 
 
-def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
-    """Chi-square, outcomes expected fewer than 10 times lumped together."""
-    rare = expected < 10
-    counts, expected = (np.append(v[~rare], v[rare].sum()) for v in (counts, expected))
-    if expected[-1] < 1e-6:
-        if counts[-1]:
-            return 0.0
-        counts, expected = counts[:-1], expected[:-1]
-    return float(stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)
-
-
-@over(KINDS, SLOW)
-def test_sampler_follows_the_law_and_not_another(kind: Kind) -> None:
-    trials = TRIALS
-    learner = kind.create(kind.epsilon)
-    outcomes = runs(learner, jax.random.split(jax.random.key(1), trials), SINGLE)
-    assert np.all(np.isin(outcomes.status, (Status.OK, Status.BOTTOM)))
-    place = np.where(outcomes.status == Status.OK, np.asarray(outcomes.hypothesis)[:, 0], 65)
-    counts = np.bincount(place, minlength=66)
-    law = np.asarray(learner.pmf(SINGLE), np.float64)
-    assert p_value(counts, trials * law) > FALSE_ALARM / len(KINDS)
-    if "rec_concave" in kind.name:
-        assert 0.02 < law[65] < 0.98  # bottom among the outcomes
-    other = kind.create(1.3 * kind.epsilon).pmf(SINGLE) if kind.private else learner.pmf(mixed_sample(1))
-    assert p_value(counts, trials * np.asarray(other, np.float64)) < FALSE_ALARM
-
-
 # ----------------------------------------------------------------------------------------------- gradients and batches
 
 
 @pytest.mark.slow
 @over(PRIVATE, SLOW)
-def test_success_is_differentiable_in_epsilon(kind: Kind, x64: None) -> None:
-    def success(epsilon: Any) -> Any:
-        return kind.create(epsilon).success_probability(SINGLE, error=ERROR)
-
-    run, step = jax.jit(jax.value_and_grad(success)), 1e-5
-    (value, slope), (above, _), (below, _) = (run(kind.epsilon + shift) for shift in (0, step, -step))
-    assert 0.05 < value < 0.999 and abs(slope) > 1e-3
-    np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=1e-6)
-
-
-@pytest.mark.slow
-@over(PRIVATE, SLOW)
 def test_gradients_are_finite_in_float32_also_at_the_edges(kind: Kind) -> None:
-    same = make_sample([3] * 50, [1] * 50, 6, 63)
+    same = sample_of([3] * 50, [1] * 50, 6, 63)
 
     @jax.jit
     @functools.partial(jax.vmap, in_axes=(0, 0, None))
@@ -334,37 +280,10 @@ def test_gradients_are_finite_in_float32_also_at_the_edges(kind: Kind) -> None:
         assert np.all((values >= 0) & (values <= 1 + 1e-5))
 
 
-@over(KINDS, (*SLOW, "rec_concave"))
-def test_a_batch_of_samples_and_of_epsilons_equals_a_loop(kind: Kind) -> None:
-    samples = [mixed_sample(seed, n) for seed, n in ((0, 50), (1, 40), (2, 63))]
-    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samples)
-    epsilons = kind.epsilon * np.array([0.5, 1.0, 2.0])
-
-    def success(sample: Sample, epsilon: Any) -> Any:
-        return kind.create(epsilon).success_probability(sample, error=ERROR)
-
-    batched = jax.vmap(success)(stack, jnp.asarray(epsilons, float))
-    looped = [float(success(sample, epsilon)) for sample, epsilon in zip(samples, epsilons, strict=True)]
-    np.testing.assert_allclose(batched, looped, rtol=2e-5)
-
-
-@over(KINDS, SIMPLE)
-def test_padding_changes_nothing(kind: Kind) -> None:
-    learner = kind.create(kind.epsilon)
-    narrow, broad = (
-        runs(learner, jax.random.split(jax.random.key(2), TRIALS), sample) for sample in (SINGLE, SINGLE.padded(127))
-    )
-    np.testing.assert_array_equal(narrow.status, broad.status)
-    np.testing.assert_array_equal(narrow.hypothesis, broad.hypothesis)
-    assert len(np.unique(narrow.hypothesis)) > 1
-    for law in (learner.success_probability, learner.failure_probability):
-        np.testing.assert_allclose(law(SINGLE, error=ERROR), law(SINGLE.padded(127), error=ERROR), rtol=1e-6)
-
-
 @pytest.mark.slow
 @over(KINDS)
 def test_compiled_equals_eager(kind: Kind) -> None:
-    sample, learner = make_sample([3, 9, 40], [1, 1, 0], 6), kind.create(kind.epsilon)
+    sample, learner = sample_of([3, 9, 40], [1, 1, 0], 6), kind.create(kind.epsilon)
     compiled = learner(jax.random.key(3), sample), learner.success_probability(sample, error=ERROR)
     with jax.disable_jit():
         eager = learner(jax.random.key(3), sample), learner.success_probability(sample, error=ERROR)
@@ -388,7 +307,7 @@ def test_the_order_of_the_examples_and_a_promise_of_order_do_not_matter() -> Non
 def test_twenty_epsilons_sizes_and_widths_share_one_program() -> None:
     def go(bits: int, epsilon: Any, delta: float, n: int) -> None:
         learner = thresholds.rec_concave(bits=bits, epsilon=epsilon, delta=delta, alpha=0.8, depth=2)
-        sample = make_sample([1, 2, 3] * (n // 3), [1, 1, 0] * (n // 3), bits)
+        sample = sample_of([1, 2, 3] * (n // 3), [1, 1, 0] * (n // 3), bits)
         learner(jax.random.key(4), sample)
         learner.success_probability(sample, error=ERROR)
 
@@ -403,30 +322,6 @@ def test_twenty_epsilons_sizes_and_widths_share_one_program() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- conformance, theorem
-
-
-@over(KINDS, SLOW)
-def test_every_learner_is_a_learner(kind: Kind) -> None:
-    learner = kind.create(kind.epsilon)
-    leaves, structure = jax.tree.flatten(learner)
-    rebuilt = jax.tree.unflatten(structure, leaves)
-    assert rebuilt == learner and all(np.ndim(leaf) == 0 for leaf in leaves)
-    outcome = rebuilt(jax.random.key(5), SINGLE)
-    assert outcome.hypothesis.dtype == jnp.uint32 and outcome.hypothesis.shape == (1,)
-    assert outcome.status.dtype == jnp.int32 and outcome.status.shape == ()
-    guarantee = learner.guarantee()
-    assert guarantee.relation == REPLACE_ONE and guarantee.neighboring_relation.name == REPLACE_ONE
-    assert np.isinf(guarantee.epsilon) != kind.private
-    law = np.asarray(learner.pmf(SINGLE))
-    assert law.shape == (66,) and law.min() > -1e-6
-    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
-    low, high = wide.from_ints([7, 31], 7)
-    np.testing.assert_allclose(
-        learner.probability(SINGLE, (low, high)), [law[7:31].sum(), 1 - law[7:31].sum()], atol=1e-5
-    )
-    assert learner.sample_size(alpha=0.2, beta=0.1) > learner.sample_size(alpha=0.2, beta=0.3) > 0
-    with pytest.raises(AttributeError):
-        learner.bits = 7
 
 
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
@@ -506,7 +401,7 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
 
 def test_bottom_happens_and_is_flagged() -> None:
     learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-6, alpha=0.8, depth=2)
-    sample = make_sample([3, 40], [1, 0], 6, 63)
+    sample = sample_of([3, 40], [1, 0], 6, 63)
     outcomes = runs(learner, jax.random.split(jax.random.key(8), 200), sample)
     bottoms = np.mean(outcomes.status == Status.BOTTOM)
     assert set(np.unique(outcomes.status)) == {Status.OK, Status.BOTTOM}

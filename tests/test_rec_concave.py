@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax.domains import ordered, wide
+from dpjax.domains import events, ordered, wide
 from dpjax.optimizers import rec_concave as optimizer
 from dpjax.verify.plain import rec_concave as reference
 

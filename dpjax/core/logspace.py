@@ -104,3 +104,19 @@ def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     rarity = random.exponential(key, (6 + lanes.shape[0].bit_length(),))
     lane = descend(rarity[:6], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
     return descend(rarity[6:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane
+
+
+def all_happen(laws: Float[Array, "k 2"]) -> Float[Array, "2"]:
+    """(prod p_j, 1 - prod p_j) of k independent events with laws (p_j, q_j), the latter without cancellation.
+
+    >>> all_happen(jnp.array([[1.0, 1e-12], [1.0, 1e-12]])).tolist()
+    [1.0, 1.9999999996489136e-12]
+    """
+    return jnp.stack([jnp.prod(laws[:, 0]), any_fails(laws[:, 1])])
+
+
+def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
+    """1 - prod (1 - f_j), without cancellation: the probability that one of k independent events happens."""
+    possible = failures < 1  # else the gradient would be NaN where one is certain
+    each = jnp.where(possible, failures, 0.0)
+    return jnp.where(jnp.all(possible), -jnp.expm1(jnp.sum(jnp.log1p(-each))), 1.0)

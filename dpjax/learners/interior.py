@@ -65,7 +65,7 @@ from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.interior_point import InteriorPoint
-from dpjax.optimizers.quantiles import Run
+from dpjax.optimizers.quantiles import Stretch
 
 MOST_POINTS = 2**30  # of the multiset D
 
@@ -105,7 +105,7 @@ class InteriorThreshold(ThresholdLearner):
         if pieces.shape != "peak":  # all ones first, then all zeros, each in order
             numbers = numbers[jnp.argsort(jnp.where(steps == 0, 2, jnp.where(steps > 0, 0, 1)), stable=True)]
         zeros, ones = pieces.values[0].astype(jnp.int32), pieces.values[-1].astype(jnp.int32)
-        run = Run(x=numbers, first=jnp.int32(0), stop=ones + zeros, low=jnp.zeros_like(one), high=pieces.last)
+        run = Stretch(x=numbers, first=jnp.int32(0), stop=ones + zeros, low=jnp.zeros_like(one), high=pieces.last)
         m = jnp.asarray(self.m, jnp.int32)
         found = run.window(ones - m, 2 * m, self.capacity)
         return Points(x=found.x, n_valid=found.n_valid, ordered=pieces.shape == "peak")

@@ -43,13 +43,14 @@ from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
 from dpjax.core import arguments
+from dpjax.core.logspace import any_fails
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.mechanisms import exponential
-from dpjax.multi.base import KLearner, any_fails
+from dpjax.multi.base import KLearner
 from dpjax.multi.dichotomies import PointClass, ThresholdClass, points, thresholds
 
 __all__ = ["GenericLearner", "PointClass", "ThresholdClass", "learner", "points", "thresholds"]

@@ -11,6 +11,9 @@ vmaps, and padding changes nothing. There are two ways to use it:
 - `Slicing`: cut, compute, look at the results, cut again; plain Python decides what comes next.
 - `reorder_slice_compute`: the paper's form, a list of steps, then delayed computations.
 
+Algorithms that know all their steps beforehand are put together from the stages of a cut: `noise` draws the noise of many sizes at once,
+`take` cuts once; `take_ends` cuts both ends of one order, `consecutive` many slices of one order.
+
 What an order must be for the theorem: adding one record to those remaining inserts one entry into the ordered list
 (from position m_i on, see `dpjax.verify.slicing_proof.difference`). Sorting by keys that depend on each record alone does that.
 Keys that depend on other records, such as TreeLog's levels, need a proof of their own.
@@ -74,9 +77,65 @@ def cut(
     ([1, 2], [4, 3])
     """
     rows = remaining.shape[0]
-    wanted = jnp.minimum(_checked_size(size), rows) + _noise(key, slice_epsilon, rows)
-    taken = selection.first(wanted, remaining, _checked_order(order, rows))
+    wanted = jnp.minimum(_checked_size(size), rows) + noise(key, slice_epsilon, most=rows)
+    return take(remaining, wanted, order)
+
+
+def noise(
+    key: Array, slice_epsilon: Number | None, *, most: Int[ArrayLike, "*#s"], shape: tuple[int, ...] = ()
+) -> Int[Array, "*s"]:
+    """The noise of slices' sizes, cut off at `most`: where it makes no difference, and nothing can overflow.
+
+    >>> import jax
+    >>> noise(jax.random.key(0), None, most=5, shape=(2,)).tolist()
+    [0, 0]
+    """
+    slice_epsilon = _checked_epsilon(slice_epsilon)
+    if slice_epsilon is None:
+        return jnp.zeros(shape, jnp.int32)
+    return jnp.minimum(one_sided_geometric(key, shape, epsilon=slice_epsilon), most)
+
+
+def take(
+    remaining: Bool[Array, "rows"], size: Int[Array, ""], order: Order
+) -> tuple[Bool[Array, "rows"], Bool[Array, "rows"]]:
+    """(The first `size` of the remaining records, what remains after them); a size includes its noise. Arguments as for `cut`."""
+    taken = selection.first(size, remaining, _checked_order(order, remaining.shape[0]))
     return taken, remaining & ~taken
+
+
+def take_ends(
+    remaining: Bool[Array, "rows"], sizes: Int[Array, "2"], order: Order
+) -> tuple[Bool[Array, "2 rows"], Bool[Array, "rows"]]:
+    """(The first sizes[0] records and the last sizes[1] of the others, what remains): two cuts, the second in the opposite order.
+
+    Both are read off one selection. The opposite order is opposite in the rows, too, which tell apart records with equal keys.
+
+    >>> points = jnp.array([5, 1, 4, 2, 3])
+    >>> taken, rest = take_ends(points < 5, jnp.array([1, 2], jnp.int32), (points,))
+    >>> points[taken[0]].tolist(), points[taken[1]].tolist(), points[rest].tolist()
+    ([1], [4, 3], [2])
+    """
+    count = jnp.sum(remaining, dtype=jnp.int32)
+    ranks = jnp.stack([sizes[0], jnp.maximum(count - sizes[1], sizes[0])])
+    low, others = jax.vmap(lambda rank: take(remaining, rank, order)[0])(ranks)
+    return jnp.stack([low, remaining & ~others]), others & ~low
+
+
+def consecutive(sizes: Int[Array, "slices"], records: Int[Array, ""]) -> Int[Array, "slices"]:
+    """Where slices end that are cut one after the other in an order that never changes: positions in the ordered list.
+
+    They are the partial sums of the sizes, cut off at the number of records before they can overflow.
+
+    >>> consecutive(jnp.array([2, 3, 4], jnp.int32), jnp.int32(6)).tolist()
+    [2, 5, 6]
+    """
+
+    def step(end: Array, size: Array) -> tuple[Array, Array]:
+        end = end + jnp.minimum(size, records - end)
+        return end, end
+
+    return jax.lax.scan(step, jnp.zeros_like(records), sizes)[1]
 
 
 def descending(key: Integer[Array, "rows *s"]) -> Integer[Array, "rows *s"]:
@@ -103,12 +162,6 @@ def _checked_epsilon(slice_epsilon: Number | None) -> Number | None:
     if slice_epsilon is None or (not arguments.is_traced(slice_epsilon) and slice_epsilon == math.inf):
         return None
     return arguments.real("slice_epsilon", slice_epsilon, at_least=SMALLEST_RATE)
-
-
-def _noise(key: Array, slice_epsilon: Number | None, most: int) -> Array:
-    """The noise of a slice's size, cut off where it makes no difference (and nothing can overflow)."""
-    slice_epsilon = _checked_epsilon(slice_epsilon)
-    return jnp.int32(0) if slice_epsilon is None else jnp.minimum(one_sided_geometric(key, epsilon=slice_epsilon), most)
 
 
 def _checked_order(order: Order, rows: int) -> Order:

@@ -10,7 +10,7 @@ t = alpha n / 2 to the solver.
 |---|---|---|---|
 | `quantiles.direct` | q | (2e, (1 + exp(e)) d) | m |
 | `quantiles.recursive` | log2(q + 1) | (2e, (1 + exp(e)) d) | m, growing to (2/3) m log2(q + 1) at worst |
-| `sliced` | any number, by Reorder-Slice-Compute | e, see `accounting.slicing` | size / 2, and how far the noise in the sizes drifts |
+| `quantiles.sliced` | any number | e, see `accounting.slicing` | size / 2, and how far the noise in the sizes drifts |
 
     >>> import jax
     >>> from dpjax import Points
@@ -19,7 +19,7 @@ t = alpha n / 2 to the solver.
     >>> from dpjax.sanitizers import cdf
     >>> points = Points.create(wide.from_ints([i * i // 4096 for i in range(8000)], 16))
     >>> solver = interior_point.exponential(bits=24, epsilon=0.1)
-    >>> mechanism = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, levels=3, m=350))
+    >>> mechanism = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=3, m=350))
     >>> mechanism.guarantee().epsilon <= 0.6000001
     True
     >>> released = mechanism(jax.random.key(0), points).hypothesis
@@ -30,26 +30,20 @@ t = alpha n / 2 to the solver.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal, slicing
+from dpjax.accounting import Guarantee
 from dpjax.core import arguments
-from dpjax.core.pytree import frozen, static
-from dpjax.data.outcome import Outcome
+from dpjax.core.pytree import frozen
+from dpjax.data.algorithm import Algorithm
 from dpjax.data.points import Points
-from dpjax.data.sample import bucket
 from dpjax.domains import wide
-from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric, one_sided_geometric
-from dpjax.optimizers.quantiles import Run, fold, nearest_rank
-
-METHODS = ("slicing", "composition")
-TAIL = 64  # the noise of a slice's size is cut off where it has probability exp(-64)
-
+from dpjax.optimizers.quantiles import Quantiles
 
 # -------------------------------------------------------------------------------------------------- what is released
 
@@ -131,27 +125,36 @@ def widest_gap(fractions: Any) -> float:
 
 
 @frozen
-class Release:
-    """The distribution function through private quantiles; build it by `release`."""
+class CdfRelease(Algorithm):
+    """The distribution function through private quantiles, in order; build it by `release`. The output is a `StepFunction`."""
 
     quantiles: Any
 
-    def __call__(self, key: Array, points: Any) -> Outcome:
-        """One release.
+    kind: ClassVar[type] = Points
 
-        Returns:
-          The outcome of the quantiles (`status`, `info`), its `hypothesis` a `StepFunction`.
+    def fit(self, data: Any) -> Points:
+        return self.quantiles.fit(data)
 
-        Raises:
-          TypeError, ValueError: points that do not fit the domain (as far as they are not traced).
-        """
-        outcome = self.quantiles(key, points)
-        function = StepFunction(points=outcome.hypothesis, heights=_heights(self.quantiles.fractions))
-        return Outcome(hypothesis=function, status=outcome.status, info=outcome.info)
+    def fits(self, data: Points) -> Bool[Array, ""]:
+        return self.quantiles.fits(data)
 
-    def guarantee(self, **choices: Any) -> Guarantee:
-        """That of the quantiles, with its arguments: the step function is computed from them alone."""
-        return self.quantiles.guarantee(**choices)
+    def sound(self) -> Bool[Array, ""]:
+        return self.quantiles.sound()
+
+    def prepare(self, points: Points) -> Points:
+        return self.quantiles.prepare(points)
+
+    def draw(self, key: Array, points: Points) -> Any:
+        z, released, info = self.quantiles.draw(key, points)
+        return StepFunction(points=z, heights=_heights(self.quantiles.fractions)), released, info
+
+    def guarantee(self) -> Guarantee:
+        """That of the quantiles: the step function is computed from them alone."""
+        return self.quantiles.guarantee()
+
+    def guarantee_under(self, relation: str) -> Guarantee:
+        """The same under a neighbouring relation."""
+        return self.quantiles.guarantee_under(relation)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which the Kolmogorov distance to them is at most alpha, with probability 1 - beta.
@@ -167,167 +170,14 @@ class Release:
         return self.quantiles.sample_size(alpha=left, beta=beta)
 
 
-def release(*, quantiles: Any) -> Release:
-    """All threshold queries from quantiles: `quantiles.direct`, `quantiles.recursive` or `sliced` here.
+def release(*, quantiles: Any) -> CdfRelease:
+    """All threshold queries from quantiles: `quantiles.direct`, `quantiles.recursive` or `quantiles.sliced`.
 
     Formal guarantees: those of the quantiles (post-processing).
 
     Raises:
       TypeError: quantiles is none of these.
     """
-    if not (callable(quantiles) and hasattr(quantiles, "fractions")):
+    if not isinstance(quantiles, Quantiles):
         raise TypeError(f"quantiles must be a mechanism of dpjax.optimizers.quantiles, got {type(quantiles).__name__}")
-    return Release(quantiles=quantiles)
-
-
-# ---------------------------------------------------------------------------- quantiles by Reorder-Slice-Compute
-
-
-@frozen
-class Sliced:
-    """Evenly spaced quantiles of one pass from the least point to the greatest; build it by `sliced`.
-
-    First a count n' = n + two-sided geometric noise is released. Then, i = 1, ..., q: a gap slice of g_i + Geom points on which nothing
-    is computed, and a slice of `size` + Geom points on which the solver runs, Geom the one-sided geometric noise of
-    Reorder-Slice-Compute (CLNSS, Theorem 2.1; the order is always the increasing one). g_i is what makes the middle of slice i fall
-    on f_i n' on average over the noise, or 0 if that is negative: a function of n' alone.
-
-    The price does not depend on q, and a slice that differs by one point costs e instead of 2e; what the noise in 2q sizes adds up to
-    is paid in rank error, of the order sqrt(2q) / slice_epsilon.
-
-    Attributes:
-      solver: of `dpjax.optimizers.interior_point`.
-      size: least points of a computed slice.
-      slice_epsilon, count_epsilon: rates of the noise of sizes and of n'.
-      count: number q of quantiles (static).
-      capacity: rows of a slice (static).
-    """
-
-    solver: Any
-    size: Int[Array, ""]
-    slice_epsilon: Float[Array, ""]
-    count_epsilon: Float[Array, ""]
-    count: int = static()
-    capacity: int = static()
-
-    @property
-    def fractions(self) -> UInt32[np.ndarray, "q"]:
-        """round(2^32 i / (q + 1))."""
-        return np.asarray([round(2**32 * i / (self.count + 1)) for i in range(1, self.count + 1)], np.uint32)
-
-    def __call__(self, key: Array, points: Any) -> Outcome:
-        """One release; arguments and outcome as for `quantiles.Direct`."""
-        return _run_sliced(self, key, self.solver.fit(points))
-
-    def plan(self, n: Int[Array, ""]) -> Int[Array, "q"]:
-        """The gaps g_1, ..., g_q for a released count n."""
-        mean = 1 / jnp.expm1(jnp.asarray(self.slice_epsilon, float))
-        half = (jnp.asarray(self.size, float) + mean) / 2
-
-        def step(end: Array, target: Array) -> tuple[Array, Array]:
-            gap = jnp.maximum(jnp.floor(target.astype(float) - half - mean - end + 0.5), 0.0)
-            return end + gap + mean + 2 * half, gap.astype(jnp.int32)
-
-        return jax.lax.scan(step, jnp.zeros(()), nearest_rank(self.fractions, n))[1]
-
-    def guarantee(self, *, delta: float, method: str = "slicing") -> Guarantee:
-        """All of it at a total delta, under ADD_OR_REMOVE_ONE.
-
-        slicing: 2q slices, one compute each, and the count as an extra, by the numerical accountant (`accounting.slicing`).
-        composition: for given sizes a slice changes by one replacement at most, so q runs at distance 2 and the count, by optimal
-        composition; the noise in the sizes is then not needed.
-
-        Raises:
-          ValueError: unknown method, delta outside (0, 1).
-        """
-        arguments.choice("method", method, METHODS)
-        count = Guarantee(float(self.count_epsilon), 0.0, ADD_OR_REMOVE_ONE)
-        each = self.solver.guarantee()
-        if method == "composition":
-            parts = {each.group(2): self.count}
-            return optimal({**parts, count: 1 + parts.get(count, 0)}, delta=delta)
-        run = slicing.Run(float(self.slice_epsilon), each, slices=2 * self.count, extra=(count,))
-        return run.guarantee(delta=delta)
-
-    def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta.
-
-        beta/3 for the q runs of the solver, beta/3 for the 2q ends of slices (the sum of j sizes' noises is negative binomial), beta/3 for
-        the count (P[|noise| > c] = 2 r^(c+1) / (1 + r), r = exp(-count_epsilon)). Rounding adds less than 2: to the wanted rank, and to
-        each g_i, for which the next one makes up.
-
-        Raises:
-          ValueError: `size` is too small for the solver.
-        """
-        from scipy import stats
-
-        alpha, share = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta)) / 3
-        needed = self.solver.sample_size(beta=share / self.count)
-        if int(self.size) < needed:
-            raise ValueError(
-                f"size must be >= {needed} for the solver to fail with probability <= {share / self.count:g}"
-            )
-        rate, mean = -np.expm1(-float(self.slice_epsilon)), 1 / np.expm1(float(self.slice_epsilon))
-        noise = stats.nbinom(np.arange(1, 2 * self.count + 1), rate)
-        centre, tail = np.arange(1, 2 * self.count + 1) * mean, share / (4 * self.count)
-        drift = max(np.max(noise.isf(tail) - centre), np.max(centre - noise.ppf(tail)))
-        miscount = max(0.0, np.log(2 / share) / float(self.count_epsilon))
-        half = (int(self.size) + mean) / 2
-        ranks = half + drift + miscount + 2
-        # Every gap is >= 0, and the last slice ends before the points do.
-        roomy = (self.count + 1) * max(int(self.size) + 2 * mean + 2, ranks) + miscount
-        return int(np.ceil(max(ranks / alpha, roomy)))
-
-
-@jax.jit
-def _run_sliced(sliced: Sliced, key: Array, points: Points) -> Outcome:
-    fits, points = points.in_domain(sliced.solver.bits), points.in_order(sliced.solver.limbs)
-    key_count, key_sizes, key_runs = jax.random.split(key, 3)
-    q, n = sliced.count, points.n_valid
-    counted = jnp.maximum(geometric(key_count, n, epsilon=sliced.count_epsilon), 0)
-    noise = one_sided_geometric(key_sizes, (q, 2), epsilon=sliced.slice_epsilon)
-    size = jnp.asarray(sliced.size, jnp.int32)
-    gaps = jnp.minimum(sliced.plan(counted) + noise[:, 0], n)  # a slice has no more than all points
-    lengths = jnp.minimum(size + noise[:, 1], sliced.capacity)
-    ends = _running_sum(jnp.stack([gaps, lengths], axis=1).reshape(2 * q), n).reshape(q, 2)
-    nothing = jnp.zeros_like(points.x[0])
-    run = Run(x=points.x, first=jnp.int32(0), stop=n, low=nothing, high=nothing)
-    slices = jax.vmap(lambda start, stop: run.window(start, stop - start, sliced.capacity))(ends[:, 0], ends[:, 1])
-    return fold(jax.vmap(sliced.solver)(jax.random.split(key_runs, q), slices), fits)
-
-
-def _running_sum(sizes: Int[Array, "k"], most: Int[Array, ""]) -> Int[Array, "k"]:
-    """Partial sums cut off at `most`, which cannot overflow."""
-
-    def step(total: Array, size: Array) -> tuple[Array, Array]:
-        total = total + jnp.minimum(size, most - total)
-        return total, total
-
-    return jax.lax.scan(step, jnp.zeros_like(most), sizes)[1]
-
-
-def sliced(*, solver: Any, count: int, size: int, slice_epsilon: float, count_epsilon: float) -> Sliced:
-    """`count` evenly spaced quantiles by Reorder-Slice-Compute; see `Sliced`.
-
-    Args:
-      solver: of `dpjax.optimizers.interior_point`, on the domain of the points.
-      count: number q >= 1 of quantiles, at the fractions i / (q + 1).
-      size: least points of a computed slice.
-      slice_epsilon: rate of the noise in the sizes, at least 2^-20.
-      count_epsilon: rate of the noise in the count.
-
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `Sliced.guarantee`. Not promised: the size noise beyond 64 /
-    slice_epsilon, of probability exp(-64), is cut off; floating-point side channels; a cryptographic generator.
-
-    Raises:
-      TypeError, ValueError: an argument out of range.
-    """
-    count = arguments.integer("count", count, at_least=1, at_most=2**16)
-    size = arguments.integer("size", size, at_least=1, at_most=2**30)
-    slice_epsilon = arguments.real("slice_epsilon", slice_epsilon, at_least=2.0**-20, below=700.0)
-    leaves: Any = {
-        "size": np.int32(size),
-        "slice_epsilon": slice_epsilon,
-        "count_epsilon": arguments.real("count_epsilon", count_epsilon, at_least=SMALLEST_RATE, below=700.0),
-    }
-    return Sliced(solver=solver, count=count, capacity=bucket(size + int(np.ceil(TAIL / slice_epsilon))), **leaves)
+    return CdfRelease(quantiles=quantiles)

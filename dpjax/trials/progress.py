@@ -88,12 +88,13 @@ class _Lines:
     """A stream that turns a bar's carriage returns into lines."""
 
     def __init__(self, stream: Any):
-        self._stream = stream
+        self._stream, self._last = stream, ""
 
     def write(self, text: str) -> None:
-        """One line for one state of the bar."""
-        if line := text.strip("\r\n "):
+        """One line for one state of the bar, that differs from the one before."""
+        if (line := text.strip("\r\n ")) and line != self._last:
             self._stream.write(line + "\n")
+            self._last = line
 
     def flush(self) -> None:
         """Flushes the stream."""

@@ -3,6 +3,7 @@
 from dpjax.core import lazy
 from dpjax.verify.audit import Audit, audit, audit_samples
 from dpjax.verify.broken import Specimen, specimens, stability_specimen
+from dpjax.verify.check import Report, check
 from dpjax.verify.exact import (
     Worst,
     delta_curve,
@@ -20,10 +21,12 @@ from dpjax.verify.exact import (
 
 __all__ = [
     "Audit",
+    "Report",
     "Specimen",
     "Worst",
     "audit",
     "audit_samples",
+    "check",
     "delta_curve",
     "histograms",
     "hockey_stick",

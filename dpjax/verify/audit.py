@@ -191,7 +191,7 @@ def audit(
       Audit.
 
     Raises:
-      TypeError: outcomes that are no integers or real numbers.
+      TypeError: a key that is none, or outcomes that are no integers or real numbers.
       ValueError: parameters out of range, or two datasets of unequal shapes.
 
     >>> import jax.numpy as jnp
@@ -199,6 +199,7 @@ def audit(
     >>> audit(jax.random.key(0), leak, (jnp.array(0), jnp.array(1)), trials=1000).epsilon > 3
     True
     """
+    arguments.key(key)
     trials = arguments.integer("trials", trials, at_least=4)
     batch_size = arguments.integer("batch_size", batch_size, at_least=1)
     if not isinstance(pair, tuple | list) or len(pair) != 2:

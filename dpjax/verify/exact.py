@@ -20,6 +20,7 @@ from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 
 Law = Callable[[Any], Any]
+LARGEST_EPSILON = 700.0  # exp of more overflows; what is private at more is so at this
 
 
 def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
@@ -161,18 +162,22 @@ def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarr
 
     It is evaluated in float64 whatever the session's default: float32 would blur every delta below 1e-7.
     """
+    p = np.exp(evaluated(law, datasets, batch_size=batch_size).astype(np.float64))
+    wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-4))
+    if wrong.size:
+        raise ValueError(f"law must sum to one, got {p[wrong[0]].sum()} for dataset {wrong[0]}")
+    return p
+
+
+def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int = 256) -> np.ndarray:
+    """`function` of every dataset, in batches, with 64-bit types whatever the session's default."""
     count = len(jax.tree.leaves(datasets)[0])
     size = min(batch_size, count)
     # Whole batches, by repeating the first datasets: `lax.map` would compile the law once more for a shorter last one.
     whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
         on_device = jax.tree.map(lambda leaf: jnp.asarray(leaf)[whole], datasets)
-        logs = jax.jit(lambda rows: jax.lax.map(law, rows, batch_size=size))(on_device)
-    p = np.exp(np.asarray(logs[:count], np.float64))
-    wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-4))
-    if wrong.size:
-        raise ValueError(f"law must sum to one, got {p[wrong[0]].sum()} for dataset {wrong[0]}")
-    return p
+        return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(on_device)[:count])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,13 +233,13 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
     epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
     pairs = _checked_pairs(pairs, len(jax.tree.leaves(datasets)[0]))
     p = probabilities(law, datasets, batch_size=batch_size)
-    sticks = _sticks(p, pairs, epsilon)
-    i, j = (int(index) for index in pairs[int(np.argmax(sticks))])
+    found = sticks(p, pairs, epsilon)
+    i, j = (int(index) for index in pairs[int(np.argmax(found))])
     first = jax.tree.map(lambda rows: np.asarray(rows)[i], datasets)
     second = jax.tree.map(lambda rows: np.asarray(rows)[j], datasets)
     return Worst(
         epsilon=epsilon,
-        delta=float(sticks.max()),
+        delta=float(found.max()),
         pair=(i, j),
         datasets=(first, second),
         event=p[i] > math.exp(epsilon) * p[j],
@@ -250,7 +255,7 @@ def delta_curve(
     pairs = _checked_pairs(pairs, len(jax.tree.leaves(datasets)[0]))
     checked = [float(arguments.real("epsilons", epsilon, at_least=0.0, below=math.inf)) for epsilon in epsilons]
     p = probabilities(law, datasets, batch_size=batch_size)
-    return np.array([_sticks(p, pairs, epsilon).max() for epsilon in checked])
+    return np.array([sticks(p, pairs, epsilon).max() for epsilon in checked])
 
 
 def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:
@@ -266,10 +271,10 @@ def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:
     return pairs
 
 
-def _sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
-    """The hockey-stick of every pair, in chunks of bounded memory."""
+def sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
+    """The hockey-stick of every pair of rows of p, in chunks of bounded memory."""
     chunk = max(1, 2**22 // max(1, p.shape[1]))
-    scaled = math.exp(epsilon) * p
+    scaled = math.exp(min(epsilon, LARGEST_EPSILON)) * p
     return np.concatenate(
         [
             np.maximum(p[part[:, 0]] - scaled[part[:, 1]], 0.0).sum(axis=1)

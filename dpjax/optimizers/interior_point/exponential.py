@@ -53,11 +53,13 @@ class DepthExponential(ByDepth):
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE."""
-        return Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def points_needed(self, beta: float) -> int:
         """ceil((2/epsilon) (bits ln 2 + ln(1/beta))): every x outside has q = 0, the median q >= n/2."""
-        return math.ceil(2 / float(self.epsilon) * (int(self.bits) * math.log(2.0) - math.log(beta)))
+        return math.ceil(
+            2 / arguments.known("epsilon", self.epsilon) * (int(self.bits) * math.log(2.0) - math.log(beta))
+        )
 
 
 def exponential(*, bits: int, epsilon: Any) -> DepthExponential:

@@ -49,7 +49,9 @@ class DepthRecConcave(ByDepth):
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
-        return Guarantee(float(self.epsilon), float(self.delta), ADD_OR_REMOVE_ONE)
+        return Guarantee(
+            arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta), ADD_OR_REMOVE_ONE
+        )
 
     def points_needed(self, beta: float) -> int:
         """Twice the promise, so that the median keeps it, if the promise is large enough for `quasi_concave`'s derived error.

@@ -153,7 +153,9 @@ def tree_log(
     Raises:
       TypeError, ValueError: an argument out of range.
 
-    >>> tree_log(bits=1024, epsilon=1.0, delta=1e-6, beta=0.1, depth=2).sample_size(beta=0.1) < 700
+    >>> from dpjax.optimizers.interior_point import exponential
+    >>> solver = tree_log(bits=1024, epsilon=1.0, delta=1e-6, beta=0.1, depth=2)
+    >>> solver.sample_size(beta=0.1) < exponential(bits=1024, epsilon=1.0).sample_size(beta=0.1)
     True
     """
     plan = tree_log_budget.calibrate(

@@ -1,0 +1,50 @@
+"""Approximate quantiles from any interior point solver (CLNSS §1.4, after Bun, Nissim, Stemmer and Vadhan 2015).
+
+An interior point z of the 2m points around rank k has a rank within m - 1 of k: with x_1 <= ... <= x_n and the slice
+x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < z. Ranks past the ends count as points 0
+below and 2^bits - 1 above, so that the slice always has 2m points; they only help, since every z lies between them.
+
+| factory | quantiles | privacy, for a solver that is (e, d)-private under add/remove |
+|---|---|---|
+| `direct` | any q fractions, a run each on the whole dataset | q runs of (2e, (1 + exp(e)) d) |
+| `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
+| `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
+
+**Why 2e.** The number n of points is private, and the wanted rank is k(n) = floor(f n + 1/2), so k(n+1) - k(n) is 0 or 1. Insert a point
+at position p of the sorted dataset and compare the windows, positions [k-m, k+m) from 0. If k stays: nothing changes for p >= k+m;
+otherwise the window loses its last point and gains the new one (p inside) or the one that moves up from below (p < k-m). If k moves up:
+nothing changes for p <= k-m; otherwise it loses its first point and gains the new one or the one above. So neighbouring datasets give
+slices that are equal or differ by one replacement, two steps of add/remove: `Guarantee.group(2)`. No window does better: to
+be spared a removal its ends would have to move by one exactly if p lies below them, but they depend on n alone. Replacing a point
+of a dataset of public size is also one replacement in the window (remove a, insert b, with k fixed: at most one point leaves and one
+enters), so that `direct` promises the same under both relations.
+
+    >>> import jax
+    >>> from dpjax import Points
+    >>> from dpjax.domains import ordered, wide
+    >>> from dpjax.optimizers import interior_point, quantiles
+    >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
+    >>> quartiles = quantiles.direct(solver=interior_point.exponential(bits=24, epsilon=1.0), fractions=[0.25, 0.5, 0.75], m=60)
+    >>> outcome = quartiles(jax.random.key(0), points)
+    >>> [1940 <= a <= 2060 for a in wide.to_ints(outcome.hypothesis[:1])], quartiles.guarantee().epsilon
+    ([True], 6.0)
+"""
+
+from dpjax.optimizers.quantiles.base import Quantiles, Stretch, half_slice, nearest_rank, rank_errors
+from dpjax.optimizers.quantiles.direct import DirectQuantiles, direct
+from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
+from dpjax.optimizers.quantiles.sliced import SlicedQuantiles, sliced
+
+__all__ = [
+    "DirectQuantiles",
+    "Quantiles",
+    "RecursiveQuantiles",
+    "SlicedQuantiles",
+    "Stretch",
+    "direct",
+    "half_slice",
+    "nearest_rank",
+    "rank_errors",
+    "recursive",
+    "sliced",
+]

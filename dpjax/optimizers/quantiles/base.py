@@ -1,0 +1,168 @@
+"""What private quantiles share: ranks, stretches of sorted rows with their windows, and how large a slice must be."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, optimal
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen
+from dpjax.core.staging import once
+from dpjax.data.algorithm import Algorithm
+from dpjax.data.fitting import fitted
+from dpjax.data.outcome import Outcome, Status
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
+from dpjax.domains import wide
+
+MOST_POINTS = 2**30  # of a slice, so that its ends are int32 ranks
+ACCOUNTANTS = ("basic", "optimal")
+
+
+class Quantiles(Algorithm):
+    """A mechanism on `Points` of X_bits (or on a `Sample`, whose labels it ignores): the output are the quantiles, in increasing order.
+
+    Attributes:
+      bits, limbs: of the domain of the points.
+      fractions: F for each fraction F 2^-32, increasing.
+    """
+
+    kind: ClassVar[type] = Points
+    bits: Any
+    limbs: int
+    fractions: UInt32[Any, "quantiles"]
+
+    def fit(self, data: Any) -> Points:
+        return fitted(Points.of(data), Points, bits=self.bits, limbs=(self.limbs,), name="points")
+
+    def prepare(self, points: Points) -> Points:
+        return points.in_order(self.limbs)
+
+    def guarantee_under(self, relation: str) -> Guarantee:
+        """The promise under a neighbouring relation: that of `guarantee`, converted."""
+        return self.guarantee().under(relation)
+
+
+@frozen
+class Stretch:
+    """Sorted rows first, ..., stop - 1 of an array, continued by endless copies of `low` before them and of `high` after them."""
+
+    x: UInt32[Array, "rows limbs"]
+    first: Int[Array, ""]
+    stop: Int[Array, ""]
+    low: UInt32[Array, "limbs"]
+    high: UInt32[Array, "limbs"]
+
+    def window(self, start: Int[Array, ""], size: Int[Array, ""], capacity: int) -> Points:
+        """Rows start, ..., start + size - 1 of the continuation, as points with room for `capacity`."""
+        row = start + jnp.arange(capacity, dtype=jnp.int32)
+        inside = self.x[jnp.clip(row, 0, self.x.shape[0] - 1)]
+        x = wide.select(row < self.first, self.low[None], wide.select(row < self.stop, inside, self.high[None]))
+        # Stored: else the selection would be fused into every look that a solver takes at its points.
+        return Points(x=once(size >= 0, lambda x: x, x), n_valid=size, ordered=True)
+
+
+def nearest_rank(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> Int[Array, "*k"]:
+    """k(n) = floor(F n / 2^32 + 1/2) in integers, for a fraction F 2^-32: moves by 0 or 1 when n does.
+
+    >>> nearest_rank(np.uint32([2**30, 2**31]), 7).tolist()
+    [2, 4]
+    """
+    fraction, count = jnp.asarray(fraction), jnp.asarray(n, jnp.int32).astype(jnp.uint32)
+    whole, rest = wide.high_product(fraction, count), fraction * count
+    return (whole + (rest >> np.uint32(31))).astype(jnp.int32)
+
+
+@jax.jit
+def rank_errors(points: Points, answers: UInt32[Array, "k limbs"], ranks: Int[Array, "k"]) -> Int[Array, "k"]:
+    """How far each wanted rank is from those of its answer, #{x < z}, ..., #{x <= z}; the points are sorted.
+
+    >>> points = Points.create(wide.from_ints([3, 5, 5, 9], 8), ordered=True)
+    >>> rank_errors(points, wide.from_ints([5, 4], 8), jnp.array([2, 3])).tolist()
+    [0, 2]
+    """
+    x = wide.select(points.valid, points.x, ~jnp.zeros_like(points.x))  # rows past them at the greatest number
+
+    def error(answer: Array, rank: Array) -> Array:
+        below, up_to = (jnp.minimum(wide.search(x, answer, side=side), points.n_valid) for side in ("left", "right"))
+        return jnp.maximum(jnp.maximum(below - rank, rank - up_to), 0)
+
+    return jax.vmap(error)(answers, ranks)
+
+
+def ends(bits: Int[Array, ""], limbs: int) -> UInt32[Array, "2 limbs"]:
+    """The first and the last point of the domain, 0 and 2^bits - 1."""
+    beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
+    return jnp.stack([jnp.zeros_like(beyond), wide.subtract(beyond, one)])
+
+
+def in_order(runs: Outcome) -> tuple[UInt32[Array, "k limbs"], Bool[Array, ""], dict[str, Any]]:
+    """One draw of the outcomes of all runs, stacked: the answers in order; info says which runs had one.
+
+    Order moves no rank error above the largest: at least q - i + 1 of the answers, those of z_i, ..., z_q, have as many points below as z_i
+    must have, so the i-th smallest has, and likewise above.
+    """
+    ok = runs.status == Status.OK
+    return wide.sort(runs.hypothesis)[0], jnp.all(ok), {"ok": ok}
+
+
+# ------------------------------------------------------------------------------------------------ what factories check
+
+
+def check_solver(solver: Any) -> None:
+    """TypeError unless it is a solver of the interior point problem."""
+    if not (callable(solver) and all(hasattr(solver, part) for part in ("bits", "limbs", "sample_size", "guarantee"))):
+        raise TypeError(f"solver must be one of dpjax.optimizers.interior_point, got {solver!r}")
+
+
+def half_slice(solver: Any, *, beta: float) -> int:
+    """The least m for which 2m points suffice for the solver, by its own `sample_size`, to fail with probability at most beta."""
+    return -(-solver.sample_size(beta=beta) // 2)
+
+
+def half_width(solver: Any, m: Any, *, runs: int, beta: Any, allow_unproved: bool) -> dict[str, Any]:
+    """The fields m and capacity (rows of a slice of 2m points), for slices that are large enough for all runs but with probability beta.
+
+    Raises:
+      TypeError: no solver, m no int. ValueError: m below `half_slice` at beta / runs, and not `allow_unproved`.
+    """
+    check_solver(solver)
+    m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
+    share = arguments.known("beta", arguments.fraction("beta", beta)) / runs
+    if not allow_unproved:
+        require(solver, m, share)
+    return {"m": np.int32(m), "capacity": bucket(2 * m)}
+
+
+def require(solver: Any, m: int, beta: float) -> None:
+    """ValueError if slices of 2m points are too small for the solver to fail with probability at most beta."""
+    needed = half_slice(solver, beta=beta)
+    if m < needed:
+        raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta:g}, got {m}")
+
+
+def composition(accountant: Any, delta: Any) -> dict[str, Any]:
+    """The fields accountant and delta: how runs are composed, and at which total delta if not by sums.
+
+    Raises:
+      TypeError, ValueError: another accountant; a delta for "basic", or none for "optimal".
+    """
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
+    if (delta is None) == (accountant == "optimal"):
+        raise ValueError(f'delta must be given for accountant="optimal" and for no other, got {delta!r}')
+    return {"accountant": accountant, "delta": np.float64(0.0) if delta is None else arguments.delta(delta)}
+
+
+def composed(accountant: str, parts: dict[Guarantee, int], delta: Float[Any, ""]) -> Guarantee:
+    """By basic composition, or the optimal one at a total delta."""
+    return basic(parts) if accountant == "basic" else optimal(parts, delta=float(delta))
+
+
+def at_distance_two(solver: Any, relation: str = ADD_OR_REMOVE_ONE) -> Guarantee:
+    """The solver's promise for slices that differ by one replacement, two steps of add/remove."""
+    twice = solver.guarantee().group(2)
+    return Guarantee(twice.epsilon, twice.delta, relation)

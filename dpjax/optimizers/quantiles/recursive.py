@@ -1,0 +1,182 @@
+"""The median, the medians of what lies left and right of it, and so on: all multiples of 2^-L for the price of L runs."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, UInt32
+
+from dpjax.accounting import Guarantee
+from dpjax.core import arguments, random
+from dpjax.core.pytree import frozen, static
+from dpjax.data.outcome import Status
+from dpjax.data.points import Points
+from dpjax.domains import ordered, wide
+from dpjax.optimizers.quantiles import base
+from dpjax.optimizers.quantiles.base import Quantiles, Stretch
+
+MOST_LEVELS = 16
+
+
+@frozen
+class RecursiveQuantiles(Quantiles):
+    """The median, the medians of what lies left and right of it, and so on; build it by `recursive`.
+
+    A node of this binary tree is the points in [left, right), between two answers released before (or the ends of the domain);
+    its slice is continued by `left` and `right`, and its answer is cut to them, so answers come out in order. One inserted point
+    lies in one node of a level, and only that node's slice changes, by one replacement: a level costs one run at distance 2.
+
+    Ties would spoil it: when many points equal the median, all of them go right, and the left node's median is no quarter of the
+    whole. So with b = solver.bits - bits > 0 each point x becomes 2^b x + U, its own U uniform on 0, ..., 2^b - 1; the answer is divided by
+    2^b again, which keeps its ranks, and privacy too, since each point's U is its own.
+
+    Attributes:
+      solver: of `dpjax.optimizers.interior_point`.
+      bits: of the domain of the points.
+      m: half the points of a slice.
+      delta: the total one, at which "optimal" composes.
+      limbs: of a point (static).
+      depth: L (static).
+      capacity: rows of a slice (static).
+      accountant: "basic" or "optimal" (static).
+    """
+
+    solver: Any
+    bits: Int[Array, ""]
+    m: Int[Array, ""]
+    delta: Float[Array, ""]
+    limbs: int = static()
+    depth: int = static()
+    capacity: int = static()
+    accountant: str = static()
+
+    @property
+    def fractions(self) -> UInt32[np.ndarray, "quantiles"]:
+        """F for each fraction F 2^-32: the multiples of 2^-depth."""
+        return (np.arange(1, 1 << self.depth, dtype=np.uint32) << np.uint32(32 - self.depth)).astype(np.uint32)
+
+    def draw(self, key: Array, points: Points) -> Any:
+        key_ties, key_runs = jax.random.split(key)
+        points = self._tie_broken(key_ties, points)
+        size = 1 << self.depth
+        bottom, top = base.ends(self.solver.bits, self.solver.limbs)
+
+        def halve(answers: Array, node: tuple[Array, Array]) -> tuple[Array, Array]:
+            """One node: its place among the answers, and how far its ends are."""
+            place, reach = node
+            left, right = answers[place - reach], answers[place + reach]
+            slice_ = self._slice(points, left, right, place + reach == size)
+            outcome = self.solver(jax.random.fold_in(key_runs, place), slice_)
+            answer = wide.minimum(wide.maximum(outcome.hypothesis, left), right)
+            return answers.at[place].set(answer), outcome.status == Status.OK
+
+        answers = jnp.broadcast_to(bottom, (size + 1, bottom.size)).at[size].set(top)
+        places, reaches = _breadth_first(self.depth)
+        answers, ok = jax.lax.scan(halve, answers, (places, reaches))
+        quotients = wide.shift_right(answers[1:-1], jnp.broadcast_to(self._extra_bits(), (size - 1,)))
+        ok = jnp.zeros_like(ok).at[places - 1].set(ok)
+        return wide.resize(quotients, self.limbs), jnp.all(ok), {"ok": ok}
+
+    def _slice(self, points: Points, left: Array, right: Array, last: Array) -> Points:
+        """The 2m points around the median of those in [left, right), which hold the greatest point if it is the last node of a level."""
+        first = jnp.minimum(wide.search(points.x, left), points.n_valid)
+        stop = jnp.minimum(wide.search(points.x, right), points.n_valid)
+        stop = jnp.where(last, points.n_valid, stop)
+        stretch = Stretch(x=points.x, first=first, stop=stop, low=left, high=right)
+        m = jnp.asarray(self.m, jnp.int32)
+        return stretch.window(first + (stop - first + 1) // 2 - m, 2 * m, self.capacity)
+
+    def _tie_broken(self, key: Array, points: Points) -> Points:
+        """2^b x + U, sorted again; rows past the points stay at the greatest number."""
+        words = random.bits(key, points.rows)  # more rows begin with the same words
+        limbs, b = self.solver.limbs, jnp.broadcast_to(self._extra_bits(), (points.rows,))
+        x = wide.add(wide.shift_left(wide.resize(points.x, limbs), b), wide.scaled(words, b - 32, limbs))
+        x = wide.select(points.valid, x, ~jnp.zeros_like(x))
+        # Only equal points can have changed places.
+        return Points(x=ordered.sort_nearly(x), n_valid=points.n_valid, ordered=True)
+
+    def _extra_bits(self) -> Int[Array, ""]:
+        """b, how many bits break ties."""
+        return jnp.asarray(self.solver.bits, jnp.int32) - jnp.asarray(self.bits, jnp.int32)
+
+    def guarantee(self) -> Guarantee:
+        """`depth` runs at distance 2, under ADD_OR_REMOVE_ONE."""
+        return base.composed(self.accountant, {base.at_distance_two(self.solver): self.depth}, self.delta)
+
+    def rank_error(self) -> float:
+        """How far from f n the rank of an answer may be if every run finds an interior point and no points are equal.
+
+        E_L, where E_l = m + 1/2 + (E_(l-1) + E_(l-2)) / 2 and E_0 = E_(-1) = 0: a node of level l lies between an answer of level
+        l - 1 and an earlier one, or an end of the domain, whose rank has no error; its middle is off by their mean error, its
+        answer by m more. For large l that is (2/3) l (m + 1/2). Equal points add their number less one on each level.
+        """
+        before, error = 0.0, 0.0
+        for _ in range(self.depth):
+            before, error = error, int(self.m) + 0.5 + (before + error) / 2
+        return error
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Different points with which all ranks are within alpha n of f n, with probability 1 - beta: ceil(rank_error / alpha).
+
+        Raises:
+          ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice.
+        """
+        alpha = float(arguments.fraction("alpha", alpha))
+        base.require(self.solver, int(self.m), float(arguments.fraction("beta", beta)) / ((1 << self.depth) - 1))
+        return math.ceil(self.rank_error() / alpha)
+
+
+def _breadth_first(depth: int) -> tuple[Int[Array, "nodes"], Int[Array, "nodes"]]:
+    """(place among the answers, distance to the ends) of every node, the median first."""
+    reaches = [1 << (depth - 1 - level) for level in range(depth) for _ in range(1 << level)]
+    places = [(2 * i + 1) << (depth - 1 - level) for level in range(depth) for i in range(1 << level)]
+    return jnp.asarray(places, jnp.int32), jnp.asarray(reaches, jnp.int32)
+
+
+def recursive(
+    *,
+    solver: Any,
+    bits: int,
+    depth: int,
+    m: int,
+    beta: float = 0.1,
+    accountant: str = "basic",
+    delta: float | None = None,
+    allow_unproved: bool = False,
+) -> RecursiveQuantiles:
+    """All multiples of 2^-depth, in 2^depth - 1 runs of which only `depth` count for privacy; see `RecursiveQuantiles`.
+
+    Args:
+      solver: of `dpjax.optimizers.interior_point`, on `bits` bits or more: up to 32 extra ones break ties.
+      bits: the points are in {0, ..., 2^bits - 1}.
+      depth: L, 1 (the median) to 16.
+      m: half the points of a slice.
+      beta: what all runs together may fail with: 2m points must suffice for the solver at beta / (2^depth - 1).
+      accountant: of the levels, "basic" or "optimal".
+      delta: the total one, for "optimal".
+      allow_unproved: take any m. The guarantee holds; no accuracy is proved.
+
+    Formal guarantees: `depth` runs of the solver at distance 2, under ADD_OR_REMOVE_ONE; see `RecursiveQuantiles.guarantee`. Not promised:
+    floating-point side channels; a cryptographic generator.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, slices too small for the solver.
+
+    >>> import jax
+    >>> from dpjax.optimizers import interior_point, quantiles
+    >>> eighths = quantiles.recursive(solver=interior_point.exponential(bits=24, epsilon=1.0), bits=8, depth=3, m=40)
+    >>> eighths.guarantee().epsilon, eighths.rank_error()
+    (6.0, 91.125)
+    >>> points = Points.create(wide.from_ints([i // 20 for i in range(4000)], 8))
+    >>> [abs(z - 25 * i) <= 5 for i, z in enumerate(wide.to_ints(eighths(jax.random.key(0), points).hypothesis), 1)] == [True] * 7
+    True
+    """
+    depth = arguments.integer("depth", depth, at_least=1, at_most=MOST_LEVELS)
+    width = base.half_width(solver, m, runs=(1 << depth) - 1, beta=beta, allow_unproved=allow_unproved)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=int(solver.bits))
+    if int(solver.bits) - bits > 32:
+        raise ValueError(f"bits must be at least solver.bits - 32 = {int(solver.bits) - 32}, got {bits}")
+    leaves: Any = {"bits": np.int32(bits), **width, **base.composition(accountant, delta)}
+    return RecursiveQuantiles(solver=solver, limbs=wide.limbs_for(bits), depth=depth, **leaves)

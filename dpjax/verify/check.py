@@ -1,0 +1,245 @@
+"""`dpjax.check`: the privacy of anybody's algorithm on all datasets of a few records from a small domain.
+
+What has a law, `pmf(data)`, is verified exactly; what has only `__call__(key, data)` is audited by runs, which can refute privacy but
+never prove it.
+"""
+
+import dataclasses
+import inspect
+import math
+from typing import Any, Protocol
+
+from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.verify.family import Family, family, kind_of
+from dpjax.verify.laws import laws_of
+from dpjax.verify.suspects import Audits, audits_of
+
+
+class Evidence(Protocol):
+    """What is known of all pairs, or of the worst of them."""
+
+    def delta_at(self, epsilon: float) -> tuple[float, int, int]:
+        """(delta, S, S'): the largest over pairs, and the datasets of one that has it."""
+
+    def epsilon_at(self, delta: float) -> float:
+        """The least epsilon that no pair contradicts."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Report:
+    """What `check` found; printed, a paragraph that explains itself.
+
+    Attributes:
+      epsilon: where `delta` was computed.
+      delta: exact: the least delta for which the algorithm is (epsilon, delta)-private on all datasets enumerated. Else a lower
+        bound on it, at `level`.
+      worst_pair: two neighbouring datasets that have this delta, as lists of records in integers; the first is the one on which
+        the event is likelier.
+      exact: whether laws were compared, or runs.
+      relation: which datasets were taken for neighbours.
+      guarantee: what is claimed: by `delta` of `check` if given, else by the algorithm; None if by neither.
+      level: of the bounds, one by one; 1 if exact.
+      summary: the paragraph.
+    """
+
+    epsilon: float
+    delta: float
+    worst_pair: tuple[list[Any], list[Any]]
+    exact: bool
+    relation: str
+    guarantee: Guarantee | None
+    level: float
+    summary: str
+    _evidence: Evidence
+
+    def delta_at(self, epsilon: float) -> float:
+        """As `delta`, at another epsilon >= 0."""
+        return self._evidence.delta_at(float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf)))[0]
+
+    def epsilon_at(self, delta: float) -> float:
+        """The least epsilon for which the algorithm is (epsilon, delta)-private on the datasets enumerated, or a lower bound on it."""
+        return self._evidence.epsilon_at(float(arguments.delta(delta, positive=False)))
+
+    def refutes(self, guarantee: Guarantee) -> bool:
+        """Whether a pair contradicts the guarantee.
+
+        Raises:
+          ValueError: a guarantee for neighbours that are not among those enumerated.
+        """
+        claim = guarantee.under(self.relation)
+        if math.isinf(claim.epsilon):
+            return False
+        return self.delta_at(claim.epsilon) > claim.delta * (1 + 1e-9)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the stated guarantee holds on all datasets enumerated: None if there is none, or runs do not refute it."""
+        if self.guarantee is None:
+            return None
+        if self.refutes(self.guarantee):
+            return False
+        return True if self.exact else None
+
+    def __repr__(self) -> str:
+        return self.summary
+
+
+def check(
+    algorithm: Any,
+    *,
+    n: int,
+    domain: int,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    relation: str | None = None,
+    data: Any = None,
+    ordered: bool = False,
+    trials: int | None = None,
+    level: float = 1 - 2e-5,
+    seed: int = 0,
+) -> Report:
+    """How private an algorithm is on all datasets of n records from a small domain, exactly if it tells its law.
+
+    An algorithm (epsilon, delta)-private for all neighbours S, S' has delta(epsilon) = max sum_o max(0, P_S[o] - exp(epsilon) P_S'[o])
+    <= delta. With `pmf` the maximum is taken over ALL neighbouring pairs of datasets that can be made of `domain` points. Without, a few
+    runs on every dataset show which pairs look worst, and new runs on those give a lower bound.
+
+    Args:
+      algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, an object or a function of one's own. All that it returns
+        (but the `info` of an `Outcome`) is taken as released. If it has `pmf(data)`, the vector of the probabilities of all outcomes,
+        bottom last, that is believed. If it has `guarantee()`, a `dpjax.accounting.Guarantee`, that is tested.
+      n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records.
+      domain: points are 0, ..., domain - 1 (and labels 0 and 1).
+      epsilon: where delta is computed, >= 0.
+      delta: tests the claim (epsilon, delta) instead of the algorithm's own.
+      relation: "REPLACE_ONE" or "ADD_OR_REMOVE_ONE"; default that of the guarantee, else REPLACE_ONE.
+      data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`; default its attribute `kind`, else
+        `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
+        which count.
+      ordered: whether to enumerate sequences of records. By default datasets are multisets, their records sorted; an algorithm that
+        is seen to look at their order is then refused.
+      trials: runs on each dataset of a pair that is audited; default 32,768, or 2,000 where JAX cannot trace the algorithm.
+      level: of a lower bound by runs; the default is a false-alarm rate of 2e-5.
+      seed: of the runs.
+
+    Returns:
+      `Report`: `delta`, `epsilon_at(delta)`, `worst_pair`, `exact`, `holds`, `refutes(guarantee)`.
+
+    **Formal guarantees**: exact reports are about the law that `pmf` states (not about floating-point draws), up to rounding, and
+    about these n and domain only.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is no law; outcomes that cannot be compared.
+
+    A record is kept with probability 3/4, else replaced by a fair coin; printed as it comes, it is ln(7)-private.
+
+    >>> import jax, jax.numpy as jnp
+    >>> class Response:
+    ...     def pmf(self, sample):
+    ...         return jnp.where(sample.y[0] == 1, jnp.array([1 / 8, 7 / 8]), jnp.array([7 / 8, 1 / 8]))
+    ...     def __call__(self, key, sample):
+    ...         return jnp.where(jax.random.uniform(key) < 1 / 8, 1 - sample.y[0], sample.y[0])
+    >>> report = check(Response(), n=1, domain=1, epsilon=1.0)
+    >>> report.exact, round(report.delta, 4), round(report.epsilon_at(0.0), 4), report.worst_pair
+    (True, 0.5352, 1.9459, ([(0, 0)], [(0, 1)]))
+    """
+    n, domain = arguments.integer("n", n, at_least=1), arguments.integer("domain", domain, at_least=1)
+    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    level = float(arguments.fraction("level", level))
+    trials = None if trials is None else arguments.integer("trials", trials, at_least=4)
+    seed = arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1)
+    if not callable(algorithm) or inspect.isclass(algorithm):
+        raise TypeError(f"algorithm must have __call__(key, data), and be an object, not a class; got {algorithm!r}")
+    claim = _claim(algorithm, epsilon, delta, relation)
+    relation = relation or (claim.relation if claim else REPLACE_ONE)
+    datasets = family(kind_of(algorithm, data, domain), n, relation, ordered=bool(ordered))
+    evidence: Any = laws_of(algorithm, datasets, ordered)
+    if exact := evidence is not None:
+        level = 1.0
+    else:
+        evidence = audits_of(algorithm, datasets, epsilon, trials, level, seed)
+    found, first, second = evidence.delta_at(epsilon)
+    report = Report(
+        epsilon=epsilon,
+        delta=found,
+        worst_pair=(datasets.shown(first), datasets.shown(second)),
+        exact=exact,
+        relation=relation,
+        guarantee=claim,
+        level=level,
+        summary="",
+        _evidence=evidence,
+    )
+    return dataclasses.replace(report, summary=_summary(algorithm, report, datasets, n, bool(ordered)))
+
+
+# ------------------------------------------------------------------------------------------------------- what is claimed
+
+
+def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | None) -> Guarantee | None:
+    """The guarantee to test, if any, under the relation asked for."""
+    if relation is not None:
+        arguments.choice("relation", relation, RELATIONS)
+    stated = _stated(algorithm)
+    if delta is not None:
+        delta = float(arguments.delta(delta, positive=False))
+        return Guarantee(epsilon, delta, relation or (stated.relation if stated else REPLACE_ONE))
+    if stated is None or relation in (None, stated.relation):
+        return stated
+    # Nothing follows for add/remove from what is promised for replaced records.
+    return stated.under(relation) if relation == REPLACE_ONE else None
+
+
+def _stated(algorithm: Any) -> Guarantee | None:
+    """What the algorithm says of itself."""
+    if not callable(getattr(algorithm, "guarantee", None)):
+        return None
+    try:
+        stated = algorithm.guarantee()
+    except NotImplementedError:
+        return None
+    if not isinstance(stated, Guarantee):
+        raise TypeError(f"guarantee() must return a dpjax.accounting.Guarantee, got {stated!r}")
+    return stated
+
+
+# -------------------------------------------------------------------------------------------------------------- in words
+
+
+def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: bool) -> str:
+    """The paragraph that a report prints as."""
+    name = getattr(algorithm, "__name__", type(algorithm).__name__)
+    what = "sequences" if ordered else "multisets"
+    size = f"{n} records" if report.relation == REPLACE_ONE else f"up to {n} records"
+    listed = f"{len(datasets.sizes)} {what} of {size}, each {datasets.kind.record}"
+    many = f"{len(datasets.pairs)} neighbouring pairs ({report.relation}) of {listed}"
+    at = f"epsilon = {report.epsilon:g}"
+    least = f"epsilon_at(1e-6) = {report.epsilon_at(1e-6):.6g}"
+    worst = f"Worst pair: {report.worst_pair[0]} against {report.worst_pair[1]}."
+    if isinstance(report._evidence, Audits):
+        audits = report._evidence
+        how = f" (in Python, for {audits.runner.note})" if audits.runner.note else ""
+        text = (
+            f"{name}: audited, not verified, for it has no pmf. Of {many}, the {len(audits.pairs)} that looked worst were run "
+            f"{audits.runs} times a dataset{how}. At {at} delta is at least {report.delta:.6g}; {least} is a lower bound too; "
+            f"each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
+        )
+    else:
+        text = f"{name}: verified exactly on all {many}. At {at} delta is {report.delta:.6g}; {least}. {worst}"
+    return f"{text} {_verdict(report)}"
+
+
+def _verdict(report: Report) -> str:
+    """What follows for the claim."""
+    if report.guarantee is None:
+        return "Nothing is claimed for this relation."
+    if math.isinf(report.guarantee.epsilon):
+        return "It promises nothing."
+    claim = f"({report.guarantee.epsilon:g}, {report.guarantee.delta:g})-privacy"
+    verdicts = {
+        True: f"{claim} holds on all of them.",
+        False: f"The claimed {claim} is REFUTED.",
+        None: f"{claim} is not refuted.",
+    }
+    return verdicts[report.holds]

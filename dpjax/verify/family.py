@@ -1,0 +1,158 @@
+"""All datasets of a few records from a small domain, which of them are neighbours, and how they are handed to an algorithm.
+
+A dataset is a row of record values 0, 1, ..., the first `size` of which count. What a value stands for depends on the kind of data:
+a point, a point with its label, a point with k labels, or whatever a function of the caller's makes of it.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from dpjax.accounting.guarantee import REPLACE_ONE
+from dpjax.core import arguments
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.points import Points
+from dpjax.data.sample import Sample
+from dpjax.verify.exact import histograms, neighbours, records, sequence_neighbours, sequences
+
+MOST_DATASETS, MOST_PAIRS = 20_000, 2_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What record values stand for.
+
+    Attributes:
+      values: how many values a record can take.
+      make: (values (rows,), size) -> the data that an algorithm takes; both may be traced.
+      show: a record value as people read it.
+      record: what a record is, in words.
+      may_be_empty: whether a dataset may hold no records.
+    """
+
+    values: int
+    make: Callable[[Any, Any], Any]
+    show: Callable[[int], Any]
+    record: str
+    may_be_empty: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Datasets and their neighbours.
+
+    Attributes:
+      kind: what records are.
+      values: int32 (datasets, rows). sizes: int32 (datasets,): the first so many values of a row count.
+      pairs: indices (pairs, 2) of neighbours, both directions.
+    """
+
+    kind: Kind
+    values: np.ndarray
+    sizes: np.ndarray
+    pairs: np.ndarray
+
+    def shown(self, dataset: int) -> list[Any]:
+        """The records of a dataset, as people read them."""
+        return [self.kind.show(int(value)) for value in self.values[dataset, : self.sizes[dataset]]]
+
+    def shuffled(self) -> np.ndarray:
+        """The values, with the records of each dataset in another order."""
+        rng = np.random.default_rng(0)
+        keys = np.where(np.arange(self.values.shape[1]) < self.sizes[:, None], rng.random(self.values.shape), 2.0)
+        return np.take_along_axis(self.values, np.argsort(keys, axis=1, kind="stable"), axis=1)
+
+
+def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
+    """The kind of data: `data` if it says so, else what the algorithm takes, else labelled samples.
+
+    Args:
+      algorithm: may have `kind` (a class of data), `bits` (of its domain) and `k` (labels of an example).
+      data: None, `dpjax.Sample`, `dpjax.MultiSample`, `dpjax.Points`, or a function (values, size) -> data.
+      domain: number of points, or of values of a record where `data` is a function.
+    """
+    data = getattr(algorithm, "kind", Sample) if data is None else data
+    limbs = _limbs(algorithm, domain)
+
+    def points(values: Any) -> Any:
+        return jnp.pad(jnp.asarray(values).astype(jnp.uint32)[:, None], ((0, 0), (0, limbs - 1)))
+
+    if data is Points:
+        return Kind(domain, lambda v, size: Points.create(points(v), size), int, "a point x", True)
+    if data is Sample:
+        return Kind(
+            2 * domain,
+            lambda v, size: Sample(x=points(v // 2), y=v % 2, n_valid=size),
+            lambda v: (v // 2, v % 2),
+            "(x, y)",
+            False,
+        )
+    if data is MultiSample:
+        k = arguments.integer("k of the algorithm", getattr(algorithm, "k", None), at_least=1, at_most=16)
+        labels = np.arange(k, dtype=np.int32)
+        return Kind(
+            domain << k,
+            lambda v, size: MultiSample.create(points(v >> k), (v[:, None] >> labels[None]) & 1, size),
+            lambda v: (v >> k, *(v >> j & 1 for j in range(k))),
+            "(x, y_1, ..., y_k)",
+            False,
+        )
+    if isinstance(data, type) or not callable(data):
+        rule = "dpjax.Sample, dpjax.MultiSample, dpjax.Points, or a function (values, size) -> data"
+        raise TypeError(f"data must be {rule}, got {data!r}")
+    return Kind(domain, data, int, "a value", True)
+
+
+def _limbs(algorithm: Any, domain: int) -> int:
+    """Words of 32 bits that the algorithm wants for a point."""
+    stated = np.asarray(getattr(algorithm, "bits", None))
+    if stated.ndim != 0 or stated.dtype.kind not in "iu" or stated < 1:
+        return 1
+    bits = int(stated)
+    if domain > 1 << bits:
+        raise ValueError(f"domain must be at most 2^bits = {1 << bits}, the algorithm's, got {domain}")
+    return -(-bits // 32)
+
+
+def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
+    """All datasets of n records (REPLACE_ONE), or of up to n (ADD_OR_REMOVE_ONE), and all their neighbours.
+
+    Raises:
+      ValueError: there are too many of them.
+    """
+    sizes = [n] if relation == REPLACE_ONE else list(range(0 if kind.may_be_empty else 1, n + 1))
+    m, what = kind.values, "sequences" if ordered else "multisets"
+    datasets = sum(m**size if ordered else math.comb(size + m - 1, size) for size in sizes)
+    pairs = datasets * n * m
+    if datasets > MOST_DATASETS or pairs > MOST_PAIRS:
+        found = f"{datasets} {what} of {m} kinds of records and up to {pairs} neighbouring pairs"
+        raise ValueError(
+            f"n and domain must be smaller: {found}; at most {MOST_DATASETS} and {MOST_PAIRS} are enumerated"
+        )
+    if not ordered:
+        counts = histograms(m, sizes)
+        values, count = records(counts, n)
+        return Family(kind, values, count, neighbours(counts, relation))
+    if relation == REPLACE_ONE:
+        values = sequences(m, n)
+        return Family(kind, values, np.full(len(values), n, np.int32), sequence_neighbours(m, n))
+    values = np.concatenate([np.pad(sequences(m, size), ((0, 0), (0, n - size))) for size in sizes])
+    count = np.repeat(np.array(sizes, np.int32), [m**size for size in sizes])
+    return Family(kind, values, count, _removals(values, count))
+
+
+def _removals(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Pairs of sequences of which one is the other without one of its records, both directions."""
+    rows = [tuple(row[:size].tolist()) for row, size in zip(values, sizes, strict=True)]
+    places = {row: place for place, row in enumerate(rows)}
+    shorter = {
+        (place, places[less])
+        for place, row in enumerate(rows)
+        for less in {row[:i] + row[i + 1 :] for i in range(len(row))}
+        if less in places
+    }
+    return np.array(sorted(shorter | {(b, a) for a, b in shorter}), np.int64).reshape(-1, 2)

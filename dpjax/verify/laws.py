@@ -1,0 +1,134 @@
+"""The laws of all datasets of a family, and what follows for privacy: exact, up to rounding."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dpjax.core import tracing
+from dpjax.verify.exact import LARGEST_EPSILON, evaluated, sticks
+from dpjax.verify.family import Family
+
+ROUNDING = 1e-12  # what float64 may be wrong by in a probability
+
+
+@dataclasses.dataclass(frozen=True)
+class Laws:
+    """The law of every dataset; a probability may be wrong by `rounding`."""
+
+    p: np.ndarray
+    pairs: np.ndarray
+    rounding: float
+
+    def delta_at(self, epsilon: float) -> tuple[float, int, int]:
+        found = sticks(self.p, self.pairs, epsilon)
+        worst, delta = int(np.argmax(found)), float(found.max())
+        if delta <= self.rounding:  # nothing is left: the pair that kept the most
+            worst, delta = self._pure()[1], 0.0
+        first, second = self.pairs[worst]
+        return delta, int(first), int(second)
+
+    def epsilon_at(self, delta: float) -> float:
+        """From epsilon = 0 upwards: what the pair that is worst there needs, until none is above delta.
+
+        Each step ends at a larger epsilon, at which its pair is within delta for good: no pair comes twice.
+        """
+        if delta == 0.0:
+            return self._pure()[0]
+        epsilon = 0.0
+        while True:
+            found, first, second = self.delta_at(min(epsilon, LARGEST_EPSILON))
+            if found <= delta * (1 + 1e-12) or math.isinf(epsilon):
+                return epsilon
+            needed = least_epsilon(self.p[first], self.p[second], delta)
+            if needed <= epsilon:
+                return epsilon
+            epsilon = needed
+
+    def _pure(self) -> tuple[float, int]:
+        """(max ln(P_S[o] / P_S'[o]) over outcomes that are more than rounding, the pair that has it)."""
+        largest, worst = 1.0, 0
+        for start in range(0, len(self.pairs), 4096):
+            p, q = (self.p[side] for side in self.pairs[start : start + 4096].T)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = np.max(np.where(p > self.rounding, p / q, 0.0), axis=1)
+            if ratios.max() > largest:
+                largest, worst = float(ratios.max()), start + int(np.argmax(ratios))
+        return math.log(largest), worst
+
+
+def least_epsilon(p: np.ndarray, q: np.ndarray, delta: float) -> float:
+    """The least epsilon >= 0 with sum max(0, p - exp(epsilon) q) <= delta.
+
+    The sum is the largest of P_k - exp(epsilon) Q_k over the k outcomes of largest p / q, so it is max ln((P_k - delta) / Q_k).
+
+    >>> round(least_epsilon(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.25), 4)
+    0.6931
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
+        surplus, other = np.cumsum(p[order]) - delta, np.cumsum(q[order])
+        return math.log(max(1.0, float(np.max(np.where(surplus > 0, surplus / other, 0.0)))))
+
+
+def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
+    """The laws, if the algorithm has any."""
+    if not callable(getattr(algorithm, "pmf", None)):
+        return None
+    make = datasets.kind.make
+
+    def law(row: Any) -> Any:
+        return jnp.asarray(algorithm.pmf(make(*row)))
+
+    rows = (datasets.values, datasets.sizes)
+    first = jax.tree.map(lambda leaf: leaf[0], rows)
+    with jax.enable_x64(True):
+        try:
+            refusal = tracing.refusal(law, first)
+        except NotImplementedError:
+            return None
+    both = rows if ordered else (np.concatenate([datasets.values, datasets.shuffled()]), np.tile(datasets.sizes, 2))
+    table = evaluated(law, both, batch_size=64) if refusal is None else _looped(law, both)
+    p, rounding = _checked_law(table, datasets)
+    count = len(datasets.sizes)
+    if not ordered:
+        _check_order(p[:count], p[count:], datasets)
+    return Laws(p[:count], datasets.pairs, rounding)
+
+
+def _looped(law: Any, rows: Any) -> np.ndarray:
+    """The laws by a Python loop."""
+    with jax.enable_x64(True):
+        found = [np.asarray(law(row)) for row in zip(*rows, strict=True)]
+    if len({one.shape for one in found}) != 1:
+        raise ValueError(
+            f"pmf must list equally many outcomes for all data, got {sorted({one.shape for one in found})}"
+        )
+    return np.stack(found)
+
+
+def _checked_law(table: np.ndarray, datasets: Family) -> tuple[np.ndarray, float]:
+    """(The table in float64, how exact it is); ValueError where it is no law."""
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        raise ValueError(f"pmf must return a vector of probabilities, got {table.dtype} of shape {table.shape[1:]}")
+    p = table.astype(np.float64)
+    sums = p.sum(axis=1)
+    wrong = np.flatnonzero(~((np.abs(sums - 1) < 1e-4) & (p.min(axis=1) > -1e-6)))
+    if wrong.size:
+        of = datasets.shown(int(wrong[0]) % len(datasets.sizes))
+        got = f"they sum to {sums[wrong[0]]:.9g}, the least is {p[wrong[0]].min():.3g}"
+        raise ValueError(f"pmf must return probabilities that sum to one; on the data {of} {got}")
+    single = table.dtype.kind == "f" and table.dtype.itemsize < 8
+    return np.maximum(p, 0.0), max(1e-6 if single else ROUNDING, 4 * float(np.abs(sums - 1).max()), -float(p.min()))
+
+
+def _check_order(p: np.ndarray, shuffled: np.ndarray, datasets: Family) -> None:
+    """ValueError if the law is another one when the same records come in another order."""
+    gaps = np.abs(p - shuffled).max(axis=1)
+    worst = int(np.argmax(gaps))
+    if gaps[worst] > 1e-5:
+        seen = f"its law on the records {datasets.shown(worst)} changes by {gaps[worst]:.3g} when they come in another order"
+        raise ValueError(f"ordered must be True for an algorithm that looks at the order of records: {seen}")

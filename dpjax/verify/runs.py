@@ -1,0 +1,128 @@
+"""Running anybody's algorithm many times: compiled where JAX can trace it, else in a Python loop."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from dpjax.core import tracing
+from dpjax.data.algorithm import Algorithm
+from dpjax.data.outcome import Outcome, Status
+
+BLOCK = 2048  # runs of a compiled program
+
+
+@dataclasses.dataclass(frozen=True)
+class Runner:
+    """Runs of an algorithm on datasets given as record values.
+
+    Attributes:
+      algorithm: (key, data) -> result.
+      make: (values, size) -> data.
+      note: why JAX cannot compile it, in words; empty if it can.
+      book: the code of every outcome met in a Python loop.
+    """
+
+    algorithm: Any
+    make: Callable[[Any, Any], Any]
+    note: str = ""
+    book: dict[Any, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether runs are compiled."""
+        return not self.note
+
+    def observed(self, key: jax.Array, values: Any, size: Any) -> jax.Array:
+        """What one run released."""
+        return released(self.algorithm(key, self.make(values, size)))
+
+    def outcomes(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> np.ndarray:
+        """The outcomes of `runs` runs (or, compiled, of whole blocks): rows of integers, or real numbers; see `audit_samples`."""
+        if not self.compiled:
+            data = self.make(values, size)
+            return self._coded([self.algorithm(one, data) for one in jax.random.split(key, runs)])
+        given = jnp.asarray(values), jnp.asarray(size)
+        blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
+        return np.concatenate([np.asarray(_block(self.observed, keys, *given)) for keys in blocks])
+
+    def _coded(self, results: Sequence[Any]) -> np.ndarray:
+        """Real numbers (NaN where there is none), or equal codes for equal results of any structure."""
+        plain = [None if result is None else released(result, np) for result in results]
+        if any(one is not None and one.ndim == 0 for one in plain):
+            return np.array([np.nan if one is None else float(one) for one in plain])
+        tokens = [None if one is None else one.tobytes() for one in plain]
+        return np.array([self.book.setdefault(token, len(self.book)) for token in tokens])
+
+
+def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, size: Any) -> Runner:
+    """How to run the algorithm, found out on one dataset.
+
+    Raises:
+      TypeError: it returns nothing that can be audited. What the algorithm raises itself is passed on, with a note.
+    """
+    how = Runner(algorithm, make)
+    given = (jax.random.key(0), values, size)
+    refusal = tracing.refusal(lambda key, values, size: algorithm(key, make(values, size)), *given)
+    if refusal is None:
+        jax.eval_shape(how.observed, *given)  # outcomes that cannot be audited are refused here
+        if isinstance(algorithm, Algorithm) or tracing.is_pure(how.observed, jnp.asarray(values), jnp.asarray(size)):
+            return how
+    why = "it is no pure function of its key" if refusal is None else f"JAX cannot trace it ({refusal})"
+    looped = Runner(algorithm, make, why)
+    looped.outcomes(jax.random.key(2), values, size, 1)
+    return looped
+
+
+def released(result: Any, xp: Any = jnp) -> Any:
+    """What a run released, as one real number or one row of 32-bit integers.
+
+    Of an `Outcome` the hypothesis and the status; its info is not covered by any guarantee. Of anything else all arrays it holds.
+
+    Args:
+      result: what the run returned.
+      xp: `jax.numpy`, or NumPy, which is faster outside compiled programs.
+
+    Raises:
+      TypeError: it holds no arrays of numbers, or several real ones.
+    """
+    shown = (result.hypothesis, result.status) if isinstance(result, Outcome) else result
+    leaves = jax.tree.leaves(shown)
+    if not leaves or not all(map(_is_numeric, leaves)):
+        raise TypeError(
+            f"the algorithm must return integers, one real number or a dpjax.Outcome of these, got {result!r}"
+        )
+    leaves = [xp.asarray(leaf) for leaf in leaves]
+    if not any(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
+        return xp.concatenate([_words(leaf, xp) for leaf in leaves])
+    number, *others = leaves
+    alone = not others or (isinstance(result, Outcome) and len(others) == 1)
+    if not (alone and number.size == 1 and jnp.issubdtype(number.dtype, jnp.floating)):
+        rule = "integers, or one real number: round, bin or index what it returns"
+        raise TypeError(
+            f"the algorithm must return {rule}; got arrays {[(leaf.dtype.name, leaf.shape) for leaf in leaves]}"
+        )
+    number = number.reshape(())
+    return xp.where(result.status == Status.OK, number, xp.nan) if others else number
+
+
+def _is_numeric(leaf: Any) -> bool:
+    dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    return jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)
+
+
+def _words(leaf: Any, xp: Any) -> Any:
+    """Integers as 32-bit ones, without loss."""
+    flat = leaf.ravel()
+    if leaf.dtype.itemsize < 4:
+        return flat.astype(np.int32)
+    return flat.view(np.int32) if xp is np else lax.bitcast_convert_type(flat, jnp.int32).ravel()
+
+
+@jax.jit(static_argnums=0)
+def _block(observed: Callable[..., Any], keys: jax.Array, values: Any, size: Any) -> jax.Array:
+    return jax.vmap(lambda key: observed(key, values, size))(keys)

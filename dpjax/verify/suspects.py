@@ -1,0 +1,98 @@
+"""Runs on the pairs of datasets that look worst: lower bounds on epsilon and delta."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from dpjax.verify.audit import audit_samples
+from dpjax.verify.exact import LARGEST_EPSILON, sticks
+from dpjax.verify.family import Family
+from dpjax.verify.runs import BLOCK, Runner, runner
+
+CANDIDATES = 2  # pairs audited for each of the ways to look bad
+MOST_AUDITED = 4_000  # datasets of which pilot runs are made
+RUNS, LOOPED_RUNS, LOOPED_PILOT = 2**15, 2_000, 32  # compiled; in a Python loop
+
+
+@dataclasses.dataclass(frozen=True)
+class Audits:
+    """Runs on a few pairs. Bounds on one of them hold at `level`, so that together they hold at the level asked for."""
+
+    pairs: list[tuple[int, int]]
+    outcomes: list[tuple[np.ndarray, np.ndarray]]
+    level: float
+    runner: Runner
+
+    def delta_at(self, epsilon: float) -> tuple[float, int, int]:
+        audits = [audit_samples(*both, epsilon=epsilon, level=self.level) for both in self.outcomes]
+        gains = [found.p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * found.q_high for found in audits]
+        worst = int(np.argmax(gains))
+        first, second = self.pairs[worst][:: -1 if audits[worst].swapped else 1]
+        return max(0.0, gains[worst]), first, second
+
+    def epsilon_at(self, delta: float) -> float:
+        return max(audit_samples(*both, delta=delta, level=self.level).epsilon for both in self.outcomes)
+
+    @property
+    def runs(self) -> int:
+        """On each dataset of a pair."""
+        return len(self.outcomes[0][0])
+
+
+def audits_of(algorithm: Any, datasets: Family, epsilon: float, trials: int | None, level: float, seed: int) -> Audits:
+    """Pilot runs on all datasets, then new runs on the pairs that look worst."""
+    count = len(datasets.sizes)
+    if count > MOST_AUDITED:
+        raise ValueError(
+            f"n and domain must be smaller: runs on {count} datasets; at most {MOST_AUDITED} can be audited"
+        )
+    how = runner(algorithm, datasets.kind.make, datasets.values[-1], datasets.sizes[-1])
+    key_pilot, key_runs = jax.random.split(jax.random.key(seed))
+    pilot = [
+        how.outcomes(
+            jax.random.fold_in(key_pilot, i),
+            datasets.values[i],
+            datasets.sizes[i],
+            BLOCK if how.compiled else LOOPED_PILOT,
+        )
+        for i in range(count)
+    ]
+    chosen = _suspects(_tallies(pilot), datasets.pairs, epsilon, CANDIDATES if how.compiled else 1)
+    runs = trials or (RUNS if how.compiled else LOOPED_RUNS)
+    keys = iter(jax.random.split(key_runs, 2 * len(chosen)))
+    outcomes = [
+        tuple(how.outcomes(next(keys), datasets.values[i], datasets.sizes[i], runs)[:runs] for i in pair)
+        for pair in chosen
+    ]
+    return Audits(chosen, outcomes, 1 - (1 - level) / len(chosen), how)  # type: ignore[arg-type]
+
+
+def _tallies(outcomes: list[np.ndarray], most: int = 512) -> np.ndarray:
+    """How often each outcome came, a row a dataset; rare outcomes are put together, real ones sorted into cells."""
+    whole = np.concatenate(outcomes)
+    if whole.dtype.kind == "f":
+        codes = np.searchsorted(np.unique(np.sort(whole)[:: max(1, len(whole) // 64)]), whole)
+    else:
+        codes = np.unique(whole, return_inverse=True, axis=0)[1].reshape(-1)
+        order = np.argsort(-np.bincount(codes), kind="stable")
+        codes = np.minimum(np.argsort(order, kind="stable")[codes], most)
+    width = int(codes.max()) + 1
+    return np.stack([np.bincount(part, minlength=width) for part in np.split(codes, len(outcomes))])
+
+
+def _suspects(tallies: np.ndarray, pairs: np.ndarray, epsilon: float, candidates: int) -> list[tuple[int, int]]:
+    """The pairs that look worst: by delta at epsilon, by delta at 0, and by the likelihood ratio of one outcome."""
+    p = tallies / tallies.sum(axis=1, keepdims=True)
+    ratios = np.empty(len(pairs))
+    for start in range(0, len(pairs), 4096):
+        a, b = (tallies[side] + 0.5 for side in pairs[start : start + 4096].T)
+        ratios[start : start + 4096] = np.max(np.log(a / b) - 2 * np.sqrt(1 / a + 1 / b), axis=1)
+    chosen: dict[tuple[int, int], tuple[int, int]] = {}
+    for score in (sticks(p, pairs, epsilon), sticks(p, pairs, 0.0), ratios):
+        for place in np.argsort(-score, kind="stable")[: 2 * candidates]:  # both directions of a pair are one
+            first, second = (int(index) for index in pairs[place])
+            chosen.setdefault((min(first, second), max(first, second)), (first, second))
+    return list(chosen.values())

@@ -1,0 +1,346 @@
+"""`dpjax.check` on algorithms that somebody else might write: right ones, broken ones, odd ones."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import Outcome, Sample, Status
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.points import Points
+from dpjax.learners import thresholds
+from dpjax.verify import check, histograms, neighbours
+from dpjax.verify.family import family, kind_of
+from dpjax.verify.laws import least_epsilon
+
+SMALL: dict[str, Any] = {"n": 4, "domain": 2}
+
+
+@pytest.fixture(autouse=True)
+def as_strangers_have_it() -> Any:
+    """Their code is written for JAX as it comes, without our session's strictness."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+class Vote:
+    """The label of most examples, by the exponential mechanism: a count moves by one, so it is epsilon-private."""
+
+    def __init__(self, epsilon: float, claimed: float | None = None) -> None:
+        self.epsilon, self.claimed = epsilon, epsilon if claimed is None else claimed
+
+    def pmf(self, sample: Any) -> Any:
+        valid = jnp.arange(sample.x.shape[0]) < sample.n_valid
+        ones = jnp.sum(jnp.where(valid, sample.y, 0))
+        return jax.nn.softmax(0.5 * self.epsilon * jnp.stack([sample.n_valid - ones, ones]).astype(float))
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return (jax.random.uniform(key) < self.pmf(sample)[1]).astype(jnp.int32)
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.claimed, 0.0, REPLACE_ONE)
+
+
+def sampler(vote: Vote, wrap: Any = lambda label: label) -> Any:
+    """The same without a law or a claim."""
+    return lambda key, sample: wrap(vote(key, sample))
+
+
+def truth(epsilon: float, n: int = 4) -> tuple[float, float]:
+    """(delta(1/4), pure epsilon) of Vote(epsilon), by plain loops."""
+    laws = [1 / (1 + math.exp(epsilon / 2 * (n - 2 * ones))) for ones in range(n + 1)]
+    laws = [(1 - p, p) for p in laws]
+    pairs = [(laws[i], laws[j]) for i in range(n + 1) for j in (i - 1, i + 1) if 0 <= j <= n]
+    delta = max(sum(max(0.0, a - math.exp(0.25) * b) for a, b in zip(p, q, strict=True)) for p, q in pairs)
+    return delta, max(math.log(a / b) for p, q in pairs for a, b in zip(p, q, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------- exact laws
+
+
+def test_a_voting_learner_is_verified() -> None:
+    report = check(Vote(1.0), epsilon=0.25, **SMALL)
+    delta, pure = truth(1.0)
+    assert report.exact and report.holds and not report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE))
+    assert report.delta == pytest.approx(delta, rel=1e-9)
+    assert report.epsilon_at(0.0) == pytest.approx(pure, rel=1e-9)
+    assert report.epsilon_at(delta) == pytest.approx(0.25, rel=1e-9)
+    assert report.delta_at(pure * (1 + 1e-9)) == 0.0 < report.delta_at(pure * (1 - 1e-6))
+    first, second = report.worst_pair
+    assert len(first) == len(second) == 4 and sum(map(bool, set(first) ^ set(second))) <= 2
+    assert abs(sum(y for _, y in first) - sum(y for _, y in second)) == 1
+    assert "verified exactly" in repr(report) and "holds" in repr(report) and str(first) in repr(report)
+
+
+def test_a_broken_one_is_refuted() -> None:
+    report = check(Vote(2.0, claimed=1.0), **SMALL)
+    assert report.exact and report.holds is False and report.delta > 0.01 and report.epsilon_at(1e-6) > 1.0
+    assert "REFUTED" in repr(report)
+    assert check(Vote(2.0), **SMALL).holds
+    assert check(Vote(2.0), delta=0.01, **SMALL).holds is False  # (1, 0.01) is claimed instead
+    assert check(Vote(2.0), delta=0.5, **SMALL).holds
+
+
+def test_an_algorithm_of_ours_is_verified_in_its_own_domain() -> None:
+    report = check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=4)
+    assert report.exact and report.holds and report.relation == REPLACE_ONE
+    assert 0.8 < report.epsilon_at(0.0) <= 1.0 + 1e-9
+    assert check(thresholds.erm(bits=2), n=2, domain=4).holds is not False  # promises nothing
+    with pytest.raises(ValueError, match=r"domain must be at most 2\^bits = 4"):
+        check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=5)
+
+
+@pytest.mark.parametrize("share", [0.9, math.nan, -1.0])
+def test_a_pmf_that_is_no_law_is_refused(share: float) -> None:
+    class Bad(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return share * super().pmf(sample)
+
+    with pytest.raises(ValueError, match=r"sum to one; on the data \[\("):
+        check(Bad(1.0), **SMALL)
+
+
+def test_a_pmf_must_be_a_vector() -> None:
+    class Bad(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.float32(1.0)
+
+    with pytest.raises(ValueError, match="vector of probabilities"):
+        check(Bad(1.0), **SMALL)
+
+
+def test_a_pmf_in_numpy_is_looped() -> None:
+    class Plain(Vote):
+        def pmf(self, sample: Any) -> Any:
+            ones = int(np.asarray(sample.y)[: int(sample.n_valid)].sum())
+            weights = np.exp(0.5 * self.epsilon * np.array([int(sample.n_valid) - ones, ones]))
+            return weights / weights.sum()
+
+    assert check(Plain(1.0), epsilon=0.25, **SMALL).delta == pytest.approx(truth(1.0)[0], rel=1e-9)
+
+
+def test_order_is_not_taken_for_granted() -> None:
+    class First(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.where(jnp.arange(2) == sample.y[0], 0.8, 0.2)
+
+    with pytest.raises(ValueError, match="ordered must be True"):
+        check(First(1.0), **SMALL)
+    report = check(First(1.0), ordered=True, **SMALL)
+    assert report.epsilon_at(0.0) == pytest.approx(math.log(4)) and report.holds is False
+    assert check(First(1.5), ordered=True, **SMALL).holds
+
+
+def test_add_or_remove() -> None:
+    report = check(Vote(1.0), relation=ADD_OR_REMOVE_ONE, **SMALL)
+    assert report.guarantee is None  # nothing follows from a promise for replaced records
+    assert abs(len(report.worst_pair[0]) - len(report.worst_pair[1])) == 1
+    assert 0.4 < report.epsilon_at(0.0) <= 0.5
+    assert check(Vote(1.0), relation=ADD_OR_REMOVE_ONE, ordered=True, n=3, domain=1).epsilon_at(0.0) <= 0.5
+
+    class Counted(Vote):
+        def guarantee(self) -> Guarantee:
+            return Guarantee(0.5, 0.0, ADD_OR_REMOVE_ONE)
+
+    assert check(Counted(1.0), **SMALL).relation == ADD_OR_REMOVE_ONE
+    assert check(Counted(1.0), relation=REPLACE_ONE, **SMALL).holds  # (1, 0) follows by group privacy
+
+
+def test_a_caller_says_what_the_data_are() -> None:
+    def count(key: Any, histogram: Any) -> Any:
+        return histogram[0]
+
+    def pmf(histogram: Any) -> Any:
+        return jax.nn.softmax(0.5 * histogram.astype(float))
+
+    count.pmf = pmf  # type: ignore[attr-defined]
+    report = check(count, n=3, domain=3, data=lambda values, size: jnp.bincount(values, length=3), delta=0.0)
+    assert report.exact and report.holds and report.worst_pair[0] == sorted(report.worst_pair[0])
+    assert all(isinstance(value, int) for value in report.worst_pair[0])
+
+
+@pytest.mark.parametrize("kind", [Points, MultiSample])
+def test_other_kinds_of_data(kind: Any) -> None:
+    class Leak:
+        kind: Any = None
+        k = 2
+
+        def __call__(self, key: Any, data: Any) -> Any:
+            assert isinstance(data, self.kind)
+            return data.x[0, 0]
+
+        def pmf(self, data: Any) -> Any:
+            return jax.nn.one_hot(jnp.max(data.x[:, 0]), 2, dtype=float)
+
+    Leak.kind = kind
+    report = check(Leak(), n=2, domain=2)
+    assert report.delta == 1.0 and report.epsilon_at(0.0) == math.inf and report.holds is None
+    record = report.worst_pair[0][0]
+    assert isinstance(record, int) if kind is Points else len(record) == 3
+
+
+def test_the_least_epsilon_of_a_pair_against_bisection() -> None:
+    rng = np.random.default_rng(0)
+    for delta in (1e-6, 0.01, 0.2):
+        p, q = rng.dirichlet(np.ones(6), 2)
+        low, high = 0.0, 50.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            fits = np.maximum(p - math.exp(middle) * q, 0).sum() <= delta
+            low, high = (low, middle) if fits else (middle, high)
+        assert least_epsilon(p, q, delta) == pytest.approx(high, abs=1e-9)
+
+
+# --------------------------------------------------------------------------------------------------------------- runs
+
+WRAPS = {
+    "array": lambda label: label,
+    "outcome": lambda label: Outcome(hypothesis=label, status=jnp.int32(Status.OK), info={"secret": label}),
+    "tuple": lambda label: (label, jnp.uint32(7)),
+    "real": lambda label: 0.5 * label.astype(float),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_without_a_pmf_it_is_audited(wrap: Any) -> None:
+    report = check(sampler(Vote(3.0), wrap), epsilon=1.0, n=2, domain=2, trials=8192)
+    assert not report.exact and report.guarantee is None and report.level == 1 - 2e-5
+    assert 0 < report.delta < truth(3.0, 2)[0] and 1 < report.epsilon_at(0.0) <= truth(3.0, 2)[1]
+    assert report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE)) and not report.refutes(Guarantee(3.0, 0.0, REPLACE_ONE))
+    ones = [sum(y for _, y in data) for data in report.worst_pair]
+    assert abs(ones[0] - ones[1]) == 1 and "lower bound" in repr(report)
+
+
+def test_a_claim_is_refuted_or_not_by_runs() -> None:
+    given: dict[str, Any] = {"n": 2, "domain": 1, "trials": 8192}
+    assert check(sampler(Vote(3.0)), epsilon=1.0, delta=0.0, **given).holds is False
+    assert check(sampler(Vote(1.0)), epsilon=1.0, delta=0.0, **given).holds is None
+
+
+def test_a_total_leak_of_real_numbers_is_seen() -> None:
+    leak = check(lambda key, sample: jnp.mean(sample.y.astype(float)), n=2, domain=1, trials=4096)
+    assert leak.delta > 0.97 and leak.epsilon_at(1e-6) > 5
+
+
+def python_vote(key: Any, sample: Any) -> Any:
+    """As JAX cannot trace it; None where the answer is 0."""
+    ones, n = int(np.asarray(sample.y).sum()), int(sample.n_valid)
+    coin = float(jax.random.uniform(key))
+    return 1 if coin < 1 / (1 + math.exp(1.5 * (n - 2 * ones))) else None
+
+
+def stateful_vote(key: Any, sample: Any) -> Any:
+    """JAX can trace it, but would draw its coin once and for all."""
+    return stateful_vote.rng.random() < 1 / (1 + jnp.exp(1.5 * (sample.n_valid - 2 * jnp.sum(sample.y))))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("vote", "note"), [(python_vote, "cannot trace"), (stateful_vote, "no pure function of its key")]
+)
+def test_what_jax_cannot_trace_is_looped(vote: Any, note: str) -> None:
+    stateful_vote.rng = np.random.default_rng(0)  # type: ignore[attr-defined]
+    report = check(vote, n=2, domain=1, trials=1000, epsilon=1.0)
+    assert note in repr(report)
+    assert 0.5 < report.epsilon_at(0.0) <= 3 and not report.refutes(Guarantee(3.0, 0.0, REPLACE_ONE))
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ("word", "must return integers"),
+        (None, "must return integers"),
+        (np.zeros(3), "or one real number: round, bin or index"),
+        (np.ones(1, complex), "one real number"),
+    ],
+)
+def test_outcomes_that_cannot_be_compared_are_refused(result: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        check(lambda key, sample: result, **SMALL)
+
+
+def test_what_an_algorithm_raises_is_passed_on_with_a_note() -> None:
+    with pytest.raises(AttributeError) as raised:
+        check(lambda key, sample: sample.nothing, **SMALL)
+    assert any("Raised by code that was handed" in note for note in raised.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"n": 0}, ValueError, "n must be"),
+        ({"domain": 1.5}, TypeError, "domain must be"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be"),
+        ({"epsilon": math.inf}, ValueError, "epsilon must be"),
+        ({"delta": 2.0}, ValueError, "delta must be"),
+        ({"relation": "SWAP"}, ValueError, "relation must be"),
+        ({"level": 1.0}, ValueError, "level must be"),
+        ({"trials": 1}, ValueError, "trials must be"),
+        ({"seed": -1}, ValueError, "seed must be"),
+        ({"data": 3}, TypeError, "data must be"),
+        ({"algorithm": Vote}, TypeError, "not a class"),
+        ({"algorithm": 3}, TypeError, "algorithm must have"),
+        ({"n": 40, "domain": 20}, ValueError, r"n and domain must be smaller: \d+ multisets of 40 kinds"),
+        ({"n": 9, "domain": 2, "ordered": True}, ValueError, "262144 sequences of 4 kinds"),
+        ({"algorithm": sampler(Vote(1.0)), "n": 20, "domain": 3}, ValueError, "must be smaller"),
+    ],
+)
+def test_bad_arguments_are_refused(change: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        check(**{"algorithm": Vote(1.0), **SMALL, **change})
+
+
+def test_a_guarantee_must_be_one() -> None:
+    class Bad(Vote):
+        def guarantee(self) -> Any:
+            return (1.0, 0.0)
+
+    with pytest.raises(TypeError, match="guarantee"):
+        check(Bad(1.0), **SMALL)
+
+
+# -------------------------------------------------------------------------------------------------------- the datasets
+
+
+@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_OR_REMOVE_ONE])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_families_against_brute_force(relation: str, ordered: bool) -> None:
+    kind = kind_of(None, Points, 2)
+    found = family(kind, 3, relation, ordered=ordered)
+    rows = [tuple(found.shown(i)) for i in range(len(found.sizes))]
+    assert (
+        len(set(rows))
+        == len(rows)
+        == {(False, False): 4, (False, True): 10, (True, False): 8, (True, True): 15}[
+            ordered, relation == ADD_OR_REMOVE_ONE
+        ]
+    )
+
+    def near(a: Any, b: Any) -> bool:
+        if relation == REPLACE_ONE and ordered:
+            return sum(x != y for x, y in zip(a, b, strict=True)) == 1
+        if relation == REPLACE_ONE:
+            return abs(sum(a) - sum(b)) == 1
+        shorter, longer = sorted((a, b), key=len)
+        removed = [longer[:i] + longer[i + 1 :] for i in range(len(longer))]
+        return len(longer) == len(shorter) + 1 and shorter in removed
+
+    expected = {(i, j) for i, a in enumerate(rows) for j, b in enumerate(rows) if near(a, b)}
+    assert {(int(i), int(j)) for i, j in found.pairs} == expected and len(found.pairs) == len(expected)
+
+
+def test_shuffling_keeps_the_records() -> None:
+    found = family(kind_of(None, Sample, 3), 4, ADD_OR_REMOVE_ONE, ordered=False)
+    shuffled = found.shuffled()
+    assert (shuffled != found.values).any()
+    for before, after, size in zip(found.values, shuffled, found.sizes, strict=True):
+        assert sorted(before[:size]) == sorted(after[:size]) and (after[size:] == before[size:]).all()
+
+
+def test_multisets_are_those_of_the_histograms() -> None:
+    found = family(kind_of(None, None, 2), 3, REPLACE_ONE, ordered=False)
+    counts = histograms(4, [3])
+    assert len(found.sizes) == len(counts) and (found.pairs == neighbours(counts, REPLACE_ONE)).all()
