@@ -122,11 +122,22 @@ def _bounds(settings: Settings) -> list[Row]:
         for name in LEARNERS:
             if name.startswith("RecConcave") and int(name.rpartition("=")[2]) > bounds.log_star(2**bits):
                 continue  # Theorem 3.18 is stated for N <= log*(2^d) only
-            # Theorem 3.18's alpha is the population error: LearnThresholds runs RecConcave at half of it.
-            at = {**settings, "alpha": settings["alpha"] / 2}
-            size = learner(name, bits, at).sample_size(alpha=settings["alpha"], beta=settings["beta"])
-            rows.append(exact("theorem", name, bits, size))
+            rows.append(exact("theorem", name, bits, _theorem(name, bits, settings)))
     return rows
+
+
+def _theorem(name: str, bits: int, settings: Settings) -> float:
+    """The printed number of examples, not rounded."""
+    alpha, beta = settings["alpha"], settings["beta"]
+    if name == "ERM":
+        return bounds.realizable(1, alpha, beta)
+    if name == "exponential mechanism":
+        return bounds.exponential_thresholds(bits, alpha, beta, settings["epsilon"])
+    if name == "binary search":
+        comparison = float(learner(name, bits, settings).comparison_epsilon())
+        return bounds.binary_search_thresholds(bits, alpha, beta, comparison)
+    budget = settings["epsilon"], settings["delta"]
+    return bounds.learn_thresholds(bits, int(name.rpartition("=")[2]), alpha, beta, *budget, calibration="printed")
 
 
 # ------------------------------------------------------------------------------------------------- (b) success by n
