@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import bounds
+from dpjax import accounting, bounds
 from dpjax.fingerprinting import boneh_shaw
 
 # -------------------------------------------------------------------------------- iterated logarithms
@@ -366,6 +366,36 @@ def test_thresholds_need_as_many_examples_as_the_longest_code_has_users(k):
     assert 2 * (printed + 1) ** 3 * math.log(2 * (printed + 1) / xi) > k
 
 
+def test_small_errors_need_more_and_small_domains_bear_less():
+    """Remark 44: n/(3 alpha), n at most the points that the domain has for users and padding."""
+    k, xi = 10**7, 1e-3
+    n = bounds.fingerprinting_thresholds(k, xi)
+    assert bounds.fingerprinting_thresholds(k, xi, alpha=0.1) == pytest.approx(n / 0.3)
+    assert bounds.fingerprinting_thresholds(k, xi, domain=2**20) == n > 15.0
+    assert bounds.fingerprinting_thresholds(k, xi, domain=16) == 15.0
+    assert bounds.fingerprinting_thresholds(k, xi, domain=16, alpha=0.1) == pytest.approx(50.0)
+    agnostic = bounds.fingerprinting_agnostic(k, xi)
+    assert bounds.fingerprinting_agnostic(k, xi, alpha=0.01) == pytest.approx(agnostic / 0.03)
+    for refused in ({"alpha": 0.34}, {"domain": 1}, {"domain": 8.0}):
+        with pytest.raises((TypeError, ValueError), match=next(iter(refused))):
+            bounds.fingerprinting_thresholds(k, xi, **refused)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_so_many_rows_keep_the_guarantee_of_what_runs_on_some_of_them(epsilon, n):
+    """Theorem 28 by the sharp form of Lemma 29, and hardly fewer rows do."""
+    own = accounting.Guarantee(epsilon, 1e-6, accounting.REPLACE_ONE)
+    rows = max(2, math.ceil(bounds.rows_of_empirical(epsilon) * n))
+    kept = accounting.with_replacement(own, drawn=n, rows=rows)
+    assert kept.covers(epsilon * (1 + 1e-9), 1e-6 * (1 + 1e-9))
+    if n == 1000:
+        less = accounting.with_replacement(own, drawn=n, rows=math.floor(rows * 0.99) - 1)
+        assert not less.covers(epsilon, 1e-6)
+    if epsilon <= 1.0:
+        assert bounds.rows_of_empirical(epsilon) < bounds.rows_of_empirical(epsilon, calibration="printed") / 5
+
+
 def test_only_the_padded_code_carries_the_bound():
     """All ones, written by everybody but user 1: the code of the printed length names her surely, the padded one does not."""
     coalition = jnp.arange(6) > 0
@@ -421,6 +451,8 @@ GOOD = {
     bounds.point_queries_privacy: {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.point_learner_theorem: {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.fingerprinting_thresholds: {"concepts": 999, "xi": 0.1, "calibration": "printed"},
+    bounds.fingerprinting_agnostic: {"concepts": 10**6, "xi": 0.1},
+    bounds.rows_of_empirical: {"epsilon": 1.0},
     bounds.non_private_lower_bound: {"alpha": 0.1},
     bounds.pure_lower_bound: {"bits": 9},
 }

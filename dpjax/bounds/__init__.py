@@ -22,6 +22,7 @@ from dpjax.bounds.multi import (
     point_queries_privacy,
     pure_packing,
     pure_parities,
+    rows_of_empirical,
 )
 from dpjax.bounds.parities import (
     agnostic_parities,
@@ -94,6 +95,7 @@ __all__ = [
     "rec_concave_error",
     "rec_concave_full_depth",
     "rec_concave_lemma",
+    "rows_of_empirical",
     "stability_gap",
     "stability_noise",
 ]
