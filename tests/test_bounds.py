@@ -335,19 +335,20 @@ def test_lower_bounds():
 
 def test_point_learner_as_printed_pays_for_an_accurate_database():
     """An (alpha/30)-accurate database takes answers within alpha/60, twice the examples of answers within alpha/30."""
-    assert math.ceil(bounds.point_learner_theorem(0.1, 0.1, 1.0, 1e-6)) == 141_684
-    assert bounds.point_queries(0.1 / 60, 0.025, 0.5, 5e-7) == bounds.point_learner_theorem(0.1, 0.1, 1.0, 1e-6)
-    assert bounds.point_queries(0.1 / 30, 0.025, 0.5, 5e-7) == pytest.approx(141_683.3 / 2, rel=1e-5)
+    printed = bounds.point_learner_exact(0.1, 0.1, 1.0, 1e-6, calibration="printed")
+    assert printed == bounds.point_release(0.5, 5e-7, 0.1 / 60, 0.025) == 141_684
+    assert bounds.point_release(0.5, 5e-7, 0.1 / 30, 0.025) == printed / 2
 
 
 @pytest.mark.parametrize(("alpha", "epsilon", "delta"), [*itertools.product([0.01, 0.3], [0.1, 2.0], [1e-9, 0.1])])
-def test_point_queries_keep_the_condition_of_algorithm_2(alpha, epsilon, delta):
-    n = bounds.point_queries_privacy(alpha, epsilon, delta)
-    assert math.exp(-epsilon * alpha * n / 8 + epsilon / 2) == pytest.approx(delta, rel=1e-9)
-    assert bounds.point_queries(alpha, 1e-9, epsilon, delta) >= n
+def test_point_release_keeps_the_condition_of_algorithm_2(alpha, epsilon, delta):
+    n = bounds.point_release_private(epsilon, delta, alpha)
+    condition = [math.exp(-epsilon * alpha * m / 8 + epsilon / 2) <= delta for m in (n - 1, n)]
+    assert condition == [False, True] and bounds.point_release(epsilon, delta, alpha, 1e-9) >= n
     # The noise Lap(2/eps) of one of 4/alpha points is above alpha n/2.
-    accurate = bounds.point_queries(alpha, 1e-30, epsilon, 0.5)
-    assert 4 / alpha * math.exp(-epsilon * alpha * accurate / 4) == pytest.approx(1e-30, rel=1e-9)
+    m = bounds.point_release(epsilon, 0.5, alpha, 1e-30)
+    accurate = [4 / alpha * math.exp(-epsilon * alpha * size / 4) <= 1e-30 for size in (m - 1, m)]
+    assert accurate == [False, True]
 
 
 # -------------------------------------------------------------------------------- fingerprinting
@@ -447,9 +448,6 @@ GOOD = {
     bounds.learn_thresholds_full_depth: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.exponential_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0},
     bounds.binary_search_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "comparison_epsilon": 1.0},
-    bounds.point_queries: {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
-    bounds.point_queries_privacy: {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6},
-    bounds.point_learner_theorem: {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.fingerprinting_thresholds: {"concepts": 999, "xi": 0.1, "calibration": "printed"},
     bounds.fingerprinting_agnostic: {"concepts": 10**6, "xi": 0.1},
     bounds.rows_of_empirical: {"epsilon": 1.0},

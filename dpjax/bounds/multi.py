@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 
-from dpjax.bounds.mechanisms import stability_gap
 from dpjax.core import arguments, bisection
 
 
@@ -105,78 +104,6 @@ def point_learner(alpha: float, beta: float, epsilon: float, delta: float, *, co
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     arguments.positive(epsilon=epsilon, constant=constant)
     return constant / (alpha * epsilon) * -math.log(alpha * beta * delta)
-
-
-def point_queries_privacy(alpha: float, epsilon: float, delta: float) -> float:
-    """Examples that make Algorithm 2 (query release for POINT) private: (8/(a eps)) (eps/2 + ln(1/delta)) (MULTI Proposition 30).
-
-    From its condition exp(-eps a n/8 + eps/2) <= delta.
-
-    Example:
-        >>> round(point_queries_privacy(0.1, 1.0, 1e-6))
-        1145
-    """
-    arguments.fractions(alpha=alpha, delta=delta)
-    arguments.positive(epsilon=epsilon)
-    return 8.0 / (alpha * epsilon) * (epsilon / 2.0 - math.log(delta))
-
-
-def point_queries(alpha: float, beta: float, epsilon: float, delta: float) -> float:
-    """Examples for Algorithm 2 with every answer within a but for b: that, and (4/(a eps)) ln(4/(a b)) (MULTI Proposition 30).
-
-    A database rebuilt from the answers is (2 a)-accurate: for an a-accurate one, as a sanitizer is defined, take a/2.
-
-    Args:
-        alpha: largest error of an answer, in (0, 1).
-        beta: failure probability, in (0, 1).
-        epsilon, delta: privacy parameters, > 0 and in (0, 1).
-
-    Returns:
-        Number of examples.
-
-    Raises:
-        TypeError, ValueError: an argument out of range.
-
-    Example:
-        >>> round(point_queries(0.1, 1e-9, 1.0, 1e-6))
-        1145
-    """
-    private = point_queries_privacy(alpha, epsilon, delta)
-    arguments.fractions(beta=beta)
-    return max(private, -4.0 / (alpha * epsilon) * math.log(alpha * beta / 4.0))
-
-
-def point_learner_theorem(alpha: float, beta: float, epsilon: float, delta: float) -> float:
-    """Examples for PointLearner as printed, with the constants of Theorem 40's proof worked out (MULTI Algorithm 5).
-
-    The largest of what its steps need:
-
-    - Step 1 wants an (a/30, b/4)-accurate sanitized DATABASE with (eps/2, delta/2). Proposition 30 rebuilds one that is (2 a')-
-      accurate from answers within a', so a' = a/60: `point_queries(a/60, b/4, eps/2, delta/2)`.
-    - Event E_1, a share >= a/10 for each of the at most 1/a points of mass >= a, but for b/4: (200/(81 a)) ln(4/(a b)), by Chernoff's
-      bound exp(-0.81 a n/2) and a union bound, where the paper quotes Theorem 8 without constants.
-    - Event E_3, that A_dist with (eps/2, delta/2) keeps a gap of a n/30 but for b/2: (30/a) times that gap.
-
-    Args:
-        alpha, beta: error and failure probability, in (0, 1).
-        epsilon, delta: total privacy that is claimed, > 0 and in (0, 1).
-
-    Returns:
-        Number of examples, whatever k and the domain are.
-
-    Raises:
-        TypeError, ValueError: an argument out of range.
-
-    Example:
-        >>> math.ceil(point_learner_theorem(0.1, 0.1, 1.0, 1e-6))
-        141684
-    """
-    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
-    arguments.positive(epsilon=epsilon)
-    sanitized = point_queries(alpha / 60.0, beta / 4.0, epsilon / 2.0, delta / 2.0)
-    frequent = -200.0 / (81.0 * alpha) * math.log(alpha * beta / 4.0)
-    gap = stability_gap(beta / 2.0, epsilon / 2.0, delta / 2.0, calibration="printed")
-    return max(sanitized, frequent, 30.0 / alpha * gap)
 
 
 def pure_packing(concepts: int, epsilon: float) -> float:

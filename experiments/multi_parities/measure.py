@@ -130,7 +130,7 @@ def _by_dimension(settings: Settings) -> Iterator[Row]:
     beta = settings["beta"]
     at = {name: settings[name] for name in ("epsilon", "delta", "beta")}
     for bits in settings["dimensions"]:
-        yield exact("by d", "theorem", bits, parities.theorem_sample_size(bits=bits, **at))
+        yield exact("by d", "theorem", bits, bounds.parity_learner_theorem(bits=bits, **at))
         yield exact("by d", "ParityLearner", bits, learner(bits, 1, settings).sample_size(alpha=0.0, beta=beta))
         yield exact("by d", "elimination", bits, parities.elimination(bits=bits, k=1).sample_size(alpha=0.0, beta=beta))
 
