@@ -31,14 +31,14 @@ ROOMS = {
     "multi": LEARNING | {"learners"},
     "fingerprinting": {"core", "domains", "data", "trials"},
     "verify": {"mechanisms", "accounting", "core", "data"},
-    "trials": {"core"},
+    "trials": {"core", "data", "plotting"},  # what a learner returns; a curve draws itself
     "relaxations": {"mechanisms", "learners", "core"},
     "plotting": {"core"},
 }
 
 # Third-party packages; those that are heavy or optional in one room each.
 EVERYWHERE = {"jax", "jaxtyping", "numpy", "scipy", "tqdm"}
-ONE_ROOM = {"dp_accounting": "accounting", "optax": "relaxations", "matplotlib": "plotting"}
+ONE_ROOM = {"dp_accounting": "accounting", "optax": "relaxations", "matplotlib": "plotting", "pandas": "trials"}
 
 
 def imported(source):
