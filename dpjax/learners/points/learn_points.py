@@ -98,17 +98,14 @@ class LearnPoints(OnePointLearner):
         return stability.mechanism(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Lemma 3.2 as repaired in the module.
+        """Lemma 3.2 as repaired; see `bounds.learn_points`.
 
         Raises:
           ValueError: random points and 2^bits < 2/(alpha beta).
         """
         bits, epsilon, delta = int(self.bits), float(self.epsilon), float(self.delta)
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
-        if self.bottom == "random" and bits < 1 - math.log2(alpha * beta):  # as printed half of it would do
-            raise ValueError(f"bits must be >= log2(2/(alpha beta)) for random points after bottom, got {bits}")
-        given = {"calibration": self.calibration, "bottom": self.bottom}
-        return whole(bounds.learn_points(bits, alpha, beta, epsilon, delta, **given))
+        size = bounds.learn_points(bits, alpha, beta, epsilon, delta, calibration=self.calibration, bottom=self.bottom)
+        return whole(size)
 
 
 def learn_points(
