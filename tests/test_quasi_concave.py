@@ -284,7 +284,7 @@ def worst_block_choice(epsilon: float, delta: float, n: float, c: float, lower: 
     pairs = np.array([pair for top in tops for pair in block_pairs(float(top), least, n, c)])
     laws = exact.probabilities(law, pairs.reshape(-1, pairs.shape[2]))
     both = np.arange(len(laws)).reshape(-1, 2)
-    return float(exact._sticks(laws, np.concatenate([both, both[:, ::-1]]), 2 * epsilon).max()) / delta
+    return float(exact.sticks(laws, np.concatenate([both, both[:, ::-1]]), 2 * epsilon).max()) / delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "n", "c"), [(1.0, 0.1, 100.0, 1.0), (0.5, 1e-4, 1600.0, 4.0)])
@@ -424,8 +424,8 @@ def test_no_neighbouring_qualities_exceed_the_guarantee(
     guarantee = optimizer.guarantee()
     laws = exact.probabilities(law, qualities, batch_size=512)
     assert laws[:, -1].min() < 1 - 0.5 * delta  # not always bottom
-    assert exact._sticks(laws, pairs, guarantee.epsilon).max() <= guarantee.delta
-    assert exact._sticks(laws, pairs, 0.0).max() > 0.4 * delta
+    assert exact.sticks(laws, pairs, guarantee.epsilon).max() <= guarantee.delta
+    assert exact.sticks(laws, pairs, 0.0).max() > 0.4 * delta
 
 
 @pytest.mark.slow
