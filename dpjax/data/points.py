@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, bucket, out_of_order, shown, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, out_of_order, padded_rows, shown, valid_rows, wide_rows
 from dpjax.domains import wide
 
 
@@ -89,8 +89,7 @@ class Points:
         x = jnp.where(self.valid[:, None], wide.resize(self.x, limbs), np.uint32(2**32 - 1))
         return Points(x=x if self.ordered else wide.sort(x)[0], n_valid=self.n_valid, ordered=True)
 
-    def padded(self) -> "Points":
-        """The same points with rows up to their bucket."""
-        extra = bucket(self.rows) - self.rows
-        x = jnp.pad(self.x, ((0, extra), (0, 0))) if extra else self.x
+    def padded(self, rows: int | None = None) -> "Points":
+        """The same points with `rows` >= their own rows (default: up to their bucket)."""
+        (x,) = padded_rows(rows, self.x)
         return Points(x=x, n_valid=self.n_valid, ordered=self.ordered)

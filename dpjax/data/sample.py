@@ -97,11 +97,7 @@ class Sample:
 
     def padded(self, rows: int | None = None) -> "Sample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
-        rows = bucket(self.rows) if rows is None else arguments.integer("rows", rows, at_least=self.rows)
-        extra = rows - self.rows
-        if extra == 0:
-            return self
-        x, y = jnp.pad(self.x, ((0, extra), (0, 0))), jnp.pad(self.y, (0, extra))
+        x, y = padded_rows(rows, self.x, self.y)
         return type(self).tree_unflatten((self.ordered, self.realizable), (x, y, self.n_valid))
 
     def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], tuple[bool, bool]]:
@@ -137,6 +133,13 @@ def shown(data: Any, y: Any = None, **counts: int) -> str:
         entries |= {name: show.short(value) for name, value in held.items()}
     entries |= {name: "True" for name in ("ordered", "realizable") if getattr(data, name, False)}
     return f"{type(data).__name__}({', '.join(f'{name}={text}' for name, text in entries.items())})"
+
+
+def padded_rows(rows: int | None, *arrays: Array) -> list[Array]:
+    """The arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
+    had = arrays[0].shape[0]
+    rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
+    return [jnp.pad(each, [(0, rows - had)] + [(0, 0)] * (each.ndim - 1)) if rows > had else each for each in arrays]
 
 
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:

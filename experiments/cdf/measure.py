@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,13 +15,12 @@ from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
-from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
 from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
 TIES = 16  # bits that break ties in the recursion
 COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins with
@@ -161,16 +159,8 @@ def _distances(settings: Settings, context: Context) -> list[Row]:
 
 
 def _evaluate(trial: Trial, method: str, count: int, cell: int, settings: Settings, context: Context) -> np.ndarray:
-    return resumable.evaluate(
-        distance,
-        trial,
-        store=context.store,
-        key={"panel": "distance", "method": method, "count": count, "n": int(trial.n)},
-        root=context.root,
-        cell=cell,
-        draws=settings["draws"],
-        chunk=1024,
-    )
+    key = {"panel": "distance", "method": method, "count": count, "n": int(trial.n)}
+    return context.evaluate(distance, trial, key=key, cell=cell, draws=settings["draws"], chunk=1024)
 
 
 def upper_quantile(values: np.ndarray, level: float, confidence: float) -> tuple[float, float, float]:
