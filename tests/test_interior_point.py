@@ -110,7 +110,7 @@ def test_sampler_follows_the_law(noisy):
     else:
         law = np.asarray(solver.pmf(points_of(values, 5, 63)))
     assert np.all(np.abs(drawn - law) < 5.1 * np.sqrt(law * (1 - law) / 20_000) + 2e-4)  # false alarm 33 x 3.4e-7
-    wrong = naive_law(values, 5, dataclasses.replace(plan, t1=plan.t1 - 3, t2=plan.t2 - 3))
+    wrong = naive_law(values, 5, dataclasses.replace(plan, t1=plan.t1 - 3))
     assert np.abs(drawn - wrong).max() > 0.02
 
 
@@ -196,6 +196,66 @@ def test_padding_and_order_change_nothing():
         assert int(plain.status) == int(other.status)
 
 
+def test_points_may_have_the_limbs_of_the_greatest_threshold():
+    """A distribution on X_32 writes its points with limbs for 2^32."""
+    values = [7, 2**31, 2**32 - 1]
+    narrow, wider = wide.from_ints(values, 32), wide.from_ints(values, 33)
+    solver = interior_point.exponential(bits=32, epsilon=1.0)
+    samples = [Sample(x=x, y=[1, 0, 0]) for x in (narrow, wider)]
+    answers = [solver(jax.random.key(8), sample).hypothesis for sample in samples]
+    assert answers[0].tolist() == answers[1].tolist() and answers[1].shape == (1,)
+    laws = [solver.probability(sample, (7, 2**32)) for sample in samples]
+    np.testing.assert_array_equal(*laws)
+    np.testing.assert_array_equal(laws[0][0], solver.success_probability(samples[1]))
+    np.testing.assert_allclose(solver.probability(samples[0], (0, 2**32)), [1, 0], atol=1e-6)
+    beyond = jax.jit(lambda x: solver(jax.random.key(8), Points.create(x)))(wide.from_ints([2**32], 33))
+    assert int(beyond.status) == Status.OUTSIDE_DOMAIN
+    with pytest.raises(ValueError, match=r"points.x must hold points in 0, ..., 2\^32 - 1"):
+        solver(jax.random.key(8), Points.create(wide.from_ints([2**32], 33)))
+
+
+def test_an_answer_is_interior_or_not():
+    """Its error is 0 or 1: tolerating less than 1 changes nothing, tolerating 1 asks for any answer at all."""
+    solver, points = interior_point.exponential(bits=8, epsilon=1.0), points_of([9, 60, 200], 8)
+    success = float(solver.success_probability(points))
+    assert success == float(solver.success_probability(points, error=0.9)) < 0.99
+    np.testing.assert_allclose(solver.success_probability(points, error=1.0), 1, rtol=1e-6)
+    assert solver.sample_size(beta=0.1) == solver.sample_size(alpha=0.3, beta=0.1) > solver.sample_size(beta=0.2)
+    with pytest.raises(ValueError, match="alpha must be < 1"):
+        solver.sample_size(alpha=1.0, beta=0.1)
+
+
+@pytest.mark.parametrize("values", [[1] * 31 + [30] * 32, [7] * 63])
+def test_gradients_are_finite_where_levels_are_impossible(x64, values):
+    """The last mechanism then gives some levels no probability at all, and the answer does not depend on its epsilon."""
+    solver = interior_point.tree_log_planned(bits=5, plan=small_plan(1.0, 0.1))
+    points = points_of(values, 5)
+
+    def within(epsilon):
+        parameters = dataclasses.replace(solver.parameters, base_epsilon=epsilon)
+        return dataclasses.replace(solver, parameters=parameters).probability(points, (0, 16))[0]
+
+    assert float(within(100.0)) > 0.9999
+    assert float(jax.jit(jax.grad(within))(100.0)) == float(jax.jit(jax.jacfwd(within))(100.0)) == 0.0
+
+
+def test_a_size_follows_from_the_parameters_in_use():
+    solver = interior_point.tree_log(bits=64, epsilon=1.0, delta=1e-6, beta=0.1, accountant="basic", depth=1)
+    fewer = solver.sample_size(beta=0.2)
+    assert fewer < solver.sample_size(beta=0.1)
+    halved = dataclasses.replace(solver.parameters, base_epsilon=solver.parameters.base_epsilon / 2)
+    assert dataclasses.replace(solver, parameters=halved).sample_size(beta=0.2) > fewer
+    with pytest.raises(ValueError, match="beta must be one that the slices are cut for"):
+        solver.sample_size(beta=0.05)
+
+
+@pytest.mark.parametrize(("name", "value"), [("epsilon", 1.0), ("delta", 1e-6), ("beta", 0.1)])
+def test_a_plan_needs_numbers(name, value):
+    given = {"bits": 8, "epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(TypeError, match=f"{name} must be a known number"):
+        jax.jit(lambda traced: interior_point.tree_log(**given | {name: traced}))(value)
+
+
 def test_swept_numbers_do_not_retrace():
     points = points_of(RNG.integers(0, 2**40, 60).tolist(), 40)
     sizes = []
@@ -212,6 +272,7 @@ def test_swept_numbers_do_not_retrace():
         (lambda: interior_point.exponential(bits=0, epsilon=1.0), "bits must be from 1 to 4096, got 0"),
         (lambda: interior_point.exponential(bits=8, epsilon=math.nan), "epsilon must be a number, not NaN"),
         (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=0.0), "delta must be > 0"),
+        (lambda: interior_point.tree_log(bits=8, epsilon=1e-12, delta=1e-6), "epsilon must be >= 0.0001, got 1e-12"),
         (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, beta=1.0), "beta must be < 1"),
         (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, depth=65), "depth must be from 1 to 64"),
         (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, accountant="moments"), "accountant must be"),

@@ -67,11 +67,38 @@ def test_tree_log_keeps_its_guarantee(bits, largest, epsilon, delta, depth):
 @pytest.mark.slow
 def test_the_verifier_sees_a_walk_without_tests():
     """A walk that never stops and a deep slice too small for its ties hand on anything but adjacent data."""
-    made = plan(1.0, 0.05)
-    solver = interior_point.tree_log_planned(bits=2, plan=dataclasses.replace(made, t1=99, m2=5, K=5))
-    datasets, pairs = everything(4, 13, 15)
+    solver = interior_point.tree_log_planned(bits=2, plan=plan(1.0, 0.05))
     guarantee = solver.guarantee()
+    broken = dataclasses.replace(solver.parameters, never_below=np.int32(99), deep=np.int32(5))
+    solver = dataclasses.replace(solver, parameters=broken)
+    assert solver.guarantee().is_none
+    datasets, pairs = everything(4, 13, 15)
     assert worst_pair(law_of(solver), datasets, pairs, guarantee.epsilon).refutes(guarantee)
+
+
+def test_a_guarantee_follows_from_the_parameters_in_use():
+    """A sweep or an optimiser changes them: the guarantee moves along, and what the verifier finds is within it."""
+    solver = interior_point.tree_log_planned(bits=2, plan=plan(0.3, 0.01))
+    parameters = solver.parameters
+    large = {name: np.float64(100.0) for name in ("base_epsilon", "select_epsilon", "count_epsilon")}
+    changed = dataclasses.replace(solver, parameters=dataclasses.replace(parameters, **large))
+    datasets, pairs = everything(4, 4, 7)
+    before, after = (
+        worst_pair(law_of(each), datasets, pairs, solver.guarantee().epsilon, batch_size=len(datasets[1]))
+        for each in (solver, changed)
+    )
+    assert not before.refutes(solver.guarantee())
+    assert after.refutes(solver.guarantee()) and not after.refutes(changed.guarantee())
+    assert changed.guarantee().epsilon > 300
+    for stale in (
+        {"walk_epsilon": np.float64(0.4)},  # the anchors are those of 0.3
+        {"deep": parameters.deep - 1},
+        {"never_below": np.int32(1)},
+        {"select_delta": np.float64(0.6)},
+    ):
+        replaced = dataclasses.replace(solver, parameters=dataclasses.replace(parameters, **stale))
+        assert replaced.guarantee().is_none, stale
+    assert replaced.guarantee().relation == ADD_OR_REMOVE_ONE
 
 
 @pytest.mark.slow

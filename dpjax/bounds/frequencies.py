@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy, stability_gap
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
 SANITIZED = (
     1 / 60
-)  # PointLearner: answers accurate to this part of alpha give a database accurate to alpha/30, as Algorithm 5 wants
+)  # PointLearner: answers accurate to so much of alpha give a database accurate to alpha/30, as Algorithm 5 wants
 HEAVY = 1 / 15  # the share of alpha from which on a point is heavy to it
 
 
@@ -83,7 +83,7 @@ def point_histogram(epsilon: float, high: float, alpha: float, beta: float) -> i
         return (low_noise + n * math.exp(-epsilon / 2 * alpha * n)) / 2
 
     # Both terms decrease from 2 / (alpha epsilon) on.
-    return _least(lambda n: failure(n) <= beta, math.ceil(max(high, 2 / epsilon) / alpha))
+    return bisection.least_int(lambda n: failure(n) <= beta, math.ceil(max(high, 2 / epsilon) / alpha))
 
 
 # SanPoints (BNS Figure 9) -------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _san_points(epsilon: float, delta: float, alpha: float) -> tuple[float, floa
 
 def point_learner_least_count(beta: float, epsilon: float, delta: float) -> int:
     """g: the gap at which the proved A_dist at (epsilon/2, delta/2) fails with probability beta/4, rounded up."""
-    return math.ceil(stability_gap(beta / 4, epsilon / 2, delta / 2, calibration="proved"))
+    return math.ceil(stability_gap(beta / 4, epsilon / 2, delta / 2))
 
 
 def point_learner_exact(alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "proved") -> int:
@@ -234,16 +234,4 @@ def _until_seen(alpha: float, beta: float, count: float) -> int:
     from scipy.stats import binom  # slow to import
 
     needed = math.ceil(count)
-    return _least(lambda n: binom.cdf(needed - 1, n, alpha) <= alpha * beta / 2, needed)
-
-
-def _least(holds: Callable[[int], Any], start: int) -> int:
-    """The least n >= start with the property, which larger n keep."""
-    high = max(start, 1)
-    while not holds(high):
-        high *= 2
-    low = max(start, high // 2)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return high
+    return bisection.least_int(lambda n: binom.cdf(needed - 1, n, alpha) <= alpha * beta / 2, needed)

@@ -37,6 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from dpjax import bounds
 from dpjax.accounting import RELATIONS, REPLACE_ONE, Guarantee, total_delta
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
@@ -210,11 +211,10 @@ class Exponential(Optimizer):
     relation: str = static()
 
     def _mechanism(self) -> piecewise.ExponentialPiecewise:
-        return piecewise.ExponentialPiecewise(epsilon=self.epsilon)
+        return piecewise.ExponentialPiecewise(epsilon=self.epsilon, relation=self.relation)
 
     def _draw(self, key: Array, problem: Problem) -> Any:
-        point = self._mechanism()(key, problem.pieces)
-        return point.position, jnp.bool_(True), point
+        return self._mechanism().draw(key, problem.pieces)
 
     def _law(self, problem: Problem, marked: Array) -> Array:
         return self._mechanism().law(problem.pieces, piecewise.goal(problem.pieces, marked))
@@ -225,7 +225,7 @@ class Exponential(Optimizer):
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0): BNS Proposition 2.26 (i)."""
-        return self._mechanism().guarantee(self.relation)
+        return self._mechanism().guarantee()
 
     def error(self, beta: float) -> float:
         """(2/epsilon) ln((2^bits + 1)/beta): BNS Proposition 2.26 (ii)."""
@@ -269,26 +269,11 @@ class RecConcave(Optimizer):
         return Guarantee(float(self.epsilon), float(self.delta) if self.levels > 1 else 0.0, self.relation)
 
     def error(self, beta: float) -> float:
-        """The additive error of RecConcave, from its own stages (the paper's Lemma 3.14 has larger constants).
-
-        Let D be alpha p at some level, and each of the 2N - 1 events below fail with probability beta' = beta/(2N - 1). For the answer k
-        of the recursion, L(k) >= p - 5/8 D and L(k+1) <= p - 3/8 D, if D/8, the recursion's own additive error, is enough for it. In
-        one of the partitions the best point lies 2^(k+1) points away from the ends of its block, or these are ends of the range: as
-        fewer than 2^(k+1) points have Q > L(k+1), and they are neighbours, its gap is >= 3/8 D, enough for A_dist if that is
-        >= 2 + (2/e)(ln(1/(2 delta)) + ln(1/(2 beta'))). Of the at most 16 2^k points released, 2^k then have Q >= p - 5/8 D, so the
-        exponential mechanism fails with probability at most 16 exp(-3 e D/16). At the last level (2/e) ln(size/beta') is enough.
-        """
-        beta = float(arguments.fraction("beta", beta)) / (2 * self.levels - 1)
-        budget = self.budget(np)
-        size = (1 << int(self.bits)) + 1
-        for _ in range(self.levels - 1):
-            size = (size - 2).bit_length() + 1  # {0, ..., T} to {0, ..., ceil(log2 T)}
-        base = 8 ** (self.levels - 1) * 2 / float(budget.epsilon) * _log_ratio(size, beta)
-        if self.levels == 1:
-            return base
-        stable = 2 - 2 / float(budget.epsilon) * math.log(4 * float(budget.delta) * beta)
-        choice = 16 / (3 * float(budget.epsilon)) * math.log(16 / beta)
-        return max(base, 8 ** (self.levels - 2) * max(8 / 3 * stable, choice))
+        """`bounds.rec_concave_error`, from the algorithm's own stages (the paper's Lemma 3.14 has larger constants)."""
+        delta = arguments.known("delta", self.delta)
+        return bounds.rec_concave_error(
+            1 << int(self.bits), self.levels, beta, arguments.known("epsilon", self.epsilon), delta
+        )
 
 
 @frozen
@@ -391,7 +376,7 @@ def rec_concave(*, bits: int, epsilon: Any, delta: Any, depth: int, relation: st
       TypeError, ValueError: an argument out of range.
     """
     fields = _range(bits, relation)
-    levels = recursive.levels_run(1 << bits, arguments.integer("depth", depth, at_least=1))
+    levels = bounds.levels_run(1 << bits, arguments.integer("depth", depth, at_least=1))
     return RecConcave(
         **fields, epsilon=arguments.epsilon(epsilon), delta=_delta(delta, positive=levels > 1), levels=levels
     )

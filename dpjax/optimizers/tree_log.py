@@ -455,4 +455,8 @@ def _scatter(log_law: Array, point: Array, log_p: Array) -> Array:
     """Adds probabilities to the entries of a law, in logs."""
     top = jnp.max(log_p)
     top = jnp.where(jnp.isneginf(top), 0.0, top)
-    return logspace.logaddexp(log_law, top + jnp.log(jnp.zeros_like(log_law).at[point].add(jnp.exp(log_p - top))))
+    added = jnp.zeros_like(log_law).at[point].add(jnp.exp(log_p - top))
+    log_added = jnp.where(
+        added > 0, jnp.log(jnp.where(added > 0, added, 1.0)), -jnp.inf
+    )  # no slope where nothing is added
+    return logspace.logaddexp(log_law, top + log_added)

@@ -35,6 +35,7 @@ from dpjax.core import arguments
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.tree_log import Parameters
 
+LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds of 2^24 points at most; exp(epsilon) a float64
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
@@ -74,7 +75,7 @@ class Budget:
 
     def _moved_delta(self) -> float:
         """A_dist's delta when a point of its slice is replaced: counts move by 1 each way (`dpjax.mechanisms.stability`)."""
-        return min(1.0, math.exp(self.select_epsilon) * self.select_delta * (1 + 1e-12))
+        return min(1.0, math.exp(min(self.select_epsilon, 700.0)) * self.select_delta * (1 + 1e-12))
 
     def guarantee(self, accountant: str, total: Guarantee, depth: int) -> Guarantee:
         """What an accountant proves of this budget at the total's epsilon.
@@ -82,17 +83,58 @@ class Budget:
         Raises:
           ValueError: it is more than the total.
         """
-        if accountant == "slicing_printed":
-            found = self.run(depth).guarantee(delta=total.delta, accountant="printed")
-        elif accountant == "slicing":
-            found = dataclasses.replace(total, delta=self.run(depth).delta(total.epsilon))
-        elif accountant == "optimal":
-            found = dataclasses.replace(total, delta=total_delta(self.composed(depth), total.epsilon))
-        else:
-            found = basic(self.composed(depth))
+        found = proved(self, accountant, total, depth)
         if not found.covers(total.epsilon, total.delta):
             raise ValueError(f"the budget must keep {total} by the accountant {accountant!r}, got {found}")
         return found
+
+
+@functools.lru_cache(maxsize=4096)
+def proved(budget: Budget, accountant: str, at: Guarantee, depth: int) -> Guarantee:
+    """What an accountant proves of a budget: its delta for the epsilon of `at`, or what it can say of itself ("basic": both numbers;
+    "slicing_printed": its epsilon for the delta of `at`)."""
+    if accountant == "slicing_printed":
+        return budget.run(depth).guarantee(delta=at.delta, accountant="printed")
+    if accountant == "slicing":
+        return dataclasses.replace(at, delta=budget.run(depth).delta(at.epsilon))
+    if accountant == "optimal":
+        return dataclasses.replace(at, delta=total_delta(budget.composed(depth), at.epsilon))
+    return basic(budget.composed(depth))
+
+
+def spent(parameters: Parameters) -> Budget | None:
+    """The budget that TreeLog spends with these parameters; None where they are outside what is proved.
+
+    The walk's theorem asks for 2 t1 >= g - 1 and m2 >= K, A_dist for delta <= 1/2; the anchors must be those of the walk's own numbers.
+    """
+    budget, t1 = _written(parameters), int(parameters.never_below)
+    g = _saturation(budget.walk_epsilon, budget.walk_delta, parameters.at)
+    if g is None or t1 < 1 or 2 * t1 < g - 1 or int(parameters.deep) < least_deep(t1, g) or budget.select_delta > 0.5:
+        return None
+    price = walk_price(budget.walk_epsilon, budget.walk_delta, t1)
+    return dataclasses.replace(budget, walk_delta=min(1.0, price))
+
+
+def _written(parameters: Parameters) -> Budget:
+    """The parameters' own numbers, that of the walk's partition selection in place of the walk's delta."""
+    names = ["walk_epsilon", "walk_delta", "select_epsilon", "select_delta", "count_epsilon", "base_epsilon"]
+    names += ["slice_epsilon"] if parameters.noisy else []
+    return Budget(**{name: arguments.known(name, getattr(parameters, name)) for name in names})
+
+
+def _saturation(epsilon: float, delta: float, at: partition_selection.Anchors) -> int | None:
+    """g, if these are the anchors of partition selection at (epsilon, delta), up to float32."""
+    if not (0 < epsilon < math.inf and 0 < delta < 1):
+        return None
+    right = partition_selection.anchors(epsilon, delta)
+    near = abs(float(at.excess) - float(right.excess)) <= 1e-6 * int(right.saturation)
+    same = near and (int(at.turn), int(at.saturation)) == (int(right.turn), int(right.saturation))
+    return int(right.saturation) if same else None
+
+
+def least_deep(t1: int, g: int) -> int:
+    """K = 2 t2 - 2, t2 = t1 + g - 1: the points of a deep slice that can bear a broken tie."""
+    return 2 * (t1 + g - 1) - 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +148,7 @@ class Plan:
       guarantee: what is proved, under ADD_OR_REMOVE_ONE.
       beta: bound on the probability of failure on `sample_size` points or more.
       stop_delta: the delta of the partition selection that stops the walk; its price is budget.walk_delta.
-      t1, t2, K: the walk's thresholds and the least deep slice.
+      t1: from which lighter child on the walk may stop.
       m1, m2: points in the left and the deep slice, before noise.
       base: points that the last level needs.
       noise: bound on the sum of all noises in the sizes; 0 if public.
@@ -120,13 +162,21 @@ class Plan:
     beta: float
     stop_delta: float
     t1: int
-    t2: int
-    K: int
     m1: int
     m2: int
     base: int
     noise: int
     sample_size: int
+
+    @property
+    def t2(self) -> int:
+        """From which lighter child on the walk surely stops."""
+        return self.t1 + partition_selection.saturation(self.budget.walk_epsilon, self.stop_delta) - 1
+
+    @property
+    def K(self) -> int:
+        """The least deep slice."""
+        return 2 * self.t2 - 2
 
     def parameters(self) -> Parameters:
         """The same as data for the compiled algorithm."""
@@ -160,12 +210,11 @@ def last_bits(bits: int, depth: int) -> int:
 
 
 class Walk(NamedTuple):
-    """A walk's thresholds, and the chances of passing its tests: passing[c] = 1 - p~(c) for c = 0, ..., t2."""
+    """A walk's thresholds, and the delta of the partition selection that stops it."""
 
     stop_delta: float
     t1: int
     t2: int
-    passing: np.ndarray
 
 
 @functools.lru_cache(maxsize=1024)
@@ -188,22 +237,27 @@ def _walk(epsilon: float, delta: float, share: float) -> Walk:
     """The least t1 for a given share of delta spent on partition selection itself."""
     stop_delta = float(share * delta)
     g = partition_selection.saturation(epsilon, stop_delta)
-    kept, dropped = partition_selection.probabilities(epsilon, stop_delta)
     low, high = max(1, math.ceil((g - 1) / 2)), max(1, g - 1)
     while low < high:  # the price falls as t1 grows: fewer m, and smaller products
         middle = (low + high) // 2
-        low, high = (low, middle) if _price(epsilon, stop_delta, middle, kept, dropped) <= delta else (middle + 1, high)
-    passing = np.concatenate([np.ones(low - 1), dropped])
-    return Walk(stop_delta, low, low + g - 1, passing)
+        low, high = (low, middle) if walk_price(epsilon, stop_delta, middle) <= delta else (middle + 1, high)
+    return Walk(stop_delta, low, low + g - 1)
 
 
-def _price(epsilon: float, stop_delta: float, t1: int, kept: np.ndarray, dropped: np.ndarray) -> float:
-    """delta of the walk's theorem, rounded up."""
+@functools.lru_cache(maxsize=64)
+def _probabilities(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """`partition_selection.probabilities`, kept while t1 is searched for."""
+    return partition_selection.probabilities(epsilon, delta)
+
+
+def walk_price(epsilon: float, stop_delta: float, t1: int) -> float:
+    """d' of the walk's theorem, rounded up: the delta of a walk stopped by partition selection at (epsilon, stop_delta) from t1 on."""
+    kept, dropped = _probabilities(epsilon, stop_delta)
     weights = np.arange(2 * t1, t1 + len(kept) - 2)
     if not weights.size:
         return stop_delta
     products = dropped[weights - t1 + 1] * kept[weights // 2 - t1 + 1]
-    return float(stop_delta + math.exp(epsilon) * products.max() * (1 + 1e-9))
+    return float(stop_delta + math.exp(min(epsilon, 700.0)) * products.max() * (1 + 1e-9))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,6 +269,12 @@ class _Needs:
     base: float
     noise: float
     share: float
+
+    def deep(self, epsilon: float, stop_delta: float, t1: int) -> float:
+        """m2 for a walk stopped by partition selection at (epsilon, stop_delta) from t1 on, but for K."""
+        passing = np.concatenate([np.ones(t1 - 1), _probabilities(epsilon, stop_delta)[1]])
+        largest = int(np.max(np.flatnonzero(passing > self.share)))  # c
+        return 2 * largest + 1 + self.tests
 
 
 def _needs(budget: Budget, bits: int, depth: int, beta: float) -> _Needs:
@@ -242,13 +302,30 @@ def _cost(budget: Budget, bits: int, depth: int, beta: float) -> float:
     return depth * (needs.left + 3 * g + needs.tests) + needs.base + needs.noise
 
 
+def sample_size(parameters: Parameters, *, bits: int, beta: float) -> int:
+    """Points on which TreeLog with these parameters finds an interior point but with probability beta.
+
+    Raises:
+      ValueError: its slices are too small for that beta.
+    """
+    budget, depth = _written(parameters), parameters.depth
+    needs = _needs(budget, bits, depth, beta)
+    left, deep = int(parameters.left), int(parameters.deep)
+    wanted = needs.deep(budget.walk_epsilon, budget.walk_delta, int(parameters.never_below))
+    if left < needs.left or deep < wanted:
+        rule = f"m1 >= {math.ceil(needs.left)} and m2 >= {math.ceil(wanted)}"
+        raise ValueError(
+            f"beta must be one that the slices are cut for ({rule} for {beta:g}), got m1 = {left}, m2 = {deep}"
+        )
+    return depth * (left + deep) + max(1, math.ceil(needs.base)) + math.ceil(needs.noise)
+
+
 def plan(budget: Budget, *, bits: int, depth: int, beta: float, accountant: str, guarantee: Guarantee) -> Plan:
     """The parameters that follow from a budget."""
     needs = _needs(budget, bits, depth, beta)
     walk = cheapest_walk(budget.walk_epsilon, budget.walk_delta)
-    passed = int(np.max(np.flatnonzero(walk.passing > needs.share)))  # c
-    least = 2 * walk.t2 - 2
-    left, deep = max(1, math.ceil(needs.left)), max(least, math.ceil(2 * passed + 1 + needs.tests))
+    deep = math.ceil(needs.deep(budget.walk_epsilon, walk.stop_delta, walk.t1))
+    left, deep = max(1, math.ceil(needs.left)), max(2 * walk.t2 - 2, deep)
     base, noise = max(1, math.ceil(needs.base)), math.ceil(needs.noise)
     return Plan(
         budget=budget,
@@ -258,8 +335,6 @@ def plan(budget: Budget, *, bits: int, depth: int, beta: float, accountant: str,
         beta=beta,
         stop_delta=walk.stop_delta,
         t1=walk.t1,
-        t2=walk.t2,
-        K=least,
         m1=left,
         m2=deep,
         base=base,
@@ -346,7 +421,7 @@ def calibrate(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}.
-      epsilon, delta: the total.
+      epsilon, delta: the total; epsilon from 1e-4 to 700.
       beta: bound on the probability of failure.
       accountant: "basic" or "optimal" (composition, public sizes), "slicing_printed" or "slicing" (noisy sizes; Theorem 2.1, or the
         numerical accountant), or "best": the one that needs the fewest points.
@@ -356,15 +431,17 @@ def calibrate(
       The plan, with everything that was chosen.
 
     Raises:
-      TypeError, ValueError: an argument out of range; no split found (a total so small that g passes 2^31).
+      TypeError, ValueError: an argument out of range, or traced: the plan is made on the host.
 
     >>> chosen = calibrate(bits=64, epsilon=1.0, delta=1e-6, beta=0.1, accountant="basic")
     >>> chosen.depth, chosen.m2 >= chosen.K, chosen.guarantee.covers(1.0, 1e-6)
     (1, True, True)
     """
     bits = arguments.integer("bits", bits, at_least=1)
-    epsilon, delta = float(arguments.epsilon(epsilon)), float(arguments.delta(delta))
-    beta = float(arguments.fraction("beta", beta))
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    epsilon = arguments.number("epsilon", epsilon, at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    delta = arguments.known("delta", arguments.delta(delta))
+    beta = arguments.known("beta", arguments.fraction("beta", beta))
     arguments.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))
     depths = range(1, DEEPEST + 1) if depth is None else [arguments.integer("depth", depth, at_least=1, at_most=64)]
     names = tuple(_ACCOUNTANTS) if accountant == "best" else (accountant,)

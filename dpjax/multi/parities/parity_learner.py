@@ -175,7 +175,7 @@ def parity_learner(
     """
     where = base.domain(bits, k)
     arguments.choice("calibration", calibration, CALIBRATIONS)
-    test = stability.Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
+    test = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
     if size is None:
         if arguments.is_traced(epsilon) or arguments.is_traced(delta):
             raise ValueError("size must be given when epsilon or delta is traced: it is a shape")

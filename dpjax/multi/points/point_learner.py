@@ -159,6 +159,5 @@ def point_learner(
 def _least_count(beta: Any, epsilon: Any, delta: Any) -> Any:
     """`bounds.point_learner_least_count`, of traced numbers too."""
     if any(map(arguments.is_traced, (beta, epsilon, delta))):
-        scale, threshold = stability.noise("proved", epsilon / 2, delta / 2)
-        return jnp.ceil(threshold + scale * jnp.maximum(0.0, -jnp.log(beta / 2)))
+        return jnp.ceil(bounds.stability_gap(beta / 4, epsilon / 2, delta / 2, xp=jnp))
     return bounds.point_learner_least_count(float(beta), float(epsilon), float(delta))

@@ -14,7 +14,7 @@ from dpjax.data.points import Points
 from dpjax.domains import trie, wide
 from dpjax.domains.events import Accurate, Interval
 from dpjax.domains.trie import Trie
-from dpjax.mechanisms.geometric import one_sided_log_pmf
+from dpjax.mechanisms.one_sided_geometric import log_pmf as one_sided_log_pmf
 from dpjax.optimizers import tree_log as tree
 from dpjax.optimizers import tree_log_budget
 from dpjax.optimizers.interior_point import base
@@ -28,8 +28,8 @@ class TreeLog(InteriorPoint):
 
     Attributes:
       parameters: thresholds, sizes and budgets.
-      epsilon, delta: what is proved for them.
-      beta, points: failure is at most beta on so many points or more.
+      epsilon, delta: where the accountant is asked: for its delta at this epsilon, or for its epsilon at this delta.
+      accountant: by which analysis the parameters' parts add up (static).
     """
 
     bits: Any
@@ -37,25 +37,26 @@ class TreeLog(InteriorPoint):
     parameters: Parameters
     epsilon: Any
     delta: Any
-    beta: Any
-    points: Any
+    accountant: str = static()
 
     def sound(self) -> Bool[Array, ""]:
         return self.parameters.sound()
 
     def guarantee(self) -> Guarantee:
-        """The total that the parameters keep, under ADD_OR_REMOVE_ONE."""
-        return Guarantee(float(self.epsilon), float(self.delta), ADD_OR_REMOVE_ONE)
+        """What the accountant proves of the parameters in use, under ADD_OR_REMOVE_ONE; nothing, where the walk's theorem does not hold."""
+        budget = tree_log_budget.spent(self.parameters)
+        if budget is None:
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
+        at = Guarantee(arguments.known("epsilon", self.epsilon), float(self.delta), ADD_OR_REMOVE_ONE)
+        return tree_log_budget.proved(budget, self.accountant, at, self.parameters.depth)
 
     def points_needed(self, beta: float) -> int:
-        """The plan's sample size: the slices are cut for the plan's own beta, so a smaller one is refused.
+        """The plan's sample size for the plan's beta, and fewer for a larger one; the slices are too small for a smaller one.
 
         Raises:
-          ValueError: beta below the one that was planned for.
+          ValueError: the slices are too small for beta.
         """
-        if beta < float(self.beta):
-            raise ValueError(f"beta must be >= {float(self.beta)}, for which the slices are cut, got {beta}")
-        return int(self.points)
+        return tree_log_budget.sample_size(self.parameters, bits=int(self.bits), beta=beta)
 
     def _tree(self, points: Points) -> Trie:
         return trie.from_points(points.x, points.n_valid, jnp.asarray(self.bits, jnp.int32))
@@ -145,13 +146,13 @@ def tree_log(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      epsilon: total, > 0.
+      epsilon: total, from 1e-4 to 700.
       delta: total, in (0, 1).
       beta: failure is at most beta on `sample_size(beta=beta)` points or more, whatever they are.
       accountant, depth: as for `tree_log_budget.calibrate`, which also tells every number that was chosen.
 
     Raises:
-      TypeError, ValueError: an argument out of range.
+      TypeError, ValueError: an argument out of range, or traced: the plan is made on the host.
 
     >>> from dpjax.optimizers.interior_point import exponential
     >>> solver = tree_log(bits=1024, epsilon=1.0, delta=1e-6, beta=0.1, depth=2)
@@ -177,6 +178,5 @@ def tree_log_planned(*, bits: int, plan: tree_log_budget.Plan) -> TreeLog:
         parameters=plan.parameters(),
         epsilon=np.float64(plan.guarantee.epsilon),
         delta=np.float64(plan.guarantee.delta),
-        beta=np.float64(plan.beta),
-        points=np.int32(plan.sample_size),
+        accountant=plan.accountant,
     )
