@@ -6,6 +6,7 @@ Statistical tests use fixed keys and a false-alarm rate of 2e-5; each has a nega
 import dataclasses
 import itertools
 import math
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpjax import Outcome, Status
+from dpjax import Outcome, Status, bounds
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.domains import ordered
 from dpjax.domains import wide as wide_integers
@@ -168,6 +169,19 @@ def test_mechanism_is_frozen_and_a_pytree(case: Case) -> None:
 
 
 @every
+def test_mechanism_can_be_pickled_shown_and_exported(case: Case) -> None:
+    mechanism, key = case.make(0.7), jax.random.key(0)
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+    shown = repr(mechanism)
+    assert shown.startswith(type(mechanism).__name__ + "(") and len(shown) < 200 and "Array" not in shown
+    data = candidates(case.data) if case in CHOOSERS else jax.tree.map(jnp.asarray, case.data)
+    run = jax.jit(lambda m, words, d: m(jax.random.wrap_key_data(words), d).hypothesis)
+    exported = jax.export.export(run)(mechanism, jax.random.key_data(key), data)
+    again = jax.export.deserialize(exported.serialize()).call(mechanism, jax.random.key_data(key), data)
+    np.testing.assert_array_equal(again, mechanism(key, case.data).hypothesis)
+
+
+@every
 def test_a_run_is_what_the_plain_function_draws(case: Case) -> None:
     mechanism, keys = case.make(0.7), jax.random.split(jax.random.key(1), 40)
 
@@ -273,8 +287,11 @@ def test_laws_have_the_right_gradients_forward_and_reverse(case: Case, x64: None
         return case.law(dataclasses.replace(case.make(0.7), epsilon=epsilon))[:-1]
 
     expected = (law(0.7 + 1e-6) - law(0.7 - 1e-6)) / 2e-6
-    for jacobian in (jax.jacfwd, jax.jacrev):
-        np.testing.assert_allclose(jax.jit(jacobian(law))(0.7), expected, rtol=1e-5, atol=1e-8)
+    for way in (jax.jacfwd, jax.jacrev):
+        jacobian = jax.jit(way(law))
+        np.testing.assert_allclose(jacobian(0.7), expected, rtol=1e-5, atol=1e-8)
+        for edge in (1e-3, 200.0):
+            assert jnp.isfinite(jacobian(edge)).all()
 
 
 @every
@@ -713,6 +730,9 @@ def test_stability_constants() -> None:
     }
     for calibration, pair in expected.items():
         np.testing.assert_allclose(stability.noise(calibration, epsilon, delta), pair, rtol=1e-6)
+        if calibration != "proved_counts":
+            on_the_host = bounds.stability_noise(epsilon, delta, calibration=calibration)
+            np.testing.assert_allclose(on_the_host, pair, rtol=1e-14)
 
 
 def test_stability_keeps_on_both_tails() -> None:
