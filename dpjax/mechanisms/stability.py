@@ -44,6 +44,8 @@ def _checked(calibration: str, epsilon: Number, delta: Number) -> tuple[str, Num
 def noise(calibration: str, epsilon: Number, delta: Number) -> tuple[Array, Array]:
     """(scale, threshold) of the test gap + Lap(scale) >= threshold, `bounds.stability_noise`; differentiable in epsilon and delta.
 
+    `dpjax.bounds.stability_noise` says the same in float64 on the host, for sizes of samples.
+
     Raises:
       ValueError: unknown calibration, epsilon not finite and positive, delta outside (0, 1), or above 1/2
       if proved.
