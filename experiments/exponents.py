@@ -72,16 +72,17 @@ def text(exponent: Exponent | None) -> str:
 
 
 def draw_least_n(
-    rows: list[Row], path: pathlib.Path, *, title: Sequence[str], colours: Mapping[str, str], labels: Mapping[str, str]
+    rows: list[Row], path: pathlib.Path, *, title: Sequence[str], looks: Mapping[str, tuple[str, str]]
 ) -> None:
-    """n* against k on log axes, with the fitted exponents in the legend and the bounds dashed."""
+    """n* against k on log axes, with the fitted exponents in the legend and the bounds dashed; `looks`: colour and label by series."""
     fig, axes = style.figure(figsize=(7.8, 4.6))
     for name, part in records.series(rows, "least n").items():
         x, value, low, high = records.columns(part)
         known = [v if end <= 1 else end for v, end in zip(value, low, strict=True)]  # 1: no n* is excluded
         fitted = text(fit(part))
-        label = labels[name] + (f"\n  {fitted}" if fitted else "")
-        style.interval(axes, x, value, known, high, color=colours[name], marker="o", label=label)
+        colour, label = looks[name]
+        label += f"\n  {fitted}" if fitted else ""
+        style.interval(axes, x, value, known, high, color=colour, marker="o", label=label)
     for dashes, (name, part) in zip(("--", "-.", ":"), records.series(rows, "bound").items(), strict=False):
         axes.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=f"lower bound, {name}")
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")

@@ -9,39 +9,51 @@ which side of beta they lie.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpjax.data.sample import bucket
-from dpjax.trials import estimates, resumable, search, sequential
+from dpjax.trials import estimates, search, sequential
 from dpjax.trials.progress import Progress
-from experiments.records import Row
+from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
 Make = Callable[[int, int], Any]  # (n, capacity) -> experiment
 
 
-def against_k(
-    settings: Mapping[str, Any], guesses: Mapping[str, int], find: Callable[[str, int, int, int], search.LeastN]
+def curves(
+    series: Mapping[str, Sequence[int]],
+    find: Callable[[str, int, int, int], search.LeastN],
+    *,
+    guesses: Mapping[str, int] | None = None,
 ) -> list[Row]:
-    """Rows "least n" of every series over its settings["concepts"]; a cell of which no n is found is left out.
+    """Rows "least n" of every series over its x; a cell of which no n is found is left out.
 
     Args:
-        guesses: by series, in order: where the search of its first k starts; the others start from the n* before.
-        find: (series, k, number of the cell, start) -> n*.
+        series: by name, the x in order.
+        find: (series, x, number of the cell, start) -> n*.
+        guesses: by series, where the search at its first x starts; the others start from the n* before. Without them, start is 0.
     """
     rows = []
-    cells = [(name, k) for name in guesses for k in settings["concepts"][name]]
+    cells = [(name, x) for name, several in series.items() for x in several]
     with Progress(len(cells), "least n", unit="cells") as progress:
-        guess = 0
-        for cell, (name, k) in enumerate(cells):
-            guess = guesses[name] if k == settings["concepts"][name][0] else guess
-            found = find(name, k, cell, guess)
+        start = 0
+        for cell, (name, x) in enumerate(cells):
+            if guesses is not None and x == series[name][0]:
+                start = guesses[name]
+            found = find(name, x, cell, start)
             progress.done(1)
             if found.n is not None:
-                guess = found.n
-                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
+                start = start and found.n
+                rows.append(Row("least n", name, x, found.n, found.low, found.high or math.inf))
     return rows
+
+
+def lower_bounds(ks: Sequence[int], formulas: Mapping[str, Callable[[int], float]]) -> list[Row]:
+    """Rows "bound": what no learner can do without, by the formula's name; where a formula is not above 0 it says nothing."""
+    found = [exact("bound", name, k, formula(k)) for k in ks for name, formula in formulas.items()]
+    return [row for row in found if row.value > 0.0]
 
 
 def by_law(
@@ -53,27 +65,18 @@ def by_law(
     draws: int,
     start: int,
     maximum: int,
-    settings: Mapping[str, Any],
+    settings: Settings,
     context: Context,
+    minimum: int = 1,
     batch: int = 8,
 ) -> search.LeastN:
     """`run(key, experiment)` -> failure probability given the draw; the interval is Student's t over draws."""
 
     def failure(experiment: Any, n: int) -> estimates.Estimate:
-        laws = resumable.evaluate(
-            run,
-            experiment,
-            store=context.store,
-            key={**key, "n": n},
-            root=context.root,
-            cell=cell,
-            draws=draws,
-            chunk=draws,
-            batch=min(batch, draws),
-        )
-        return estimates.mean(laws, level=settings["level"])
+        at = {"key": {**key, "n": n}, "cell": cell, "draws": draws, "chunk": draws, "batch": min(batch, draws)}
+        return estimates.mean(context.evaluate(run, experiment, **at), level=settings["level"])
 
-    return _search(failure, make, start, maximum, settings)
+    return _search(failure, make, start, maximum, settings, minimum)
 
 
 def by_trials(
@@ -84,7 +87,7 @@ def by_trials(
     cell: int,
     start: int,
     maximum: int,
-    settings: Mapping[str, Any],
+    settings: Settings,
     context: Context,
 ) -> search.LeastN:
     """`run(key, experiment)` -> {"failed": ...}; trials at each n until the confidence sequence leaves beta aside.
@@ -111,7 +114,12 @@ def by_trials(
 
 
 def _search(
-    failure: Callable[[Any, int], estimates.Estimate], make: Make, start: int, maximum: int, settings: Mapping[str, Any]
+    failure: Callable[[Any, int], estimates.Estimate],
+    make: Make,
+    start: int,
+    maximum: int,
+    settings: Settings,
+    minimum: int = 1,
 ) -> search.LeastN:
     """One capacity, hence one compiled program, for all n that the search is likely to visit."""
     base = bucket(2 * start)
@@ -120,6 +128,7 @@ def _search(
         beta=settings["beta"],
         start=start,
         maximum=maximum,
+        minimum=minimum,
         rtol=settings["rtol"],
         reach=1.5,
     )

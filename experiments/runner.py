@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from dpjax.core import arguments
-from dpjax.trials import devices, engine, shared
+from dpjax.trials import devices, engine, resumable, shared
 from experiments import compilation, records, settings
 from experiments.refusals import Refused, refusing
 
@@ -60,10 +60,19 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a running experiment is given."""
+    """What a running experiment is given: where results are kept, the seed, and the key that all of its keys come from."""
 
     store: shared.Keeper
     root: jax.Array
+    seed: int = 0
+
+    def count(self, run: engine.Run, params: Any, **at: Any) -> Any:
+        """`resumable.count` in this run."""
+        return resumable.count(run, params, store=self.store, root=self.root, **at)
+
+    def evaluate(self, run: engine.Run, params: Any, **at: Any) -> Any:
+        """`resumable.evaluate` in this run."""
+        return resumable.evaluate(run, params, store=self.store, root=self.root, **at)
 
 
 # ------------------------------------------------------------------------------------------------------- which one
@@ -160,7 +169,7 @@ def run(
             root = engine.root_key(seed)
             store = opened.enter_context(shared.open_shared(out, identity, resume=resume))
         compiled = opened.enter_context(compilation.watched())
-        rows = experiment.measure(chosen, Context(store, root))
+        rows = experiment.measure(chosen, Context(store, root, seed))
         report = compiled.report(time.monotonic() - began)
         if devices.lead():
             table, description = _files(name, out)

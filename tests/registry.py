@@ -10,9 +10,13 @@ from typing import Any
 import builders
 import numpy as np
 
+from dpjax import Points, Sample
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
-from dpjax.learners import thresholds
+from dpjax.learners import parities, points, thresholds
+from dpjax.optimizers import interior_point, tree_log_budget
 from dpjax.verify.plain import rec_concave as rec_concave_twin
+from dpjax.verify.plain import tree_log as tree_log_twin
 from dpjax.verify.plain.binary_search import binary_search_law
 
 
@@ -28,9 +32,10 @@ class Entry:
     Attributes:
       name: shown by pytest.
       make: the algorithm at an epsilon (which may be traced).
-      data: what it runs on.
+      data: what it runs on; it has `rows` and can be `padded`.
       epsilon: at which outcomes, bottom among them, are neither sure nor hopeless.
       private: whether it has an epsilon at all.
+      sweeps: whether `epsilon` is a leaf that may be traced, and all of its budget.
       place: outputs (batched) to their indices in the pmf.
       twin: the pmf by the plain twin, if it has one.
       error: of success_probability; None where the family has no such notion.
@@ -43,6 +48,7 @@ class Entry:
     data: Callable[[], Any]
     epsilon: float
     private: bool = True
+    sweeps: bool = True
     place: Callable[[Any], np.ndarray] = first_limb
     twin: Callable[["Entry"], np.ndarray] | None = None
     error: float | None = 0.3
@@ -124,4 +130,106 @@ THRESHOLDS = [
     ),
 ]
 
-ENTRIES = [*THRESHOLDS]
+
+# ------------------------------------------------------------------------------------------------------------ points
+
+
+def _point_sample() -> Sample:
+    examples = [(3, 1)] * 9 + [(3, 0)] * 2 + [(1, 1)] * 3 + [(6, 0)] * 4 + [(0, 0), (0, 1)]
+    return builders.sample_of(*zip(*examples, strict=True), 2, 31)  # 3 bits
+
+
+def _place_of_point(hypothesis: Any) -> np.ndarray:
+    return np.where(hypothesis.zero, 8, np.asarray(hypothesis.position)[..., -1])
+
+
+POINTS = [
+    Entry(
+        "points.learn_points",
+        lambda e: points.learn_points(bits=3, epsilon=e, delta=0.2),
+        _point_sample,
+        1.0,
+        place=_place_of_point,
+        alpha=None,  # 8 points are too few for a random one after bottom
+    ),
+    Entry(
+        "points.learn_points, zero for bottom",
+        lambda e: points.learn_points(bits=3, epsilon=e, delta=0.2, bottom="zero"),
+        _point_sample,
+        1.0,
+        place=_place_of_point,
+        slow=True,
+    ),
+    Entry(
+        "points.exponential",
+        lambda e: points.exponential(bits=3, epsilon=e),
+        _point_sample,
+        0.6,
+        place=_place_of_point,
+    ),
+]
+
+# ---------------------------------------------------------------------------------------------------------- parities
+
+PARITIES = [
+    Entry(
+        "parities.exponential",
+        lambda e: parities.exponential(bits=6, epsilon=e),
+        lambda: builders.mixed_sample(3),
+        0.4,
+    ),
+]
+
+# --------------------------------------------------------------------------------------------------- interior points
+
+_CLUSTERS = [5, 6, 7, 8, 8, 9] + [20] * 9 + [21] * 3 + [24] * 5 + [28] * 2 + [31] * 14
+
+
+def _clusters() -> Points:
+    return builders.points_of(_CLUSTERS, 5, 63)
+
+
+def _depth_twin(entry: Entry) -> np.ndarray:
+    law = tree_log_twin.base_law(_CLUSTERS, 32, entry.epsilon, monotone=True)
+    return np.array([*(law.get(x, 0.0) for x in range(32)), 0.0])
+
+
+def _small_tree_log(epsilon: Any) -> Any:
+    """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
+    budget = tree_log_budget.Budget(epsilon, 0.2, epsilon, 0.2, epsilon, epsilon, None)
+    plan = tree_log_budget.plan(
+        budget, bits=8, depth=1, beta=0.1, accountant="basic", guarantee=Guarantee.none(ADD_OR_REMOVE_ONE)
+    )
+    return interior_point.tree_log_planned(bits=5, plan=dataclasses.replace(plan, m1=4, m2=plan.K))
+
+
+INTERIOR_POINTS = [
+    Entry(
+        "interior_point.exponential",
+        lambda e: interior_point.exponential(bits=5, epsilon=e),
+        _clusters,
+        0.3,
+        twin=_depth_twin,
+        error=0.0,
+        alpha=0.0,
+    ),
+    Entry(
+        "interior_point.rec_concave",
+        lambda e: interior_point.rec_concave(bits=5, epsilon=e, delta=0.2, promise=15.0, alpha=0.8),
+        _clusters,
+        0.6,
+        error=0.0,
+        alpha=None,  # the promise is too small for any failure probability
+    ),
+    Entry(
+        "interior_point.tree_log",
+        _small_tree_log,
+        _clusters,
+        0.6,
+        sweeps=False,
+        error=0.0,
+        alpha=None,
+    ),
+]
+
+ENTRIES = [*THRESHOLDS, *POINTS, *PARITIES, *INTERIOR_POINTS]

@@ -276,6 +276,11 @@ def test_implied_epsilon_is_theorem_43():
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
+def probably(hypotheses, x):
+    """Probabilities, not labels."""
+    return 0.5 * says(hypotheses, x)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -301,6 +306,11 @@ def test_implied_epsilon_is_theorem_43():
             lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=lambda h, x: h),
             ValueError,
             r"predict must return shape \(2, 15\), got \(15,\)",
+        ),
+        (
+            lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=probably),
+            TypeError,
+            "predict must return booleans, got float",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """Sample sizes, each against what the theorem promises at that size, computed exactly where it can be."""
 
 import functools
+import inspect
 import itertools
 import math
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import bounds
+from dpjax import accounting, bounds
 from dpjax.fingerprinting import boneh_shaw
 
 # -------------------------------------------------------------------------------- iterated logarithms
@@ -100,7 +101,8 @@ def test_stability_gap_is_kept(calibration, beta, epsilon, delta):
 def test_printed_equivalent_carries_the_proposition(beta, epsilon, delta):
     lower = bounds.printed_equivalent(epsilon, delta)
     assert 0 < lower <= epsilon / 2
-    assert bottom(bounds.stability_gap(beta, lower, delta), epsilon, delta, "proved") <= beta
+    gap = bounds.stability_gap(beta, lower, delta, calibration="printed")
+    assert bottom(gap, epsilon, delta, "proved") <= beta
 
 
 @pytest.mark.parametrize("calibration", ["printed", "proved"])
@@ -113,14 +115,26 @@ def test_learn_points_fails_at_most_beta(calibration, epsilon, delta):
         counts = np.arange(m + 1)
         return float(np.sum(stats.binom.pmf(counts, m, alpha) * bottom(counts, epsilon, delta, calibration)))
 
-    size = math.ceil(bounds.learn_points(64, alpha, beta, epsilon, delta, calibration=calibration))
+    size = math.ceil(bounds.learn_points(64, alpha, beta, epsilon, delta, calibration=calibration, bottom="zero"))
     assert failure(size) <= beta
     assert failure(size // 16) > beta
 
 
-def test_learn_points_needs_room():
-    with pytest.raises(ValueError, match="bits"):
-        bounds.learn_points(3, 0.1, 0.1, 1.0, 1e-6)
+def test_a_random_answer_costs_half_of_alpha():
+    """Its error is its own mass and the target's: the repaired proof of Lemma 3.2 splits at alpha/2."""
+    at = {"beta": 0.1, "epsilon": 1.0, "delta": 1e-6}
+    assert round(bounds.learn_points(64, 0.1, **at)) == 1314
+    assert bounds.learn_points(64, 0.1, **at) == bounds.learn_points(64, 0.05, **at, bottom="zero")
+    printed = bounds.learn_points(64, 0.1, **at, calibration="printed")
+    assert printed == pytest.approx(80 * math.log(4 / 1e-7))
+    assert printed == bounds.learn_points(64, 0.1, **at, calibration="printed", bottom="zero")
+
+
+def test_learn_points_needs_room_for_a_random_answer():
+    for calibration in ("printed", "proved"):
+        with pytest.raises(ValueError, match=r"bits must be >= log2\(2/\(alpha beta\)\) = 7.644"):
+            bounds.learn_points(7, 0.1, 0.1, 1.0, 1e-6, calibration=calibration)
+    assert bounds.learn_points(3, 0.1, 0.1, 1.0, 1e-6, bottom="zero") > 0
 
 
 def choosing_law(counts, alpha, epsilon):
@@ -173,7 +187,7 @@ def test_choosing_mechanism_printed_is_the_stronger_demand(growth, alpha, beta, 
 
 def test_theorem_3_15_reference_values():
     """d = 64, epsilon = 1, delta = 1e-6, alpha = beta = 0.1: 1.5e6 at N = 2 and 1.7e7 at N = 3."""
-    two, three = (bounds.rec_concave(2**64, depth, 0.1, 0.1, 1.0, 1e-6) for depth in (2, 3))
+    two, three = (bounds.rec_concave(2**64, depth, 0.1, 0.1, 1.0, 1e-6, calibration="printed") for depth in (2, 3))
     assert f"{two:.1e}" == "1.5e+06" and f"{three:.1e}" == "1.7e+07"
     assert two == pytest.approx(64 * 720 * (math.log2(1.2e8) + 6))
 
@@ -183,29 +197,49 @@ GRID = list(
 )
 
 
-@pytest.mark.parametrize("calibration", ["printed", "proved"])
-def test_theorem_3_15_follows_from_lemma_3_14(calibration):
+def test_theorem_3_15_follows_from_lemma_3_14():
     for size, depth, alpha, beta, delta in GRID:
-        theorem = bounds.rec_concave(size, depth, alpha, beta, 1.0, delta, calibration=calibration)
+        theorem = bounds.rec_concave(size, depth, alpha, beta, 1.0, delta, calibration="printed")
         each = 1.0 / (3 * depth), delta / (3 * depth)
-        lemma = bounds.rec_concave_lemma(size, depth, alpha, beta / (2 * depth), *each, calibration=calibration)
-        assert lemma <= theorem
+        assert bounds.rec_concave_lemma(size, depth, alpha, beta / (2 * depth), *each, calibration="printed") <= theorem
+
+
+def test_what_is_proved_from_the_stages_is_less_than_the_lemma_asks():
+    """At the same budgets and failure of each mechanism; and never more than the theorem for the paper's constants."""
+    for size, depth, alpha, beta, delta in GRID:
+        levels = bounds.levels_run(size, depth)
+        proved = bounds.rec_concave(size, depth, alpha, beta, 1.0, delta)
+        each = 1.0 / (3 * levels - 2), delta / max(1, 2 * (levels - 1))
+        lemma = bounds.rec_concave_lemma(size, levels, alpha, beta / (2 * levels - 1), *each)
+        assert proved < lemma
+        assert proved < bounds.rec_concave(size, depth, alpha, beta, 1.0, delta, calibration="printed")
+
+
+def test_rec_concave_error_by_hand():
+    """One level is the exponential mechanism; of two, with a large range, the last one decides, or else A_dist."""
+    assert bounds.rec_concave_error(2**64, 1, 0.1, 0.5, 0.0) == pytest.approx(4 * math.log((2**64 + 1) / 0.1))
+    base = 8 * 2 * 4 * math.log(4097 / (0.1 / 3))
+    assert bounds.rec_concave_error(2**4096, 2, 0.1, 1.0, 0.4) == pytest.approx(base)
+    gap = 2 + 8 * (math.log(1 / 1e-12) + math.log(3 / 0.2))
+    assert bounds.rec_concave_error(64, 2, 0.1, 1.0, 1e-12) == pytest.approx(8 / 3 * gap)
+    three = bounds.rec_concave_error(2**4096, 3, 0.1, 1.0, 1e-9)
+    assert three == pytest.approx(8 * 8 / 3 * (2 + 14 * (math.log(2e9) + math.log(25))))
 
 
 def test_lemma_3_14_pays_for_every_step_of_its_proof():
     """Base case over T + 1 solutions, gap for A_dist, last draw among sixteen: each needs less than r."""
     for size, depth, alpha, beta, delta in GRID:
         for epsilon in (0.1, 1.0):
-            promise = bounds.rec_concave_lemma(size, depth, alpha, beta, epsilon, delta)
-            assert 3 * alpha / 8 * promise >= bounds.stability_gap(beta, epsilon, delta)
+            promise = bounds.rec_concave_lemma(size, depth, alpha, beta, epsilon, delta, calibration="printed")
+            assert 3 * alpha / 8 * promise >= bounds.stability_gap(beta, epsilon, delta, calibration="printed")
             assert promise >= 16 / (3 * alpha * epsilon) * math.log(16 / beta)
             if depth == 1:
                 assert promise >= bounds.exponential_mechanism(math.log(size + 1), alpha, beta, epsilon)
 
 
-def test_proved_asks_for_twice_the_printed_at_small_epsilon():
+def test_the_lemma_asks_for_twice_the_printed_at_small_epsilon():
     printed, proved = (
-        bounds.learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6, calibration=which) for which in ("printed", "proved")
+        bounds.rec_concave_lemma(2**64, 2, 0.1, 0.1, 0.5, 1e-6, calibration=which) for which in ("printed", "proved")
     )
     assert proved == pytest.approx(2 * printed)
 
@@ -213,7 +247,7 @@ def test_proved_asks_for_twice_the_printed_at_small_epsilon():
 @pytest.mark.parametrize("size", [2, 33, 2**16, 2**64, 2**4096])
 def test_remark_3_16_is_theorem_3_15_at_full_depth(size):
     full = bounds.rec_concave_full_depth(size, 0.1, 0.1, 1.0, 1e-6)
-    theorem = bounds.rec_concave(size, bounds.log_star(size), 0.1, 0.1, 1.0, 1e-6)
+    theorem = bounds.rec_concave(size, bounds.log_star(size), 0.1, 0.1, 1.0, 1e-6, calibration="printed")
     assert theorem <= full <= 1.1 * theorem
 
 
@@ -221,10 +255,12 @@ def test_theorem_3_18_is_the_larger_of_two():
     """A tiny alpha leaves learning in charge; a tiny epsilon leaves privacy in charge."""
     assert bounds.learn_thresholds(8, 1, 1e-4, 0.1, 1.0, 1e-6) == pytest.approx(200e8 * math.log(4e5))
     private = 8 * 72 / (0.1 * 1e-3) * (math.log2(12 / 1e-7) + 64)
-    assert bounds.learn_thresholds(64, 1, 0.1, 0.1, 1e-3, 1e-6) == pytest.approx(private)
+    assert bounds.learn_thresholds(64, 1, 0.1, 0.1, 1e-3, 1e-6, calibration="printed") == pytest.approx(private)
     assert math.isfinite(bounds.learn_thresholds(4096, 5, 0.1, 0.1, 1.0, 1e-6))
     with pytest.raises(ValueError, match="depth"):
-        bounds.learn_thresholds(64, 6, 0.1, 0.1, 1.0, 1e-6)
+        bounds.learn_thresholds(64, 6, 0.1, 0.1, 1.0, 1e-6, calibration="printed")
+    proved = bounds.rec_concave(2**64, 2, 0.05, 0.05, 1e-3, 1e-6)
+    assert bounds.learn_thresholds(64, 2, 0.1, 0.1, 1e-3, 1e-6) == proved
 
 
 def test_remark_3_19_by_hand():
@@ -291,7 +327,28 @@ def test_lower_bounds():
     # Pure learning pays per bit, approximate learning does not: the gap the theory is about.
     pure = [bounds.exponential_thresholds(bits, 0.1, 0.1, 0.01) for bits in (1024, 4096)]
     approximate = [bounds.learn_thresholds(bits, 3, 0.1, 0.1, 0.01, 1e-6) for bits in (1024, 4096)]
-    assert pure[1] > 3.9 * pure[0] and approximate[1] < 1.02 * approximate[0]
+    assert pure[1] > 3.9 * pure[0] and approximate[1] < 1.1 * approximate[0]
+
+
+# -------------------------------------------------------------------------------- k points
+
+
+def test_point_learner_as_printed_pays_for_an_accurate_database():
+    """An (alpha/30)-accurate database takes answers within alpha/60, twice the examples of answers within alpha/30."""
+    printed = bounds.point_learner_exact(0.1, 0.1, 1.0, 1e-6, calibration="printed")
+    assert printed == bounds.point_release(0.5, 5e-7, 0.1 / 60, 0.025) == 141_684
+    assert bounds.point_release(0.5, 5e-7, 0.1 / 30, 0.025) == printed / 2
+
+
+@pytest.mark.parametrize(("alpha", "epsilon", "delta"), [*itertools.product([0.01, 0.3], [0.1, 2.0], [1e-9, 0.1])])
+def test_point_release_keeps_the_condition_of_algorithm_2(alpha, epsilon, delta):
+    n = bounds.point_release_private(epsilon, delta, alpha)
+    condition = [math.exp(-epsilon * alpha * m / 8 + epsilon / 2) <= delta for m in (n - 1, n)]
+    assert condition == [False, True] and bounds.point_release(epsilon, delta, alpha, 1e-9) >= n
+    # The noise Lap(2/eps) of one of 4/alpha points is above alpha n/2.
+    m = bounds.point_release(epsilon, 0.5, alpha, 1e-30)
+    accurate = [4 / alpha * math.exp(-epsilon * alpha * size / 4) <= 1e-30 for size in (m - 1, m)]
+    assert accurate == [False, True]
 
 
 # -------------------------------------------------------------------------------- fingerprinting
@@ -308,6 +365,36 @@ def test_thresholds_need_as_many_examples_as_the_longest_code_has_users(k):
     assert n <= printed <= n + 1 or n == 0
     assert printed == 0 or 2 * printed**3 * math.log(2 * printed / xi) <= k
     assert 2 * (printed + 1) ** 3 * math.log(2 * (printed + 1) / xi) > k
+
+
+def test_small_errors_need_more_and_small_domains_bear_less():
+    """Remark 44: n/(3 alpha), n at most the points that the domain has for users and padding."""
+    k, xi = 10**7, 1e-3
+    n = bounds.fingerprinting_thresholds(k, xi)
+    assert bounds.fingerprinting_thresholds(k, xi, alpha=0.1) == pytest.approx(n / 0.3)
+    assert bounds.fingerprinting_thresholds(k, xi, domain=2**20) == n > 15.0
+    assert bounds.fingerprinting_thresholds(k, xi, domain=16) == 15.0
+    assert bounds.fingerprinting_thresholds(k, xi, domain=16, alpha=0.1) == pytest.approx(50.0)
+    agnostic = bounds.fingerprinting_agnostic(k, xi)
+    assert bounds.fingerprinting_agnostic(k, xi, alpha=0.01) == pytest.approx(agnostic / 0.03)
+    for refused in ({"alpha": 0.34}, {"domain": 1}, {"domain": 8.0}):
+        with pytest.raises((TypeError, ValueError), match=next(iter(refused))):
+            bounds.fingerprinting_thresholds(k, xi, **refused)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_so_many_rows_keep_the_guarantee_of_what_runs_on_some_of_them(epsilon, n):
+    """Theorem 28 by the sharp form of Lemma 29, and hardly fewer rows do."""
+    own = accounting.Guarantee(epsilon, 1e-6, accounting.REPLACE_ONE)
+    rows = max(2, math.ceil(bounds.rows_of_empirical(epsilon) * n))
+    kept = accounting.with_replacement(own, drawn=n, rows=rows)
+    assert kept.covers(epsilon * (1 + 1e-9), 1e-6 * (1 + 1e-9))
+    if n == 1000:
+        less = accounting.with_replacement(own, drawn=n, rows=math.floor(rows * 0.99) - 1)
+        assert not less.covers(epsilon, 1e-6)
+    if epsilon <= 1.0:
+        assert bounds.rows_of_empirical(epsilon) < bounds.rows_of_empirical(epsilon, calibration="printed") / 5
 
 
 def test_only_the_padded_code_carries_the_bound():
@@ -340,18 +427,19 @@ GOOD = {
         "calibration": "printed",
     },
     bounds.rec_concave_lemma: {
-        "size": 9,
+        "size": 99,
         "depth": 1,
         "alpha": 0.1,
         "beta": 0.1,
         "epsilon": 1.0,
         "delta": 1e-6,
     },
-    bounds.rec_concave: {"size": 9, "depth": 1, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.rec_concave: {"size": 99, "depth": 2, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
+    bounds.rec_concave_error: {"size": 99, "levels": 2, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.rec_concave_full_depth: {"size": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6},
     bounds.learn_thresholds: {
         "bits": 9,
-        "depth": 1,
+        "depth": 2,
         "alpha": 0.1,
         "beta": 0.1,
         "epsilon": 1.0,
@@ -361,13 +449,15 @@ GOOD = {
     bounds.exponential_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0},
     bounds.binary_search_thresholds: {"bits": 9, "alpha": 0.1, "beta": 0.1, "comparison_epsilon": 1.0},
     bounds.fingerprinting_thresholds: {"concepts": 999, "xi": 0.1, "calibration": "printed"},
+    bounds.fingerprinting_agnostic: {"concepts": 10**6, "xi": 0.1},
+    bounds.rows_of_empirical: {"epsilon": 1.0},
     bounds.non_private_lower_bound: {"alpha": 0.1},
     bounds.pure_lower_bound: {"bits": 9},
 }
 BAD = {
     **dict.fromkeys(("alpha", "beta", "delta", "xi"), (0.0, 1.0, math.nan, "0.1", True)),
     **dict.fromkeys(("epsilon", "comparison_epsilon", "error"), (0.0, -1.0, math.inf, math.nan, None)),
-    **dict.fromkeys(("bits", "depth", "vc", "growth", "concepts"), (0, -3, 1.5, True)),
+    **dict.fromkeys(("bits", "depth", "levels", "vc", "growth", "concepts"), (0, -3, 1.5, True)),
     "log_solutions": (-1.0, math.nan),
     "size": (0, 2.5),
     "calibration": ("other",),
@@ -384,11 +474,33 @@ def test_bad_arguments_are_named(bound):
                 bound(**{**good, name: value})
 
 
+def test_what_is_proved_is_the_default():
+    bearing = [bound for name in bounds.__all__ if callable(bound := getattr(bounds, name))]
+    defaults = {
+        bound.__name__: inspect.signature(bound).parameters["calibration"].default
+        for bound in bearing
+        if "calibration" in inspect.signature(bound).parameters
+    }
+    assert len(defaults) >= 7 and set(defaults.values()) == {"proved"}, defaults
+
+
+def test_stability_noise_is_the_same_on_the_device():
+    for calibration in ("printed", "proved", "proved_counts"):
+        host = bounds.stability_noise(0.7, 1e-6, calibration=calibration)
+        device = bounds.stability_noise(jnp.float32(0.7), jnp.float32(1e-6), calibration=calibration, xp=jnp)
+        np.testing.assert_allclose([float(x) for x in device], host, rtol=1e-6)
+        for beta in (0.9, 0.01):
+            gap = bounds.stability_gap(beta, 0.7, 1e-6, calibration=calibration)
+            traced = jax.jit(lambda *at, kind=calibration: bounds.stability_gap(*at, calibration=kind, xp=jnp))
+            assert float(traced(beta, 0.7, 1e-6)) == pytest.approx(gap, rel=1e-6)
+    assert bounds.stability_noise(0.7, 1e-6, calibration="proved_counts")[0] == pytest.approx(1 / 0.7)
+
+
 def test_further_refusals():
     with pytest.raises(ValueError, match="delta must be <= 1/2"):
         bounds.stability_gap(0.1, 1.0, 0.6, calibration="proved")
     with pytest.raises(ValueError, match="alpha must be <= 1/2"):
-        bounds.rec_concave(9, 1, 0.6, 0.1, 1.0, 1e-6)
+        bounds.rec_concave(9, 1, 0.6, 0.1, 1.0, 1e-6, calibration="printed")
     with pytest.raises(ValueError, match="epsilon must be <"):
         bounds.choosing_mechanism(1, 0.9, 0.9, 1e9, 0.9)
     with pytest.raises(ValueError, match="number"):

@@ -94,6 +94,23 @@ def test_an_algorithm_of_ours_is_verified_in_its_own_domain() -> None:
         check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=5)
 
 
+def test_runs_that_do_not_follow_the_pmf_are_seen() -> None:
+    class Liar(Vote):
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return sample.y[0]
+
+    report = check(Liar(1.0), **SMALL)
+    assert report.disagreement is not None and report.holds is None and "do NOT follow" in repr(report)
+    assert check(Vote(1.0), **SMALL).disagreement is None
+
+    class Otherwise(Vote):  # outcomes are named in another order than the law lists them, and by an Outcome
+        def __call__(self, key: Any, sample: Any) -> Any:
+            label = super().__call__(key, sample)
+            return Outcome(hypothesis=jnp.stack([1 - label, label]), status=jnp.int32(Status.OK), info={})
+
+    assert check(Otherwise(1.0), **SMALL).disagreement is None
+
+
 @pytest.mark.parametrize("share", [0.9, math.nan, -1.0])
 def test_a_pmf_that_is_no_law_is_refused(share: float) -> None:
     class Bad(Vote):
@@ -128,6 +145,9 @@ def test_order_is_not_taken_for_granted() -> None:
         def pmf(self, sample: Any) -> Any:
             return jnp.where(jnp.arange(2) == sample.y[0], 0.8, 0.2)
 
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return jnp.where(jax.random.uniform(key) < 0.2, 1 - sample.y[0], sample.y[0])
+
     with pytest.raises(ValueError, match="ordered must be True"):
         check(First(1.0), **SMALL)
     report = check(First(1.0), ordered=True, **SMALL)
@@ -151,11 +171,11 @@ def test_add_or_remove() -> None:
 
 
 def test_a_caller_says_what_the_data_are() -> None:
-    def count(key: Any, histogram: Any) -> Any:
-        return histogram[0]
-
     def pmf(histogram: Any) -> Any:
         return jax.nn.softmax(0.5 * histogram.astype(float))
+
+    def count(key: Any, histogram: Any) -> Any:
+        return jax.random.categorical(key, jnp.log(pmf(histogram)))
 
     count.pmf = pmf  # type: ignore[attr-defined]
     report = check(count, n=3, domain=3, data=lambda values, size: jnp.bincount(values, length=3), delta=0.0)

@@ -246,9 +246,11 @@ def test_bad_samples_are_refused():
 # ---------------------------------------------------------------------------------------------------- GenericLearner
 
 
-def generic_thresholds(k=3, epsilon=4.0, accountant="optimal", levels=3):
+def generic_thresholds(k=3, epsilon=4.0, accountant="optimal", depth=3):
     solver = interior_point.exponential(bits=20, epsilon=0.2)
-    sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=8, levels=levels, m=60))
+    sanitizer = cdf.release(
+        quantiles=quantiles.recursive(solver=solver, bits=8, depth=depth, m=60, allow_unproved=True)
+    )
     return generic.learner(
         sanitizer=sanitizer,
         concepts=generic.thresholds(bits=8),

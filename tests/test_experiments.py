@@ -226,6 +226,28 @@ def test_an_experiment_of_ones_own(named, tmp_path, monkeypatch):
     sys.modules.pop("own_experiment")
 
 
+@pytest.mark.parametrize(
+    ("number", "changes", "series"),
+    [
+        (0, ["over.bits=8", "draws=4", "alpha=0.3", "delta=0.01"], {"exponential mechanism", "binary search"}),
+        (1, ["sizes=40", "trials=20"], {"exponential mechanism"}),
+    ],
+)
+def test_the_experiments_of_the_page_run_and_resume(number, changes, series, tmp_path, capsys):
+    """A sweep, and one that measures and draws by itself."""
+    source = re.findall(r"```python\n(.*?)```", (ROOT / "experiments/README.md").read_text(), re.DOTALL)[number]
+    (tmp_path / f"page_{number}.py").write_text(source)
+    out = tmp_path / "out"
+    given = [word for change in changes for word in ("--set", change)]
+    named = ["run", str(tmp_path / f"page_{number}.py"), "--out", str(out), *given]
+    assert command.main(named) == 0
+    table = out / f"page_{number}.csv"
+    assert {row.series for row in records.read(table)} == series and len(list(out.glob("*.svg"))) == 1
+    first = table.read_bytes(), (out / "records.jsonl").read_bytes()
+    assert command.main([*named, "--resume"]) == 0
+    assert (table.read_bytes(), (out / "records.jsonl").read_bytes()) == first
+
+
 @pytest.mark.parametrize("cut", [3, 60, 200, 2000])
 def test_a_truncated_table_is_refused_in_words(cut, tmp_path, capsys):
     for suffix in ("csv", "json"):

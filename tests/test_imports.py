@@ -31,14 +31,14 @@ ROOMS = {
     "multi": LEARNING | {"learners"},
     "fingerprinting": {"core", "domains", "data", "trials"},
     "verify": {"mechanisms", "accounting", "core", "data"},
-    "trials": {"core"},
+    "trials": {"core", "data", "plotting"},  # what a learner returns; a curve draws itself
     "relaxations": {"mechanisms", "learners", "core"},
     "plotting": {"core"},
 }
 
 # Third-party packages; those that are heavy or optional in one room each.
 EVERYWHERE = {"jax", "jaxtyping", "numpy", "scipy", "tqdm"}
-ONE_ROOM = {"dp_accounting": "accounting", "optax": "relaxations", "matplotlib": "plotting"}
+ONE_ROOM = {"dp_accounting": "accounting", "optax": "relaxations", "matplotlib": "plotting", "pandas": "trials"}
 
 
 def imported(source):
@@ -178,3 +178,8 @@ def test_every_room_shows_what_it_holds():
 
 def test_the_version_is_that_of_the_package():
     assert dpjax.__version__ == importlib.metadata.version("dpjax")
+
+
+def test_what_loads_late_is_what_it_says():
+    """The names of the front door that live in rooms of their own."""
+    assert dpjax.check is importlib.import_module("dpjax.verify.check").check

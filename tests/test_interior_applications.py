@@ -197,10 +197,14 @@ def naive_learned(points: list[int], m: int) -> np.ndarray:
 def test_no_neighbouring_points_refute_the_quantiles() -> None:
     """One at a time and jointly, when points come and go and when they are replaced."""
     counts, values, sizes = all_points(4, 5)
-    both = quantiles.direct(solver=interior_point.exponential(bits=2, epsilon=EPSILON), fractions=[0.3, 0.5], m=1)
+    both = quantiles.direct(
+        solver=interior_point.exponential(bits=2, epsilon=EPSILON), fractions=[0.3, 0.5], m=1, allow_unproved=True
+    )
+
+    alone = quantiles.direct(solver=both.solver, fractions=[0.5], m=1, allow_unproved=True)
 
     def joint(points: Points) -> Any:
-        slices = both._slices(points.in_order(1))
+        slices = both.slices(points.in_order(1))
         first, second = jax.vmap(both.solver.pmf)(slices)[:, :-1]
         return jnp.outer(first, second).reshape(16)
 
@@ -215,8 +219,8 @@ def test_no_neighbouring_points_refute_the_quantiles() -> None:
         for part in [counts] if relation == ADD_OR_REMOVE_ONE else [counts[sizes == n] for n in (2, 5)]:
             where = np.flatnonzero((counts[:, None] == part[None]).all(axis=2).any(axis=1))
             pairs = neighbours(part, relation)
-            assert not worst(table[where], pairs, 4 * EPSILON).refutes(both.guarantee(relation=relation))
-            holds_and_is_needed(median[where], pairs, both.slice_guarantee(relation))
+            assert not worst(table[where], pairs, 4 * EPSILON).refutes(both.guarantee_under(relation))
+            holds_and_is_needed(median[where], pairs, alone.guarantee_under(relation))
     assert both.guarantee() == Guarantee(4 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
     assert largest_loss(table, neighbours(counts, ADD_OR_REMOVE_ONE)) > 2 * EPSILON
 
@@ -228,7 +232,9 @@ def test_no_neighbouring_points_refute_recursive_quartiles() -> None:
     table = np.array(
         [naive_median_of_medians(r[:n].tolist(), 4, 1).reshape(64) for r, n in zip(values, sizes, strict=True)]
     )
-    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, levels=2, m=1)
+    mechanism = quantiles.recursive(
+        solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, depth=2, m=1, allow_unproved=True
+    )
     assert mechanism.guarantee() == Guarantee(4 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
     holds_and_is_needed(table, neighbours(counts, ADD_OR_REMOVE_ONE), mechanism.guarantee())
 
@@ -260,7 +266,9 @@ def test_samplers_follow_their_laws() -> None:
     fits(np.bincount(drawn, minlength=9), naive_learner_law(xs, ys, 3, 3))
 
     data = [0, 1, 1, 2, 3, 3]
-    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, levels=2, m=1)
+    mechanism = quantiles.recursive(
+        solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, depth=2, m=1, allow_unproved=True
+    )
     drawn = runs(mechanism, jax.random.split(jax.random.key(2), 6000), as_points(data, 2, 7)).hypothesis[:, :, 0]
     drawn = np.asarray(drawn).astype(int) @ [16, 4, 1]
     fits(np.bincount(drawn, minlength=64), naive_median_of_medians(data, 4, 1).reshape(64))
@@ -298,7 +306,7 @@ def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
         data = sorted(rng.integers(0, int(rng.choice([3, 32])), n).tolist())
         fractions = sorted(rng.uniform(0.01, 0.99, 3).tolist())
         mechanism = quantiles.direct(
-            solver=interior_point.exponential(bits=5, epsilon=EPSILON), fractions=fractions, m=m
+            solver=interior_point.exponential(bits=5, epsilon=EPSILON), fractions=fractions, m=m, allow_unproved=True
         )
         laws = mechanism.laws(as_points(data, 5, 15), rank_error=t)
         for fraction, law in zip(fractions, np.asarray(laws), strict=True):
@@ -306,9 +314,12 @@ def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
             good = [sum(p < z for p in data) <= k + t and sum(p <= z for p in data) >= k - t for z in range(32)]
             naive = naive_law(naive_window(data, k, m, 0, 31), 32)
             np.testing.assert_allclose(law, [naive @ good, naive @ ~np.array(good)], rtol=1e-9, atol=1e-12)
-        probability = mechanism.success_probability(as_points(data, 5, 15), rank_error=t)
+        if n == 0:
+            continue
+        error = min(t / n, 1.0)
+        probability = mechanism.success_probability(as_points(data, 5, 15), error=error)
         np.testing.assert_allclose(probability, np.prod(np.asarray(laws)[:, 0]), rtol=1e-12)
-        failure = mechanism.failure_probability(as_points(data, 5, 15), rank_error=t)
+        failure = mechanism.failure_probability(as_points(data, 5, 15), error=error)
         np.testing.assert_allclose(failure, 1 - probability, rtol=1e-9, atol=1e-12)
 
 
@@ -398,7 +409,7 @@ def test_threshold_learner_succeeds_at_its_sample_size() -> None:
 def test_direct_quantiles_succeed_at_their_sample_size() -> None:
     solver = interior_point.exponential(bits=BITS, epsilon=EPSILON)
     m = -(-solver.sample_size(beta=BETA / 3) // 2)
-    mechanism = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=m)
+    mechanism = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=m, beta=BETA)
     n = mechanism.sample_size(alpha=ALPHA, beta=BETA)
     released = cdf.release(quantiles=mechanism)
     with pytest.raises(ValueError, match="alpha must be above half the widest gap"):
@@ -406,7 +417,7 @@ def test_direct_quantiles_succeed_at_their_sample_size() -> None:
     assert released.sample_size(alpha=0.125 + ALPHA, beta=BETA) <= n + 1
     for number, (name, xs) in enumerate(shapes(n, BITS).items()):
         points = as_points(xs, BITS)
-        assert float(mechanism.failure_probability(points, rank_error=m - 1)) <= BETA, name
+        assert float(mechanism.failure_probability(points, error=(m - 1) / n)) <= BETA, name
         outcome = released(jax.random.key(number), points)
         assert outcome.status == Status.OK
         answers = wide.to_ints(outcome.hypothesis.points)
@@ -430,19 +441,20 @@ def test_recursive_and_sliced_functions_are_close_at_their_sample_sizes() -> Non
     """100 releases each, of data with ties; `least` successes or more, up to the false-alarm rate, where 90 % are promised."""
     least = int(stats.binom.ppf(FALSE_ALARM, 100, 1 - BETA))
     recursive = quantiles.recursive(
-        solver=interior_point.exponential(bits=28, epsilon=EPSILON), bits=BITS, levels=2, m=40
+        solver=interior_point.exponential(bits=28, epsilon=EPSILON), bits=BITS, depth=2, m=40
     )
     released = cdf.release(quantiles=recursive)
     n = released.sample_size(alpha=0.125 + ALPHA, beta=BETA)
     points = as_points([7 * (i // 50) for i in range(n)], BITS, 2047)
     assert frequency(released, points, 0.125 + ALPHA, 4) >= least
 
-    slices = cdf.sliced(
+    slices = quantiles.sliced(
         solver=interior_point.exponential(bits=BITS, epsilon=EPSILON),
         count=3,
         size=40,
         slice_epsilon=0.5,
         count_epsilon=0.5,
+        delta=1e-6,
     )
     released = cdf.release(quantiles=slices)
     n = released.sample_size(alpha=0.125 + ALPHA, beta=BETA)
@@ -491,14 +503,16 @@ def naive_sliced_law(points: list[int], gap_of: Any, size: int, rate: float, cou
 def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     """q = 1: the exact law with the mechanism's own plan, over all neighbours."""
     rate = 0.4
-    mechanism = cdf.sliced(
+    mechanism = quantiles.sliced(
         solver=interior_point.exponential(bits=2, epsilon=EPSILON),
         count=1,
         size=2,
         slice_epsilon=rate,
         count_epsilon=rate,
+        delta=0.1,
+        allow_unproved=True,
     )
-    gap_of = np.asarray(jax.vmap(mechanism.plan)(jnp.arange(90, dtype=jnp.int32)))[:, 0].tolist()
+    gap_of = np.asarray(jax.vmap(mechanism.gaps)(jnp.arange(90, dtype=jnp.int32)))[:, 0].tolist()
     assert gap_of[:4] == [0] * 4 and gap_of[-1] > 30
     counts, values, sizes = all_points(4, 4)
     table = np.array(
@@ -506,8 +520,8 @@ def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     )
     pairs = neighbours(counts, ADD_OR_REMOVE_ONE)
     for delta in (0.01, 0.1):
-        for method in cdf.METHODS:
-            guarantee = mechanism.guarantee(delta=delta, method=method)
+        for accountant in ("slicing", "optimal"):
+            guarantee = dataclasses.replace(mechanism, delta=delta, accountant=accountant).guarantee()
             assert not worst(table, pairs, guarantee.epsilon).refutes(guarantee)
     assert largest_loss(table, pairs) > EPSILON / 4
     data = [0, 1, 3, 3]
@@ -518,15 +532,18 @@ def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
 # --------------------------------------------------------------------------------------------------- one of the family
 
 
+SLICED = {"count": 1, "size": 2, "slice_epsilon": 4.0, "count_epsilon": 1.0, "delta": 0.1, "allow_unproved": True}
+
+
 def test_bottom_is_passed_on() -> None:
     mute = Mute(bits=np.int32(5), limbs=1)
     points, key = as_points([1, 2, 3], 5, 7), jax.random.key(0)
     sample = as_sample([1, 2, 3], [1, 1, 0], 4, 7)
     for mechanism, data in [
         (interior.threshold_learner(solver=mute, m=2), sample),
-        (quantiles.direct(solver=mute, fractions=[0.5], m=2), points),
-        (quantiles.recursive(solver=mute, bits=5, levels=1, m=2), points),
-        (cdf.sliced(solver=mute, count=1, size=2, slice_epsilon=4.0, count_epsilon=1.0), points),
+        (quantiles.direct(solver=mute, fractions=[0.5], m=2, allow_unproved=True), points),
+        (quantiles.recursive(solver=mute, bits=5, depth=1, m=2, allow_unproved=True), points),
+        (quantiles.sliced(**SLICED, solver=mute), points),
         (interior.solver(learner=interior.threshold_learner(solver=mute, m=2), m=2), as_points([1, 2], 3, 7)),
     ]:
         assert mechanism(key, data).status == Status.BOTTOM
@@ -536,7 +553,9 @@ def test_bottom_is_passed_on() -> None:
 @pytest.mark.slow
 def test_padding_changes_nothing_and_parameters_are_data() -> None:
     data = [3, 9, 9, 12, 30, 41]
-    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, levels=2, m=4)
+    mechanism = quantiles.recursive(
+        solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, depth=2, m=4, allow_unproved=True
+    )
     answers = [runs(mechanism, jax.random.key(5)[None], as_points(data, 6, rows)).hypothesis for rows in (7, 31)]
     assert len({a.tobytes() for a in map(np.asarray, answers)}) == 1
     learner = interior.threshold_learner(solver=interior_point.exponential(bits=7, epsilon=1.0), m=4)
@@ -560,18 +579,37 @@ def test_padding_changes_nothing_and_parameters_are_data() -> None:
         (lambda s: quantiles.direct(solver=s, fractions=[0.5, 0.5], m=2), ValueError, "fractions must increase"),
         (lambda s: quantiles.direct(solver=s, fractions=[], m=2), ValueError, "fractions must increase"),
         (lambda s: quantiles.direct(solver=s, fractions=[1.0], m=2), ValueError, "fractions must be < 1"),
-        (lambda s: quantiles.recursive(solver=s, bits=9, levels=2, m=2), ValueError, "bits must be from 1 to 8"),
-        (lambda s: quantiles.recursive(solver=s, bits=8, levels=0, m=2), ValueError, "levels must be from 1"),
+        (lambda s: quantiles.recursive(solver=s, bits=9, depth=2, m=20), ValueError, "bits must be from 1 to 8"),
+        (lambda s: quantiles.recursive(solver=s, bits=8, depth=0, m=2), ValueError, "depth must be from 1"),
         (
-            lambda s: cdf.sliced(solver=s, count=0, size=2, slice_epsilon=1, count_epsilon=1),
+            lambda s: quantiles.sliced(**(SLICED | {"count": 0}), solver=s),
             ValueError,
             "count must be",
         ),
         (
-            lambda s: cdf.sliced(solver=s, count=1, size=2, slice_epsilon=0, count_epsilon=1),
+            lambda s: quantiles.sliced(**(SLICED | {"slice_epsilon": 0}), solver=s),
             ValueError,
             "slice_epsilon",
         ),
+        (
+            lambda s: quantiles.sliced(**(SLICED | {"allow_unproved": False}), solver=s),
+            ValueError,
+            "size must be >= 18",
+        ),
+        (lambda s: quantiles.sliced(**SLICED, solver=None), TypeError, "solver must be one of"),
+        (lambda s: quantiles.direct(solver=None, fractions=[0.5], m=20), TypeError, "solver must be one of"),
+        (lambda s: quantiles.direct(solver=s, fractions=0.5, m=20), TypeError, "fractions must be a list"),
+        (lambda s: quantiles.direct(solver=s, fractions=["a"], m=20), TypeError, "fractions must be a real number"),
+        (
+            lambda s: quantiles.direct(solver=s, fractions=[0.5], m=7),
+            ValueError,
+            "m must be >= 8 for the solver to fail",
+        ),
+        (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="best"), ValueError, "accountant must"),
+        (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="optimal"), ValueError, "delta must"),
+        (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, delta=0.1), ValueError, "delta must"),
+        (lambda s: quantiles.recursive(solver=s, bits=8, depth=2, m=7), ValueError, "m must be >= 9 for the solver"),
+        (lambda s: quantiles.recursive(solver=None, bits=8, depth=2, m=9), TypeError, "solver must be one of"),
         (lambda s: cdf.release(quantiles=s), TypeError, "quantiles must be a mechanism"),
     ],
 )
@@ -580,9 +618,55 @@ def test_bad_arguments_are_refused(build: Any, error: type[Exception], message: 
         build(interior_point.exponential(bits=8, epsilon=1.0))
 
 
+def test_points_that_are_none_are_refused() -> None:
+    """Promises in words, and points put together by hand."""
+    solver, x = interior_point.exponential(bits=8, epsilon=1.0), wide.from_ints([3, 5], 8)
+    with pytest.raises(TypeError, match="ordered must be True or False, got 'yes'"):
+        Points.create(x, ordered="yes")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="realizable must be True or False, got 1"):
+        Sample(x=x, y=[1, 0], realizable=1)  # type: ignore[arg-type]
+    for mechanism in (solver, quantiles.direct(solver=solver, fractions=[0.5], m=20)):
+        for raw in ("hello", np.zeros((3, 1)), None):
+            with pytest.raises(TypeError, match=r"points\.x must be a uint32 array"):
+                mechanism(jax.random.key(0), Points(x=raw, n_valid=3))  # type: ignore[arg-type]
+
+
 def test_points_outside_the_domain_are_refused() -> None:
-    mechanism = quantiles.recursive(solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, levels=2, m=4)
+    mechanism = quantiles.recursive(
+        solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, depth=2, m=4, allow_unproved=True
+    )
     with pytest.raises(ValueError, match=r"points.x must hold points in 0, ..., 2\^6 - 1, got 64"):
         mechanism(jax.random.key(0), as_points([64], 7))
     outcome = jax.jit(lambda points: mechanism(jax.random.key(0), points))(as_points([64], 7))
     assert outcome.status == Status.OUTSIDE_DOMAIN
+
+
+def test_answers_in_order_have_the_law_of_the_runs(x64: None) -> None:
+    """pmf against the naive law of both runs, put in order; bottom last."""
+    data = [0, 1, 1, 2, 3, 3]
+    solver = interior_point.exponential(bits=2, epsilon=EPSILON)
+    mechanism = quantiles.direct(solver=solver, fractions=[0.3, 0.5], m=1, allow_unproved=True)
+    naive = np.zeros((4, 4))
+    laws = [naive_law(naive_window(data, rounded(f, len(data)), 1, 0, 3), 4) for f in (0.3, 0.5)]
+    for (a, p), (b, q) in itertools.product(enumerate(laws[0]), enumerate(laws[1])):
+        naive[min(a, b), max(a, b)] += p * q
+    np.testing.assert_allclose(mechanism.pmf(as_points(data, 2, 7)), [*naive.reshape(16), 0.0], rtol=1e-9, atol=1e-12)
+
+
+def test_an_event_of_quantiles_has_an_interval_for_each() -> None:
+    solver = interior_point.exponential(bits=2, epsilon=EPSILON)
+    mechanism = quantiles.direct(solver=solver, fractions=[0.3, 0.5], m=1, allow_unproved=True)
+    points, low, high = as_points([0, 1, 1, 2, 3, 3], 2, 7), wide.from_ints([0, 1], 2), wide.from_ints([2, 3], 2)
+    each = [
+        mechanism.solver.probability(s, (a, b))[0]
+        for s, a, b in zip(slices_of(mechanism, points), low, high, strict=True)
+    ]
+    good, bad = mechanism.probability(points, (low, high))
+    np.testing.assert_allclose([good, bad], [np.prod(each), 1 - np.prod(each)], rtol=1e-6)
+    with pytest.raises(ValueError, match="a row for each of the 2 quantiles"):
+        mechanism.probability(points, (0, 3))
+
+
+def slices_of(mechanism: Any, points: Points) -> list[Points]:
+    stacked = mechanism.slices(points.in_order(1))
+    return [jax.tree.map(lambda leaf: leaf[i], stacked) for i in range(2)]  # noqa: B023

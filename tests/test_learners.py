@@ -14,7 +14,7 @@ from builders import mixed_sample, sample_of
 from frequencies import FALSE_ALARM
 from scipy import stats
 
-from dpjax import Sample, Status
+from dpjax import Sample, Status, bounds
 from dpjax.concepts import thresholds as concept
 from dpjax.data import algorithm
 from dpjax.data.sample import bucket
@@ -371,6 +371,19 @@ def test_at_the_theorems_sample_size_failures_are_as_rare_as_it_says(create: Cal
     assert mean_failure(1) > BETA  # so this can fail
 
 
+def test_rec_concave_states_the_examples_that_its_own_constants_need() -> None:
+    """The proved one what is proved, for its own alpha; a smaller one no number of examples brings about."""
+    at = {"bits": 64, "epsilon": 0.05, "delta": 1e-6, "alpha": 0.1, "depth": 2}
+    stated = {
+        c: thresholds.rec_concave(**at, calibration=c).sample_size(alpha=0.1, beta=0.1) for c in ("printed", "proved")
+    }
+    needed = {c: bounds.learn_thresholds(64, 2, 0.1, 0.1, 0.05, 1e-6, calibration=c) for c in stated}
+    assert stated == {c: int(np.ceil(n)) for c, n in needed.items()} and stated["proved"] < stated["printed"] / 100
+    assert thresholds.rec_concave(**at).sample_size(alpha=0.3, beta=0.1) == stated["proved"]
+    with pytest.raises(ValueError, match=r"alpha must be >= 0.1, for which this learner was made, got 0.05"):
+        thresholds.rec_concave(**at).sample_size(alpha=0.05, beta=0.1)
+
+
 @pytest.mark.slow
 def test_trials_fail_as_often_as_their_exact_law_says() -> None:
     experiment = pac.Experiment(
@@ -430,13 +443,14 @@ GOOD: dict[str, Any] = dict(bits=6, epsilon=1.0, delta=0.1, alpha=0.5, depth=2)
     [
         *(("bits", bits, ValueError, "1 to 4096") for bits in (0, -1, 4097)),
         *(("bits", bits, TypeError, "int") for bits in (True, 1.5, "8", None)),
-        *(("epsilon", e, ValueError, "> 0") for e in (0.0, -1.0, float("nan"))),
+        *(("epsilon", e, ValueError, "> 0") for e in (0.0, -1.0)),
         ("epsilon", float("inf"), ValueError, "< inf"),
         *(("epsilon", e, TypeError, "real number") for e in ("1", True, None, [1.0], 1j)),
-        *(("delta", d, ValueError, "> 0") for d in (0.0, -0.1, float("nan"))),
+        *(("delta", d, ValueError, "> 0") for d in (0.0, -0.1)),
         *(("delta", d, ValueError, "< 1") for d in (1.0, 2)),
         ("delta", "small", TypeError, "real number"),
-        *(("alpha", a, ValueError, "> 0") for a in (0.0, float("nan"))),
+        ("alpha", 0.0, ValueError, "> 0"),
+        *((name, float("nan"), ValueError, "a number, not NaN") for name in ("epsilon", "delta", "alpha")),
         ("alpha", 1.0, ValueError, "< 1"),
         ("depth", 0, ValueError, ">= 1"),
         *(("depth", depth, TypeError, "int") for depth in (2.0, True, "2")),

@@ -27,7 +27,7 @@ def summed(make):
 
 def generic_thresholds():
     solver = interior_point.exponential(bits=12, epsilon=1.0)
-    sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, levels=2, m=8))
+    sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, depth=2, m=8, allow_unproved=True))
     return generic.learner(sanitizer=sanitizer, concepts=generic.thresholds(bits=BITS), k=K, **BUDGET)
 
 

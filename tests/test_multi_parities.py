@@ -177,7 +177,7 @@ def test_failure_on_uniform_points_is_the_mean_over_all_samples(bits: int, size:
     def failure(x: jax.Array) -> jax.Array:
         y = packed.pack(concept.predict(law.targets, x[:, None]))
         sample = MultiSample(x=x[:, None], y=y, n_valid=jnp.int32(n), k=2)
-        by_errors = learner.population_failure(jax.random.key(0), sample, law, 0.1)
+        by_errors = learner.probability(sample, law.within(0.1))[1]
         return jnp.stack([learner.failure_probability(sample, error=0.0), by_errors])
 
     xs = jnp.asarray(np.array(list(itertools.product(range(1 << bits), repeat=n)), np.uint32))
@@ -210,7 +210,7 @@ def test_sample_sizes_are_least_do_not_know_k_and_stay_below_the_theorem(
         n = learner.sample_size(alpha=0.25, beta=beta)
         assert learner.uniform_failure(n) <= beta < learner.uniform_failure(n - 1)
         assert n == parities.parity_learner(**at, k=5000, beta=beta).sample_size(alpha=0.0, beta=beta)
-        theorem = parities.theorem_sample_size(**at, beta=beta)
+        theorem = bounds.parity_learner_theorem(**at, beta=beta)
         by_proof = parities.parity_learner(**at, k=1, size=bits + 3)
         assert n <= by_proof.sample_size(alpha=0.0, beta=beta) <= theorem
         assert by_proof.uniform_failure(theorem) <= beta
@@ -262,7 +262,7 @@ def test_elimination_recovers_and_refuses() -> None:
 def test_direct_sum_of_pure_learners_recovers() -> None:
     learner = direct_sum.direct_sum(lambda each: single.exponential(bits=6, epsilon=each.epsilon), k=5, epsilon=5.0)
     law = concept.uniform(bits=6, targets=[0, 1, 17, 40, 63])
-    n = math.ceil(learner.sample_size(alpha=0.0, beta=1e-4))
+    n = learner.sample_size(alpha=0.0, beta=1e-4)
     outcome = learner(jax.random.key(0), law.sample(jax.random.key(1), n, n))
     assert float(law.errors(outcome.hypothesis).max()) == 0
     experiment = pac.Experiment(learner=learner, distribution=law, n=20, alpha=0.0, capacity=63)

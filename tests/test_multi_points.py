@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import MultiSample, Status
+from dpjax import MultiSample, Status, bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import points as concept
 from dpjax.core import bits as packed
+from dpjax.data import algorithm
 from dpjax.domains import wide
 from dpjax.multi import pac, points
+from dpjax.multi.points import base
 
 FALSE_ALARM = 2e-5
 
@@ -47,7 +50,7 @@ def naive_gap(examples: Any, heavy: Any, k: int) -> float:
 
 def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
     rng, k = np.random.default_rng(0), 2
-    gap = jax.jit(lambda sample, heavy: points.gap(*points.distinct_points(points.distinct(sample), 1)[3:], heavy))
+    gap = jax.jit(lambda sample, heavy: base.gap(*base.distinct_points(base.distinct(sample), 1)[3:], heavy))
     for _ in range(40):
         shares = rng.dirichlet(np.full(8, 0.3)).repeat(2)[:12] + 1e-3
         pairs = [
@@ -63,13 +66,13 @@ def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
 
 
 def test_items_are_points_with_their_most_frequent_vector() -> None:
-    items = points.distinct_points(points.distinct(sample_of(AGNOSTIC).padded()), 1)
+    items = base.distinct_points(base.distinct(sample_of(AGNOSTIC).padded()), 1)
     np.testing.assert_array_equal(items.points[:4, 0], [1, 5, 7, 9])
     np.testing.assert_array_equal(items.counts[:5], [3, 77, 36, 38, 0])
     np.testing.assert_array_equal(items.first[:5], [3, 40, 36, 38, 0])
     np.testing.assert_array_equal(items.second[:5], [0, 37, 0, 0, 0])
     np.testing.assert_array_equal(packed.unpack(items.vectors[:4], 2), [[1, 1], [1, 0], [0, 0], [1, 1]])
-    pairs = points.labelled_points(points.distinct(sample_of(AGNOSTIC).padded()), 1)
+    pairs = base.labelled_points(base.distinct(sample_of(AGNOSTIC).padded()), 1)
     np.testing.assert_array_equal(pairs.counts[:6], [3, 37, 40, 36, 38, 0])
 
 
@@ -129,7 +132,7 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
     assert len(levels) > 1
     for error in levels[:3]:
         error = float(error)
-        exact = float(learner.success_probability(sample, error=error + 1e-6, most=6))
+        exact = float(learner.success_probability(sample, error=error + 1e-6))
         np.testing.assert_allclose(
             exact, naive_success(learner, examples, error + 1e-6, scale, test, name == "histogram"), atol=2e-5
         )
@@ -139,10 +142,11 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
         assert 0 < released.mean() < 1  # both outcomes were seen
 
 
-def test_more_items_than_asked_for_give_nan() -> None:
+def test_more_items_than_can_be_enumerated_give_nan() -> None:
     learner = points.histogram_learner(bits=8, k=1, epsilon=1.0, delta=0.1)
-    sample = sample_of([(i, (1,)) for i in range(9)])
-    assert math.isnan(float(learner.success_probability(sample, error=0.5, most=3)))
+    for items, known in ((10, True), (11, False)):
+        sample = sample_of([(i, (1,)) for i in range(items)])
+        assert math.isnan(float(learner.success_probability(sample, error=0.5))) != known
 
 
 # ------------------------------------------------------------------------------------------------ one n for every k
@@ -167,7 +171,7 @@ def test_the_stated_sample_size_suffices_and_is_the_same_for_every_k(kind: str) 
         if kind == "histogram":
             learner = points.histogram_learner(**budget)
         else:
-            n = points.sample_size(alpha=alpha, beta=beta, epsilon=2.0, delta=1e-5, calibration=kind)
+            n = bounds.point_learner_exact(alpha, beta, 2.0, 1e-5, calibration=kind)
             learner = points.point_learner(**budget, alpha=alpha, beta=beta, n=n, calibration=kind)
         n = learner.sample_size(alpha=alpha, beta=beta)
         sizes.add(n)
@@ -199,10 +203,10 @@ def test_padding_changes_nothing_and_one_program_serves_every_budget() -> None:
     for seed in range(3):
         one, other = (create(3.0)(jax.random.key(seed), s) for s in (sample, more))
         jax.tree.map(np.testing.assert_array_equal, one, other)
-    before = points._run._cache_size()
+    before = algorithm._run._cache_size()
     for epsilon in (0.5, 1, np.float32(2.0)):
         create(epsilon)(jax.random.key(0), sample)
-    assert points._run._cache_size() == before
+    assert algorithm._run._cache_size() == before
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_padding_changes_nothing_and_one_program_serves_every_budget() -> None:
             lambda: points.point_learner(
                 bits=8, k=1, epsilon=1.0, delta=1e-6, alpha=0.1, n=5000, calibration="printed"
             ),
-            r"n must be at least 708\d\d .*got 5000",
+            r"n must be at least 1416\d\d .*got 5000",
         ),
         (lambda: point_learner("proved")(jax.random.key(0), sample_of([(1, (1,))])), "k = 2 concepts"),
         (lambda: point_learner("proved").sample_size(alpha=0.1, beta=0.01), "beta must be >= 0.1"),
@@ -232,8 +236,8 @@ def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
 
 def test_guarantees() -> None:
     assert point_learner("proved").guarantee() == point_learner("proved").claimed_guarantee()
-    assert point_learner("printed").guarantee() is None  # n is too small
-    n = points.sample_size(alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6, calibration="printed")
+    assert point_learner("printed").guarantee() == Guarantee.none(REPLACE_ONE)  # n is too small
+    n = bounds.point_learner_exact(0.1, 0.1, 1.0, 1e-6, calibration="printed")
     printed = points.point_learner(
         bits=8, k=1, epsilon=1.0, delta=1e-6, alpha=0.1, n=n, calibration="printed"
     ).guarantee()

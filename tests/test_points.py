@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Points, Sample, Status
+from dpjax import Points, Sample, Status, bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import points as concept
 from dpjax.data import algorithm
 from dpjax.data.multi_sample import MultiSample
@@ -435,8 +436,8 @@ def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
 
         return jax.vmap(one)(jax.random.split(jax.random.key(2), 40))
 
-    release = sanitizer.release_sample_size(**given, alpha=alpha, beta=1e-3)
-    histogram = sanitizer.histogram_sample_size(**given, alpha=alpha, beta=1e-3)
+    release = bounds.point_release(**given, alpha=alpha, beta=1e-3)
+    histogram = bounds.point_histogram(1.0, bounds.histogram_margin(**given), alpha, 1e-3)
     assert histogram < release / 2
     for n, mechanism in (
         (release, sanitizer.release(bits=32, n=release, alpha=alpha, **given)),
@@ -450,7 +451,7 @@ def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
 
 def test_san_points_finds_heavy_points_and_sums_sets() -> None:
     given = {"epsilon": 4.0, "delta": 1e-6}
-    n = sanitizer.san_points_sample_size(**given, alpha=0.8 / 2, beta=0.01)
+    n = bounds.san_points(**given, alpha=0.8 / 2, beta=0.01)
     mechanism = sanitizer.k_points(k=2, bits=64, n=n, alpha=0.8, **given)
     assert mechanism.rounds == 5 and mechanism.guarantee().covers(4.0, 1e-6)
     counts = {2**63: n // 2, 17: n // 3}
@@ -472,9 +473,9 @@ def test_sanitizers_refuse_a_small_n_and_say_why() -> None:
     with pytest.raises(ValueError, match=r"n must be at least \d+ .*Lemma 4.4.*got 100"):
         sanitizer.san_points(**given)
     for create in (sanitizer.release, sanitizer.san_points):
-        assert create(**given, allow_unproved=True).guarantee() is None
+        assert create(**given, allow_unproved=True).guarantee() == Guarantee.none(REPLACE_ONE)
     assert sanitizer.histogram(bits=32, n=1, epsilon=1.0, delta=1e-6).guarantee().delta == 1e-6
-    least = sanitizer.release_private_size(epsilon=1.0, delta=1e-6, alpha=0.1)
+    least = bounds.point_release_private(epsilon=1.0, delta=1e-6, alpha=0.1)
     assert math.exp(-least * 0.1 / 8 + 0.5) <= 1e-6 < math.exp(-(least - 1) * 0.1 / 8 + 0.5)
     with pytest.raises(ValueError, match=r"epsilon must be <= 2 ln\(5/delta\)"):
         sanitizer.san_points(bits=32, n=10**9, epsilon=40.0, delta=1e-6, alpha=0.5)

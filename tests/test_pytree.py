@@ -16,7 +16,7 @@ import dpjax
 from dpjax import MultiSample, Outcome, Points, Sample, Status
 from dpjax.core import show
 from dpjax.core.pytree import frozen, static
-from dpjax.domains import wide
+from dpjax.domains import events, wide
 from dpjax.learners import thresholds
 from dpjax.mechanisms import laplace
 
@@ -164,7 +164,12 @@ def test_learners_show_numbers():
     text = repr(thresholds.exponential(bits=24, epsilon=0.1))
     assert text == "ThresholdExponential(bits=24, epsilon=0.1, limbs=1)"
     assert repr(VALUES[0]).startswith("Recipe(scale=2.0, words=('a', ('b', 1), ()), count=3")
-    assert repr(laplace.Laplace.create(epsilon=1.0)).count("Array") == 0
+    assert repr(laplace.mechanism(epsilon=1.0)).count("Array") == 0
+
+
+def test_wide_integers_are_shown_as_integers():
+    """Fields whose last axis is called limbs."""
+    assert repr(events.Interval.of((3, 2**40), 2)) == "Interval(low=3, high=1099511627776)"
 
 
 @pytest.mark.parametrize(

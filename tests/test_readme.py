@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -78,9 +79,27 @@ def test_every_module_of_the_table_exists():
         assert path.is_dir() or path.with_suffix(".py").exists(), name
 
 
+def shell(script, where):
+    """What a shell prints in a directory after reading the functions of the CI scripts, and its exit status."""
+    source = f". {ROOT / '.ci' / 'environments.sh'}; {script}"
+    done = subprocess.run(["bash", "-c", source], cwd=where, capture_output=True, text=True, check=False)
+    return done.stdout, done.returncode
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="no CI scripts in this tree")
 def test_ci_runs_the_test_command():
-    if not (ROOT / ".ci" / "run").exists():
-        pytest.skip("no CI script in this tree")
-    script = (ROOT / ".ci" / "run").read_text()
-    assert "<!-- test command -->" in script and "<!-- test command -->" in README
-    assert "python -m pytest" in block_after("bash", "<!-- test command -->")
+    command, status = shell("readme_command", ROOT)
+    assert status == 0 and command.strip() == block_after("bash", "<!-- test command -->").strip()
+    assert "python -m pytest" in command and "python3 -m venv .venv && . .venv/bin/activate" in command
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="no CI scripts in this tree")
+def test_ci_runs_it_in_other_environments_and_fails_with_it(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- test command -->\n```bash\necho python3 .venv $PIP_CONSTRAINT && exit 3\n```\n")
+    assert shell("run_tests .venv-other /a/python versions.txt", tmp_path)[0].endswith(
+        "/a/python .venv-other versions.txt\n"
+    )
+    assert shell("run_tests .venv python3", tmp_path)[1] == 3
+    readme.write_text("")
+    assert shell("run_tests .venv python3", tmp_path)[1] == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpjax import bounds
 from dpjax.domains import events, ordered, wide
 from dpjax.optimizers import rec_concave as optimizer
 from dpjax.verify.plain import rec_concave as reference
@@ -261,4 +262,4 @@ def test_inner_quality_is_quasi_concave_and_of_sensitivity_1_whatever_the_data()
     [(1, 9, 1), (32, 9, 1), (33, 9, 2), (64, 1, 1), (2**32, 9, 2), (2**33, 9, 3), (2**33, 2, 2), (2**4096, 9, 3)],
 )
 def test_levels_run_agrees_with_the_reference(last: int, depth: int, levels: int) -> None:
-    assert optimizer.levels_run(last, depth) == levels == reference.levels_run(last, depth)
+    assert bounds.levels_run(last, depth) == levels == reference.levels_run(last, depth)

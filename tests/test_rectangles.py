@@ -14,6 +14,7 @@ from scipy import stats
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, slicing
 from dpjax.concepts import rectangles as concept
+from dpjax.data import algorithm
 from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.learners import pac, rectangles
@@ -189,11 +190,11 @@ def test_padding_and_vmap_change_nothing_and_one_program_serves_all():
     alone = [learner(key, sample) for key in jax.random.split(jax.random.key(1), 3)]
     many = jax.vmap(lambda key: learner(key, sample.padded(100)))(jax.random.split(jax.random.key(1), 3))
     assert all(same(jax.tree.map(lambda leaf, place=i: leaf[place], many), alone[i]) for i in range(3))
-    before = rectangles._learn._cache_size()
+    before = algorithm._run._cache_size()
     for size in range(5, 25):
         other = noisy(size=size, rate=0.1 * size, epsilon=0.05 * size, threshold=size)
         other(jax.random.key(0), examples_of(points, labels, 60 - size))
-    assert rectangles._learn._cache_size() == before
+    assert algorithm._run._cache_size() == before
 
 
 def test_too_few_examples_give_the_all_zero_hypothesis():
@@ -215,8 +216,11 @@ def face_law(learner, values, n_valid, noises, log_weights, *, bits):
     faces = jnp.asarray(grid(bits, 2 * axes), jnp.uint32)[..., None]
 
     def given(noise):
-        each = jax.lax.map(lambda face: learner.law_within(sample, noise, face, face), faces, batch_size=len(faces))
-        return jnp.append(each[:, 0], each[0, 1])
+        def of(event):
+            return learner.probability_given(sample, event, noise=noise)[0]
+
+        each = jax.lax.map(lambda face: of((face, face + 1)), faces, batch_size=len(faces))
+        return jnp.append(each, of(learner.exactly(concept.nothing(axes, 1))))
 
     laws = jax.vmap(given)(noises)
     return jnp.log(jnp.sum(jnp.exp(log_weights)[:, None] * laws, axis=0))
@@ -299,7 +303,7 @@ def test_two_axes_are_private_by_composition_exactly():
 
 @pytest.mark.slow
 def test_the_law_is_that_of_the_runs(laws):
-    """Frequencies of the two faces and of all-zero against `law_within` summed over the noises."""
+    """Frequencies of the two faces and of all-zero against `probability_given` summed over the noises."""
     e, s = CASES["noisy"]
     learner = small(size=1, rate=s, epsilon=e, threshold=1, axes=1, bits=2, capacity=7)
     place = int(np.flatnonzero((np.asarray([1, 1, 0, 2]) == COUNTS).all(axis=1))[0])
@@ -464,8 +468,9 @@ def test_bad_examples_and_promises():
     outside = examples_of([[3, 16]], [1])
     with pytest.raises(ValueError, match="got 16"):
         learner(jax.random.key(0), outside)
-    unchecked = rectangles._learn(learner, jax.random.key(0), outside.padded(63))
+    unchecked = jax.jit(learner)(jax.random.key(0), outside.padded(63))
     assert int(unchecked.status) == Status.OUTSIDE_DOMAIN
+    assert concept.to_ints(unchecked.hypothesis) == ([0] * AXES, [0] * AXES)  # nothing shows
     with pytest.raises(ValueError, match="beta"):
         rectangles.from_plan(plan("basic")).sample_size(alpha=0.1, beta=0.01)
     with pytest.raises(ValueError, match="solver must promise"):
@@ -475,6 +480,45 @@ def test_bad_examples_and_promises():
         concept.uniform(bits=40, low=[1], high=[2])
     with pytest.raises(ValueError, match="room"):
         concept.log_uniform(bits=8, low=[1], high=[100])
+
+
+@pytest.mark.parametrize("accountant", rectangles.ACCOUNTANTS)
+def test_the_guarantee_follows_from_the_numbers_in_use(accountant):
+    """Within the plan's, and gone with a solver or a count that spends more."""
+    chosen = plan(accountant)
+    learner = rectangles.from_plan(chosen)
+    stated = learner.guarantee()
+    assert stated.covers(chosen.guarantee.epsilon, chosen.guarantee.delta) and stated.epsilon > 0.9
+    greedy = interior_point.exponential(bits=BITS, epsilon=2 * chosen.compute.epsilon)
+    for other in ({"solver": greedy}, {"count_epsilon": np.float64(2 * chosen.compute.epsilon)}):
+        assert not dataclasses.replace(learner, **other).guarantee().covers(1.0, BUDGET["delta"])
+    if chosen.slice_epsilon is not None:
+        tight = dataclasses.replace(learner, size=np.int32(chosen.capacity))  # no room for noise
+        assert not tight.guarantee().covers(1.0, BUDGET["delta"])
+
+
+def test_the_law_of_public_sizes_on_a_small_domain():
+    """pmf, events, errors and runs of one another."""
+    learner = small(size=2, rate=None, epsilon=1.0, threshold=2, axes=1, bits=2, capacity=7)
+    sample = examples_of([[0], [1], [2], [2], [3], [0]], [1, 1, 1, 1, 1, 0])
+    law = np.asarray(learner.pmf(sample), float)
+    assert law.shape == (18,) and law.sum() == pytest.approx(1.0, abs=1e-6) and law[:17].min() > 0
+    outputs = [learner.output(jnp.uint32(i)) for i in range(17)]
+    assert concept.to_ints(outputs[7]) == ([1], [3]) and same(outputs[16], concept.nothing(1, 1))
+    assert float(learner.log_prob(sample, outputs[7])) == pytest.approx(math.log(law[7]), rel=1e-5)
+    assert float(learner.log_prob(sample, outputs[16])) == pytest.approx(math.log(law[16]), rel=1e-5)
+    within = learner.probability(sample, (wide.from_ints([0, 2], 2), wide.from_ints([2, 4], 3)))
+    np.testing.assert_allclose(within, [law[[2, 3, 6, 7]].sum(), 1 - law[[2, 3, 6, 7]].sum()], rtol=1e-5)
+    points, labels = np.array([0, 1, 2, 2, 3, 0]), np.array([1, 1, 1, 1, 1, 0])
+    errors = [np.mean(((points >= i // 4) & (points <= i % 4)) != labels) for i in range(16)] + [labels.mean()]
+    for error in (0.0, 0.2, 0.5):
+        good = law[:17][np.asarray(errors) <= error].sum()
+        assert float(learner.success_probability(sample, error=error)) == pytest.approx(good, rel=1e-5)
+        assert float(learner.failure_probability(sample, error=error)) == pytest.approx(1 - good, rel=1e-5)
+    with pytest.raises(ValueError, match="a row for each of the 2 faces"):
+        learner.probability(sample, (0, 3))
+    with pytest.raises(ValueError, match="ask probability_given"):
+        noisy().probability(examples_of([[1, 1]], [1]), (wide.from_ints([0] * 4, 16), wide.from_ints([1] * 4, 16)))
 
 
 def test_delta_zero_is_pure():

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax.core.pytree import frozen, static
+from dpjax.data.sample import bucket
 from dpjax.trials import engine, estimates, resumable, search
 from dpjax.trials.estimates import Estimate, known
 from dpjax.trials.progress import Progress
@@ -156,14 +157,14 @@ def test_one_trace_a_bucket_and_limb_count():
         return jnp.sum(jnp.where(used, setting.data, 0)) + noise > 0.5 * setting.limbs
 
     for limbs in (1, 2):
-        for n in (100, 128, 200, 256):
-            data = np.zeros(engine.bucket(n), np.float32)
+        for n in (100, 127, 200, 255):
+            data = np.zeros(bucket(n), np.float32)
             for i in range(8):
                 epsilon = [0.1 * (i + 1), np.float64(i + 1), np.float32(i + 1), i + 1.0][i % 4]
                 setting = Setting(epsilon=epsilon, n=[n, np.int64(n)][i % 2], data=data, limbs=limbs)
                 engine.count(run, setting, root=ROOT, cell=i, first=i, trials=10 + i)
                 engine.evaluate(run, setting, root=ROOT, cell=i, first=i, draws=1 + i)
-    assert sorted(traces) == [((128,), 1), ((128,), 2), ((256,), 1), ((256,), 2)]
+    assert sorted(traces) == [((127,), 1), ((127,), 2), ((255,), 1), ((255,), 2)]
 
 
 def test_strict_promotion_and_x64():
@@ -574,8 +575,3 @@ def test_progress_lines_and_bar():
             progress.done(6)
     assert "\r" not in log.getvalue() and "\r" in terminal.getvalue()
     assert "10/10 draws" in log.getvalue() and "left" in log.getvalue()
-
-
-@pytest.mark.parametrize(("n", "at_least", "want"), [(0, 1, 1), (5, 1, 8), (5, 16, 16), (17, 16, 32)])
-def test_bucket(n, at_least, want):
-    assert engine.bucket(n, at_least=at_least) == want

@@ -1,5 +1,6 @@
 """Exact verification and audit: reference values, naive references, cleared and flagged mechanisms."""
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -13,16 +14,18 @@ from scipy import integrate, stats
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import proportions
 from dpjax.mechanisms import (
-    AboveThreshold,
-    Choosing,
     Exponential,
     Geometric,
     OneSidedGeometric,
     PartitionSelection,
-    ReportNoisyMax,
-    Stability,
+    above_threshold,
     choosing,
+    exponential,
     geometric,
+    one_sided_geometric,
+    partition_selection,
+    report_noisy_max,
+    stability,
 )
 from dpjax.verify import (
     audit,
@@ -54,7 +57,7 @@ def test_printed_a_dist_breaks_its_claim_and_keeps_its_guarantee() -> None:
     np.testing.assert_allclose(curve / DELTA, [3678, 3.69], rtol=2e-3)
     worst = specimen.worst()
     assert worst.refutes(specimen.claimed) and not worst.refutes(Guarantee(1.0, 0.37, REPLACE_ONE))
-    honest = Stability.create(epsilon=1.0, delta=DELTA, calibration="printed").guarantee()
+    honest = stability.mechanism(epsilon=1.0, delta=DELTA, calibration="printed").guarantee()
     assert not worst_pair(specimen.law, specimen.datasets, specimen.pairs, 2.0).refutes(honest)
 
 
@@ -67,7 +70,7 @@ def test_proved_a_dist_spends_exactly_its_delta() -> None:
 
 @pytest.mark.parametrize(("epsilon", "holds"), [(0.68, True), (0.71, False), (1.0, False)])
 def test_printed_constants_on_counts_under_add_remove_hold_up_to_ln_2(epsilon: float, holds: bool) -> None:
-    law = Stability.create(epsilon=epsilon, delta=0.01, calibration="printed").log_pmf
+    law = _log_pmf(stability.mechanism(epsilon=epsilon, delta=0.01, calibration="printed"))
     counts = histograms(2, range(14))
     worst = worst_pair(law, counts, neighbours(counts, ADD_OR_REMOVE_ONE), epsilon)
     assert worst.refutes(Guarantee(epsilon, 0.01, ADD_OR_REMOVE_ONE)) != holds
@@ -86,49 +89,43 @@ def test_the_witness_is_the_worst_event_of_its_pair() -> None:
 # Every mechanism keeps its guarantee
 
 
+def _log_pmf(mechanism: Any) -> Any:
+    """ln P of every outcome of a mechanism that lists them."""
+    return lambda counts: jnp.log(mechanism.pmf(counts))
+
+
 def _geometric_law(mechanism: Geometric) -> Any:
     def law(count: Any) -> Any:
-        low = mechanism.log_cdf(OUTPUTS[:1], count[0])
-        high = mechanism.log_sf(OUTPUTS[-2:-1], count[0])
-        return jnp.concatenate([low, mechanism.log_pmf(OUTPUTS[1:-1], count[0]), high])
+        given = {"epsilon": mechanism.epsilon, "sensitivity": mechanism.sensitivity}
+        low = geometric.log_cdf(OUTPUTS[:1], count[0], **given)
+        high = geometric.log_sf(OUTPUTS[-2:-1], count[0], **given)
+        return jnp.concatenate([low, geometric.log_pmf(OUTPUTS[1:-1], count[0], **given), high])
 
     return law
 
 
 def _one_sided_law(mechanism: OneSidedGeometric) -> Any:
     def law(count: Any) -> Any:
-        high = geometric.one_sided_log_sf(OUTPUTS[-1] - count[0], epsilon=mechanism.epsilon)
-        return jnp.append(mechanism.log_pmf(OUTPUTS, count[0]), high)
+        inner = one_sided_geometric.log_pmf(OUTPUTS - count[0], epsilon=mechanism.epsilon)
+        return jnp.append(inner, one_sided_geometric.log_sf(OUTPUTS[-1] - count[0], epsilon=mechanism.epsilon))
 
     return law
 
 
 REPLACED, SEVERAL = histograms(3, [6]), histograms(3, range(6))
 KEPT = [
-    (Exponential.create(epsilon=0.8), lambda m: m.log_pmf, REPLACED),
-    (Exponential.create(epsilon=0.8, monotone=True), lambda m: m.log_pmf, SEVERAL),
-    (ReportNoisyMax.create(epsilon=0.8), lambda m: m.log_pmf, REPLACED),
-    (ReportNoisyMax.create(epsilon=0.8, monotone=True), lambda m: m.log_pmf, SEVERAL),
-    (AboveThreshold.create(epsilon=0.8), lambda m: lambda q: m.log_pmf(q, jnp.int32(3)), REPLACED),
-    (Stability.create(epsilon=0.8, delta=0.1), lambda m: m.log_pmf, histograms(3, [9])),
-    (
-        Stability.create(epsilon=0.8, delta=0.1, calibration="proved_counts"),
-        lambda m: m.log_pmf,
-        histograms(3, range(8)),
-    ),
-    (
-        Stability.create(epsilon=0.3, delta=0.1, calibration="printed"),
-        lambda m: m.log_pmf,
-        histograms(3, [12]),
-    ),
-    (
-        PartitionSelection.create(epsilon=0.8, delta=0.01),
-        lambda m: lambda count: m.log_pmf(count[0]),
-        histograms(1, range(20)),
-    ),
-    (Geometric.create(epsilon=0.8), _geometric_law, histograms(2, [6])),
-    (OneSidedGeometric.create(epsilon=0.8), _one_sided_law, histograms(1, range(6))),
-    (Choosing.create(n=60, epsilon=1.0, delta=0.05, alpha=0.9), lambda m: m.log_pmf, histograms(2, [60])),
+    (exponential.mechanism(epsilon=0.8), _log_pmf, REPLACED),
+    (exponential.mechanism(epsilon=0.8, monotone=True), _log_pmf, SEVERAL),
+    (report_noisy_max.mechanism(epsilon=0.8), _log_pmf, REPLACED),
+    (report_noisy_max.mechanism(epsilon=0.8, monotone=True), _log_pmf, SEVERAL),
+    (above_threshold.mechanism(epsilon=0.8, threshold=3), _log_pmf, REPLACED),
+    (stability.mechanism(epsilon=0.8, delta=0.1), _log_pmf, histograms(3, [9])),
+    (stability.mechanism(epsilon=0.8, delta=0.1, calibration="proved_counts"), _log_pmf, histograms(3, range(8))),
+    (stability.mechanism(epsilon=0.3, delta=0.1, calibration="printed"), _log_pmf, histograms(3, [12])),
+    (partition_selection.mechanism(epsilon=0.8, delta=0.01), _log_pmf, histograms(1, range(20))),
+    (geometric.mechanism(epsilon=0.8), _geometric_law, histograms(2, [6])),
+    (one_sided_geometric.mechanism(epsilon=0.8), _one_sided_law, histograms(1, range(6))),
+    (choosing.mechanism(n=60, epsilon=1.0, delta=0.05, alpha=0.9), _log_pmf, histograms(2, [60])),
 ]
 
 
@@ -146,10 +143,10 @@ def test_every_guarantee_holds_on_all_neighbours(mechanism: Any, law: Any, count
 
 
 def test_choosing_below_its_sample_size_can_leak() -> None:
-    mechanism = Choosing.create(n=4, epsilon=1.0, delta=0.05, alpha=0.9, allow_unproved=True)
+    mechanism = choosing.mechanism(n=4, epsilon=1.0, delta=0.05, alpha=0.9, allow_unproved=True)
     assert choosing.private_sample_size(epsilon=1.0, delta=0.05, alpha=0.9) > 4
     counts = histograms(2, [4])
-    worst = worst_pair(mechanism.log_pmf, counts, neighbours(counts, REPLACE_ONE), 1.0)
+    worst = worst_pair(_log_pmf(mechanism), counts, neighbours(counts, REPLACE_ONE), 1.0)
     assert worst.refutes(Guarantee(1.0, 0.05, REPLACE_ONE))
 
 
@@ -191,7 +188,7 @@ def test_records_unfold_histograms() -> None:
 
 def test_worst_pair_against_a_double_loop() -> None:
     counts, epsilon = histograms(3, [4]), 0.3
-    law = Exponential.create(epsilon=1.0).log_pmf
+    law = _log_pmf(exponential.mechanism(epsilon=1.0))
     p = probabilities(law, counts, batch_size=4)
     brute = max(
         (sum(max(x - math.exp(epsilon) * y, 0.0) for x, y in zip(p[i], p[j], strict=True)), i, j)
@@ -207,10 +204,10 @@ def test_datasets_may_be_any_pytree() -> None:
 
     def law(dataset: Any) -> Any:
         ones = jnp.sum((dataset["x"] == 1) & (jnp.arange(4, dtype=jnp.int32) < dataset["n_valid"]), dtype=jnp.int32)
-        return Exponential.create(epsilon=1.0).log_pmf(jnp.stack([dataset["n_valid"] - ones, ones]))
+        return exponential.log_pmf(jnp.stack([dataset["n_valid"] - ones, ones]), epsilon=1.0)
 
     datasets, pairs = {"x": values, "n_valid": n_valid}, neighbours(counts, ADD_OR_REMOVE_ONE)
-    same = worst_pair(Exponential.create(epsilon=1.0).log_pmf, counts, pairs, 0.1)
+    same = worst_pair(_log_pmf(exponential.mechanism(epsilon=1.0)), counts, pairs, 0.1)
     worst = worst_pair(law, datasets, pairs, 0.1)
     np.testing.assert_allclose(worst.delta, same.delta, rtol=1e-12)
     assert set(worst.datasets[0]) == {"x", "n_valid"}
@@ -222,9 +219,9 @@ def test_a_law_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="sum to one"):
         worst_pair(lambda count: jnp.log(jnp.array([0.5, 0.4])), counts, pairs, 1.0)
     with pytest.raises(ValueError, match="pairs"):
-        worst_pair(Exponential.create(epsilon=1.0).log_pmf, counts, pairs[:0], 1.0)
+        worst_pair(_log_pmf(exponential.mechanism(epsilon=1.0)), counts, pairs[:0], 1.0)
     with pytest.raises(ValueError, match="epsilon"):
-        worst_pair(Exponential.create(epsilon=1.0).log_pmf, counts, pairs, math.nan)
+        worst_pair(_log_pmf(exponential.mechanism(epsilon=1.0)), counts, pairs, math.nan)
 
 
 def test_hockey_stick_of_laplace_against_quadrature() -> None:
@@ -350,7 +347,7 @@ def test_a_row_of_integers_is_one_outcome() -> None:
 
 
 def test_pairs_must_name_datasets() -> None:
-    counts, law = histograms(2, [2]), Exponential.create(epsilon=1.0).log_pmf
+    counts, law = histograms(2, [2]), _log_pmf(exponential.mechanism(epsilon=1.0))
     for wrong in (-1, 99):
         for call in (worst_pair, lambda *args: delta_curve(*args[:3], [args[3]])):
             with pytest.raises(ValueError, match=f"indices from 0 to 2 of the datasets, got {wrong}"):
@@ -365,6 +362,6 @@ def test_a_million_pairs_take_seconds() -> None:
     counts = histograms(6, [12])  # 6188 datasets, about 1.1e5 pairs; repeated to a million
     pairs = np.tile(neighbours(counts, REPLACE_ONE), (8, 1))
     assert len(pairs) > 900_000
-    law = Exponential.create(epsilon=1.0)
-    worst = worst_pair(lambda count: law.log_pmf(jnp.repeat(count, 16)), counts, pairs, 0.5)
+    law = functools.partial(exponential.log_pmf, epsilon=1.0)
+    worst = worst_pair(lambda count: law(jnp.repeat(count, 16)), counts, pairs, 0.5)
     assert 0 < worst.delta < 1

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpjax import Points, Sample
+from dpjax import Points, Sample, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import bits as packed
 from dpjax.learners import points
 from dpjax.mechanisms import laplace
 from dpjax.multi import points as multi
+from dpjax.multi.points import base as multi_base
 from dpjax.sanitizers import points as sanitizer
 from dpjax.verify import delta_curve, histograms, laplace_deltas, neighbours, probabilities, records, worst_pair
 
@@ -143,7 +144,8 @@ def test_the_histogram_is_private_and_tight_whatever_n(epsilon: float, delta: fl
     exact = release_delta(mechanism, 10, epsilon)
     assert exact <= delta * (1 + 1e-9)
     np.testing.assert_allclose(exact, delta, rtol=1e-6)  # two counts of low + 1 that trade places
-    greedy = dataclasses.replace(mechanism, high=mechanism.high - 0.1)
+    greedy = dataclasses.replace(mechanism, delta=delta * math.exp(0.05 * epsilon))
+    np.testing.assert_allclose(float(greedy.high), float(mechanism.high) - 0.1)
     assert release_delta(greedy, 10, epsilon) > delta
 
 
@@ -172,7 +174,7 @@ def san_points_law(mechanism: Any) -> Callable[[Any], Any]:
 
 def test_san_points_is_private_from_its_n_on_and_not_below() -> None:
     epsilon, delta, alpha = 2.0, 0.1, 0.99
-    n = sanitizer.san_points_private_size(epsilon=epsilon, delta=delta, alpha=alpha)
+    n = bounds.san_points_private(epsilon, delta, alpha)
     mechanism = sanitizer.san_points(bits=8, n=n, epsilon=epsilon, delta=delta, alpha=alpha)
     assert mechanism.rounds == 3
     # Counts near the test's threshold alpha n / 4, near each other, and near 0; the third point takes the rest.
@@ -191,7 +193,7 @@ def test_san_points_is_private_from_its_n_on_and_not_below() -> None:
     assert exact <= share
     assert leak > exact  # not vacuous
     few = sanitizer.san_points(bits=8, n=4, epsilon=epsilon, delta=delta, alpha=alpha, allow_unproved=True)
-    assert few.guarantee() is None
+    assert few.guarantee() == Guarantee.none(REPLACE_ONE)
     small = histograms(3, [4])
     assert worst_pair(san_points_law(few), small, neighbours(small, REPLACE_ONE), epsilon).refutes(
         Guarantee(epsilon, delta, REPLACE_ONE)
@@ -240,9 +242,9 @@ def in_triples(n: int, alpha: float) -> np.ndarray:
 
 @pytest.mark.parametrize("family", [in_pairs, near_the_test, pytest.param(in_triples, marks=pytest.mark.slow)])
 def test_san_points_with_its_noisy_counts_is_private(family: Any) -> None:
-    """Of all that is told. Only two counts differ, so that R choices and TWO counts bound it, a part of the 2R that are paid for."""
+    """Of all that is released. Only two counts differ, so that R choices and TWO counts bound it: R + 2 mechanisms are paid for."""
     epsilon, delta, alpha = 2.0, 0.1, 0.99
-    n = sanitizer.san_points_private_size(epsilon=epsilon, delta=delta, alpha=alpha)
+    n = bounds.san_points_private(epsilon, delta, alpha)
     mechanism = sanitizer.san_points(bits=8, n=n, epsilon=epsilon, delta=delta, alpha=alpha)
     counts = family(n, alpha)
     pairs = neighbours(counts, REPLACE_ONE)
@@ -324,7 +326,7 @@ def point_learner_law(learner: Any, points_count: int, broken: bool = False) -> 
         table = counts.reshape(points_count, vectors)
         ranked = jnp.sort(table, axis=1)
         best = jnp.argmax(table, axis=1).astype(jnp.int32)
-        items = multi.Items(
+        items = multi_base.Items(
             points=jnp.arange(points_count, dtype=jnp.uint32)[:, None],
             vectors=packed.pack(((best[:, None] >> jnp.arange(learner.k, dtype=jnp.int32)[None]) & 1).astype(bool)),
             counts=jnp.sum(table, axis=1, dtype=jnp.int32),
@@ -363,7 +365,7 @@ def test_no_pair_refutes_the_point_learner(points_count: int, k: int, n: int) ->
 def test_printed_point_learner_breaks_its_claim_and_keeps_what_is_proved() -> None:
     """Two vectors of one heavy point trade places: A_dist at (epsilon/2, delta/2) is (epsilon, exp(epsilon) delta/4) at best."""
     epsilon, delta, alpha = 3.0, 0.02, 0.9
-    n = sanitizer.release_private_size(epsilon=epsilon / 2, delta=delta / 2, alpha=alpha / 30)
+    n = bounds.point_release_private(epsilon / 2, delta / 2, alpha / 60)
     learner = multi.point_learner(bits=4, k=1, epsilon=epsilon, delta=delta, alpha=alpha, n=n, calibration="printed")
     first, rest = np.arange(n // 4 - 8, n // 4 + 9), n - n // 2
     counts = np.stack([first, n // 2 - first, np.full(17, rest), np.zeros(17, int)], 1).astype(np.int32)
@@ -387,7 +389,7 @@ def test_the_law_from_counts_is_that_of_the_items_of_a_sample() -> None:
     def first_and_second(row: Any) -> Any:
         labels = packed.unpack((row % 4).astype(jnp.uint32)[:, None], 2)
         sample = MultiSample.create((row // 4).astype(jnp.uint32)[:, None], labels)
-        items = multi.distinct_points(multi.distinct(sample), 1)
+        items = multi_base.distinct_points(multi_base.distinct(sample), 1)
         place = jnp.where(items.counts > 0, items.points[:, 0].astype(jnp.int32), 2)
         zero = jnp.zeros((2,), jnp.int32)
         return jnp.stack([zero.at[place].set(part, mode="drop") for part in (items.first, items.second)])
@@ -405,7 +407,9 @@ def test_labelled_histogram_is_the_verified_histogram() -> None:
 
     def law(row: Any) -> Any:
         nothing = jnp.zeros((domain,), jnp.int32)
-        items = multi.Items(jnp.zeros((domain, 1), jnp.uint32), jnp.zeros((domain, 1), jnp.uint32), row, row, nothing)
+        items = multi_base.Items(
+            jnp.zeros((domain, 1), jnp.uint32), jnp.zeros((domain, 1), jnp.uint32), row, row, nothing
+        )
         log_p, log_q = learner.log_heavy(items)
         codes = np.array(list(itertools.product((0, 1), repeat=domain)), bool)
         return jnp.stack([jnp.sum(jnp.where(heavy, log_p, log_q)) for heavy in codes])

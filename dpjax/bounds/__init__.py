@@ -1,5 +1,21 @@
 """Sample sizes that the theorems ask for: one function a theorem, float64 on the host."""
 
+from dpjax.bounds.frequencies import (
+    HEAVY,
+    SANITIZED,
+    histogram_margin,
+    labelled_histogram,
+    point_histogram,
+    point_learner_above,
+    point_learner_exact,
+    point_learner_least_count,
+    point_release,
+    point_release_private,
+    san_points,
+    san_points_budget,
+    san_points_private,
+    san_points_rounds,
+)
 from dpjax.bounds.learning import agnostic, pac_lower_bound, realizable
 from dpjax.bounds.mechanisms import (
     choosing_mechanism,
@@ -19,6 +35,7 @@ from dpjax.bounds.multi import (
     point_learner,
     pure_packing,
     pure_parities,
+    rows_of_empirical,
 )
 from dpjax.bounds.parities import (
     agnostic_parities,
@@ -37,16 +54,20 @@ from dpjax.bounds.thresholds import (
     iterated_log2,
     learn_thresholds,
     learn_thresholds_full_depth,
+    levels_run,
     log_star,
     non_private_lower_bound,
     pure_lower_bound,
     rec_concave,
+    rec_concave_error,
     rec_concave_full_depth,
     rec_concave_lemma,
 )
 from dpjax.core import lazy
 
 __all__ = [
+    "HEAVY",
+    "SANITIZED",
     "agnostic",
     "agnostic_parities",
     "binary_search_thresholds",
@@ -62,10 +83,13 @@ __all__ = [
     "fingerprinting_delta",
     "fingerprinting_thresholds",
     "generic_learner",
+    "histogram_margin",
     "iterated_log2",
+    "labelled_histogram",
     "learn_points",
     "learn_thresholds",
     "learn_thresholds_full_depth",
+    "levels_run",
     "log_star",
     "non_private_lower_bound",
     "pac_lower_bound",
@@ -74,7 +98,13 @@ __all__ = [
     "parity_learner_failure",
     "parity_learner_size",
     "parity_learner_theorem",
+    "point_histogram",
     "point_learner",
+    "point_learner_above",
+    "point_learner_exact",
+    "point_learner_least_count",
+    "point_release",
+    "point_release_private",
     "printed_equivalent",
     "pure_lower_bound",
     "pure_packing",
@@ -82,10 +112,17 @@ __all__ = [
     "rank_deficiency",
     "realizable",
     "rec_concave",
+    "rec_concave_error",
     "rec_concave_full_depth",
     "rec_concave_lemma",
+    "rows_of_empirical",
+    "san_points",
+    "san_points_budget",
+    "san_points_private",
+    "san_points_rounds",
     "stability_gap",
     "stability_noise",
 ]
+
 
 __getattr__, __dir__ = lazy.modules(__name__)

@@ -1,8 +1,12 @@
 """When the basic mechanisms are right, and when private (BNS §2.5, §4.1). Numbers of examples, as floats."""
 
 import math
+from typing import Any
 
 from dpjax.core import arguments
+
+# By how much the gap between the two best scores can change from neighbour to neighbour; what is printed does not say.
+_GAP_SENSITIVITY = {"printed": None, "proved": 2.0, "proved_counts": 1.0}
 
 
 def exponential_mechanism(log_solutions: float, error: float, beta: float, epsilon: float) -> float:
@@ -34,49 +38,69 @@ def exponential_mechanism(log_solutions: float, error: float, beta: float, epsil
     return 2.0 / (epsilon * error) * (log_solutions - math.log(beta))
 
 
-def stability_gap(beta: float, epsilon: float, delta: float, *, calibration: str = "printed") -> float:
-    """Gap between the two best scores at which A_dist keeps the best one with probability 1 - beta.
+def stability_noise(epsilon: Any, delta: Any, *, calibration: str = "proved", xp: Any = math) -> tuple[Any, Any]:
+    """(scale, threshold) of A_dist, which keeps the best candidate iff gap + Lap(scale) >= threshold (BNS §2.5.3).
 
-    printed: (1/eps) ln(1/(beta delta)) (BNS, Proposition 2.27 (ii)). proved: A_dist then has noise Lap(2/eps)
-    and threshold 2 + (2/eps) ln(1/(2 delta)), and the same argument, Pr[Lap(b) < -t] = exp(-t/b)/2 <= beta,
-    asks for 2 + (2/eps) (ln(1/(2 delta)) + max(0, ln(1/(2 beta)))).
+    | calibration | scale | threshold | private |
+    |---|---|---|---|
+    | printed | 1/eps | (1/eps) ln(1/delta) | (2 eps, exp(2 eps) delta / 2), replace-one; the paper claims (eps, delta) |
+    | proved | 2/eps | 2 + (2/eps) ln(1/(2 delta)) | (eps, delta) for any score of sensitivity 1, delta <= 1/2 |
+    | proved_counts | 1/eps | 1 + (1/eps) ln(1/(2 delta)) | (eps, delta) for counts under add/remove, delta <= 1/2 |
+
+    Why, see `dpjax.mechanisms.stability`. This is the one place where the constants stand.
 
     Args:
-        beta: failure probability, in (0, 1).
-        epsilon, delta: privacy parameters of A_dist, > 0 and in (0, 1) (at most 1/2 for the proved one).
-        calibration: "printed" or "proved" constants of A_dist.
-
-    Returns:
-        The gap, in units of the score (examples, for a score of sensitivity 1).
+        epsilon, delta: privacy parameters, > 0 and in (0, 1); at most 1/2 for the proved ones.
+        calibration: whose constants.
+        xp: `math`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
 
     Raises:
-        TypeError, ValueError: an argument out of range.
-
-    Example:
-        >>> round(stability_gap(0.1, 1.0, 1e-6), 2)
-        16.12
-    """
-    arguments.fractions(beta=beta, delta=delta)
-    arguments.positive(epsilon=epsilon)
-    arguments.calibration(calibration)
-    if calibration == "printed":
-        return -(math.log(beta) + math.log(delta)) / epsilon
-    return _proved_threshold(epsilon, delta) + 2.0 / epsilon * max(0.0, -math.log(2.0 * beta))
-
-
-def stability_noise(epsilon: float, delta: float, *, calibration: str = "proved") -> tuple[float, float]:
-    """(scale, threshold) of A_dist: the best candidate is kept iff gap + Lap(scale) >= threshold; see `dpjax.mechanisms.stability`.
+        TypeError, ValueError: a number out of range.
 
     Example:
         >>> stability_noise(1.0, 0.5)
         (2.0, 2.0)
     """
-    arguments.fractions(delta=delta)
-    arguments.positive(epsilon=epsilon)
-    arguments.calibration(calibration)
+    arguments.choice("calibration", calibration, tuple(_GAP_SENSITIVITY))
+    if xp is math:
+        arguments.positive(epsilon=epsilon)
+        arguments.fractions(delta=delta)
+        if calibration != "printed" and delta > 0.5:
+            raise ValueError(f"delta must be <= 1/2 for the calibration {calibration!r}, got {delta}")
+    shift, log_delta, per_unit = _GAP_SENSITIVITY[calibration], xp.log(delta), 1.0 / epsilon
+    if shift is None:
+        return per_unit, -log_delta * per_unit
+    scale = shift * per_unit
+    return scale, shift - scale * (log_delta + math.log(2.0))
+
+
+def stability_gap(beta: Any, epsilon: Any, delta: Any, *, calibration: str = "proved", xp: Any = math) -> Any:
+    """Gap between the two best scores at which A_dist keeps the best one with probability 1 - beta.
+
+    printed: (1/eps) ln(1/(beta delta)) (BNS, Proposition 2.27 (ii)). proved: the same argument for the threshold t and
+    scale b of `stability_noise`, Pr[Lap(b) < -x] = exp(-x/b)/2 <= beta, gives t + b max(0, ln(1/(2 beta))).
+
+    Args:
+        beta: failure probability, in (0, 1).
+        epsilon, delta, calibration, xp: as for `stability_noise`.
+
+    Returns:
+        The gap, in units of the score (examples, for a score of sensitivity 1).
+
+    Raises:
+        TypeError, ValueError: a number out of range.
+
+    Example:
+        >>> round(stability_gap(0.1, 1.0, 1e-6), 2), round(stability_gap(0.1, 1.0, 1e-6, calibration="printed"), 2)
+        (31.46, 16.12)
+    """
+    scale, threshold = stability_noise(epsilon, delta, calibration=calibration, xp=xp)
+    if xp is math:
+        arguments.fractions(beta=beta)
     if calibration == "printed":
-        return 1.0 / epsilon, -math.log(delta) / epsilon
-    return 2.0 / epsilon, _proved_threshold(epsilon, delta)
+        return threshold - scale * xp.log(beta)
+    larger = max if xp is math else xp.maximum
+    return threshold + scale * larger(0.0, -xp.log(2.0 * beta))
 
 
 def printed_equivalent(epsilon: float, delta: float) -> float:
@@ -102,9 +126,8 @@ def printed_equivalent(epsilon: float, delta: float) -> float:
         >>> printed_equivalent(0.5, 1e-6)
         0.25
     """
-    arguments.fractions(delta=delta)
-    arguments.positive(epsilon=epsilon)
-    return min(epsilon / 2.0, -math.log(delta) / _proved_threshold(epsilon, delta))
+    _, threshold = stability_noise(epsilon, delta)
+    return min(epsilon / 2.0, -math.log(delta) / threshold)
 
 
 def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
@@ -173,10 +196,3 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
     lost_solution = 4.0 / alpha + unit * (math.log(growth) - math.log(delta))
     new_solution = unit * math.log(4.0 * growth / epsilon)
     return max(no_solution, lost_solution, new_solution)
-
-
-def _proved_threshold(epsilon: float, delta: float) -> float:
-    """Threshold of A_dist with Lap(2/eps): 2 + (2/eps) ln(1/(2 delta)); its proof needs delta <= 1/2."""
-    if delta > 0.5:
-        raise ValueError(f"delta must be <= 1/2 for the proved calibration, got {delta}")
-    return 2.0 - 2.0 / epsilon * math.log(2.0 * delta)

@@ -148,11 +148,15 @@ def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> 
     return (1.0 - xi - beta) / users - math.exp(epsilon) * xi
 
 
-def fingerprinting_thresholds(concepts: int, xi: float, *, calibration: str = "proved") -> float:
+def fingerprinting_thresholds(
+    concepts: int, xi: float, *, alpha: float = 1 / 3, domain: int | None = None, calibration: str = "proved"
+) -> float:
     """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code (MULTI Lemma 45, Corollary 46).
 
-    The largest n for which a code compatible with thresholds has at most k columns; of order (k / ln(k/xi))^(1/3). No (alpha <= 1/3,
-    beta)-accurate (eps, delta)-private empirical k-learner lives on n examples if delta is below `fingerprinting_delta`.
+    n/(3 alpha), n the largest number of users for which a code compatible with thresholds has at most k columns, of order
+    (k / ln(k/xi))^(1/3), and at most |X| - 1: the users' points, and one that pads (Remark 44). No (alpha, beta)-accurate
+    (eps, delta)-private EMPIRICAL k-learner lives on so few examples if delta is below `fingerprinting_delta(n)`; for a PAC learner divide
+    by `rows_of_empirical`.
 
     printed: k >= 2 n^3 ln(2n/xi), as Lemma 45 states it. The code of that length, n - 1 types of column with B = ceil(2 n^2 ln(2n/xi))
     copies, is sound for feasible words only. Theorem 43 traces the word that the learner makes without user i, and nothing says that it is
@@ -167,10 +171,12 @@ def fingerprinting_thresholds(concepts: int, xi: float, *, calibration: str = "p
     Args:
         concepts: k.
         xi: security of the code, in (0, 1).
+        alpha: error, in (0, 1/3].
+        domain: |X| >= 2; as large as is needed if absent.
         calibration: "proved" or "printed".
 
     Returns:
-        n, as a float; 0 where no code is so short.
+        Number of examples; 0 where no code is so short.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -183,26 +189,67 @@ def fingerprinting_thresholds(concepts: int, xi: float, *, calibration: str = "p
     """
     arguments.counts(concepts=concepts)
     arguments.fractions(xi=xi)
-    arguments.calibration(calibration)
-    if calibration == "printed":
-        return _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
-    n = _largest(lambda n: (n + 1) * math.ceil(2.0 * n**2 * math.log(2.0 * n / xi)) <= concepts)
-    return n if n >= 2.0 else 0.0
+    if arguments.calibration(calibration) == "printed":
+        n = _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
+    else:
+        n = _largest(lambda n: (n + 1) * math.ceil(2.0 * n**2 * math.log(2.0 * n / xi)) <= concepts)
+        n = n if n >= 2.0 else 0.0
+    if domain is not None:
+        n = min(n, arguments.integer("domain", domain, at_least=2) - 1.0)
+    return _padded(n, alpha)
 
 
-def fingerprinting_agnostic(concepts: int, xi: float) -> float:
-    """Examples that k concepts of any class need agnostically, by the Tardos code (Proposition 49, Corollary 50).
+def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3) -> float:
+    """Examples that k concepts of any class need agnostically, by the Tardos code (Theorem 47, Proposition 49, Corollary 50).
 
-    The largest n with k >= 100 n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); 0 below 4 users, for which the code is not complete.
+    n/(3 alpha), n the largest number with k >= 100 n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); 0 below 4 users, for which the code is
+    not complete. All users' examples are at one point, so the domain's size plays no part; alpha < 1/3 needs two concepts that agree
+    somewhere (Remark 48). Of EMPIRICAL k-learners, as `fingerprinting_thresholds`.
 
     Example:
-        >>> fingerprinting_agnostic(10**6, 1e-3)
-        30.0
+        >>> fingerprinting_agnostic(10**6, 1e-3), round(fingerprinting_agnostic(10**6, 1e-3, alpha=0.05))
+        (30.0, 200)
     """
     arguments.counts(concepts=concepts)
     arguments.fractions(xi=xi)
     n = _largest(lambda n: 100.0 * n**2 * math.ceil(math.log(n / xi)) <= concepts)
-    return n if n >= 4.0 else 0.0
+    return _padded(n if n >= 4.0 else 0.0, alpha)
+
+
+def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
+    """m/n: how many rows an empirical k-learner made of a PAC one needs for each example of that, to be as private (MULTI Theorem 28).
+
+    It runs the PAC learner on n of its m rows, drawn with replacement. So what every empirical learner needs, divided by this, every PAC
+    learner needs. printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by the sharp form of that lemma
+    (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and M <=
+    exp(n (exp(eps) - 1)/m) = exp(eps) at this m.
+
+    Args:
+        epsilon: > 0, finite; at most 1 for the printed one.
+        calibration: "proved" or "printed".
+
+    Returns:
+        The factor, >= 1.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(rows_of_empirical(1.0), 3), rows_of_empirical(1.0, calibration="printed")
+        (1.718, 9.0)
+    """
+    arguments.positive(epsilon=epsilon)
+    if arguments.calibration(calibration) == "proved":
+        return math.expm1(epsilon) / epsilon
+    if epsilon > 1.0:
+        raise ValueError(f"epsilon must be <= 1 (MULTI Theorem 28), got {epsilon}")
+    return 9.0
+
+
+def _padded(users: float, alpha: float) -> float:
+    """n/(3 alpha): all other rows say nothing (Remark 44)."""
+    arguments.number("alpha", alpha, above=0.0, at_most=1 / 3)
+    return users / (3.0 * alpha)
 
 
 def _log_power_of_two_less_one(exponent: int) -> float:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from dpjax.bounds.mechanisms import exponential_mechanism, stability_gap, stability_noise
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 # How many rows beyond d a subsample may have: with 40 it has full rank but for 2^-40, and more never pays.
 _SPARE_ROWS = 40
@@ -136,7 +136,7 @@ def parity_learner_theorem(*, bits: int, epsilon: float, delta: float, beta: flo
     arguments.fractions(beta=beta)
     divergence = 0.25 * math.log(2.0) + 0.75 * math.log(0.75 / 0.875)
     seen = math.log(2 / beta) / divergence
-    gap = stability_gap(beta / 2, epsilon, delta, calibration="proved")
+    gap = stability_gap(beta / 2, epsilon, delta)
     return (bits + 3) * math.ceil(max(seen, 4 / 3 * gap))
 
 
@@ -186,11 +186,4 @@ def _failure(m: int, size: int, bits: int, scale: float, threshold: float) -> fl
 def _least_votes(beta: float, size: int, bits: int, scale: float, threshold: float) -> int:
     """Least m with `_failure` <= beta; it falls in m, since the number of votes rises stochastically."""
     failure = functools.partial(_failure, size=size, bits=bits, scale=scale, threshold=threshold)
-    high = 1
-    while failure(high) > beta:
-        high *= 2
-    low = high // 2  # fails, or is 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if failure(middle) <= beta else (middle, high)
-    return high
+    return bisection.least_int(lambda m: failure(m) <= beta, 1)

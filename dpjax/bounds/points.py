@@ -7,20 +7,34 @@ from dpjax.core import arguments
 
 
 def learn_points(
-    bits: int, alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "printed"
+    bits: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: str = "proved",
+    bottom: str = "random",
 ) -> float:
-    """Examples for LearnPoints: max{ (8/(a eps)) ln(4/(b delta)), (8/a) ln(2/b) }.
+    """Examples for LearnPoints, which answers with a random point, or all-zero (BNS Remark 3.3), where A_dist keeps nothing.
 
-    BNS, Lemma 3.2, explicit in its proof. proved: a target of mass above alpha shows at least alpha m / 2
-    times but for exp(-alpha m / 8), and that count must reach the gap of `stability_gap(beta/2)`:
-    max{ (2/a) gap, (8/a) ln(2/b) }.
+    printed: max{ (8/(a eps)) ln(4/(b delta)), (8/a) ln(2/b) } (BNS, Lemma 3.2, explicit in its proof). A target of mass a
+    or more shows at least a m/2 times but for exp(-a m/8) <= b/2, and A_dist keeps it but for b/2.
+
+    The proof of Lemma 3.2 says that after bottom a random c_i is bad only if D(i) > a. But error(c_i) = D(i) + D(target):
+    with D(target) = a and the rest spread out, every other point is bad. Splitting at D(target) > a/2 repairs it: at most
+    2/a points have D(i) > a/2, so 2^d >= 2/(a b) is required. The printed m still suffices: of the a m/2 expected ones at
+    least a m/8 are seen but for exp(-(9/32) a m/2) <= exp(-a m/8), and a m/8 >= (1/eps) ln(4/(b delta)).
+
+    proved: with g the gap of `stability_gap(b/2)` for the proved A_dist, max{ (2/c) g, (8/c) ln(2/b) }, where c = a/2 for
+    random points and c = a for all-zero, whose error is D(target) alone.
 
     Args:
-        bits: d; points are 0, ..., 2^d - 1, and 2^d >= 1/(alpha beta) is asked for (a random point must be
-            harmless).
+        bits: d; points are 0, ..., 2^d - 1. For random points 2^d >= 2/(alpha beta) is required.
         alpha, beta: error and failure probability, in (0, 1).
         epsilon, delta: privacy of A_dist, > 0 and in (0, 1).
         calibration: "printed" or "proved" constants of A_dist.
+        bottom: "random" or "zero", the answer where A_dist keeps nothing.
 
     Returns:
         Number of examples.
@@ -29,19 +43,24 @@ def learn_points(
         TypeError, ValueError: an argument out of range, or too few points.
 
     Example:
-        >>> round(learn_points(64, 0.1, 0.1, 1.0, 1e-6))
+        >>> round(learn_points(64, 0.1, 0.1, 1.0, 1e-6)), round(learn_points(64, 0.1, 0.1, 1.0, 1e-6, bottom="zero"))
+        (1314, 657)
+        >>> round(learn_points(64, 0.1, 0.1, 1.0, 1e-6, calibration="printed"))
         1400
     """
     arguments.counts(bits=bits)
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     arguments.positive(epsilon=epsilon)
     arguments.calibration(calibration)
-    if bits < -math.log2(alpha * beta):
-        raise ValueError(f"bits must be >= log2(1/(alpha beta)) = {-math.log2(alpha * beta):.4g}, got {bits}")
-    seen = 8.0 / alpha * math.log(2.0 / beta)
+    is_random = arguments.choice("bottom", bottom, ("random", "zero")) == "random"
+    if is_random and bits < 1.0 - math.log2(alpha * beta):
+        least = 1.0 - math.log2(alpha * beta)
+        raise ValueError(f"bits must be >= log2(2/(alpha beta)) = {least:.4g} for random points, got {bits}")
     if calibration == "printed":
-        return max(8.0 / (alpha * epsilon) * (math.log(4.0 / beta) - math.log(delta)), seen)
-    return max(2.0 / alpha * stability_gap(beta / 2.0, epsilon, delta, calibration="proved"), seen)
+        found = 8.0 / (alpha * epsilon) * (math.log(4.0 / beta) - math.log(delta))
+        return max(found, 8.0 / alpha * math.log(2.0 / beta))
+    mass = alpha / 2.0 if is_random else alpha
+    return max(2.0 / mass * stability_gap(beta / 2.0, epsilon, delta), 8.0 / mass * math.log(2.0 / beta))
 
 
 def exponential_points(log_hypotheses: float, alpha: float, beta: float, epsilon: float, *, lost: float = 0.0) -> float:

@@ -8,8 +8,10 @@ is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers 
 import math
 
 from dpjax.bounds.learning import agnostic, pac_lower_bound
-from dpjax.bounds.mechanisms import exponential_mechanism, printed_equivalent
+from dpjax.bounds.mechanisms import exponential_mechanism, printed_equivalent, stability_gap
 from dpjax.core import arguments
+
+_SMALL_RANGE = 32  # Figure 5, step 1
 
 
 def log_star(number: int) -> int:
@@ -74,7 +76,7 @@ def rec_concave_lemma(
     epsilon: float,
     delta: float,
     *,
-    calibration: str = "printed",
+    calibration: str = "proved",
 ) -> float:
     """Promise at which RecConcave fails with probability at most 2 beta N (BNS, Lemma 3.14).
 
@@ -86,8 +88,7 @@ def rec_concave_lemma(
         alpha: the output has quality at least (1 - alpha) r; in (0, 1/2].
         beta: in (0, 1).
         epsilon, delta: privacy parameters of EACH mechanism inside.
-        calibration: constants of the A_dist inside; "proved" puts `printed_equivalent(epsilon, delta)` for
-            eps.
+        calibration: constants of the A_dist inside; "proved" puts `printed_equivalent(epsilon, delta)` for eps.
 
     Returns:
         The promise r, in units of the quality (examples, for a count).
@@ -96,12 +97,94 @@ def rec_concave_lemma(
         TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> round(rec_concave_lemma(2**64, 2, 0.1, 0.1, 1.0, 1e-6))
+        >>> round(rec_concave_lemma(2**64, 2, 0.1, 0.1, 1.0, 1e-6, calibration="printed"))
         87689
     """
     arguments.counts(size=size, depth=depth)
     logarithm = _log2_of(32.0, beta, delta) + iterated_log2(size, depth, ceil=True)
     return _promise(depth, alpha, beta, epsilon, delta, calibration) * logarithm
+
+
+def levels_run(last: int, depth: int) -> int:
+    """How many levels of RecConcave really run on {0, ..., last} when at most `depth` may (BNS, Figure 5, step 1).
+
+    Ranges of at most 32 go to the exponential mechanism at once, others to a logarithmic one: 2^4096 becomes 4096, then 12.
+
+    Args:
+        last: T >= 1.
+        depth: bound on the number of levels, >= 1.
+
+    Returns:
+        The number N, from 1 to depth.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> levels_run(2**64, 2), levels_run(2**64, 9), levels_run(2**31, 9), levels_run(32, 9)
+        (2, 3, 2, 1)
+    """
+    arguments.counts(last=last, depth=depth)
+    levels = 1
+    while last > _SMALL_RANGE and levels < depth:
+        last, levels = (last - 1).bit_length(), levels + 1
+    return levels
+
+
+def rec_concave_error(size: int, levels: int, beta: float, epsilon: float, delta: float) -> float:
+    """The least alpha r at which RecConcave with the proved A_dist fails with probability at most beta, from its own stages.
+
+    Each of N exponential mechanisms and 2(N - 1) A_dists gets e = epsilon/(3N - 2), each A_dist d = delta/(2(N - 1)), which
+    basic composition adds up to (epsilon, delta).
+
+    Derivation. Q has sensitivity 1 and max Q >= r. Let D be alpha r at some level, and each of the 2N - 1 events below
+    fail with probability b = beta/(2N - 1).
+
+    - The recursion maximises q(j) = min(L(j) - (r - D), r - L(j+1)), L(j) the best worst case over windows of 2^j points,
+      with promise D/2 and alpha = 1/4: some q(j) is at least D/2. If D/8, the recursion's own additive error, is
+      enough for it, its answer k has q(k) >= 3/8 D: L(k) >= r - 5/8 D and L(k+1) <= r - 3/8 D.
+    - Blocks have 8 2^k points. In one of the two partitions the best point lies 2^(k+1) points away from the ends of
+      its block, or these are ends of the range. Fewer than 2^(k+1) points have Q > L(k+1), and they are neighbours: all
+      are in that block, whose gap is at least 3/8 D. A_dist releases it if that is `stability_gap(b, e, d)`.
+    - Of the at most 16 2^k points released, 2^k have Q >= r - 5/8 D; the exponential mechanism picks one with Q < r - D
+      with probability at most 16 exp(-3 e D/16), which is b at D = (16/(3e)) ln(16/b).
+    - The last level is the exponential mechanism on all of its range: (2/e) ln(size/b) (BNS, Proposition 2.26 (ii)).
+
+    D falls by 8 from level to level, so that the last ones decide:
+
+        max{ 8^(N-1) (2/e) ln(|last range|/b),  8^(N-2) max{ (8/3) gap, (16/(3e)) ln(16/b) } }.
+
+    Lemma 3.14 asks for more. It has 8^N, and the same logarithms in base 2.
+
+    Args:
+        size: T; the solutions are 0, ..., T.
+        levels: N, how many levels run (`levels_run`).
+        beta: failure probability, in (0, 1).
+        epsilon, delta: TOTAL privacy, > 0 and in (0, 1/2]; delta plays no part, and may be 0, where N = 1.
+
+    Returns:
+        The additive error alpha r, in units of the quality (examples, for a count).
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(rec_concave_error(2**64, 2, 0.1, 1.0, 1e-6))
+        485
+    """
+    arguments.counts(size=size, levels=levels)
+    arguments.fractions(beta=beta)
+    arguments.positive(epsilon=epsilon)
+    delta = arguments.number("delta", delta, at_least=0.0, at_most=0.5)
+    each, event, points = epsilon / (3 * levels - 2), beta / (2 * levels - 1), size + 1
+    for _ in range(levels - 1):
+        points = (points - 2).bit_length() + 1  # {0, ..., T} to {0, ..., ceil(log2 T)}
+    base = 8 ** (levels - 1) * 2 / each * (math.log(points) - math.log(event))
+    if levels == 1:
+        return base
+    stable = stability_gap(event, each, delta / (2 * (levels - 1)))
+    choice = 16 / (3 * each) * math.log(16 / event)
+    return max(base, 8 ** (levels - 2) * max(8 / 3 * stable, choice))
 
 
 def rec_concave(
@@ -112,20 +195,21 @@ def rec_concave(
     epsilon: float,
     delta: float,
     *,
-    calibration: str = "printed",
+    calibration: str = "proved",
 ) -> float:
-    """Promise at which RecConcave fails with probability at most beta (BNS, Theorem 3.15, inequality (3.1)).
+    """Promise at which RecConcave fails with probability at most beta.
 
-        r >= 8^N (36 N/(alpha eps)) { log(6 N/(beta delta)) + log log ... log(T) },  N times
+    printed: r >= 8^N (36 N/(alpha eps)) { log(6 N/(beta delta)) + log log ... log(T) },  N times (BNS, Theorem 3.15,
+    inequality (3.1)), each mechanism inside getting epsilon/(3N), delta/(3N). proved: `rec_concave_error` / alpha, for
+    the levels that really run.
 
     Args:
         size: T; the solutions are 0, ..., T.
-        depth: N, bound on the recursive calls, >= 1.
-        alpha: the output has quality at least (1 - alpha) r; in (0, 1/2].
+        depth: N, bound on the number of levels, >= 1.
+        alpha: the output has quality at least (1 - alpha) r; in (0, 1/2], for the proved one in (0, 1).
         beta: failure probability, in (0, 1).
-        epsilon, delta: TOTAL privacy; each mechanism inside gets epsilon/(3N), delta/(3N).
-        calibration: constants of the A_dist inside. For "proved", Lemma 3.14 at
-            `printed_equivalent(epsilon/(3N), delta/(3N))`.
+        epsilon, delta: TOTAL privacy.
+        calibration: "printed" or "proved" constants of A_dist, and of the analysis.
 
     Returns:
         The promise r, in units of the quality (examples, for a count).
@@ -134,16 +218,21 @@ def rec_concave(
         TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> f"{rec_concave(2**64, 2, 0.1, 0.1, 1.0, 1e-6):.1e}"
+        >>> f"{rec_concave(2**64, 2, 0.1, 0.1, 1.0, 1e-6, calibration='printed'):.1e}"
         '1.5e+06'
+        >>> round(rec_concave(2**64, 2, 0.1, 0.1, 1.0, 1e-6))
+        4848
     """
     arguments.counts(size=size, depth=depth)
     arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
+    if calibration == "proved":
+        arguments.fractions(alpha=alpha)
+        return rec_concave_error(size, levels_run(size, depth), beta, epsilon, delta) / alpha
     arguments.fractions(delta=delta)
     logarithm = _log2_of(6.0 * depth, beta, delta) + iterated_log2(size, depth)
     # 36 N / eps is 3 times the 4 / eps of Lemma 3.14 at eps / (3N).
-    each = _promise(depth, alpha, beta, epsilon / (3 * depth), delta / (3 * depth), calibration)
-    return 3.0 * each * logarithm
+    return 3.0 * _promise(depth, alpha, beta, epsilon / (3 * depth), delta / (3 * depth), "printed") * logarithm
 
 
 def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
@@ -179,22 +268,22 @@ def learn_thresholds(
     epsilon: float,
     delta: float,
     *,
-    calibration: str = "printed",
+    calibration: str = "proved",
 ) -> float:
-    """Examples for LearnThresholds (BNS, Theorem 3.18, explicit at the end of its proof).
+    """Examples for LearnThresholds, which runs RecConcave at alpha/2 on the number of examples labelled correctly.
+
+    Theorem 2.14 and `rec_concave`, each at alpha/2 and beta/2. printed (BNS, Theorem 3.18, explicit at the end of its proof):
 
         max{ (200/alpha^2) ln(4/(alpha beta)),
-             8^N (72 N/(alpha eps)) ( log(12 N/(beta delta)) + log log ... log(2^d) ) },  N times
-
-    that is Theorem 2.14 and Theorem 3.15, each at alpha/2 and beta/2.
+             8^N (72 N/(alpha eps)) ( log(12 N/(beta delta)) + log log ... log(2^d) ) },  N times.
 
     Args:
         bits: d; points are 0, ..., 2^d - 1, thresholds 0, ..., 2^d.
-        depth: N, from 1 to log*(2^d).
-        alpha: generalization error, in (0, 1).
+        depth: N >= 1; for the printed one at most log*(2^d).
+        alpha: generalization error, in (0, 1). The learner must have been made for it.
         beta: failure probability, in (0, 1).
         epsilon, delta: total privacy, > 0 and in (0, 1).
-        calibration: constants of the A_dist inside.
+        calibration: "printed" or "proved" constants of A_dist, and of the analysis.
 
     Returns:
         Number of examples.
@@ -203,13 +292,15 @@ def learn_thresholds(
         TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> f"{learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6):.1e}"
+        >>> f"{learn_thresholds(64, 2, 0.1, 0.1, 1.0, 1e-6, calibration='printed'):.1e}"
         '3.1e+06'
+        >>> f"{learn_thresholds(64, 2, 0.1, 0.1, 0.1, 1e-6):.1e}"
+        '1.2e+05'
     """
     arguments.counts(bits=bits, depth=depth)
-    if depth > log_star(2**bits):
-        raise ValueError(f"depth must be <= log*(2^bits) = {log_star(2**bits)}, got {depth}")
     arguments.fractions(alpha=alpha, beta=beta)
+    if arguments.calibration(calibration) == "printed" and depth > log_star(2**bits):
+        raise ValueError(f"depth must be <= log*(2^bits) = {log_star(2**bits)}, got {depth}")
     optimisation = rec_concave(2**bits, depth, alpha / 2.0, beta / 2.0, epsilon, delta, calibration=calibration)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), optimisation)
 

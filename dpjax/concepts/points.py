@@ -13,6 +13,7 @@ from finitely many heavy points and, with the rest of the mass, uniformly from a
     (2, [0.75, 0.0])
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -150,6 +150,13 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r} of type {type(value).__name__}")
+    return bool(value)
+
+
 def calibration(value: Any) -> str:
     """Whose constants: "printed" (the paper's to the letter) or "proved" (those for which the claim holds)."""
     return choice("calibration", value, CALIBRATIONS)

@@ -69,6 +69,8 @@ def _narrowed(above: Callable[[float], bool], low: float, high: float, precision
     """Two ends, `low` not above the border and `high` above it, brought together."""
     while high - low > precision * high:
         middle = low + (high - low) / 2
+        if not low < middle < high:  # two neighbours, both as good as 0
+            break
         low, high = (low, middle) if above(middle) else (middle, high)
     return low, high
 

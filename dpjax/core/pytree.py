@@ -91,6 +91,12 @@ def _tuples(value: Any) -> Any:
 
 def _repr(self: Any) -> str:
     """Every field in few words."""
-    fields = ((field, getattr(self, field.name)) for field in dataclasses.fields(self))
-    entries = (f"{field.name}={field.metadata.get('show', show.short)(value)}" for field, value in fields)
+    entries = (f"{field.name}={_show(field)(getattr(self, field.name))}" for field in dataclasses.fields(self))
     return f"{type(self).__qualname__}({', '.join(entries)})"
+
+
+def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:
+    """How a field is shown: as it says itself, or by its shape, in which the last axis of wide integers is called limbs, or more."""
+    axes = getattr(field.type, "dim_str", "").split()
+    usual = show.wide if axes[-1:] in (["limbs"], ["more"]) else show.short
+    return field.metadata.get("show", usual)

@@ -7,6 +7,7 @@ import numpy as np
 
 FEW = 8  # entries that are listed
 HEAD = 4  # of more, how many are
+LONG = 80  # characters: an object within another one that needs more is shown by its name
 
 
 def short(value: Any) -> str:
@@ -60,7 +61,10 @@ def _nested(value: Any, array: Any) -> str:
         return f"[{', '.join(_nested(entry, array) for entry in value)}]"
     if type(value) is tuple:
         return f"({', '.join(_nested(entry, array) for entry in value)}{',' if len(value) == 1 else ''})"
-    return array(value) if hasattr(value, "dtype") and hasattr(value, "shape") else repr(value)
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return array(value)
+    shown = repr(value)
+    return shown if len(shown) <= LONG else f"{type(value).__name__}(...)"
 
 
 def _array(value: Any) -> str:

@@ -35,6 +35,7 @@ class Algorithm:
     """What all algorithms share; see the module."""
 
     kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
+    largest_error: ClassVar[float] = 1.0  # for `success_probability`: errors are fractions of the examples
 
     # What an algorithm defines --------------------------------------------------------------------------------
 
@@ -92,6 +93,10 @@ class Algorithm:
         """How many outputs there are, bottom aside; ValueError if too many for a list."""
         raise NotImplementedError
 
+    def outputs(self, data: Any) -> int:
+        """How many outputs there are on these data, bottom aside: `listed`, unless the data say it."""
+        return self.listed()
+
     def output(self, index: Int[Array, ""]) -> Any:
         """The output of this index."""
         raise NotImplementedError
@@ -148,14 +153,15 @@ class Algorithm:
 
     def log_prob(self, data: Any, output: Any) -> Float[Array, ""]:
         """ln P[this output]; -inf where it is impossible."""
-        return jnp.log(_law(self, self.fit(data), self.check_event(self.exactly(output)))[0])
+        return _log_prob(self, self.fit(data), self.check_event(self.exactly(output)))
 
     def pmf(self, data: Any) -> Float[Array, "outcomes"]:
         """The probability of every output of a small domain, then of bottom: for the exact verifier."""
-        return _pmf(self, self.fit(data), self.listed())
+        data = self.fit(data)
+        return _pmf(self, data, self.outputs(data))
 
     def _accurate(self, data: Any, error: Any) -> Float[Array, "2"]:
-        error = arguments.real("error", error, at_least=0.0, at_most=1.0)
+        error = arguments.real("error", error, at_least=0.0, at_most=self.largest_error)
         return _law(self, self.fit(data), Accurate(error=jnp.asarray(error, float)))
 
     # How, where an algorithm knows a faster way ---------------------------------------------------------------
@@ -163,6 +169,10 @@ class Algorithm:
     def run(self, key: Array, data: Any) -> tuple[Any, Bool[Array, ""], Any]:
         """`draw` on what `prepare` sees; an algorithm with a fast way to the same draws says here how."""
         return self.draw(key, self.prepare(data))
+
+    def log_mass(self, view: Any, event: Any) -> Float[Array, ""]:
+        """`log_prob` given the view and the event of that output; an algorithm that keeps logarithms says it below 1e-38, too."""
+        return jnp.log(self.law(view, event)[0])
 
     def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
         """`pmf` given the view."""
@@ -191,6 +201,12 @@ def status(algorithm: Algorithm, data: Any, released: Bool[Array, ""]) -> Int[Ar
 def _law(algorithm: Algorithm, data: Any, event: Any) -> Float[Array, "2"]:
     view = algorithm.prepare(data)
     return _if_good(algorithm, data, algorithm.law(view, algorithm.event(view, event)))
+
+
+@jax.jit
+def _log_prob(algorithm: Algorithm, data: Any, event: Any) -> Float[Array, ""]:
+    view = algorithm.prepare(data)
+    return _if_good(algorithm, data, algorithm.log_mass(view, algorithm.event(view, event)))
 
 
 @jax.jit(static_argnums=2)

@@ -8,7 +8,7 @@ import numpy as np
 from dpjax.core import arguments
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
-from dpjax.data.sample import Sample
+from dpjax.data.sample import Sample, wide_rows
 from dpjax.domains import wide
 
 Kind = TypeVar("Kind", Sample, MultiSample, Points)
@@ -36,7 +36,8 @@ def fitted(
         that number anyway.
 
     Raises:
-      TypeError: another kind. ValueError: another k, other limbs, or a valid point outside (as far as it is not traced).
+      TypeError: another kind, or points that are no wide numbers, in data put together by hand.
+      ValueError: another k, other limbs, or a valid point outside (as far as it is not traced).
 
     >>> sample = Sample(x=wide.from_ints([1, 2, 3, 4], 8), y=[0, 0, 1, 1])
     >>> fitted(sample, Sample, bits=8, limbs=(1,)).rows
@@ -44,6 +45,7 @@ def fitted(
     """
     if not isinstance(sample, kind):
         raise TypeError(f"{name} must be a dpjax.{kind.__name__}, got {type(sample).__name__}")
+    wide_rows(f"{name}.x", sample.x)
     if k is not None and isinstance(sample, MultiSample) and sample.k != k:
         raise ValueError(f"{name} must have the labels of k = {k} concepts, got {sample.k}")
     width = sample.x.shape[-1]

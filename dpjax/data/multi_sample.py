@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, bucket, shown, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, padded_rows, shown, valid_rows, wide_rows
 
 
 @frozen
@@ -88,10 +88,9 @@ class MultiSample:
         y = bits.column(self.y, jnp.asarray(j, jnp.int32)).astype(jnp.int32)
         return Sample.tree_unflatten((self.realizable, self.realizable), (self.x, y, self.n_valid))
 
-    def padded(self) -> "MultiSample":
-        """The same sample with rows up to its bucket."""
-        extra = ((0, bucket(self.rows) - self.rows), (0, 0))
-        x, y = jnp.pad(self.x, extra), jnp.pad(self.y, extra)
+    def padded(self, rows: int | None = None) -> "MultiSample":
+        """The same sample with `rows` >= its own rows (default: up to its bucket)."""
+        x, y = padded_rows(rows, self.x, self.y)
         return MultiSample(x=x, y=y, n_valid=self.n_valid, k=self.k, realizable=self.realizable)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, bucket, out_of_order, shown, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, out_of_order, padded_rows, shown, valid_rows, wide_rows
 from dpjax.domains import wide
 
 
@@ -37,7 +37,8 @@ class Points:
         """Checks and binds; n_valid defaults to every row.
 
         Raises:
-          TypeError: x is no uint32 array. ValueError: no rows, n_valid outside 0, ..., rows, a promise that does not hold.
+          TypeError: x is no uint32 array, or ordered no bool.
+          ValueError: no rows, n_valid outside 0, ..., rows, a promise that does not hold.
           Values under tracing pass unchecked.
 
         >>> from dpjax.domains import wide
@@ -49,7 +50,7 @@ class Points:
         n_valid = x.shape[0] if n_valid is None else n_valid
         if not arguments.is_traced(n_valid):
             n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
-        points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=bool(ordered))
+        points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=arguments.flag("ordered", ordered))
         if points.ordered and not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves(points)):
             wrong = out_of_order(np.asarray(x)[: int(n_valid)])
             if wrong is not None:
@@ -88,8 +89,7 @@ class Points:
         x = jnp.where(self.valid[:, None], wide.resize(self.x, limbs), np.uint32(2**32 - 1))
         return Points(x=x if self.ordered else wide.sort(x)[0], n_valid=self.n_valid, ordered=True)
 
-    def padded(self) -> "Points":
-        """The same points with rows up to their bucket."""
-        extra = bucket(self.rows) - self.rows
-        x = jnp.pad(self.x, ((0, extra), (0, 0))) if extra else self.x
+    def padded(self, rows: int | None = None) -> "Points":
+        """The same points with `rows` >= their own rows (default: up to their bucket)."""
+        (x,) = padded_rows(rows, self.x)
         return Points(x=x, n_valid=self.n_valid, ordered=self.ordered)

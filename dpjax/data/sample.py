@@ -35,8 +35,9 @@ class Sample:
       realizable: promise that they are ordered and all ones come before all zeros, as a threshold labels them (static).
 
     Raises:
-      TypeError: x is not uint32 or y does not hold numbers. ValueError: shapes that do not fit, no rows, a label other
-      than 0 and 1, n_valid outside 1, ..., rows, a promise that does not hold. Values under tracing pass unchecked.
+      TypeError: x is not uint32, y does not hold numbers, or a promise is no bool.
+      ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside 1, ..., rows, a promise that does not
+      hold. Values under tracing pass unchecked.
 
     >>> from dpjax.domains import wide
     >>> sample = Sample(x=wide.from_ints([7, 2**40], 64), y=[1, 0])
@@ -58,6 +59,7 @@ class Sample:
             n_valid = arguments.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
         elif not arguments.is_traced(n_valid):
             arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+        ordered, realizable = arguments.flag("ordered", ordered), arguments.flag("realizable", realizable)
         self._set((x, y, jnp.asarray(n_valid, jnp.int32)), (ordered or realizable, realizable))
         _check_promises(self)
 
@@ -95,11 +97,7 @@ class Sample:
 
     def padded(self, rows: int | None = None) -> "Sample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
-        rows = bucket(self.rows) if rows is None else arguments.integer("rows", rows, at_least=self.rows)
-        extra = rows - self.rows
-        if extra == 0:
-            return self
-        x, y = jnp.pad(self.x, ((0, extra), (0, 0))), jnp.pad(self.y, (0, extra))
+        x, y = padded_rows(rows, self.x, self.y)
         return type(self).tree_unflatten((self.ordered, self.realizable), (x, y, self.n_valid))
 
     def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], tuple[bool, bool]]:
@@ -135,6 +133,13 @@ def shown(data: Any, y: Any = None, **counts: int) -> str:
         entries |= {name: show.short(value) for name, value in held.items()}
     entries |= {name: "True" for name in ("ordered", "realizable") if getattr(data, name, False)}
     return f"{type(data).__name__}({', '.join(f'{name}={text}' for name, text in entries.items())})"
+
+
+def padded_rows(rows: int | None, *arrays: Array) -> list[Array]:
+    """The arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
+    had = arrays[0].shape[0]
+    rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
+    return [jnp.pad(each, [(0, rows - had)] + [(0, 0)] * (each.ndim - 1)) if rows > had else each for each in arrays]
 
 
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:

@@ -129,7 +129,7 @@ def attack(
       learner: learner(key, MultiSample) -> Outcome (or just the hypotheses). It need not be a JAX function.
       code: `boneh_shaw(...)` or `tardos(...)`; the learner meets k = code.length concepts.
       form: `forms.thresholds`, `forms.agnostic` or `forms.parities` of as many users.
-      predict: predict(hypotheses, x) -> booleans (rows, k); default learner.predict.
+      predict: predict(hypotheses, x) -> booleans (rows, k), or zeros and ones; default learner.predict.
       coalition: mask of the users whose rows the learner sees, default all.
 
     Returns:
@@ -160,6 +160,8 @@ def run(key: Array, attack: Attack) -> Report:
     if not isinstance(outcome, Outcome):
         outcome = Outcome(hypothesis=outcome, status=jnp.int32(Status.OK), info=None)
     answers = jnp.asarray(attack.learner.predict(outcome.hypothesis, sample.x))
+    if not (answers.dtype == bool or jnp.issubdtype(answers.dtype, jnp.integer)):
+        raise TypeError(f"predict must return booleans, got {answers.dtype}")
     if answers.shape != (sample.rows, sample.k):
         raise ValueError(f"predict must return shape ({sample.rows}, {sample.k}), got {answers.shape}")
     return _judge(attack.form, book, attack.coalition, sample, answers.astype(bool), jnp.asarray(outcome.status))

@@ -65,7 +65,7 @@ from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.interior_point import InteriorPoint
-from dpjax.optimizers.quantiles import Stretch
+from dpjax.optimizers.quantiles import Stretch, half_slice
 
 MOST_POINTS = 2**30  # of the multiset D
 
@@ -165,11 +165,6 @@ class InteriorThreshold(ThresholdLearner):
             n = (low + high) // 2
             low, high = (low, n) if 2 * betainc(n - m + 1, m, 1 - alpha) <= beta / 2 else (n, high)
         return high
-
-
-def half_slice(solver: Any, *, beta: float) -> int:
-    """The least m for which 2m points suffice for the solver, by its own `sample_size`, to fail with probability at most beta."""
-    return -(-solver.sample_size(beta=beta) // 2)
 
 
 def threshold_learner(*, solver: Any, m: int) -> InteriorThreshold:

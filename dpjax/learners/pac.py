@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import arguments
@@ -34,6 +35,9 @@ class Experiment:
       n: number of examples, at most `capacity`.
       alpha: largest population error (of each of k hypotheses) that counts as success.
       capacity: rows of the padded sample, 2^b - 1 (see `dpjax.data.sample.bucket`).
+
+    Raises:
+      TypeError, ValueError: an n outside 1, ..., capacity, or an alpha outside [0, 1] (as far as they have a number).
     """
 
     learner: Any
@@ -41,6 +45,21 @@ class Experiment:
     n: Int[Array, ""] | int
     alpha: Float[Array, ""] | float
     capacity: int = static()
+
+    def __post_init__(self) -> None:
+        if _is_number(self.n):
+            arguments.integer("n", np.asarray(self.n)[()], at_least=1, at_most=self.capacity)
+        if _is_number(self.alpha):
+            arguments.real("alpha", self.alpha, at_least=0.0, at_most=1.0)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one number, and known: a pytree is rebuilt with batches, tracers and placeholders, too."""
+    return (
+        isinstance(value, int | float | np.generic | np.ndarray | jax.Array)
+        and np.ndim(value) == 0
+        and not arguments.is_traced(value)
+    )
 
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
@@ -61,6 +80,5 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
 
 def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
     """The key for the learner's coins, and the sample."""
-    arguments.real("alpha", experiment.alpha, at_least=0.0, at_most=1.0)
     key_sample, key_coins = jax.random.split(key)
     return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)

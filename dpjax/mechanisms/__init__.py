@@ -1,7 +1,31 @@
-"""Private mechanisms, a file each: a function that samples, the exact law, a class that binds parameters.
+"""Private mechanisms, a file each; all of them are algorithms (`dpjax.data.algorithm`).
 
-Here are the modules and the classes: `mechanisms.stability` is the module, `mechanisms.Stability` the
-class, and `mechanisms.stability.stability(key, ...)` the plain function.
+| module | mechanism | takes | returns | privacy |
+|---|---|---|---|---|
+| `laplace` | Laplace noise (BNS Theorem 2.24) | numbers | noisy numbers | (epsilon, 0) |
+| `geometric` | two-sided geometric noise | counts | noisy counts | (epsilon, 0) |
+| `one_sided_geometric` | noise of slices (CLNSS §2) | counts | counts, never less | (epsilon, 1 - exp(-epsilon)) |
+| `exponential` | exponential mechanism (BNS Proposition 2.26) | scores | an index | (epsilon, 0) |
+| `exponential_piecewise` | the same over a wide range | pieces | a point | (epsilon, 0) |
+| `report_noisy_max` | report-noisy-max, permute-and-flip | scores | an index | (epsilon, 0) |
+| `above_threshold` | sparse vector technique for one answer | answers in order | an index, or ⊥ | (epsilon, 0) |
+| `stability` | A_dist (BNS Proposition 2.27) | scores | an index, or ⊥ | (epsilon, delta) |
+| `choosing` | Choosing Mechanism (BNS Figure 8) | scores | an index, or ⊥ | (epsilon, delta) |
+| `partition_selection` | optimal partition selection | counts | which are kept | (epsilon, delta) |
+
+Every module has one factory, `mechanism`, which checks the parameters and makes the mechanism; scores of which some do not exist are made
+by `candidates(scores, where=...)`. Other algorithms call a module's pure functions instead, on keys and arrays without a shell: the one
+that samples has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`), the laws are called `log_pmf`, `log_keep`,
+`log_cdf` and so on.
+
+    >>> import jax
+    >>> from dpjax.mechanisms import candidates, stability
+    >>> choose = stability.mechanism(epsilon=1.0, delta=1e-6)
+    >>> outcome = choose(jax.random.key(0), candidates([1, 200, 300], where=[True, True, False]))
+    >>> int(outcome.status), int(outcome.hypothesis)
+    (0, 1)
+    >>> choose.guarantee()
+    Guarantee(epsilon=1.0, delta=1e-06, relation='REPLACE_ONE')
 """
 
 from dpjax.core import lazy
@@ -9,25 +33,32 @@ from dpjax.mechanisms import (
     above_threshold,
     choosing,
     exponential,
+    exponential_piecewise,
     geometric,
     laplace,
+    one_sided_geometric,
     partition_selection,
     report_noisy_max,
     stability,
 )
 from dpjax.mechanisms.above_threshold import AboveThreshold
+from dpjax.mechanisms.base import Candidates, Selection, candidates
 from dpjax.mechanisms.choosing import Choosing
-from dpjax.mechanisms.exponential import Exponential, Selection
-from dpjax.mechanisms.geometric import Geometric, OneSidedGeometric
+from dpjax.mechanisms.exponential import Exponential
+from dpjax.mechanisms.exponential_piecewise import ExponentialPiecewise
+from dpjax.mechanisms.geometric import Geometric
 from dpjax.mechanisms.laplace import Laplace
+from dpjax.mechanisms.one_sided_geometric import OneSidedGeometric
 from dpjax.mechanisms.partition_selection import PartitionSelection
 from dpjax.mechanisms.report_noisy_max import ReportNoisyMax
 from dpjax.mechanisms.stability import Stability
 
 __all__ = [
     "AboveThreshold",
+    "Candidates",
     "Choosing",
     "Exponential",
+    "ExponentialPiecewise",
     "Geometric",
     "Laplace",
     "OneSidedGeometric",
@@ -36,10 +67,13 @@ __all__ = [
     "Selection",
     "Stability",
     "above_threshold",
+    "candidates",
     "choosing",
     "exponential",
+    "exponential_piecewise",
     "geometric",
     "laplace",
+    "one_sided_geometric",
     "partition_selection",
     "report_noisy_max",
     "stability",

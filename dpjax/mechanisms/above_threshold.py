@@ -4,6 +4,7 @@ T^ = T + Lap(2 Delta/eps); answer the first query with q_i + Lap(4 Delta/eps) >=
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +12,12 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
-from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import arguments
+from dpjax.accounting.guarantee import RELATIONS
+from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.exponential import Selection, valid
-from dpjax.mechanisms.laplace import LN2, Number, log_tails, standard_laplace
+from dpjax.domains.events import Accurate
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, scored
+from dpjax.mechanisms.laplace import LN2, log_tails, standard_laplace
 
 REACH = 48  # the threshold's noise passes 48 scales with probability e^-48 = 1e-21
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -25,7 +27,7 @@ def _margins(queries: ArrayLike, threshold: ArrayLike, epsilon: Number, sensitiv
     """(q_i - T) in units of the threshold noise's scale 2 Delta/eps."""
     sensitivity = arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     unit = jnp.asarray(arguments.epsilon(epsilon) / (2 * sensitivity), float)
-    queries, threshold = jnp.asarray(queries), jnp.asarray(threshold)
+    queries, threshold = jnp.asarray(queries), array("threshold", threshold)
     exact = jnp.issubdtype(queries.dtype, jnp.integer) and jnp.issubdtype(threshold.dtype, jnp.integer)
     if exact:  # counts are subtracted before rounding to float
         return unit * (queries - threshold.astype(queries.dtype)).astype(float)
@@ -56,7 +58,7 @@ def log_pmf(
     on panels free of kinks. Relative error below 1e-9 in float64 and 1e-5 in float32 for up to 64 queries
     (tested).
     """
-    mask = valid(queries, where)
+    queries, mask = scored(queries, where, "queries")
     margins = jnp.where(mask, _margins(queries, threshold, epsilon, sensitivity), 0.0)
     nodes, weights = _panels(margins)
     log_below, log_above = log_tails((nodes[:, None] - margins[None, :]) / 2)
@@ -67,7 +69,7 @@ def log_pmf(
     # A panel between two equal kinks has width 0: its nodes drop out.
     log_weight = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -jnp.inf)
     log_density = log_weight - jnp.abs(nodes) - LN2
-    return jax.nn.logsumexp(log_density[:, None] + log_first, axis=0)
+    return logspace.logsumexp((log_density[:, None] + log_first).T)
 
 
 def above_threshold(
@@ -104,58 +106,72 @@ def above_threshold(
     2
     """
     key_threshold, key_queries = jax.random.split(key)
-    mask, margins = valid(queries, where), _margins(queries, threshold, epsilon, sensitivity)
+    queries, mask = scored(queries, where, "queries")
+    margins = _margins(queries, threshold, epsilon, sensitivity)
     noisy = margins + 2 * standard_laplace(key_queries, margins.shape)
     above = mask & (noisy >= standard_laplace(key_threshold))
     return Selection(jnp.argmax(above).astype(jnp.int32), jnp.any(above))
 
 
 @frozen
-class AboveThreshold:
-    """AboveThreshold with its parameters bound; build it by `AboveThreshold.create`.
+class AboveThreshold(Chooser):
+    """AboveThreshold for a stream of queries; see `above_threshold`, and `mechanism`, which makes it.
 
-    >>> AboveThreshold.create(epsilon=0.5).guarantee().delta
-    0.0
+    It takes the true answers in order (`candidates(answers, where=...)` for some of them) and returns the index of the first that is
+    found above; ⊥ where none is.
     """
 
     epsilon: Number
+    threshold: Number
     sensitivity: float = static()
     relation: str = static()
 
-    @classmethod
-    def create(cls, *, epsilon: Number, sensitivity: Number = 1.0, relation: str = "REPLACE_ONE") -> "AboveThreshold":
-        """Checks and binds; `relation` is the one for which `sensitivity` holds.
+    def _given(self, data: Candidates) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "where": data.where}
 
-        Raises:
-          ValueError: epsilon or sensitivity not a finite positive number, or an unknown relation.
-        """
-        return cls(
-            epsilon=arguments.epsilon(epsilon),
-            sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-            relation=arguments.choice("relation", relation, RELATIONS),
-        )
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() & jnp.isfinite(jnp.asarray(self.threshold, float))
 
-    def __call__(
-        self,
-        key: Array,
-        queries: Real[ArrayLike, "k"],
-        threshold: Real[ArrayLike, ""],
-        *,
-        where: Bool[ArrayLike, "k"] | None = None,
-    ) -> Selection:
-        """The first query above."""
-        return above_threshold(key, queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where)
+    def event(self, data: Candidates, event: Any) -> Bool[Array, "k"]:
+        if isinstance(event, Accurate):
+            raise TypeError("error: AboveThreshold has none; ask for the probability of an event")
+        return super().event(data, event)
 
-    def log_pmf(
-        self,
-        queries: Real[ArrayLike, "k"],
-        threshold: Real[ArrayLike, ""],
-        *,
-        where: Bool[ArrayLike, "k"] | None = None,
-    ) -> Float[Array, "k+1"]:
-        """ln P of every first index, then of none."""
-        return log_pmf(queries, threshold, epsilon=self.epsilon, sensitivity=self.sensitivity, where=where)
+    def draw(self, key: Array, data: Candidates) -> Any:
+        return *above_threshold(key, data.scores, self.threshold, **self._given(data)), {}
 
-    def guarantee(self) -> Guarantee:
-        """(epsilon, 0)."""
-        return Guarantee(epsilon=float(self.epsilon), delta=0.0, relation=self.relation)
+    def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
+        return log_pmf(data.scores, self.threshold, **self._given(data))
+
+
+def mechanism(
+    *, epsilon: Number, threshold: Number, sensitivity: Number = 1.0, relation: str = "REPLACE_ONE"
+) -> AboveThreshold:
+    """AboveThreshold, epsilon-private for the whole stream.
+
+    Args:
+      epsilon: > 0, finite.
+      threshold: T, independent of the data; an integer is compared with integer answers before they are rounded.
+      sensitivity: the largest change of any one answer between neighbours.
+      relation: the one for which `sensitivity` holds.
+
+    Raises:
+      TypeError, ValueError: epsilon or sensitivity not a finite positive number, a threshold that is no finite number, or an unknown
+        relation.
+
+    >>> first = mechanism(epsilon=1.0, threshold=500)
+    >>> first.guarantee().delta
+    0.0
+    >>> round(float(first.probability([0, 3, 900], (2, 3))[0]), 6)
+    1.0
+    """
+    if isinstance(threshold, int | np.integer) and not isinstance(threshold, bool):
+        threshold = np.int32(arguments.integer("threshold", threshold, at_least=-(2**30), at_most=2**30))
+    else:
+        threshold = arguments.real("threshold", threshold, above=-math.inf, below=math.inf)
+    return AboveThreshold(
+        epsilon=arguments.epsilon(epsilon),
+        threshold=threshold,
+        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+        relation=arguments.choice("relation", relation, RELATIONS),
+    )

@@ -8,50 +8,43 @@ needs n to be large enough; n is public.
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
+from dpjax import bounds
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import sound, whole
 from dpjax.mechanisms import exponential as em
-from dpjax.mechanisms.exponential import Selection, largest, valid
-from dpjax.mechanisms.laplace import Number, log_tails
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, flag, largest, scored
+from dpjax.mechanisms.laplace import log_tails
 
 
 def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth: int = 1) -> int:
-    """The least n for which Lemma 4.4's proof gives (epsilon, delta).
+    """The least n for which Lemma 4.4's proof gives (epsilon, delta); see `dpjax.bounds.choosing_mechanism_privacy`.
 
-    max{u ln(1/(2 delta)), 4/alpha + u ln(k/delta), u ln(4k/eps)} with u = 16/(alpha eps): the three
-    inequalities the proof uses, in its order. The lemma as stated asks for u ln(16k/(alpha beta eps delta)),
-    which is more, and beta plays no part in privacy.
+    The lemma as stated asks for more, and beta plays no part in privacy.
 
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
     451
     """
-    epsilon, delta, alpha = arguments.epsilon(epsilon), arguments.delta(delta), arguments.fraction("alpha", alpha)
-    growth = arguments.integer("growth", growth, at_least=1)
-    unit = 16 / (alpha * epsilon)
-    keep = unit * math.log(1 / (2 * delta))
-    newcomers = 4 / alpha + unit * math.log(growth / delta)
-    total = unit * math.log(4 * growth / epsilon)
-    return math.ceil(max(keep, newcomers, total) * (1 + 1e-12))
+    size = bounds.choosing_mechanism_privacy(growth, float(alpha), float(epsilon), float(delta))
+    return math.ceil(size * (1 + 1e-12))
 
 
 def sample_size(*, epsilon: Number, delta: Number, alpha: Number, beta: Number, growth: int = 1) -> int:
     """The n of Lemmas 4.4 and 4.5: private, and alpha-good except with probability beta.
 
-    n >= (16/(alpha eps)) ln(16k/(alpha beta eps delta)), as printed.
-
     >>> sample_size(epsilon=1.0, delta=1e-6, alpha=0.5, beta=0.1)
     627
     """
-    epsilon, delta, alpha = arguments.epsilon(epsilon), arguments.delta(delta), arguments.fraction("alpha", alpha)
-    beta, growth = arguments.fraction("beta", beta), arguments.integer("growth", growth, at_least=1)
-    return math.ceil(16 / (alpha * epsilon) * math.log(16 * growth / (alpha * beta * epsilon * delta)))
+    return whole(bounds.choosing_mechanism(growth, float(alpha), float(beta), float(epsilon), float(delta)))
 
 
 def log_keep(
@@ -67,12 +60,13 @@ def log_keep(
 
 def supported(scores: Real[ArrayLike, "k"], where: Bool[ArrayLike, "k"] | None = None) -> Bool[Array, "k"]:
     """G(S): the valid solutions of score at least 1."""
-    return valid(scores, where) & (jnp.asarray(scores) >= 1)
+    scores, mask = scored(scores, where)
+    return mask & (scores >= 1)
 
 
 def _best(scores: ArrayLike, where: ArrayLike | None) -> Array:
     """The largest valid score, and 0 when there is none (scores are never negative)."""
-    scores, mask = jnp.asarray(scores), valid(scores, where)
+    scores, mask = scored(scores, where)
     return jnp.where(jnp.any(mask), largest(scores, mask), jnp.zeros((), scores.dtype))
 
 
@@ -132,66 +126,85 @@ def choosing(
 
 
 @frozen
-class Choosing:
-    """The Choosing Mechanism with its parameters bound; build it by `Choosing.create`.
-
-    >>> Choosing.create(n=500, epsilon=1.0, delta=1e-6, alpha=0.5).guarantee().delta
-    1e-06
-    """
+class Choosing(Chooser):
+    """The Choosing Mechanism for n records; see `choosing`, and `mechanism`, which makes it."""
 
     n: Number
     epsilon: Number
     delta: Number
     alpha: Number
-    proved: bool = static()
+    growth: int = static()
 
-    @classmethod
-    def create(
-        cls,
-        *,
-        n: int,
-        epsilon: Number,
-        delta: Number,
-        alpha: Number,
-        growth: int = 1,
-        allow_unproved: bool = False,
-    ) -> "Choosing":
-        """Checks and binds; `growth` is k.
+    def _given(self, data: Candidates) -> dict[str, Any]:
+        return {"n": self.n, "epsilon": self.epsilon, "alpha": self.alpha, "where": data.where}
 
-        With allow_unproved a smaller n may be simulated, and nothing is guaranteed.
+    def sound(self) -> Bool[Array, ""]:
+        n, delta, alpha = (jnp.asarray(value, float) for value in (self.n, self.delta, self.alpha))
+        return sound(self) & (n >= 0) & (n < jnp.inf) & (delta > 0) & (alpha > 0) & (alpha < 1)
+
+    def draw(self, key: Array, data: Candidates) -> Any:
+        return *choosing(key, data.scores, **self._given(data)), {}
+
+    def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
+        return log_pmf(data.scores, **self._given(data))
+
+    def _known(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "alpha")
+        return {name: arguments.known(name, getattr(self, name)) for name in names} | {"growth": self.growth}
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under REPLACE_ONE if n is large enough for Lemma 4.4's proof, else none."""
+        given = self._known()
+        if arguments.known("n", self.n) < private_sample_size(**given):
+            return Guarantee.none("REPLACE_ONE")
+        return Guarantee(given["epsilon"], given["delta"], "REPLACE_ONE")
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Lemma 4.5 at the mechanism's own alpha.
 
         Raises:
-          ValueError: a parameter out of range, or n below `private_sample_size`.
+          ValueError: an alpha below the mechanism's own.
         """
-        n = arguments.integer("n", n, at_least=1)
-        needed = private_sample_size(epsilon=epsilon, delta=delta, alpha=alpha, growth=growth)
-        if n < needed and not allow_unproved:
+        given = self._known()
+        arguments.fraction("alpha", alpha)
+        if alpha < given["alpha"]:
+            raise ValueError(f"alpha must be >= {given['alpha']}, for which this mechanism was made, got {alpha}")
+        return sample_size(beta=beta, **given)
+
+
+def mechanism(
+    *, n: int, epsilon: Number, delta: Number, alpha: Number, growth: int = 1, allow_unproved: bool = False
+) -> Choosing:
+    """The Choosing Mechanism, (epsilon, delta)-private.
+
+    Args:
+      n: number of records, public.
+      epsilon: > 0, finite.
+      delta: in (0, 1).
+      alpha: the approximation parameter, in (0, 1).
+      growth: k, how many scores one more record can raise.
+      allow_unproved: whether an n too small for the proof may be simulated; nothing is guaranteed then. The rule is not looked at
+        while a parameter is traced.
+
+    Raises:
+      TypeError, ValueError: a parameter out of range, or n below `private_sample_size`.
+
+    >>> mechanism(n=500, epsilon=1.0, delta=1e-6, alpha=0.5).guarantee().delta
+    1e-06
+    """
+    made = Choosing(
+        n=np.float64(arguments.integer("n", n, at_least=1)),
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta),
+        alpha=arguments.fraction("alpha", alpha),
+        growth=arguments.integer("growth", growth, at_least=1),
+    )
+    known = not any(map(arguments.is_traced, (made.epsilon, made.delta, made.alpha)))
+    if known and not flag("allow_unproved", allow_unproved):
+        needed = private_sample_size(**made._known())
+        if n < needed:
             raise ValueError(
                 f"n must be at least {needed} for ({epsilon}, {delta})-privacy (BNS Lemma 4.4), got {n};"
                 " allow_unproved=True simulates without a guarantee"
             )
-        return cls(
-            n=arguments.real("n", n),
-            epsilon=arguments.epsilon(epsilon),
-            delta=arguments.delta(delta),
-            alpha=arguments.fraction("alpha", alpha),
-            proved=n >= needed,
-        )
-
-    def __call__(
-        self, key: Array, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
-    ) -> Selection:
-        """A good solution, or ⊥."""
-        return choosing(key, scores, n=self.n, epsilon=self.epsilon, alpha=self.alpha, where=where)
-
-    def log_pmf(
-        self, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
-    ) -> Float[Array, "k+1"]:
-        """ln P of every solution, then of ⊥."""
-        return log_pmf(scores, n=self.n, epsilon=self.epsilon, alpha=self.alpha, where=where)
-
-    def guarantee(self) -> Guarantee | None:
-        """(epsilon, delta) under replace-one; None when n is too small for the proof."""
-        if not self.proved:
-            return None
-        return Guarantee(epsilon=float(self.epsilon), delta=float(self.delta), relation="REPLACE_ONE")
+    return made

@@ -2,36 +2,27 @@
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Int, Real
+from jaxtyping import Array, Bool, Float, Real
 
-from dpjax.accounting.guarantee import RELATIONS, Guarantee
 from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.laplace import Number
-
-
-class Selection(NamedTuple):
-    """A chosen candidate; `index` means nothing where `ok` is False (the outcome is ⊥)."""
-
-    index: Int[Array, ""]  # type: ignore[assignment]  # tuple has a method of this name
-    ok: Bool[Array, ""]
-
-
-def valid(scores: Real[ArrayLike, "k"], where: Bool[ArrayLike, "k"] | None) -> Bool[Array, "k"]:
-    """The candidates' mask: all of them when none is given."""
-    return jnp.ones(jnp.shape(scores), bool) if where is None else jnp.asarray(where, bool)
-
-
-def largest(scores: Real[Array, "k"], where: Bool[Array, "k"]) -> Real[Array, ""]:
-    """The largest valid score; the lowest number of the type when there is none."""
-    integers = jnp.issubdtype(scores.dtype, jnp.integer)
-    lowest = jnp.iinfo(scores.dtype).min if integers else -jnp.inf
-    return jnp.max(scores, where=where, initial=lowest)
+from dpjax.mechanisms.base import (
+    Candidates,
+    Chooser,
+    Number,
+    Selection,
+    flag,
+    largest,
+    measured,
+    relation_for,
+    scored,
+    with_bottom,
+)
 
 
 def log_weights(
@@ -44,14 +35,16 @@ def log_weights(
     monotone: bool = False,
 ) -> Float[Array, "k"]:
     """ln of the unnormalised weights, scores taken relative to the best; -inf where masked."""
-    scores, mask = jnp.asarray(scores), valid(scores, where)
+    scores, mask = scored(scores, where)
     factor = arguments.epsilon(epsilon) / arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     factor = jnp.asarray(factor if monotone else factor / 2, float)
     # Integer scores are subtracted before rounding to float: counts past 2^24 keep their last digits.
     top = jax.lax.stop_gradient(jnp.where(jnp.any(mask), largest(scores, mask), jnp.zeros((), scores.dtype)))
     weights = factor * jnp.where(mask, scores - top, jnp.zeros((), scores.dtype)).astype(float)
-    measure = 0.0 if log_measure is None else jnp.where(mask, jnp.asarray(log_measure, float), 0.0)
-    return jnp.where(mask, weights + measure, -jnp.inf)
+    measure = measured(log_measure, scores)
+    if measure is not None:
+        weights = weights + jnp.where(mask, measure, 0.0)
+    return jnp.where(mask, weights, -jnp.inf)
 
 
 def log_pmf(
@@ -72,6 +65,11 @@ def log_pmf(
         where=where,
         monotone=monotone,
     )
+    return normalised(weights)
+
+
+def normalised(weights: Float[Array, "k"]) -> Float[Array, "k"]:
+    """ln of the probabilities proportional to exp(weights); all -inf when all weights are."""
     possible = jnp.any(weights > -jnp.inf)
     total = jax.nn.logsumexp(jnp.where(possible, weights, 0.0))
     return jnp.where(possible, weights - total, -jnp.inf)
@@ -136,92 +134,59 @@ def exponential(
     return draw(key, weights)
 
 
-def relation_for(monotone: bool, relation: str | None) -> str:
-    """The relation of a sensitivity; monotone scores may claim ADD_OR_REMOVE_ONE only."""
-    if relation is None:
-        return "ADD_OR_REMOVE_ONE" if monotone else "REPLACE_ONE"
-    if monotone and relation != "ADD_OR_REMOVE_ONE":
-        raise ValueError(f"relation must be 'ADD_OR_REMOVE_ONE' for monotone scores, got {relation!r}")
-    return arguments.choice("relation", relation, RELATIONS)
-
-
 @frozen
-class Exponential:
-    """The exponential mechanism with its parameters bound; build it by `Exponential.create`.
+class Exponential(Chooser):
+    """The exponential mechanism among candidates; see `exponential`, and `mechanism`, which makes it."""
 
-    >>> Exponential.create(epsilon=1.0).guarantee().relation
-    'REPLACE_ONE'
-    """
+    takes_measure = True
 
     epsilon: Number
     sensitivity: float = static()
     monotone: bool = static()
     relation: str = static()
 
-    @classmethod
-    def create(
-        cls,
-        *,
-        epsilon: Number,
-        sensitivity: Number = 1.0,
-        monotone: bool = False,
-        relation: str | None = None,
-    ) -> "Exponential":
-        """Checks and binds; `relation` is the one for which `sensitivity` holds.
-
-        It is REPLACE_ONE when absent, or ADD_OR_REMOVE_ONE for monotone scores, which are valid under it
-        only.
-
-        Raises:
-          ValueError: epsilon or sensitivity not a finite positive number, an unknown relation, or monotone
-            scores under REPLACE_ONE.
-        """
-        return cls(
-            epsilon=arguments.epsilon(epsilon),
-            sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-            monotone=bool(monotone),
-            relation=relation_for(monotone, relation),
-        )
-
-    def __call__(
-        self,
-        key: Array,
-        scores: Real[ArrayLike, "k"],
-        *,
-        log_measure: Float[ArrayLike, "k"] | None = None,
-        where: Bool[ArrayLike, "k"] | None = None,
-    ) -> Selection:
-        """A choice among the candidates."""
-        return draw(key, self._log_weights(scores, log_measure, where))
-
-    def log_pmf(
-        self,
-        scores: Real[ArrayLike, "k"],
-        *,
-        log_measure: Float[ArrayLike, "k"] | None = None,
-        where: Bool[ArrayLike, "k"] | None = None,
-    ) -> Float[Array, "k"]:
-        """ln P[h] for every candidate."""
-        return log_pmf(
-            scores,
-            epsilon=self.epsilon,
-            sensitivity=self.sensitivity,
-            log_measure=log_measure,
-            where=where,
-            monotone=self.monotone,
-        )
-
-    def _log_weights(self, scores: ArrayLike, log_measure: ArrayLike | None, where: ArrayLike | None) -> Array:
-        """The unnormalised weights under the bound parameters."""
+    def _log_weights(self, data: Candidates) -> Float[Array, "k"]:
         return log_weights(
-            scores,
+            data.scores,
             epsilon=self.epsilon,
             sensitivity=self.sensitivity,
-            log_measure=log_measure,
-            where=where,
+            log_measure=data.log_measure,
+            where=data.where,
             monotone=self.monotone,
         )
 
-    def guarantee(self) -> Guarantee:
-        """(epsilon, 0)."""
-        return Guarantee(epsilon=float(self.epsilon), delta=0.0, relation=self.relation)
+    def draw(self, key: Array, data: Candidates) -> Any:
+        return *draw(key, self._log_weights(data)), {}
+
+    def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
+        return with_bottom(normalised(self._log_weights(data)))
+
+
+def mechanism(
+    *, epsilon: Number, sensitivity: Number = 1.0, monotone: bool = False, relation: str | None = None
+) -> Exponential:
+    """The exponential mechanism, epsilon-private.
+
+    Args:
+      epsilon: > 0, finite.
+      sensitivity: the largest change of any one score between neighbours.
+      monotone: weighs by exp(epsilon q / sensitivity), without the 1/2: for scores which another record never lowers (or never raises).
+      relation: the one for which `sensitivity` holds. REPLACE_ONE when absent, or ADD_OR_REMOVE_ONE for monotone scores, which are
+        valid under it only.
+
+    Raises:
+      TypeError, ValueError: epsilon or sensitivity not a finite positive number, an unknown relation, or monotone scores under
+        REPLACE_ONE.
+
+    >>> choose = mechanism(epsilon=1.0)
+    >>> choose.guarantee().relation
+    'REPLACE_ONE'
+    >>> [round(float(p), 3) for p in choose.pmf([4, 6, 3])]  # the last one is ⊥
+    [0.231, 0.628, 0.14, 0.0]
+    """
+    return Exponential(
+        epsilon=arguments.epsilon(epsilon),
+        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+        monotone=flag("monotone", monotone),
+        relation=relation_for(monotone, relation),
+    )

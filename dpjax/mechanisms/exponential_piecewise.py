@@ -11,26 +11,29 @@ floating-point side channels; a cryptographic generator.
     >>> import jax
     >>> from dpjax.domains import ordered, wide
     >>> pieces = ordered.from_breakpoints([0, 2**20, 2**20 + 5], [0.0, 44.0, 1.0], 2**31, beyond=0.0)
-    >>> mechanism = exponential_piecewise(epsilon=1.0)
-    >>> float(jax.jit(mechanism.law)(pieces, goal(pieces, [False, True, False, False]))[0]) > 0.7
+    >>> choose = mechanism(epsilon=1.0)
+    >>> float(choose.probability(pieces, (2**20, 2**20 + 5))[0]) > 0.7
     True
-    >>> wide.to_ints(jax.jit(mechanism)(jax.random.key(1), pieces).position)[0] - 2**20
+    >>> wide.to_ints(choose(jax.random.key(1), pieces).hypothesis)[0] - 2**20
     3
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, UInt32
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.accounting.guarantee import Guarantee
+from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE
 from dpjax.core import arguments, logspace, random
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
+from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
-from dpjax.domains.events import Goal, Interval
+from dpjax.domains.events import Accurate, Goal, Interval
 from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms.base import Mechanism
 
 LANES = 64  # pieces of a row, where many functions share them
 
@@ -212,38 +215,102 @@ def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "piece
 
 
 @frozen
-class ExponentialPiecewise:
-    """The exponential mechanism over {0, ..., T} at a given epsilon, for a quality of sensitivity 1; see the module."""
+class ExponentialPiecewise(Mechanism):
+    """The exponential mechanism over {0, ..., T}, for a quality of sensitivity 1; see the module, and `mechanism`, which makes it.
+
+    It takes the quality as `dpjax.domains.ordered.Pieces` and returns a point. An event is a half-open interval (low, high) of points,
+    ints or wide integers, or the points of marked pieces: a `goal`. Its error is by how much a point's quality falls short of the best.
+    The plain twin of its law is in `tests/reference.py`.
+    """
+
+    kind: ClassVar[type] = Pieces
 
     epsilon: Float[Array, ""]
+    relation: str = static(default=REPLACE_ONE)
 
     def log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
         """ln of the unnormalised weight a point; see `log_density`."""
         return log_density(pieces, jnp.asarray(self.epsilon, float))
 
-    def __call__(self, key: Array, pieces: Pieces) -> Point:
-        """One draw."""
+    def draw(self, key: Array, pieces: Pieces) -> Any:
         if pieces.shape == "peak":
-            return self.draw_peak(key, pieces, ordered.top_of_peak(pieces))
-        return draw_everywhere(key, pieces, self.log_density(pieces))
+            point = self.draw_peak(key, pieces, ordered.top_of_peak(pieces))
+        else:
+            point = draw_everywhere(key, pieces, self.log_density(pieces))
+        return point.position, jnp.bool_(True), point
 
     def draw_peak(self, key: Array, pieces: Pieces, top: Int[Array, ""]) -> Point:
         """One draw for the quality that falls by 1 from piece to piece on both sides of its top; the pieces' own values play no part."""
         return draw_peak(key, pieces, top, jnp.asarray(self.epsilon, float) / 2)
 
     def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
-        """(P[goal met], P[not]), exactly."""
         return law_everywhere(pieces, self.log_density(pieces), goal)
 
-    def guarantee(self, relation: str = "REPLACE_ONE") -> Guarantee:
-        """(epsilon, 0) under the relation for which the quality has sensitivity 1."""
-        return Guarantee(float(self.epsilon), 0.0, relation)
+    def log_mass(self, pieces: Pieces, goal: Goal) -> Float[Array, ""]:
+        masses = judge(pieces, self.log_density(pieces), goal).log_masses(everything(pieces))
+        return masses[0] - logspace.logsumexp(masses)
+
+    def fit(self, data: Any) -> Pieces:
+        if not isinstance(data, Pieces):
+            raise TypeError(f"data must be dpjax.domains.ordered.Pieces, got {type(data).__name__}")
+        return data
+
+    def fits(self, pieces: Pieces) -> Bool[Array, ""]:
+        offered = pieces.nonempty() & wide.less_equal(pieces.starts, pieces.last[None])
+        return jnp.all(jnp.isfinite(pieces.values) | ~offered)
+
+    def check_event(self, event: Any) -> Any:
+        if isinstance(event, Goal):
+            return event
+        return Interval.of(event, max(map(_limbs_of, event)) if isinstance(event, tuple | list) and event else 1)
+
+    def event(self, pieces: Pieces, event: Any) -> Goal:
+        if isinstance(event, Goal):
+            return event
+        if isinstance(event, Accurate):
+            best, _ = ordered.best_between(pieces, jnp.zeros_like(pieces.end), everything(pieces).high)
+            return goal(pieces, best - pieces.values <= event.error)
+        limbs = max(pieces.limbs, event.low.shape[-1])
+        beyond = wide.resize(everything(pieces).high, limbs)
+        low, high = (wide.minimum(wide.resize(end, limbs), beyond) for end in (event.low, event.high))
+        return Goal(
+            marked=None, within=Interval(low=wide.resize(low, pieces.limbs), high=wide.resize(high, pieces.limbs))
+        )
+
+    def exactly(self, output: Any) -> Interval:
+        if isinstance(output, int | np.integer):
+            return self.check_event((int(output), int(output) + 1))
+        return Interval.single(output)
+
+    def outputs(self, pieces: Pieces) -> int:
+        if arguments.is_traced(pieces.last):
+            raise ValueError("pieces.last must be known for a list of all points")
+        last = wide.to_ints(pieces.last)[0]
+        return 1 + arguments.integer("pieces.last", last, at_least=0, at_most=1 << LARGEST_PMF)
+
+    def masses(self, pieces: Pieces, outputs: int) -> Float[Array, "outcomes"]:
+        point = wide.from_uint32(jnp.arange(outputs, dtype=jnp.uint32), pieces.limbs)
+        logs = self.log_density(pieces)[jax.vmap(pieces.locate)(point)]
+        return jnp.append(jax.nn.softmax(logs), 0.0)
 
 
-def exponential_piecewise(*, epsilon: Any) -> ExponentialPiecewise:
-    """The mechanism for a given epsilon.
+def _limbs_of(end: Any) -> int:
+    """How many limbs an interval's end takes."""
+    if isinstance(end, int | np.integer):
+        return wide.limbs_for(max(int(end).bit_length(), 1))
+    return jnp.shape(end)[-1] if jnp.ndim(end) else 1
+
+
+def mechanism(*, epsilon: Any, relation: str = REPLACE_ONE) -> ExponentialPiecewise:
+    """The exponential mechanism over pieces, epsilon-private.
+
+    Args:
+      epsilon: > 0, finite.
+      relation: the one under which the quality has sensitivity 1.
 
     Raises:
-      TypeError, ValueError: epsilon is no finite number > 0.
+      TypeError, ValueError: epsilon is no finite number > 0, or an unknown relation.
     """
-    return ExponentialPiecewise(epsilon=arguments.epsilon(epsilon))
+    return ExponentialPiecewise(
+        epsilon=arguments.epsilon(epsilon), relation=arguments.choice("relation", relation, RELATIONS)
+    )

@@ -3,16 +3,18 @@
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
-from dpjax.accounting.guarantee import RELATIONS, Guarantee
+from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.base import Between, Noise, Number
 
 LN2 = math.log(2.0)
-Number = Any  # a real parameter, of Python, NumPy or traced: `core.arguments` refuses the rest by name
+FAR = 1e4  # scales of noise: beyond them even float64 has no probability left
 
 
 def _exponential(high: Array, low: Array) -> Array:
@@ -34,7 +36,11 @@ def _words(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def standard_exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Exponential variates of mean 1 with full relative accuracy near 0 and right tails down to 5e-20."""
+    """Exponential variates of mean 1 with full relative accuracy near 0 and right tails down to 5e-20.
+
+    `core.random.exponential` makes them of the same words, with one addition less; it is exact where variates are compared with large
+    numbers, as coins are, but its small ones are multiples of 6e-8. Noise needs those, too, so neither serves for the other.
+    """
     return _exponential(*_words(key, shape))
 
 
@@ -46,8 +52,8 @@ def standard_laplace(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*
 
 
 def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """(ln P[Lap(1) <= x], ln P[Lap(1) > x]), each accurate however small; finite gradients for finite x."""
-    small = -jnp.abs(x) - LN2  # the rarer side
+    """(ln P[Lap(1) <= x], ln P[Lap(1) > x]), each accurate however small; with the right gradients for finite x, at 0 as well."""
+    small = jnp.where(x <= 0, x, -x) - LN2  # the rarer side
     large = jnp.log1p(-jnp.exp(small))
     return jnp.where(x <= 0, small, large), jnp.where(x <= 0, large, small)
 
@@ -128,47 +134,67 @@ def laplace(
     return jnp.asarray(value, float) + _scale(epsilon, sensitivity) * standard_laplace(key, jnp.shape(value))
 
 
-@frozen
-class Laplace:
-    """The Laplace mechanism with its parameters bound; build it by `Laplace.create`.
+def _stretch(near: Float[Array, "*s"], far: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """P[near < Lap(1) <= far] for 0 <= near <= far, without cancellation."""
+    return jnp.exp(-near) * -jnp.expm1(near - far) / 2
 
-    >>> Laplace.create(epsilon=0.5).guarantee().epsilon
-    0.5
+
+@frozen
+class Laplace(Noise):
+    """The Laplace mechanism on numbers; see `laplace`, and `mechanism`, which makes it. Its `log_prob` is ln of a density.
+
+    The plain twin of its interval law is `scipy.stats.laplace`.
     """
+
+    whole = False
 
     epsilon: Number
     sensitivity: float = static()
     relation: str = static()
 
-    @classmethod
-    def create(cls, *, epsilon: Number, sensitivity: Number = 1.0, relation: str = "REPLACE_ONE") -> "Laplace":
-        """Checks and binds; `relation` is the one for which `sensitivity` holds.
+    def fit(self, data: Any) -> Float[Array, "..."]:
+        return super().fit(data).astype(float)
 
-        Raises:
-          ValueError: epsilon or sensitivity not a finite positive number, or an unknown relation.
-        """
-        return cls(
-            epsilon=arguments.epsilon(epsilon),
-            sensitivity=float(_sensitivity(sensitivity)),
-            relation=arguments.choice("relation", relation, RELATIONS),
-        )
-
-    def __call__(self, key: Array, value: Real[ArrayLike, "*s"]) -> Float[Array, "*s"]:
-        """A release of `value`."""
+    def add(self, key: Array, value: Float[Array, "*s"]) -> Float[Array, "*s"]:
         return laplace(key, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_pdf(self, output: Real[ArrayLike, "*#s"], value: Real[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
-        """ln of the release's density."""
+    def log_density(self, value: Float[Array, "*s"], output: Float[Array, "*s"]) -> Float[Array, "*s"]:
         return log_pdf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def log_cdf(self, output: Real[ArrayLike, "*#s"], value: Real[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
-        """ln P[release <= output]."""
-        return log_cdf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
+    def split(self, value: Float[Array, "*s"], event: Between) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
+        scale = _scale(self.epsilon, self.sensitivity)
+        # Ends far out, infinite ones too, are brought to where no probability is left: gradients would be inf * 0.
+        reach = jax.lax.stop_gradient(FAR * scale)
+        low, high = (jnp.clip(end, value - reach, value + reach) for end in (event.low, event.high))
+        low, high = (low - value) / scale, (high - value) / scale
+        # Above 0 and below, each a difference within one tail, which keeps its digits as a product.
+        above, below = (
+            (jnp.maximum(low, 0.0), jnp.maximum(high, 0.0)),
+            (jnp.maximum(-high, 0.0), jnp.maximum(-low, 0.0)),
+        )
+        inside = _stretch(*above) + _stretch(*below)
+        return inside, jnp.exp(log_tails(low)[0]) + jnp.exp(log_tails(high)[1])
 
-    def log_sf(self, output: Real[ArrayLike, "*#s"], value: Real[ArrayLike, "*#s"]) -> Float[Array, "*s"]:
-        """ln P[release > output]."""
-        return log_sf(output, value, epsilon=self.epsilon, sensitivity=self.sensitivity)
 
-    def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under the relation of the sensitivity."""
-        return Guarantee(epsilon=float(self.epsilon), delta=0.0, relation=self.relation)
+def mechanism(*, epsilon: Number, sensitivity: Number = 1.0, relation: str = "REPLACE_ONE") -> Laplace:
+    """The Laplace mechanism, epsilon-private.
+
+    Args:
+      epsilon: > 0, finite.
+      sensitivity: the largest L1 change of all the numbers between neighbours.
+      relation: the one for which `sensitivity` holds.
+
+    Raises:
+      TypeError, ValueError: epsilon or sensitivity not a finite positive number, or an unknown relation.
+
+    >>> release = mechanism(epsilon=0.5)
+    >>> release.guarantee().epsilon
+    0.5
+    >>> [round(float(p), 4) for p in release.probability(7.0, (5.0, 9.0))]
+    [0.6321, 0.3679]
+    """
+    return Laplace(
+        epsilon=arguments.epsilon(epsilon),
+        sensitivity=float(_sensitivity(sensitivity)),
+        relation=arguments.choice("relation", relation, RELATIONS),
+    )

@@ -11,8 +11,9 @@ first branch, q = 1 - p and z >= a the real number at which q would reach 0:
 Each half is written on the side that is small, so neither p(1) = delta nor q(g-1) < delta loses a digit.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -22,7 +23,8 @@ from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen
-from dpjax.mechanisms.laplace import Number
+from dpjax.data.algorithm import LARGEST_PMF, sound
+from dpjax.mechanisms.base import Mechanism, Number, all_or_first_failure, array
 
 
 class Anchors(NamedTuple):
@@ -75,7 +77,7 @@ def log_keep(
     at = anchors(epsilon, delta) if at is None else at
     rate, log_delta = jnp.asarray(epsilon, float), jnp.log(jnp.asarray(delta, float))
     log_unit = log_delta - _log_expm1(jnp, rate)
-    count = jnp.asarray(count, jnp.int32)
+    count = array("count", count, whole=True)
     below, above = count <= at.turn, count >= at.saturation
     # Clipped where the other branch is chosen, so that no branch ever meets a forbidden argument.
     from_start = jnp.clip(count, 1, at.turn).astype(float)
@@ -137,40 +139,97 @@ def partition_selection(
 
 
 @frozen
-class PartitionSelection:
-    """Optimal partition selection with its parameters bound; build it by `PartitionSelection.create`.
+class Groups:
+    """How many people each group has, and the anchors of the mechanism that is to select among them."""
 
-    >>> PartitionSelection.create(epsilon=1.0, delta=1e-6).guarantee().relation
-    'ADD_OR_REMOVE_ONE'
+    counts: Int[Array, "*s"]
+    at: Anchors
+
+
+@frozen
+class PartitionSelection(Mechanism):
+    """Optimal partition selection; see `partition_selection`, and `mechanism`, which makes it.
+
+    It takes the counts, of any shape, and returns which groups are kept. An event is one such answer, an array of flags.
     """
+
+    kind: ClassVar[type] = jax.Array
 
     epsilon: Number
     delta: Number
-    at: Anchors
 
-    @classmethod
-    def create(cls, *, epsilon: Number, delta: Number) -> "PartitionSelection":
-        """Checks, binds, and works the anchors out.
+    def sound(self) -> Bool[Array, ""]:
+        return sound(self) & (jnp.asarray(self.delta, float) > 0)
 
-        Raises:
-          ValueError: epsilon not finite and positive, delta outside (0, 1).
-        """
-        epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
-        return cls(epsilon=epsilon, delta=delta, at=anchors(epsilon, delta))
+    def fit(self, data: Any) -> Groups:
+        # The anchors are worked out here and not on the view, where epsilon and delta would have no numbers: in float64.
+        return Groups(counts=array("counts", data, whole=True), at=anchors(self.epsilon, self.delta))
 
-    def __call__(self, key: Array, counts: Int[ArrayLike, "*s"]) -> Bool[Array, "*s"]:
-        """Which groups are kept."""
-        return partition_selection(key, counts, epsilon=self.epsilon, delta=self.delta, at=self.at)
+    def fits(self, groups: Groups) -> Bool[Array, ""]:
+        return jnp.all(groups.counts >= 0)
 
-    def log_keep(self, counts: Int[ArrayLike, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-        """(ln p, ln(1 - p)) for every group."""
-        return log_keep(counts, epsilon=self.epsilon, delta=self.delta, at=self.at)
+    def _given(self, groups: Groups) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "at": groups.at}
 
-    def log_pmf(self, count: Int[ArrayLike, ""]) -> Float[Array, "2"]:
-        """ln P of the two outcomes for one group: dropped, kept."""
-        log_p, log_q = self.log_keep(count)
-        return jnp.stack([log_q, log_p])
+    def draw(self, key: Array, groups: Groups) -> Any:
+        return partition_selection(key, groups.counts, **self._given(groups)), jnp.bool_(True), {}
+
+    def check_event(self, event: Any) -> Bool[Array, "*s"]:
+        kept = jnp.asarray(event)
+        if kept.dtype != bool:
+            raise TypeError(f"event must hold one flag a group, got {event!r}")
+        return kept
+
+    def event(self, groups: Groups, event: Any) -> Bool[Array, "*s"]:
+        if jnp.shape(event) != groups.counts.shape:
+            raise ValueError(f"event must have one flag a group, shape {groups.counts.shape}, got {jnp.shape(event)}")
+        return event
+
+    def exactly(self, output: Any) -> Any:
+        return output
+
+    def log_law(self, groups: Groups) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
+        """(ln P[kept], ln P[dropped]) of every group."""
+        return log_keep(groups.counts, **self._given(groups))
+
+    def law(self, groups: Groups, kept: Bool[Array, "*s"]) -> Float[Array, "2"]:
+        log_p, log_q = self.log_law(groups)
+        right = jnp.exp(jnp.where(kept, log_p, log_q)).ravel()
+        wrong = jnp.exp(jnp.where(kept, log_q, log_p)).ravel()
+        return all_or_first_failure(right, wrong)
+
+    def log_mass(self, groups: Groups, kept: Bool[Array, "*s"]) -> Float[Array, ""]:
+        return jnp.sum(jnp.where(kept, *self.log_law(groups)))
+
+    def outputs(self, groups: Groups) -> int:
+        return 1 << arguments.integer("counts", groups.counts.size, at_least=1, at_most=LARGEST_PMF)
+
+    def masses(self, groups: Groups, outputs: int) -> Float[Array, "outcomes"]:
+        index, place = jnp.arange(outputs, dtype=jnp.int32), jnp.arange(groups.counts.size, dtype=jnp.int32)
+        kept = ((index[:, None] >> place[None]) & 1) == 1  # bit i of an index: whether group i is kept
+        each = jax.vmap(lambda flags: self.law(groups, flags.reshape(groups.counts.shape))[0])(kept)
+        return jnp.append(each, 0.0)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta), tight, when a person is in one group."""
-        return Guarantee(epsilon=float(self.epsilon), delta=float(self.delta), relation="ADD_OR_REMOVE_ONE")
+        epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        return Guarantee(epsilon, delta, "ADD_OR_REMOVE_ONE")
+
+
+def mechanism(*, epsilon: Number, delta: Number) -> PartitionSelection:
+    """Optimal partition selection, (epsilon, delta)-private when a person is in one group.
+
+    Args:
+      epsilon: > 0, finite.
+      delta: in (0, 1).
+
+    Raises:
+      TypeError, ValueError: epsilon not finite and positive, delta outside (0, 1).
+
+    >>> select = mechanism(epsilon=1.0, delta=0.1)
+    >>> select.guarantee().relation
+    'ADD_OR_REMOVE_ONE'
+    >>> [round(float(p), 3) for p in select.pmf(2)]  # dropped, kept, nothing released
+    [0.628, 0.372, 0.0]
+    """
+    return PartitionSelection(epsilon=arguments.epsilon(epsilon), delta=arguments.delta(delta))

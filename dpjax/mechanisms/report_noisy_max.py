@@ -5,6 +5,7 @@ Xiao, Zhang 2021): epsilon-DP, and never less accurate in expectation than the e
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +13,11 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
-from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments
-from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.exponential import Selection, log_weights, relation_for, valid
-from dpjax.mechanisms.laplace import Number, standard_exponential
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, flag, relation_for, with_bottom
+from dpjax.mechanisms.exponential import log_weights
+from dpjax.mechanisms.laplace import standard_exponential
 
 
 def log_pmf(
@@ -35,10 +35,13 @@ def log_pmf(
     without error. Every term is positive, so tails keep their relative accuracy. Costs k^2/2.
     """
     weights = log_weights(scores, epsilon=epsilon, sensitivity=sensitivity, where=where, monotone=monotone)
+    # The best weight is 1 = exp(0) whatever the scores; derivatives in the scores must see that it stays 1.
+    best = jnp.max(weights)
+    weights = weights - jnp.where(best > -jnp.inf, best, 0.0)
     position, mass = np.polynomial.legendre.leggauss(max(1, (weights.shape[0] + 1) // 2))
     # 1 - a u = (1 - a) + a (1 - u): no cancellation at u near 1, as both parts are kept to full precision.
     rest = jnp.asarray((1 - position) / 2, float)[:, None]
-    log_miss = jnp.log(jnp.exp(log1mexp(weights))[None, :] + jnp.exp(weights)[None, :] * rest)
+    log_miss = jnp.log(-jnp.expm1(weights)[None, :] + jnp.exp(weights)[None, :] * rest)
     log_all = jnp.sum(log_miss, axis=1, keepdims=True) + jnp.asarray(np.log(mass / 2), float)[:, None]
     return weights + jax.nn.logsumexp(log_all - log_miss, axis=0)
 
@@ -78,15 +81,14 @@ def report_noisy_max(
     """
     weights = log_weights(scores, epsilon=epsilon, sensitivity=sensitivity, where=where, monotone=monotone)
     winner = jnp.argmax(weights + standard_exponential(key, weights.shape)).astype(jnp.int32)
-    return Selection(winner, jnp.any(valid(scores, where)) & ~jnp.any(jnp.isnan(weights)))
+    return Selection(winner, jnp.any(weights > -jnp.inf) & ~jnp.any(jnp.isnan(weights)))
 
 
 @frozen
-class ReportNoisyMax:
-    """Report-noisy-max with its parameters bound; build it by `ReportNoisyMax.create`.
+class ReportNoisyMax(Chooser):
+    """Report-noisy-max; see `report_noisy_max`, and `mechanism`, which makes it.
 
-    >>> ReportNoisyMax.create(epsilon=1.0, monotone=True).guarantee().relation
-    'ADD_OR_REMOVE_ONE'
+    Its plain twin, permute-and-flip over all orders of the candidates, is in `tests/test_mechanisms.py`.
     """
 
     epsilon: Number
@@ -94,51 +96,36 @@ class ReportNoisyMax:
     monotone: bool = static()
     relation: str = static()
 
-    @classmethod
-    def create(
-        cls,
-        *,
-        epsilon: Number,
-        sensitivity: Number = 1.0,
-        monotone: bool = False,
-        relation: str | None = None,
-    ) -> "ReportNoisyMax":
-        """Checks and binds; `relation` is the one for which `sensitivity` holds, as for `Exponential.create`.
+    def _given(self, data: Candidates) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "where": data.where,
+            "monotone": self.monotone,
+        }
 
-        Raises:
-          ValueError: epsilon or sensitivity not a finite positive number, an unknown relation, or monotone
-            scores under REPLACE_ONE.
-        """
-        return cls(
-            epsilon=arguments.epsilon(epsilon),
-            sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-            monotone=bool(monotone),
-            relation=relation_for(monotone, relation),
-        )
+    def draw(self, key: Array, data: Candidates) -> Any:
+        return *report_noisy_max(key, data.scores, **self._given(data)), {}
 
-    def __call__(
-        self, key: Array, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
-    ) -> Selection:
-        """The noisy winner."""
-        return report_noisy_max(
-            key,
-            scores,
-            epsilon=self.epsilon,
-            sensitivity=self.sensitivity,
-            where=where,
-            monotone=self.monotone,
-        )
+    def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
+        return with_bottom(log_pmf(data.scores, **self._given(data)))
 
-    def log_pmf(self, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None) -> Float[Array, "k"]:
-        """ln P[h wins] for every candidate."""
-        return log_pmf(
-            scores,
-            epsilon=self.epsilon,
-            sensitivity=self.sensitivity,
-            where=where,
-            monotone=self.monotone,
-        )
 
-    def guarantee(self) -> Guarantee:
-        """(epsilon, 0)."""
-        return Guarantee(epsilon=float(self.epsilon), delta=0.0, relation=self.relation)
+def mechanism(
+    *, epsilon: Number, sensitivity: Number = 1.0, monotone: bool = False, relation: str | None = None
+) -> ReportNoisyMax:
+    """Report-noisy-max, epsilon-private; the arguments are those of `dpjax.mechanisms.exponential.mechanism`.
+
+    Raises:
+      TypeError, ValueError: epsilon or sensitivity not a finite positive number, an unknown relation, or monotone scores under
+        REPLACE_ONE.
+
+    >>> mechanism(epsilon=1.0, monotone=True).guarantee().relation
+    'ADD_OR_REMOVE_ONE'
+    """
+    return ReportNoisyMax(
+        epsilon=arguments.epsilon(epsilon),
+        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+        monotone=flag("monotone", monotone),
+        relation=relation_for(monotone, relation),
+    )

@@ -15,6 +15,7 @@ threshold - s] = delta.
 """
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -23,8 +24,9 @@ from jaxtyping import Array, Bool, Float, Real
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.exponential import Selection, largest, valid
-from dpjax.mechanisms.laplace import Number, log_tails
+from dpjax.data.algorithm import sound
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, scored
+from dpjax.mechanisms.laplace import log_tails
 
 CALIBRATIONS = ("printed", "proved", "proved_counts")
 GAP_SENSITIVITY = {"proved": 2.0, "proved_counts": 1.0}
@@ -75,7 +77,7 @@ def leader(
 
     Integer scores are subtracted exactly; they must lie within +-2^30.
     """
-    scores, mask = jnp.asarray(scores), valid(scores, where)
+    scores, mask = scored(scores, where)
     best = largest(scores, mask)
     index = jnp.argmax(mask & (scores == best)).astype(jnp.int32)
     others = mask & (jnp.arange(scores.shape[0], dtype=jnp.int32) != index)
@@ -143,58 +145,62 @@ def stability(
 
 
 @frozen
-class Stability:
-    """A_dist with its parameters bound; build it by `Stability.create`.
-
-    >>> Stability.create(epsilon=1.0, delta=1e-6).guarantee().delta
-    1e-06
-    """
+class Stability(Chooser):
+    """A_dist; see `stability`, and `mechanism`, which makes it."""
 
     epsilon: Number
     delta: Number
     calibration: str = static()
 
-    @classmethod
-    def create(cls, *, epsilon: Number, delta: Number, calibration: str = "proved") -> "Stability":
-        """Checks and binds.
+    def _given(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "calibration": self.calibration}
 
-        Raises:
-          ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
-        """
-        calibration, epsilon, delta = _checked(calibration, epsilon, delta)
-        return cls(epsilon=epsilon, delta=delta, calibration=calibration)
+    def sound(self) -> Bool[Array, ""]:
+        most = 1.0 if self.calibration == "printed" else 0.5
+        delta = jnp.asarray(self.delta, float)
+        return sound(self) & (delta > 0) & (delta <= most)
 
-    def __call__(
-        self, key: Array, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
-    ) -> Selection:
-        """The stable best candidate, or ⊥."""
-        return stability(
-            key,
-            scores,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            calibration=self.calibration,
-            where=where,
-        )
+    def draw(self, key: Array, data: Candidates) -> Any:
+        return *stability(key, data.scores, where=data.where, **self._given()), {}
 
-    def log_pmf(
-        self, scores: Real[ArrayLike, "k"], *, where: Bool[ArrayLike, "k"] | None = None
-    ) -> Float[Array, "k+1"]:
-        """ln P of every candidate, then of ⊥."""
-        return log_pmf(scores, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration, where=where)
+    def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
+        return log_pmf(data.scores, where=data.where, **self._given())
 
     def guarantee(self) -> Guarantee:
         """What is proved for these constants; "printed" keeps less than it claims."""
-        epsilon, delta = float(self.epsilon), float(self.delta)
+        claimed = self.claimed_guarantee()
         if self.calibration == "proved":
-            return Guarantee(epsilon=epsilon, delta=delta, relation="REPLACE_ONE")
+            return claimed
+        epsilon, delta = claimed.epsilon, claimed.delta
         if self.calibration == "proved_counts":
-            return Guarantee(epsilon=epsilon, delta=delta, relation="ADD_OR_REMOVE_ONE")
+            return Guarantee(epsilon, delta, "ADD_OR_REMOVE_ONE")
         # exp overflows past 709; the product is below 1 only if its logarithm is negative.
         log_delta = 2 * epsilon + math.log(delta / 2)
         doubled = 1.0 if log_delta >= 0 else min(1.0, math.exp(log_delta) * (1 + 1e-12))
-        return Guarantee(epsilon=2 * epsilon, delta=doubled, relation="REPLACE_ONE")
+        return Guarantee(2 * epsilon, doubled, "REPLACE_ONE")
 
     def claimed_guarantee(self) -> Guarantee:
         """What the paper claims under replace-one (BNS Proposition 2.27 (i)); false for "printed"."""
-        return Guarantee(epsilon=float(self.epsilon), delta=float(self.delta), relation="REPLACE_ONE")
+        epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        return Guarantee(epsilon, delta, "REPLACE_ONE")
+
+
+def mechanism(*, epsilon: Number, delta: Number, calibration: str = "proved") -> Stability:
+    """A_dist, (epsilon, delta)-private if it is proved.
+
+    Args:
+      epsilon: > 0, finite.
+      delta: in (0, 1), at most 1/2 for the proved calibrations.
+      calibration: "proved", "proved_counts" or "printed"; see the module.
+
+    Raises:
+      TypeError, ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
+
+    >>> choose = mechanism(epsilon=1.0, delta=1e-6)
+    >>> choose.guarantee().delta
+    1e-06
+    >>> float(choose.pmf([1, 200, 3])[1])
+    1.0
+    """
+    calibration, epsilon, delta = _checked(calibration, epsilon, delta)
+    return Stability(epsilon=epsilon, delta=delta, calibration=calibration)

@@ -22,7 +22,7 @@ something under add/remove alone is converted (twice its epsilon); one that know
     >>> from dpjax.optimizers import interior_point, quantiles
     >>> from dpjax.sanitizers import cdf
     >>> solver = interior_point.exponential(bits=20, epsilon=0.05)
-    >>> sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, levels=4, m=400))
+    >>> sanitizer = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=4, m=400))
     >>> learner = generic.learner(
     ...     sanitizer=sanitizer, concepts=generic.thresholds(bits=16), k=2, epsilon=2.0, delta=1e-6, accountant="optimal")
     >>> law = concept.several(concept.uniform(bits=16, target=0), bits=16, targets=[10_000, 50_000])

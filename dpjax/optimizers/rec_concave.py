@@ -41,7 +41,6 @@ from dpjax.mechanisms import stability
 from dpjax.mechanisms.exponential_piecewise import Point
 
 INNER_ALPHA = 0.25  # Figure 5, step 6
-SMALL_RANGE = 32  # Figure 5, step 1
 
 
 @frozen
@@ -51,18 +50,6 @@ class Budget:
     epsilon: Float[Array, ""]
     delta: Float[Array, ""]
     calibration: str = static()
-
-
-def levels_run(last: int, depth: int) -> int:
-    """How many levels really run on {0, ..., last} when at most `depth` may.
-
-    >>> levels_run(2**64, 2), levels_run(2**64, 9), levels_run(2**31, 9), levels_run(32, 9)
-    (2, 3, 2, 1)
-    """
-    levels = 1
-    while last > SMALL_RANGE and levels < depth:
-        last, levels = (last - 1).bit_length(), levels + 1
-    return levels
 
 
 # ------------------------------------------------------------------------------------------- stage 1, 2: L and q

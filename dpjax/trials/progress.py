@@ -24,6 +24,7 @@ class Progress:
         label: printed in front.
         unit: what is counted.
         stream: text stream to print to; standard error by default.
+        silent: whether to print nothing.
 
     Raises:
         TypeError: `total` is not an integer.
@@ -39,7 +40,7 @@ class Progress:
         True
     """
 
-    def __init__(self, total: int, label: str, *, unit: str = "trials", stream: Any = None):
+    def __init__(self, total: int, label: str, *, unit: str = "trials", stream: Any = None, silent: bool = False):
         stream = sys.stderr if stream is None else stream
         options: dict[str, Any] = {"file": stream}
         if not stream.isatty():
@@ -47,7 +48,7 @@ class Progress:
         total = arguments.integer("total", total, at_least=0)
         # In a run of several processes the first one speaks.
         self._bar = _Bar(
-            disable=not devices.lead(),
+            disable=silent or not devices.lead(),
             total=total,
             desc=label,
             unit=f" {unit}",

@@ -47,11 +47,9 @@ def least_n(
     max(1, rtol a), and answers b. The same is then done, from the points already known, for the low and the
     high ends of the estimates: under the assumption the true least n lies in [low, high] whenever the two
     intervals that decide it hold the truth. (Which points decide depends on the estimates, so this is not a
-    joint confidence statement at their level.)
+    joint confidence statement at their level.) Where noise contradicts the assumption, the largest n seen to fail counts.
 
     The points visited are a deterministic function of the answers: a resumed run replays them from its store.
-        Where
-    noise contradicts the assumption, the largest n seen to fail counts.
 
     Args:
         failure: estimate of the failure probability with n examples, by exact laws (`estimates.mean`) or by

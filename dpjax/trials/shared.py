@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from dpjax.trials import devices
-from dpjax.trials.store import Store, open_store, round_trip
+from dpjax.trials.store import Store, as_json, open_store, round_trip
 
 
 class Keeper(Protocol):
@@ -20,6 +20,28 @@ class Keeper(Protocol):
         """The stored result under `key`; else `compute()`, stored before it is returned."""
 
     def __contains__(self, key: Mapping[str, Any]) -> bool: ...
+
+
+class Memory:
+    """A `Keeper` that forgets all when the program ends, for runs that are short."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Any] = {}
+
+    def get_or_compute(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
+        """As `Store.get_or_compute`.
+
+        >>> memory = Memory()
+        >>> [memory.get_or_compute({"n": 1}, lambda value=value: value) for value in ("first", "second")]
+        ['first', 'first']
+        """
+        name = as_json(key)
+        if name not in self._records:
+            self._records[name] = round_trip(compute())
+        return round_trip(self._records[name])
+
+    def __contains__(self, key: Mapping[str, Any]) -> bool:
+        return as_json(key) in self._records
 
 
 class SharedStore:

@@ -48,7 +48,7 @@ class Store:
             TypeError: key or result is not JSON data.
             OSError: the disk refused; the store is as before the call.
         """
-        name = _dump(key)
+        name = as_json(key)
         if name not in self._records:
             value = round_trip(compute())
             self._append(_line({"key": json.loads(name), "value": value}))
@@ -56,7 +56,7 @@ class Store:
         return round_trip(self._records[name])  # a copy: callers may alter what they get
 
     def __contains__(self, key: Mapping[str, Any]) -> bool:
-        return _dump(key) in self._records
+        return as_json(key) in self._records
 
     def __len__(self) -> int:
         return len(self._records)
@@ -198,13 +198,13 @@ def _read(content: bytes, header: Any, directory: pathlib.Path) -> tuple[dict[st
         if record is None:
             place = f"line {number} of {FILE} is not as written"
             raise ValueError(f"directory {directory} holds a damaged run: {place}")
-        records[_dump(record["key"])] = record["value"]
+        records[as_json(record["key"])] = record["value"]
     return records, len(content) - len(torn)
 
 
 def _line(record: Any) -> bytes:
     """A record as a line of JSON with its checksum."""
-    text = _dump(record)
+    text = as_json(record)
     check = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return f'{{"check":"{check}","record":{text}}}\n'.encode()
 
@@ -225,11 +225,11 @@ def _differences(stored: Any, asked: Any, where: str = "") -> list[str]:
         pairs = [(stored.get(field, _ABSENT), asked.get(field, _ABSENT)) for field in fields]
         names = [f"{where}.{field}".removeprefix(".").removeprefix("identity.") for field in fields]
         return [phrase for pair, name in zip(pairs, names, strict=True) for phrase in _differences(*pair, name)]
-    same = _dump(stored) == _dump(asked)  # as text: NaN equals NaN, 1 is not 1.0
+    same = as_json(stored) == as_json(asked)  # as text: NaN equals NaN, 1 is not 1.0
     return [] if same else [f"{where} is {stored!r} there, {asked!r} here"]
 
 
-def _dump(data: Any) -> str:
+def as_json(data: Any) -> str:
     """Canonical JSON: equal data give equal text, and floats come back to the last bit (repr)."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), default=_plain)
 
@@ -245,4 +245,4 @@ def _plain(value: Any) -> Any:
 
 def round_trip(data: Any) -> Any:
     """The data as it will be read back."""
-    return json.loads(_dump(data))
+    return json.loads(as_json(data))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting.guarantee import Guarantee
+from dpjax.data.outcome import Outcome, Status
 from dpjax.mechanisms import exponential, geometric, laplace, stability
 from dpjax.verify.exact import Worst, histograms, neighbours, worst_pair
 
@@ -41,9 +42,9 @@ class Specimen:
         return worst_pair(self.law, self.datasets, self.pairs, self.claimed.epsilon)
 
 
-def _label(selection: exponential.Selection, size: int) -> jax.Array:
+def _label(outcome: Outcome, size: int) -> jax.Array:
     """The chosen index, and `size` for ⊥."""
-    return jnp.where(selection.ok, selection.index, size)
+    return jnp.where(outcome.status == Status.OK, outcome.hypothesis, size)
 
 
 def stability_specimen(calibration: str, *, epsilon: float = 1.0, delta: float = 1e-4) -> Specimen:
@@ -51,11 +52,11 @@ def stability_specimen(calibration: str, *, epsilon: float = 1.0, delta: float =
 
     The domain has 13 records, so that gaps pass the printed threshold at the default parameters.
     """
-    mechanism = stability.Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
+    mechanism = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
     counts = histograms(3, [13])
     return Specimen(
         name=f"A_dist with {calibration} constants",
-        law=mechanism.log_pmf,
+        law=lambda scores: jnp.log(mechanism.pmf(scores)),
         sample=lambda key, scores: _label(mechanism(key, scores), 3),
         claimed=mechanism.claimed_guarantee(),
         datasets=counts,
@@ -70,8 +71,8 @@ def exponential_without_half(*, epsilon: float = 1.0) -> Specimen:
     mechanism = exponential.Exponential(epsilon=epsilon, sensitivity=1.0, monotone=True, relation="REPLACE_ONE")
     return Specimen(
         name="exponential mechanism without the 1/2",
-        law=mechanism.log_pmf,
-        sample=lambda key, scores: mechanism(key, scores).index,
+        law=lambda scores: jnp.log(mechanism.pmf(scores)),
+        sample=lambda key, scores: mechanism(key, scores).hypothesis,
         claimed=mechanism.guarantee(),
         datasets=counts,
         pairs=neighbours(counts, "REPLACE_ONE"),

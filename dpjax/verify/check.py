@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
+from dpjax.verify.agreement import disagreement
 from dpjax.verify.family import Family, family, kind_of
 from dpjax.verify.laws import laws_of
 from dpjax.verify.suspects import Audits, audits_of
@@ -40,6 +41,7 @@ class Report:
       relation: which datasets were taken for neighbours.
       guarantee: what is claimed: by `delta` of `check` if given, else by the algorithm; None if by neither.
       level: of the bounds, one by one; 1 if exact.
+      disagreement: how runs contradict the `pmf`, in words; None if they do not. Then the law that was verified is another's.
       summary: the paragraph.
     """
 
@@ -50,6 +52,7 @@ class Report:
     relation: str
     guarantee: Guarantee | None
     level: float
+    disagreement: str | None
     summary: str
     _evidence: Evidence
 
@@ -74,12 +77,12 @@ class Report:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the stated guarantee holds on all datasets enumerated: None if there is none, or runs do not refute it."""
+        """Whether the stated guarantee holds on all datasets enumerated; None if there is none, or that is not known."""
         if self.guarantee is None:
             return None
         if self.refutes(self.guarantee):
             return False
-        return True if self.exact else None
+        return True if self.exact and self.disagreement is None else None
 
     def __repr__(self) -> str:
         return self.summary
@@ -108,7 +111,8 @@ def check(
     Args:
       algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, an object or a function of one's own. All that it returns
         (but the `info` of an `Outcome`) is taken as released. If it has `pmf(data)`, the vector of the probabilities of all outcomes,
-        bottom last, that is believed. If it has `guarantee()`, a `dpjax.accounting.Guarantee`, that is tested.
+        bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
+        `dpjax.accounting.Guarantee`, that is tested.
       n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records.
       domain: points are 0, ..., domain - 1 (and labels 0 and 1).
       epsilon: where delta is computed, >= 0.
@@ -160,6 +164,7 @@ def check(
     else:
         evidence = audits_of(algorithm, datasets, epsilon, trials, level, seed)
     found, first, second = evidence.delta_at(epsilon)
+    against = disagreement(algorithm, evidence.p, datasets, (first, second), seed) if exact else None
     report = Report(
         epsilon=epsilon,
         delta=found,
@@ -168,6 +173,7 @@ def check(
         relation=relation,
         guarantee=claim,
         level=level,
+        disagreement=against,
         summary="",
         _evidence=evidence,
     )
@@ -227,11 +233,15 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
         )
     else:
         text = f"{name}: verified exactly on all {many}. At {at} delta is {report.delta:.6g}; {least}. {worst}"
+        if report.disagreement is not None:
+            text += f" But its runs do NOT follow this law: {report.disagreement}."
     return f"{text} {_verdict(report)}"
 
 
 def _verdict(report: Report) -> str:
     """What follows for the claim."""
+    if report.disagreement is not None:
+        return "Nothing is known of what it really releases."
     if report.guarantee is None:
         return "Nothing is claimed for this relation."
     if math.isinf(report.guarantee.epsilon):

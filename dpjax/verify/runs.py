@@ -16,6 +16,10 @@ from dpjax.data.outcome import Outcome, Status
 BLOCK = 2048  # runs of a compiled program
 
 
+class Incomparable(TypeError):
+    """What an algorithm returned cannot be told apart by its runs."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Runner:
     """Runs of an algorithm on datasets given as record values.
@@ -63,7 +67,7 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
     """How to run the algorithm, found out on one dataset.
 
     Raises:
-      TypeError: it returns nothing that can be audited. What the algorithm raises itself is passed on, with a note.
+      Incomparable: it returns nothing that can be audited. What the algorithm raises itself is passed on, with a note.
     """
     how = Runner(algorithm, make)
     given = (jax.random.key(0), values, size)
@@ -88,12 +92,12 @@ def released(result: Any, xp: Any = jnp) -> Any:
       xp: `jax.numpy`, or NumPy, which is faster outside compiled programs.
 
     Raises:
-      TypeError: it holds no arrays of numbers, or several real ones.
+      Incomparable: it holds no arrays of numbers, or several real ones.
     """
     shown = (result.hypothesis, result.status) if isinstance(result, Outcome) else result
     leaves = jax.tree.leaves(shown)
     if not leaves or not all(map(_is_numeric, leaves)):
-        raise TypeError(
+        raise Incomparable(
             f"the algorithm must return integers, one real number or a dpjax.Outcome of these, got {result!r}"
         )
     leaves = [xp.asarray(leaf) for leaf in leaves]
@@ -103,7 +107,7 @@ def released(result: Any, xp: Any = jnp) -> Any:
     alone = not others or (isinstance(result, Outcome) and len(others) == 1)
     if not (alone and number.size == 1 and jnp.issubdtype(number.dtype, jnp.floating)):
         rule = "integers, or one real number: round, bin or index what it returns"
-        raise TypeError(
+        raise Incomparable(
             f"the algorithm must return {rule}; got arrays {[(leaf.dtype.name, leaf.shape) for leaf in leaves]}"
         )
     number = number.reshape(())

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -22,8 +22,8 @@ from experiments.benchmarks.numpy_multi import XI
 from experiments.benchmarks.pool import Pool
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 Way = Callable[[], float]
 PANEL = "seconds to answer, "
 BITS = 64

@@ -1,6 +1,5 @@
 """All timings: contests, seconds to an answer, how the cost grows. Records are kept, so a resumed run repeats nothing."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from dpjax.trials.progress import Progress
@@ -9,8 +8,8 @@ from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.pool import Pool
 from experiments.records import Row
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 RATES = "trials per second, "
 
 

@@ -192,7 +192,7 @@ def cdf_epsilon(levels: int) -> float:
 def sanitizer(d: int, levels: int, m: int, epsilon: float) -> Any:
     """dpjax's release of the same."""
     solver = interior_point.exponential(bits=d + EXTRA_BITS, epsilon=epsilon)
-    return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=d, levels=levels, m=m))
+    return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=d, depth=levels, m=m, allow_unproved=True))
 
 
 # ------------------------------------------------------------------------------------------------------- GenericLearner

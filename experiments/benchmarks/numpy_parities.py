@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpjax.multi import parities
+from dpjax import bounds
 from experiments.benchmarks.numpy_driver import Program, choose, fitting, kept, within
 from experiments.benchmarks.numpy_trials import DELTA, EPSILON
 
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 @functools.lru_cache
 def size(d: int) -> int:
     """s, examples of a subsample, as dpjax chooses."""
-    return parities.best_size(bits=d, epsilon=EPSILON, delta=DELTA, beta=BETA)
+    return bounds.parity_learner_size(bits=d, epsilon=EPSILON, delta=DELTA, beta=BETA)
 
 
 @functools.lru_cache(maxsize=8)

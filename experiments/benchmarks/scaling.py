@@ -1,7 +1,6 @@
 """How the cost grows with n, with d and with the number of trials, and the exponents fitted to it."""
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 from dpjax.learners import pac
@@ -13,8 +12,8 @@ from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.pool import Pool
 from experiments.records import Row
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 PANEL, EXPONENT = "scaling, ", "exponent, "
 BITS, EXAMPLES = 64, 2000  # while the other one grows
 CHEAP = ("erm", (31, 100))  # whose trials are counted by the million

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,13 +15,12 @@ from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
-from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
 from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
 TIES = 16  # bits that break ties in the recursion
 COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins with
@@ -32,12 +30,12 @@ COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins
 
 
 @functools.cache
-def _calibrated(method: str, count: int, key: tuple[tuple[str, float], ...]) -> cdf.Release:
+def _calibrated(method: str, count: int, key: tuple[tuple[str, float], ...]) -> cdf.CdfRelease:
     build = {METHODS[0]: _direct, METHODS[1]: _recursive, METHODS[2]: _sliced}[method]
     return cdf.release(quantiles=build(count, dict(key)))
 
 
-def mechanism(method: str, count: int, settings: Settings) -> cdf.Release:
+def mechanism(method: str, count: int, settings: Settings) -> cdf.CdfRelease:
     """A release of `count` quantiles at the experiment's privacy, slices as small as the solver's failure beta / 3 allows."""
     return _calibrated(method, count, tuple((name, settings[name]) for name in ("epsilon", "delta", "beta", "bits")))
 
@@ -46,23 +44,27 @@ def _half(solver: Any, count: int, settings: Settings) -> int:
     return -(-solver.sample_size(beta=settings["beta"] / 3 / count) // 2)
 
 
-def _direct(count: int, settings: Settings) -> quantiles.Direct:
+def _direct(count: int, settings: Settings) -> quantiles.DirectQuantiles:
     """Distance 2, composed over all quantiles."""
     epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), accountant="optimal") / 2
     solver = interior_point.exponential(bits=settings["bits"], epsilon=epsilon)
     fractions = [i / (count + 1) for i in range(1, count + 1)]
-    return quantiles.direct(solver=solver, fractions=fractions, m=_half(solver, count, settings))
+    return quantiles.direct(
+        solver=solver, fractions=fractions, m=_half(solver, count, settings), beta=settings["beta"] / 3
+    )
 
 
-def _recursive(count: int, settings: Settings) -> quantiles.Recursive:
+def _recursive(count: int, settings: Settings) -> quantiles.RecursiveQuantiles:
     """Distance 2, composed over the levels."""
     levels = (count + 1).bit_length() - 1
     epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), accountant="optimal") / 2
     solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=epsilon)
-    return quantiles.recursive(solver=solver, bits=settings["bits"], levels=levels, m=_half(solver, count, settings))
+    return quantiles.recursive(
+        solver=solver, bits=settings["bits"], depth=levels, m=_half(solver, count, settings), beta=settings["beta"] / 3
+    )
 
 
-def _sliced(count: int, settings: Settings) -> cdf.Sliced:
+def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
     """Noise and computes share what the count leaves; the split is the one of least rank error."""
     counting = COUNT_SHARE * settings["epsilon"]
     points = 2 * (settings["bits"] * math.log(2) + math.log(3 * count / settings["beta"]))
@@ -75,7 +77,15 @@ def _sliced(count: int, settings: Settings) -> cdf.Sliced:
     )
     solver = interior_point.exponential(bits=settings["bits"], epsilon=found.compute_epsilon)
     size = 2 * _half(solver, count, settings)
-    return cdf.sliced(solver=solver, count=count, size=size, slice_epsilon=found.slice_epsilon, count_epsilon=counting)
+    return quantiles.sliced(
+        solver=solver,
+        count=count,
+        size=size,
+        slice_epsilon=found.slice_epsilon,
+        count_epsilon=counting,
+        delta=settings["delta"],
+        beta=settings["beta"],
+    )
 
 
 def _plain(epsilon: float, runs: int) -> slicing.Run:
@@ -95,7 +105,7 @@ def _total(settings: Settings) -> Guarantee:
 class Trial:
     """One release on fresh data: everything but the shapes is data."""
 
-    release: cdf.Release
+    release: cdf.CdfRelease
     distribution: Any
     n: Any
     capacity: int = static()
@@ -149,16 +159,8 @@ def _distances(settings: Settings, context: Context) -> list[Row]:
 
 
 def _evaluate(trial: Trial, method: str, count: int, cell: int, settings: Settings, context: Context) -> np.ndarray:
-    return resumable.evaluate(
-        distance,
-        trial,
-        store=context.store,
-        key={"panel": "distance", "method": method, "count": count, "n": int(trial.n)},
-        root=context.root,
-        cell=cell,
-        draws=settings["draws"],
-        chunk=1024,
-    )
+    key = {"panel": "distance", "method": method, "count": count, "n": int(trial.n)}
+    return context.evaluate(distance, trial, key=key, cell=cell, draws=settings["draws"], chunk=1024)
 
 
 def upper_quantile(values: np.ndarray, level: float, confidence: float) -> tuple[float, float, float]:
@@ -191,7 +193,7 @@ def _best_promise(method: str, n: int, settings: Settings) -> tuple[float, int]:
     return min((_least_alpha(mechanism(method, count, settings), n, settings["beta"]), count) for count in counts)
 
 
-def _least_alpha(release: cdf.Release, n: int, beta: float) -> float:
+def _least_alpha(release: cdf.CdfRelease, n: int, beta: float) -> float:
     """By bisection of `sample_size`, which falls with alpha; 1 if none below."""
     low, high = cdf.widest_gap(release.quantiles.fractions) / 2, 1.0
     for _ in range(20):

@@ -25,7 +25,6 @@ junk rows on all strings in turn it answers from its own n on; that is no form o
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -40,12 +39,12 @@ from dpjax.learners import parities as one_parity
 from dpjax.learners import thresholds
 from dpjax.multi import direct_sum, generic, parities, points
 from dpjax.sanitizers import points as sanitizer
-from dpjax.trials import engine, estimates, resumable
+from dpjax.trials import engine, estimates
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 PUBLIC = "no privacy"
 LEARNERS = {
     "thresholds": (PUBLIC, "direct sum, basic", "direct sum, optimal"),
@@ -228,12 +227,10 @@ def _padded(settings: Settings, context: Context) -> list[Row]:
                 name_of_form, name, users=users, k=chosen.length, epsilon=at["epsilon"], delta=at["delta"], alpha=alpha
             )
             setup = against(made, code=chosen, form=form(name_of_form, users, n, uniform=name == UNIFORM))
-            counts = resumable.count(
+            counts = context.count(
                 padded_trial,
                 (setup, jnp.asarray(alpha, float)),
-                store=context.store,
                 key={"panel": "padded", "form": name_of_form, "learner": name, "rows": n},
-                root=context.root,
                 cell=2**21 + number,
                 trials=at["trials"],
                 chunk=at["trials"],

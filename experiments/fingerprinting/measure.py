@@ -1,6 +1,5 @@
 """The numbers of the pictures: codes here, the attack in `attacks`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -8,13 +7,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from dpjax.fingerprinting import boneh_shaw, pirates, tardos
-from dpjax.trials import estimates, resumable
+from dpjax.trials import estimates
 from dpjax.trials.progress import Progress
 from experiments.fingerprinting import attacks
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 CODES = ("Boneh-Shaw", "Tardos", "Tardos, symmetric")
 
 
@@ -51,12 +50,10 @@ def _lengths(settings: Settings, context: Context) -> list[Row]:
         for cell, (name, share) in enumerate(cells):
             chosen = code(name, users, settings["xi"], share)
             counts = [
-                resumable.count(
+                context.count(
                     trial,
                     (chosen, coalition, number),
-                    store=context.store,
                     key={"panel": "length", "code": name, "share": share, "strategy": strategy},
-                    root=context.root,
                     cell=cell,
                     trials=settings["trials"],
                     chunk=settings["trials"],

@@ -1,7 +1,6 @@
 """Least n for an interior point with probability 1 - beta, on the worst of several kinds of combs, by exact laws."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -14,12 +13,12 @@ from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import depth, interior_point, quasi_concave, tree_log, tree_log_budget
-from dpjax.trials import estimates, resumable, search
-from dpjax.trials.progress import Progress
+from dpjax.trials import estimates, search
+from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 30_000  # points; beyond that a cell is left out
 ALPHA = 0.9  # RecConcave and the quasi-concave optimiser search for depth >= (1 - alpha) n/2; any depth >= 1 would do
 
@@ -104,15 +103,9 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
     """The measured curves: least n whose worst kind of comb fails with probability <= beta."""
-    cells = [(name, bits) for name, several in settings["bits"].items() for bits in several]
-    rows = []
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        for number, (name, bits) in enumerate(cells):
-            found = _search(name, bits, 16 * number, settings, context)
-            progress.done(1)
-            if found.n is not None:
-                rows.append(Row("least n", name, bits, found.n, found.low, found.high or math.inf))
-    return rows
+    return least_n.curves(
+        settings["bits"], lambda name, bits, number, _: _search(name, bits, 16 * number, settings, context)
+    )
 
 
 def _search(name: str, bits: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
@@ -152,20 +145,14 @@ def _failure(
         "limbs": wide.limbs_for(min(bits, WIDEST)),
     }
     key = {"panel": "failure", "solver": name, "bits": bits, "n": n, "family": combs.FAMILIES[family]}
-    run: dict[str, Any] = {
-        "store": context.store,
-        "key": key,
-        "root": context.root,
-        "cell": cell + family,
-        "chunk": 1024,
-    }
+    run: dict[str, Any] = {"key": key, "cell": cell + family, "chunk": 1024}
     if bits > WIDEST:
         at = Cell(solver=plan(name, bits, settings).parameters(), **place)
         trials = settings["trials"]
-        failed = resumable.count(trial, at, trials=trials, **run)["failed"]
+        failed = context.count(trial, at, trials=trials, **run)["failed"]
         return estimates.clopper_pearson(failed, trials, level=settings["level"])
     at = Cell(solver=solver(name, bits, n, settings), **place)
-    return estimates.mean(resumable.evaluate(failure, at, draws=settings["draws"], **run), level=settings["level"])
+    return estimates.mean(context.evaluate(failure, at, draws=settings["draws"], **run), level=settings["level"])
 
 
 def _planned(settings: Settings) -> list[Row]:

@@ -7,21 +7,14 @@ from experiments import captions, exponents, records
 from experiments.records import Row
 from experiments.settings import Settings
 
-COLOUR = {
-    "elimination": style.COLOURS[0],
-    "ParityLearner": style.COLOURS[2],
-    "direct sum, pure": style.COLOURS[1],
-    "direct sum, advanced": style.COLOURS[4],
-    "direct sum, optimal": style.COLOURS[3],
-    "theorem": style.COLOURS[6],
-}
-LABEL = {
-    "elimination": "Gaussian elimination (not private)",
-    "ParityLearner": "ParityLearner",
-    "direct sum, pure": "direct sum, pure",
-    "direct sum, advanced": "direct sum, advanced composition as printed",
-    "direct sum, optimal": "direct sum, optimal composition",
-    "theorem": "Theorem 39's proof, constants worked out",
+# By series: colour and label.
+LOOKS = {
+    "elimination": (style.COLOURS[0], "Gaussian elimination (not private)"),
+    "ParityLearner": (style.COLOURS[2], "ParityLearner"),
+    "direct sum, pure": (style.COLOURS[1], "direct sum, pure"),
+    "direct sum, advanced": (style.COLOURS[4], "direct sum, advanced composition as printed"),
+    "direct sum, optimal": (style.COLOURS[3], "direct sum, optimal composition"),
+    "theorem": (style.COLOURS[6], "Theorem 39's proof, constants worked out"),
 }
 
 
@@ -32,7 +25,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         f"{captions.privacy(settings)}, uniform points, exact laws",
     )
     with style.house():
-        exponents.draw_least_n(rows, out / "multi_parities_least_n", title=title, colours=COLOUR, labels=LABEL)
+        exponents.draw_least_n(rows, out / "multi_parities_least_n", title=title, looks=LOOKS)
         _draw_learner(rows, settings, out / "multi_parities_learner")
 
 
@@ -40,11 +33,12 @@ def _draw_learner(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     """n* by d on the left, failures at n* by k on the right."""
     fig, (left, right) = style.figure(1, 2, figsize=(9.6, 4.2))
     for name, part in records.series(rows, "by d").items():
-        left.plot(*records.curve(part), marker="o", color=COLOUR[name], label=LABEL[name])
+        colour, label = LOOKS[name]
+        left.plot(*records.curve(part), marker="o", color=colour, label=label)
     left.set(yscale="log", xlabel="d (bits)", ylabel="examples, for every k")
     style.doubling(left)
     trials, computed = (records.series(rows, panel)["ParityLearner"] for panel in ("trials", "computed"))
-    style.points(right, *records.columns(trials), color=COLOUR["ParityLearner"], label=_counted(settings))
+    style.points(right, *records.columns(trials), color=LOOKS["ParityLearner"][0], label=_counted(settings))
     right.plot(*records.curve(computed), "--", color="grey", label="computed exactly")
     right.axhline(settings["beta"], color="black", linewidth=0.8, linestyle=":", label="β, which n* must keep")
     right.set(

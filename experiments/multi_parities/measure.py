@@ -1,8 +1,6 @@
 """The numbers of the two pictures."""
 
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +12,13 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import bucket
 from dpjax.learners import parities as single
 from dpjax.multi import direct_sum, pac, parities
-from dpjax.trials import estimates, resumable
+from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 2**24  # examples
 ACCOUNTANTS = {"direct sum, pure": "basic", "direct sum, advanced": "advanced", "direct sum, optimal": "optimal"}
 
@@ -91,35 +89,31 @@ def _each(name: str, k: int, settings: Settings) -> single.ParityExponential:
 
 def _direct_sums(settings: Settings, context: Context) -> list[Row]:
     """n* of the direct sums, laws averaged over draws of points."""
-    rows = []
-    cells = [(name, k) for name in ACCOUNTANTS for k in settings["concepts"]["direct sum"]]
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        for cell, (name, k) in enumerate(cells):
-            each = _each(name, k, settings)
-            found = least_n.by_law(
-                any_fails,
-                lambda n, capacity, each=each, k=k: Draw(learner=each, n=n, k=float(k), capacity=capacity),  # type: ignore[misc]
-                key={"panel": "least n", "learner": name, "k": k},
-                cell=cell,
-                draws=settings["draws"],
-                start=each.sample_size(alpha=0.0, beta=settings["beta"] / k),
-                maximum=MAXIMUM,
-                settings=settings,
-                context=context,
-            )
-            progress.done(1)
-            if found.n is not None:
-                rows.append(Row("least n", name, k, found.n, found.low, found.high or math.inf))
-    return rows
+
+    def find(name: str, k: int, cell: int, _: int) -> search.LeastN:
+        each = _each(name, k, settings)
+        return least_n.by_law(
+            any_fails,
+            lambda n, capacity: Draw(learner=each, n=n, k=float(k), capacity=capacity),
+            key={"panel": "least n", "learner": name, "k": k},
+            cell=cell,
+            draws=settings["draws"],
+            start=each.sample_size(alpha=0.0, beta=settings["beta"] / k),
+            maximum=MAXIMUM,
+            settings=settings,
+            context=context,
+        )
+
+    return least_n.curves({name: settings["concepts"]["direct sum"] for name in ACCOUNTANTS}, find)
 
 
-def _bounds(settings: Settings) -> Iterator[Row]:
+def _bounds(settings: Settings) -> list[Row]:
     """What no learner can do without: pure (Theorem 55), and approximate but agnostic (Corollary 50)."""
-    for k in settings["concepts"]["bound"]:
-        yield exact("bound", "kd/ε (Thm 55)", k, bounds.pure_parities(k, settings["bits"], settings["epsilon"]))
-        agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
-        if agnostic > 0:
-            yield exact("bound", "$k^{1/2}$ (Cor. 50)", k, agnostic)
+    formulas = {
+        "kd/ε (Thm 55)": lambda k: bounds.pure_parities(k, settings["bits"], settings["epsilon"]),
+        "$k^{1/2}$ (Cor. 50)": lambda k: bounds.fingerprinting_agnostic(k, settings["xi"]),
+    }
+    return least_n.lower_bounds(settings["concepts"]["bound"], formulas)
 
 
 # ---------------------------------------------------------------------------------- (b) n* by d, and trials at n* by k
@@ -130,7 +124,7 @@ def _by_dimension(settings: Settings) -> Iterator[Row]:
     beta = settings["beta"]
     at = {name: settings[name] for name in ("epsilon", "delta", "beta")}
     for bits in settings["dimensions"]:
-        yield exact("by d", "theorem", bits, parities.theorem_sample_size(bits=bits, **at))
+        yield exact("by d", "theorem", bits, bounds.parity_learner_theorem(bits=bits, **at))
         yield exact("by d", "ParityLearner", bits, learner(bits, 1, settings).sample_size(alpha=0.0, beta=beta))
         yield exact("by d", "elimination", bits, parities.elimination(bits=bits, k=1).sample_size(alpha=0.0, beta=beta))
 
@@ -151,12 +145,10 @@ def _trials(settings: Settings, context: Context) -> list[Row]:
                 alpha=0.0,
                 capacity=bucket(n),
             )
-            counted = resumable.count(
+            counted = context.count(
                 pac.trial,
                 experiment,
-                store=context.store,
                 key={"panel": "trials", "k": k},
-                root=context.root,
                 cell=1000 + index,
                 trials=count,
                 chunk=min(count, 20),

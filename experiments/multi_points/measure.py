@@ -1,6 +1,5 @@
 """The numbers of the picture."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from dpjax import bounds
@@ -10,10 +9,10 @@ from dpjax.multi import direct_sum, generic, pac, points
 from dpjax.sanitizers import points as sanitizer
 from dpjax.trials import search
 from experiments import least_n
-from experiments.records import Row, exact
+from experiments.records import Row
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 2**20  # examples; beyond that a cell is left out
 FIRST_GUESS = {
     "PointLearner": 1200,
@@ -43,14 +42,13 @@ def measure(settings: Settings, context: Context) -> list[Row]:
             context=context,
         )
 
-    rows = least_n.against_k(settings, FIRST_GUESS, find)
-    for k in settings["bounds"]:
-        if k > 1:  # at k = 1 it is 0
-            rows.append(exact("bound", "pure: k/ε (Thm 52)", k, bounds.pure_packing(k, settings["epsilon"])))
-        agnostic = bounds.fingerprinting_agnostic(k, settings["xi"])
-        if agnostic > 0.0:
-            rows.append(exact("bound", "$k^{1/2}$, agnostic (Cor. 50)", k, agnostic / (3 * settings["alpha"])))
-    return rows
+    rows = least_n.curves({name: settings["concepts"][name] for name in SERIES}, find, guesses=FIRST_GUESS)
+    epsilon, xi, alpha = settings["epsilon"], settings["xi"], settings["alpha"]
+    formulas = {
+        "pure: k/ε (Thm 52)": lambda k: bounds.pure_packing(k, epsilon),
+        "$k^{1/2}$, agnostic (Cor. 50)": lambda k: bounds.fingerprinting_agnostic(k, xi) / (3 * alpha),
+    }
+    return [*rows, *least_n.lower_bounds(settings["bounds"], formulas)]
 
 
 def learner(name: str, k: int, n: int, settings: Settings) -> Any:

@@ -7,21 +7,14 @@ from experiments import captions, exponents
 from experiments.records import Row
 from experiments.settings import Settings
 
-COLOUR = {
-    "ERM": style.COLOURS[0],
-    "pure direct sum": style.COLOURS[1],
-    "direct sum, advanced": style.COLOURS[4],
-    "direct sum, optimal": style.COLOURS[3],
-    "RecConcave, optimal": style.COLOURS[5],
-    "generic": style.COLOURS[2],
-}
-LABEL = {
-    "ERM": "ERM (not private)",
-    "pure direct sum": "direct sum, pure",
-    "direct sum, advanced": "direct sum, advanced composition as printed",
-    "direct sum, optimal": "direct sum, optimal composition",
-    "RecConcave, optimal": "direct sum of RecConcave, optimal composition",
-    "generic": "GenericLearner on a private CDF",
+# By series: colour and label.
+LOOKS = {
+    "ERM": (style.COLOURS[0], "ERM (not private)"),
+    "pure direct sum": (style.COLOURS[1], "direct sum, pure"),
+    "direct sum, advanced": (style.COLOURS[4], "direct sum, advanced composition as printed"),
+    "direct sum, optimal": (style.COLOURS[3], "direct sum, optimal composition"),
+    "RecConcave, optimal": (style.COLOURS[5], "direct sum of RecConcave, optimal composition"),
+    "generic": (style.COLOURS[2], "GenericLearner on a private CDF"),
 }
 
 
@@ -33,4 +26,4 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         f"{captions.privacy(settings)}, {bits} bits, masses at $2^{{{bits - 1}}} \\pm 2^u$, exact laws averaged over data draws",
     )
     with style.house():
-        exponents.draw_least_n(rows, out / "multi_thresholds_least_n", title=title, colours=COLOUR, labels=LABEL)
+        exponents.draw_least_n(rows, out / "multi_thresholds_least_n", title=title, looks=LOOKS)

@@ -30,8 +30,9 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 def _looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """How each series is drawn: of the optima the first (pure) is broad, the last has the algorithms' own delta."""
-    first, *others = [name for name in names if name.startswith("optimum")]
-    return {**LOOK, first: OPTIMUM[0], **dict(zip(reversed(others), OPTIMUM[:0:-1], strict=False))}
+    optima = [name for name in names if name.startswith("optimum")]
+    others = dict(zip(reversed(optima[1:]), OPTIMUM[:0:-1], strict=False))
+    return {**LOOK, **dict.fromkeys(optima[:1], OPTIMUM[0]), **others}
 
 
 def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:

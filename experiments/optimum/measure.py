@@ -17,8 +17,8 @@ from dpjax.optimizers import depth, interior_point, quasi_concave
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 RELATIONS = ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")
 CHEAP = ("exponential mechanism", "RecConcave")
 COSTLY = ("TreeLog", "quasi-concave optimiser")

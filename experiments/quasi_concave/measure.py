@@ -1,16 +1,15 @@
 """The least additive error that an optimiser really needs, by exact laws, and what is proved."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from dpjax.domains import ordered
 from dpjax.optimizers import quasi_concave
 from dpjax.trials import estimates, search
-from dpjax.trials.progress import Progress
+from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 EXPONENTIAL = "exponential mechanism"
 REC_CONCAVE = "RecConcave, two levels"
 AMPLIFIED = "amplified interior points, N=1"
@@ -52,15 +51,8 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 def _measured(settings: Settings, context: Context) -> list[Row]:
     """Least alpha p with failure <= beta on the worst shape of height p."""
-    cells = [(name, bits) for name, several in settings["bits"].items() for bits in several]
-    rows = []
-    with Progress(len(cells), "least error", unit="cells") as progress:
-        for name, bits in cells:
-            found = _search(name, bits, settings, context)
-            progress.done(1)
-            if found.n is not None:
-                rows.append(exact("measured", name, bits, settings["alpha"] * found.n))
-    return rows
+    found = least_n.curves(settings["bits"], lambda name, bits, *_: _search(name, bits, settings, context))
+    return [exact("measured", row.series, row.x, settings["alpha"] * row.value) for row in found]
 
 
 def _search(name: str, bits: int, settings: Settings, context: Context) -> search.LeastN:

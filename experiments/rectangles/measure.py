@@ -1,20 +1,16 @@
 """The numbers of the two pictures."""
 
-import math
-from collections.abc import Mapping
-from typing import Any
-
 import jax
 import numpy as np
 
 from dpjax.concepts import rectangles as concept
 from dpjax.learners import pac, rectangles
-from dpjax.trials import estimates, resumable, search
-from dpjax.trials.progress import Progress
+from dpjax.trials import estimates, search
+from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 2**30  # examples
 SLICES = ("low, axis 1", "high, axis 1", "low, axis 2", "high, axis 2")
 
@@ -60,42 +56,23 @@ def _sample_size(chosen: rectangles.Rectangles, settings: Settings) -> int:
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
     """Least n with at most beta failures, from trials, with the n-interval of the Clopper-Pearson intervals."""
-    rows = []
-    cells = [(name, axes) for name in rectangles.ACCOUNTANTS for axes in settings["axes"][name]]
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        for cell, (name, axes) in enumerate(cells):
-            found = _search(name, axes, cell, settings, context)
-            progress.done(1)
-            if found.n is not None:
-                rows.append(Row("least n", name, axes, found.n, found.low, found.high or math.inf))
-    return rows
+    series = {name: settings["axes"][name] for name in rectangles.ACCOUNTANTS}
+    return least_n.curves(series, lambda name, axes, cell, _: _search(name, axes, cell, settings, context))
 
 
 def _search(name: str, axes: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
     """`search.least_n` for one accountant and one D; it starts where half of each slice is lost."""
-    chosen, law = learner(name, axes, settings), distribution(axes, settings)
+    chosen, law, trials = learner(name, axes, settings), distribution(axes, settings), settings["trials"]
 
     def failure(n: int) -> estimates.Estimate:
         experiment = pac.Experiment(learner=chosen, distribution=law, n=n, alpha=settings["alpha"], capacity=2**31 - 1)
-        counted = resumable.count(
-            rectangles.trial,
-            experiment,
-            store=context.store,
-            key={"panel": "least n", "accountant": name, "axes": axes, "n": n},
-            root=context.root,
-            cell=cell,
-            trials=settings["trials"],
-            chunk=settings["trials"],
-        )
-        return estimates.clopper_pearson(counted["failed"], settings["trials"], level=settings["level"])
+        key = {"panel": "least n", "accountant": name, "axes": axes, "n": n}
+        counted = context.count(rectangles.trial, experiment, key=key, cell=cell, trials=trials, chunk=trials)
+        return estimates.clopper_pearson(counted["failed"], trials, level=settings["level"])
 
+    start = _sample_size(chosen, settings) // 2
     return search.least_n(
-        failure,
-        beta=settings["beta"],
-        start=_sample_size(chosen, settings) // 2,
-        maximum=MAXIMUM,
-        rtol=settings["rtol"],
-        reach=1.5,
+        failure, beta=settings["beta"], start=start, maximum=MAXIMUM, rtol=settings["rtol"], reach=1.5
     )
 
 

@@ -7,21 +7,14 @@ from experiments import captions, records
 from experiments.records import Row
 from experiments.settings import Settings
 
-COLOUR = {
-    "printed": style.COLOURS[4],
-    "basic": style.COLOURS[5],
-    "advanced": style.COLOURS[6],
-    "optimal": style.COLOURS[1],
-    "numerical": style.COLOURS[0],
-    "audited lower bound": style.COLOURS[2],
-}
-NAME = {
-    "printed": "slicing, printed (Theorem 2.1)",
-    "basic": "composition, basic",
-    "advanced": "composition, advanced",
-    "optimal": "composition, optimal",
-    "numerical": "slicing, numerical",
-    "audited lower bound": "lower bound, audited",
+# By series: colour and label.
+LOOKS = {
+    "printed": (style.COLOURS[4], "slicing, printed (Theorem 2.1)"),
+    "basic": (style.COLOURS[5], "composition, basic"),
+    "advanced": (style.COLOURS[6], "composition, advanced"),
+    "optimal": (style.COLOURS[1], "composition, optimal"),
+    "numerical": (style.COLOURS[0], "slicing, numerical"),
+    "audited lower bound": (style.COLOURS[2], "lower bound, audited"),
 }
 
 
@@ -36,10 +29,10 @@ def _draw_epsilon(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     """(a) total epsilon against the number of slices."""
     fig, axes = style.figure(figsize=(6.8, 4.0))
     found = records.series(rows, "total epsilon")
-    for name, colour in COLOUR.items():
+    for name, (colour, label) in LOOKS.items():
         part = [row for row in found.get(name, []) if row.value > 0]
         kind = {"marker": "^", "linestyle": ":"} if name == "audited lower bound" else {"marker": "o"}
-        axes.plot(*records.curve(part), color=colour, label=NAME[name], **kind)
+        axes.plot(*records.curve(part), color=colour, label=label, **kind)
     axes.set(yscale="log", xlabel="number of slices", ylabel=f"total ε at δ = {captions.number(settings['delta'])}")
     style.doubling(axes)
     style.title(

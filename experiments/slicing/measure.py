@@ -1,7 +1,6 @@
 """The accountants' curves, the audit, and the holder's calls."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -13,14 +12,13 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import geometric
 from dpjax.optimizers.slicing import Slicing
-from dpjax.trials import resumable
 from dpjax.trials.progress import Progress
 from dpjax.verify import audit_samples
 from dpjax.verify.slicing_proof import call_tails, holder_calls
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 SHOWN = 14  # calls to the holder, at most, in the picture
 
 
@@ -109,12 +107,10 @@ def _audits(settings: Settings, context: Context) -> list[Row]:
                     slices=slices,
                 )
                 drawn.append(
-                    resumable.evaluate(
+                    context.evaluate(
                         evidence,
                         domino,
-                        store=context.store,
                         key={"panel": "audit", "slices": slices, "extra": extra},
-                        root=context.root,
                         cell=2 * number + extra,
                         draws=settings["trials"],
                         chunk=50_000,

@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from dpjax.multi import tables
 from experiments import exponents, multi_parities, multi_points, multi_thresholds, records
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
 CLASSES = {"points": multi_points, "thresholds": multi_thresholds, "parities": multi_parities}
 
@@ -63,7 +63,7 @@ CELLS = (
 )
 
 
-def measure(settings: Mapping[str, Any], context: Context) -> list[Row]:
+def measure(settings: Settings, context: Context) -> list[Row]:
     """All rows: panel "exponent" (x: its place in CELLS), "upper" and "lower"; and the n* they come from, by class."""
     rows = []
     for name, module in CLASSES.items():
@@ -72,7 +72,7 @@ def measure(settings: Mapping[str, Any], context: Context) -> list[Row]:
     return [*rows, *fitted(rows, settings)]
 
 
-def fitted(rows: list[Row], settings: Mapping[str, Any]) -> Iterator[Row]:
+def fitted(rows: list[Row], settings: Settings) -> Iterator[Row]:
     """The exponents of the n* measured, beside the theorems'."""
     for place, cell in enumerate(CELLS):
         part = records.series(rows, f"{cell.of}: least n").get(cell.series, [])

@@ -1,7 +1,5 @@
 """The numbers of the three pictures."""
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -13,13 +11,14 @@ from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.optimizers import rec_concave
-from dpjax.trials import estimates, resumable, search
+from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
+from experiments import least_n
 from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
+from experiments.settings import Settings
 
-Settings = Mapping[str, Any]
 MAXIMUM = 200_000  # examples; beyond that a cell is left out
 
 
@@ -62,42 +61,22 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
     """Least n with mean failure <= beta, by exact laws over data draws, with the n-interval of the draws' t-intervals."""
-    rows = []
-    cells = [(name, bits) for name in LEARNERS for bits in settings["bits"]]
-    with Progress(len(cells), "least n", unit="cells") as progress:
-        guess = 0
-        for cell, (name, bits) in enumerate(cells):
-            guess = FIRST_GUESS[name] if bits == settings["bits"][0] else guess
-            found = _search(name, bits, guess, cell, settings, context)
-            progress.done(1)
-            if found.n is None:
-                continue
-            guess = found.n
-            rows.append(Row("least n", name, bits, found.n, found.low, found.high or math.inf))
-    return rows
 
-
-def _search(name: str, bits: int, start: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
-    """`search.least_n` for one learner and one d."""
-    base = bucket(2 * start)  # one capacity, hence one compiled program, for all n the search is likely to visit
-
-    def failure(n: int) -> estimates.Estimate:
-        experiment = _experiment(name, bits, n, max(bucket(n), base), settings)
-        laws = resumable.evaluate(
+    def find(name: str, bits: int, cell: int, start: int) -> search.LeastN:
+        return least_n.by_law(
             pac.failure,
-            experiment,
-            store=context.store,
-            key={"panel": "least n", "learner": name, "bits": bits, "n": n},
-            root=context.root,
+            lambda n, capacity: _experiment(name, bits, n, capacity, settings),
+            key={"panel": "least n", "learner": name, "bits": bits},
             cell=cell,
             draws=_draws(name, settings),
-            chunk=1024,
+            start=start,
+            maximum=MAXIMUM,
+            minimum=2,
+            settings=settings,
+            context=context,
         )
-        return estimates.mean(laws, level=settings["level"])
 
-    return search.least_n(
-        failure, beta=settings["beta"], start=start, maximum=MAXIMUM, minimum=2, rtol=settings["rtol"], reach=1.5
-    )
+    return least_n.curves({name: settings["bits"] for name in LEARNERS}, find, guesses=FIRST_GUESS)
 
 
 def _draws(name: str, settings: Settings) -> int:
@@ -122,11 +101,22 @@ def _bounds(settings: Settings) -> list[Row]:
         for name in LEARNERS:
             if name.startswith("RecConcave") and int(name.rpartition("=")[2]) > bounds.log_star(2**bits):
                 continue  # Theorem 3.18 is stated for N <= log*(2^d) only
-            # Theorem 3.18's alpha is the population error: LearnThresholds runs RecConcave at half of it.
-            at = {**settings, "alpha": settings["alpha"] / 2}
-            size = learner(name, bits, at).sample_size(alpha=settings["alpha"], beta=settings["beta"])
-            rows.append(exact("theorem", name, bits, size))
+            rows.append(exact("theorem", name, bits, theorem(name, bits, settings)))
     return rows
+
+
+def theorem(name: str, bits: int, settings: Settings) -> float:
+    """A theorem's number of examples, not rounded."""
+    alpha, beta, epsilon, delta = (settings[key] for key in ("alpha", "beta", "epsilon", "delta"))
+    if name == "ERM":
+        return bounds.realizable(1, alpha, beta)
+    if name == "exponential mechanism":
+        return bounds.exponential_thresholds(bits, alpha, beta, epsilon)
+    if name == "binary search":
+        comparison = learner(name, bits, settings).comparison_epsilon()
+        return bounds.binary_search_thresholds(bits, alpha, beta, float(comparison))
+    depth = int(name.rpartition("=")[2])
+    return bounds.learn_thresholds(bits, depth, alpha, beta, epsilon, delta, calibration="printed")
 
 
 # ------------------------------------------------------------------------------------------------- (b) success by n
@@ -145,12 +135,10 @@ def _success(settings: Settings, context: Context) -> list[Row]:
             draws = _draws(name, settings)
             law = _mean_success(experiment, {**key, "by": "law"}, 1000 + 2 * number, draws, settings["level"], context)
             rows.append(Row("success by law", name, n, *law))
-            counted = resumable.count(
+            counted = context.count(
                 pac.trial,
                 experiment,
-                store=context.store,
                 key={**key, "by": "trials"},
-                root=context.root,
                 cell=1001 + 2 * number,
                 trials=settings["trials"],
                 chunk=1000,
@@ -167,9 +155,7 @@ def _mean_success(
     experiment: pac.Experiment, key: dict[str, Any], cell: int, draws: int, level: float, context: Context
 ) -> tuple[float, float, float]:
     """(value, low, high) of 1 - mean failure, cut to [0, 1]."""
-    laws = resumable.evaluate(
-        pac.failure, experiment, store=context.store, key=key, root=context.root, cell=cell, draws=draws, chunk=1024
-    )
+    laws = context.evaluate(pac.failure, experiment, key=key, cell=cell, draws=draws, chunk=1024)
     failure = estimates.mean(laws, level=level)
     return tuple(min(max(1 - p, 0.0), 1.0) for p in (failure.value, failure.high, failure.low))  # type: ignore[return-value]
 

@@ -95,24 +95,17 @@ class LearnPoints(OnePointLearner):
         return self._test().claimed_guarantee()
 
     def _test(self) -> stability.Stability:
-        return stability.Stability.create(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
+        return stability.mechanism(epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Lemma 3.2 as repaired in the module: at alpha/2 for proved constants and random points, else at alpha.
+        """Lemma 3.2 as repaired; see `bounds.learn_points`.
 
         Raises:
           ValueError: random points and 2^bits < 2/(alpha beta).
         """
         bits, epsilon, delta = int(self.bits), float(self.epsilon), float(self.delta)
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
-        if self.bottom == "zero":
-            least = math.ceil(-math.log2(alpha * beta))  # nothing random, so any domain will do
-            bits = max(bits, least)
-        elif bits < 1 - math.log2(alpha * beta):
-            raise ValueError(f"bits must be >= log2(2/(alpha beta)) for random points after bottom, got {bits}")
-        elif self.calibration == "proved":
-            alpha /= 2
-        return whole(bounds.learn_points(bits, alpha, beta, epsilon, delta, calibration=self.calibration))
+        size = bounds.learn_points(bits, alpha, beta, epsilon, delta, calibration=self.calibration, bottom=self.bottom)
+        return whole(size)
 
 
 def learn_points(
@@ -134,7 +127,7 @@ def learn_points(
       TypeError, ValueError: an argument out of range.
     """
     arguments.choice("calibration", calibration, CALIBRATIONS)
-    test = stability.Stability.create(epsilon=epsilon, delta=delta, calibration=calibration)
+    test = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
     return LearnPoints(
         **base.domain(bits),
         epsilon=test.epsilon,

@@ -36,7 +36,7 @@ class ThresholdExponential(ThresholdLearner):
         return piecewise.ExponentialPiecewise(epsilon=self.epsilon)
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
-        return base.released(self._mechanism()(key, pieces))
+        return self._mechanism().draw(key, pieces)
 
     def together(self, keys: Array, sample: MultiSample) -> Outcome:
         """One run for each of the k labels of a realizable sample, with a key each; outcomes are stacked.

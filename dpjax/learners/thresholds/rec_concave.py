@@ -87,9 +87,19 @@ class ThresholdRecConcave(ThresholdLearner):
         return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Theorem 3.18, with the constants of its proof."""
-        size = bounds.learn_thresholds(int(self.bits), self.depth, alpha, beta, float(self.epsilon), float(self.delta))
-        return whole(size)
+        """Examples for the learner's own alpha, by its constants; see `bounds.learn_thresholds`.
+
+        Raises:
+          ValueError: an alpha below the learner's own, which no number of examples brings about.
+        """
+        arguments.fractions(alpha=alpha)
+        own = arguments.known("alpha", self.alpha)
+        if alpha < own:
+            raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
+        budget = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        return whole(
+            bounds.learn_thresholds(int(self.bits), self.depth, own, beta, *budget, calibration=self.calibration)
+        )
 
 
 def rec_concave(
@@ -110,7 +120,7 @@ def rec_concave(
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     depth = arguments.integer("depth", depth, at_least=1)
-    levels = optimizer.levels_run(1 << bits, depth)
+    levels = bounds.levels_run(1 << bits, depth)
     calibration = arguments.choice("calibration", calibration, CALIBRATIONS)
     return ThresholdRecConcave(
         **base.domain(bits),

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
@@ -93,5 +94,5 @@ def rec_concave(
         delta=arguments.delta(delta),
         promise=arguments.real("promise", promise, above=0.0, below=math.inf),
         alpha=arguments.fraction("alpha", alpha),
-        levels=optimizer.levels_run(2**bits - 1, depth),
+        levels=bounds.levels_run(2**bits - 1, depth),
     )

@@ -14,7 +14,7 @@ from dpjax.data.points import Points
 from dpjax.domains import trie, wide
 from dpjax.domains.events import Accurate, Interval
 from dpjax.domains.trie import Trie
-from dpjax.mechanisms.geometric import one_sided_log_pmf
+from dpjax.mechanisms.one_sided_geometric import log_pmf as one_sided_log_pmf
 from dpjax.optimizers import tree_log as tree
 from dpjax.optimizers import tree_log_budget
 from dpjax.optimizers.interior_point import base

@@ -89,7 +89,7 @@ class DirectQuantiles(Quantiles):
             return event
         n = points.n_valid.astype(float)
         # The literal definition, ranks / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
-        near = jnp.round(event.error * n) + jnp.arange(-1, 2)
+        near = jnp.round(event.error * n) + jnp.asarray([-1.0, 0.0, 1.0], float)
         meets = jnp.where(near / n <= event.error, near, 0.0)
         return self.near(points, jnp.max(meets).astype(jnp.int32))
 

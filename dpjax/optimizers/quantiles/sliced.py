@@ -73,7 +73,7 @@ class SlicedQuantiles(Quantiles):
         q, n = self.count, points.n_valid
         counted = jnp.maximum(geometric(key_count, n, epsilon=self.count_epsilon), 0)
         # A gap has no more than all points, a computed slice no more than the capacity.
-        most = jnp.stack([n, jnp.int32(self.capacity)])
+        most = jnp.stack([n, jnp.int32(self.capacity)])[None]
         noise = slicing.noise(key_sizes, self.slice_epsilon, most=most, shape=(q, 2))
         least = jnp.stack([self.gaps(counted), jnp.full((q,), self.size, jnp.int32)], axis=1)
         sizes = jnp.minimum(least + noise, most)

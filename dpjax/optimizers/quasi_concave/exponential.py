@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from dpjax.accounting import REPLACE_ONE, Guarantee
@@ -25,18 +24,17 @@ class QuasiConcaveExponential(QuasiConcave):
     relation: str = static()
 
     def _mechanism(self) -> piecewise.ExponentialPiecewise:
-        return piecewise.ExponentialPiecewise(epsilon=self.epsilon)
+        return piecewise.ExponentialPiecewise(epsilon=self.epsilon, relation=self.relation)
 
     def draw(self, key: Array, problem: Problem) -> Any:
-        point = self._mechanism()(key, problem.pieces)
-        return point.position, jnp.bool_(True), point
+        return self._mechanism().draw(key, problem.pieces)
 
     def law(self, problem: Problem, goal: Goal) -> Float[Array, "2"]:
         return self._mechanism().law(problem.pieces, goal)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0): BNS Proposition 2.26 (i)."""
-        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, self.relation)
+        return self._mechanism().guarantee()
 
     def error(self, beta: float) -> float:
         """(2/epsilon) ln((2^bits + 1)/beta): BNS Proposition 2.26 (ii)."""

@@ -1,0 +1,237 @@
+"""Sample sizes of sanitizers of points, and of k points learned from their counts. Numbers of examples, exact ints."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy, stability_gap
+from dpjax.core import arguments, bisection
+
+_MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
+SANITIZED = (
+    1 / 60
+)  # PointLearner: answers accurate to so much of alpha give a database accurate to alpha/30, as Algorithm 5 wants
+HEAVY = 1 / 15  # the share of alpha from which on a point is heavy to it
+
+
+# MULTI Algorithm 2, with the printed thresholds and with the best ones ------------------------------------------------
+
+
+def point_release_private(epsilon: float, delta: float, alpha: float) -> int:
+    """The least n with exp(-epsilon n alpha/8 + epsilon/2) <= delta: MULTI Algorithm 2 is then (epsilon, delta)-private.
+
+    Args:
+        epsilon: > 0. delta, alpha: in (0, 1).
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> point_release_private(1.0, 1e-6, 0.1)
+        1146
+    """
+    arguments.fractions(delta=delta, alpha=alpha)
+    arguments.positive(epsilon=epsilon)
+    return math.ceil(8 / (alpha * epsilon) * (epsilon / 2 - math.log(delta)) * _MORE)
+
+
+def point_release(epsilon: float, delta: float, alpha: float, beta: float) -> int:
+    """The n of MULTI Proposition 30: private, and every answer within alpha except with probability beta.
+
+    The noise of each of the at most 4/alpha points above alpha/4 must stay below alpha/2: exp(-epsilon n alpha/4) <= alpha beta/4.
+
+    Example:
+        >>> point_release(1.0, 1e-6, 0.1, 1e-9)
+        1146
+    """
+    arguments.fractions(beta=beta)
+    private = point_release_private(epsilon, delta, alpha)
+    accurate = -4 / (alpha * epsilon) * math.log(alpha * beta / 4)
+    return max(math.ceil(accurate * _MORE), private)
+
+
+def histogram_margin(epsilon: Any, delta: Any, *, log: Callable[[Any], Any] = math.log) -> Any:
+    """1 + (2/epsilon) ln(1/(2 delta)): how far above the last count that is never released a noisy count must be, delta <= 1/2.
+
+    Example:
+        >>> histogram_margin(2.0, 0.5)
+        1.0
+    """
+    return 1 - 2 / epsilon * log(2 * delta)
+
+
+def point_histogram(epsilon: float, high: float, alpha: float, beta: float) -> int:
+    """An n for which every answer of a stability histogram is within alpha except with probability beta.
+
+    A point is answered wrongly only if (a) its count is above alpha n (at most 1/alpha points) and its noise is below high - alpha n, or
+    (b) its noise is above alpha n (at most n points): exp(-(epsilon/2) (alpha n - high)) / (2 alpha) + n exp(-(epsilon/2) alpha n) / 2.
+
+    Args:
+        epsilon: > 0.
+        high: the count above which noisy counts are released, > 0.
+        alpha, beta: in (0, 1).
+
+    Example:
+        >>> point_histogram(1.0, histogram_margin(1.0, 1e-6), 0.1, 0.1)
+        351
+    """
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon, high=high)
+
+    def failure(n: int) -> float:
+        low_noise = math.exp(min(0.0, -epsilon / 2 * (alpha * n - high))) / alpha
+        return (low_noise + n * math.exp(-epsilon / 2 * alpha * n)) / 2
+
+    # Both terms decrease from 2 / (alpha epsilon) on.
+    return bisection.least_int(lambda n: failure(n) <= beta, math.ceil(max(high, 2 / epsilon) / alpha))
+
+
+# SanPoints (BNS Figure 9) -------------------------------------------------------------------------------------------
+
+
+def san_points_rounds(alpha: float) -> int:
+    """R = ceil(2/alpha).
+
+    Example:
+        >>> san_points_rounds(0.5)
+        4
+    """
+    arguments.fractions(alpha=alpha)
+    return math.ceil(2 / alpha * (1 - 1e-12))
+
+
+def san_points_budget(
+    epsilon: Any,
+    delta: Any,
+    rounds: int,
+    *,
+    sqrt: Callable[[Any], Any] = math.sqrt,
+    log: Callable[[Any], Any] = math.log,
+) -> tuple[Any, Any]:
+    """(e, d), what one of the R choices, and one of the two counts that differ between neighbours, may spend.
+
+    e = epsilon / sqrt(8 (R + 2) ln(5/delta)) and d = 2 delta/(5R). By BNS Theorem 2.5 with slack delta/5, R + 2 mechanisms cost
+    sqrt(2 (R + 2) ln(5/delta)) e + 2 (R + 2) e^2 = epsilon/2 + epsilon^2 / (4 ln(5/delta)) <= epsilon for epsilon <= 2 ln(5/delta), and
+    R d + delta/5 = 3 delta/5. (That theorem is stated for e <= 1. Its proof holds for every e: the mean privacy loss of an e-private
+    mechanism is at most e (exp(e) - 1) / (exp(e) + 1) <= e^2 / 2, a quarter of what it allows.)
+
+    Example:
+        >>> e, d = san_points_budget(1.0, 1e-6, 4)
+        >>> round(1 / e, 2), d
+        (27.21, 1e-07)
+    """
+    return epsilon / sqrt(8 * (rounds + 2) * log(5 / delta)), 2 * delta / (5 * rounds)
+
+
+def san_points_private(epsilon: float, delta: float, alpha: float) -> int:
+    """The least n for which every round's Choosing Mechanism is proved private.
+
+    Raises:
+        TypeError, ValueError: an argument out of range, or epsilon > 2 ln(5/delta), for which the composition does not hold.
+
+    Example:
+        >>> san_points_private(1.0, 1e-6, 0.5)
+        28085
+    """
+    e, d = _san_points(epsilon, delta, alpha)
+    return math.ceil(choosing_mechanism_privacy(1, alpha / 2, e, d) * _MORE)
+
+
+def san_points(epsilon: float, delta: float, alpha: float, beta: float) -> int:
+    """An n for which SanPoints is private and within alpha except with probability beta (BNS Theorem 4.6 with its constants).
+
+    Every round meets Lemma 4.5 with beta/(2R), and none of the R noises exceeds alpha n: R exp(-e alpha n) <= beta/2.
+
+    Example:
+        >>> san_points(1.0, 1e-6, 0.5, 0.1)
+        48696
+    """
+    arguments.fractions(beta=beta)
+    e, d = _san_points(epsilon, delta, alpha)
+    share = beta / (2 * san_points_rounds(alpha))
+    chosen = math.ceil(choosing_mechanism(1, alpha / 2, share, e, d))
+    return max(chosen, math.ceil(-math.log(share) / (e * alpha)))
+
+
+def _san_points(epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
+    """`san_points_budget`, refused where the composition does not give (epsilon, delta)."""
+    arguments.fractions(delta=delta)
+    arguments.positive(epsilon=epsilon)
+    most = 2 * math.log(5 / delta)
+    if epsilon > most:
+        raise ValueError(
+            f"epsilon must be <= 2 ln(5/delta) = {most:.4g} for the composition of SanPoints, got {epsilon}"
+        )
+    return san_points_budget(epsilon, delta, san_points_rounds(alpha))
+
+
+# k points at once from noisy counts ---------------------------------------------------------------------------------
+
+
+def point_learner_least_count(beta: float, epsilon: float, delta: float) -> int:
+    """g: the gap at which the proved A_dist at (epsilon/2, delta/2) fails with probability beta/4, rounded up."""
+    return math.ceil(stability_gap(beta / 4, epsilon / 2, delta / 2))
+
+
+def point_learner_exact(alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "proved") -> int:
+    """MULTI Theorem 40 with its constants: n for which PointLearner is private and all k errors are at most alpha but for beta.
+
+    The same for every k. See `dpjax.multi.points.point_learner` for both calibrations. Of the printed one: it is
+
+    - (960/(alpha epsilon)) (epsilon/4 + ln(2/delta)): Algorithm 2 at alpha/60 is private;
+    - (480/(alpha epsilon)) ln(960/(alpha beta)): its answers are within alpha/60, hence a database made of them within alpha/30, but for
+      beta/4 (Proposition 30);
+    - (200/(81 alpha)) ln(4/(alpha beta)): each of the at most 1/alpha points of mass >= alpha has a share >= alpha/10, but for beta/4
+      (Chernoff exp(-0.81 alpha n / 2) and a union bound, where the paper quotes Theorem 8 without constants);
+    - (30/alpha) times the gap at which A_dist fails with probability beta/2.
+
+    Args:
+        alpha, beta: error and failure probability, in (0, 1).
+        epsilon, delta: privacy, > 0 and in (0, 1).
+        calibration: "printed" or "proved" constants of A_dist and Algorithm 2.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> point_learner_exact(0.1, 0.1, 1.0, 1e-6), point_learner_exact(0.1, 0.1, 1.0, 1e-6, calibration="printed")
+        (1784, 141684)
+    """
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    arguments.calibration(calibration)
+    if calibration == "proved":
+        high = point_learner_least_count(beta, epsilon, delta) - 1 + histogram_margin(epsilon / 2, delta / 2)
+        return point_learner_above(alpha, beta, epsilon, high)
+    counted = point_release(epsilon / 2, delta / 2, alpha * SANITIZED, beta / 4)
+    frequent = -200 / (81 * alpha) * math.log(alpha * beta / 4)
+    told_apart = 30 / alpha * stability_gap(beta / 2, epsilon / 2, delta / 2, calibration="printed")
+    return max(counted, math.ceil(frequent), math.ceil(told_apart))
+
+
+def point_learner_above(alpha: float, beta: float, epsilon: float, high: float) -> int:
+    """The proved size for this threshold: noisy counts above `high` make a point heavy."""
+    return _until_seen(alpha, beta, high - 4 / epsilon * math.log(alpha * beta / 2))
+
+
+def labelled_histogram(alpha: float, beta: float, epsilon: float, high: float) -> int:
+    """The least n for which a stability histogram of labelled points learns k points to error alpha but for beta, the same for every k.
+
+    On consistent labels a pair (x, labels) is as frequent as its point. A count r = high + (2/epsilon) ln(1/(alpha beta)) is released but
+    for alpha beta/2, and n is the least with P[Bin(n, alpha) < r] <= alpha beta/2.
+
+    Example:
+        >>> labelled_histogram(0.1, 0.1, 1.0, histogram_margin(1.0, 1e-6))
+        536
+    """
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon, high=high)
+    return _until_seen(alpha, beta, high + 2 / epsilon * max(0.0, -math.log(alpha * beta)))
+
+
+def _until_seen(alpha: float, beta: float, count: float) -> int:
+    """The least n at which P[Bin(n, alpha) < count] <= alpha beta/2."""
+    from scipy.stats import binom  # slow to import
+
+    needed = math.ceil(count)
+    return bisection.least_int(lambda n: binom.cdf(needed - 1, n, alpha) <= alpha * beta / 2, needed)

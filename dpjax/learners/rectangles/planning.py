@@ -1,0 +1,203 @@
+"""How the learner of rectangles spends its budget: what each slice may cost, and how large it must be."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
+from dpjax.accounting.rounding import at_most
+from dpjax.core import arguments
+from dpjax.data.sample import bucket
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import InteriorPoint
+
+ACCOUNTANTS = ("basic", "optimal", "slicing_printed", "slicing")
+SOLVERS = ("exponential", "tree_log")
+# How beta is divided: all solvers together, the test, the noises in the sizes; sampling gets the rest.
+_SOLVERS_SHARE, _TEST_SHARE, _NOISE_SHARE = 0.5, 0.125, 0.125
+# What of delta pays for noises beyond the capacity, and what the solvers' own deltas may take when they have any.
+_CAPACITY_SHARE, _SOLVERS_DELTA = 2.0**-20, 0.5
+_BY_NAME = {"slicing_printed": "printed", "slicing": "numerical"}  # as `accounting.slicing` calls them
+
+Solver = Callable[[float, float, float], InteriorPoint]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a budget is spent, and what follows; see the module.
+
+    Attributes:
+      axes, bits: D and d.
+      accountant: which analysis the budget rests on.
+      guarantee: what is proved, under ADD_OR_REMOVE_ONE.
+      beta: bound on the probability of failure, of which solvers, test and noises take `spent_beta`.
+      slice_epsilon: rate of the noise in the slices' sizes; None if sizes are public.
+      compute: what the solver on one slice promises (and the last count, with delta 0).
+      size: m, the least size of a slice.
+      noise: W, which the sum of all noises exceeds with probability at most beta/8.
+      threshold: tau, of the test.
+      capacity: how many points of a slice the solver sees at most.
+    """
+
+    axes: int
+    bits: int
+    accountant: str
+    guarantee: Guarantee
+    beta: float
+    spent_beta: float
+    slice_epsilon: float | None
+    compute: Guarantee
+    size: int
+    noise: int
+    threshold: int
+    capacity: int
+
+    @property
+    def entries(self) -> int:
+        """K = 2D m + W: how many positive examples are in slices."""
+        return 2 * self.axes * self.size + self.noise
+
+    @property
+    def solver_beta(self) -> float:
+        """What the solver on one slice may fail with."""
+        return _SOLVERS_SHARE * self.beta / (2 * self.axes)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Budget:
+    """(slice_epsilon, compute) and what is proved for the run."""
+
+    slice_epsilon: float | None
+    compute: Guarantee
+    guarantee: Guarantee
+
+
+def whole_run(axes: int, slice_epsilon: float | None, compute: Guarantee) -> slicing.Run:
+    """The whole run for `dpjax.accounting.slicing`: with public sizes one slice an axis differs, and one insertion is possible."""
+    if slice_epsilon is not None:
+        return slicing.Run(slice_epsilon, compute, slices=2 * axes + 1)
+    return slicing.Run(1.0, compute, slices=axes, extra=(compute,))
+
+
+def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
+    """epsilon / (2D + 1) for each: D differ by a replacement, one by an insertion."""
+    compute = Guarantee(at_most(Fraction(total.epsilon) / (2 * axes + 1)), delta, ADD_OR_REMOVE_ONE)
+    return _Budget(
+        None, compute, whole_run(axes, None, compute).guarantee(delta=0.5, accountant="basic")
+    )  # whatever delta
+
+
+def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
+    """The largest compute that optimal composition allows."""
+
+    def run(epsilon: float) -> slicing.Run:
+        return whole_run(axes, None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE))
+
+    epsilon = slicing.largest(run, total, accountant="optimal", precision=2.0**-12)
+    return _Budget(None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), total)
+
+
+def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
+    """The split between noise and computes with the fewest entries in slices, 1/s + weight/e each on average."""
+    found = slicing.split(
+        total_epsilon=total.epsilon,
+        total_delta=total.delta,
+        cost=lambda s, e: 1 / s + weight / e,
+        accountant=accountant,
+        compute_delta=delta,
+        slices=2 * axes + 1,
+    )
+    return _Budget(found.slice_epsilon, Guarantee(found.compute_epsilon, delta, ADD_OR_REMOVE_ONE), total)
+
+
+_BUDGETS: dict[str, Callable[[int, Guarantee, float, float], _Budget]] = {
+    "basic": _basic,
+    "optimal": _optimal,
+    "slicing_printed": functools.partial(_sliced, _BY_NAME["slicing_printed"]),
+    "slicing": functools.partial(_sliced, _BY_NAME["slicing"]),
+}
+
+
+def _solvers_delta(accountant: str, axes: int, total: Guarantee) -> float:
+    """d of each solver: half of delta for all of them where composition adds them up, a sixteenth where slicing does not."""
+    if accountant == "slicing":
+        return total.delta / 16
+    return _SOLVERS_DELTA * total.delta / (2 * axes * (2 + 2 * math.exp(min(2 * total.epsilon, 700.0))))
+
+
+def plan(
+    *, axes: int, bits: int, epsilon: float, delta: float, beta: float, accountant: str, solver: Solver | str
+) -> Plan:
+    """The plan of one accountant; arguments as for `rectangles`."""
+    axes = arguments.integer("axes", axes, at_least=1)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    delta = arguments.known("delta", arguments.delta(delta, positive=accountant != "basic"))
+    beta = arguments.known("beta", arguments.fraction("beta", beta))
+    solver = factory(solver, bits)
+    share = _SOLVERS_SHARE * beta / (2 * axes)
+    total = Guarantee(epsilon, delta * (1 - _CAPACITY_SHARE), ADD_OR_REMOVE_ONE)
+    nominal = epsilon / (2 * axes + 1)
+    own = _solvers_delta(accountant, axes, total)
+    trial = solver(nominal, own, share)
+    own = own if trial.guarantee().delta > 0.0 else 0.0
+    budget = _BUDGETS[accountant](axes, total, own, nominal * trial.sample_size(beta=share))
+    size = solver(budget.compute.epsilon, own, share).sample_size(beta=share)
+    noise, most = _noises(axes, budget.slice_epsilon, beta * _NOISE_SHARE, epsilon, delta)
+    ratio = math.exp(-budget.compute.epsilon)
+    threshold = max(1, math.ceil(-math.log((1 + ratio) * _TEST_SHARE * beta) / budget.compute.epsilon))
+    noisy = budget.slice_epsilon is not None
+    return Plan(
+        axes=axes,
+        bits=bits,
+        accountant=accountant,
+        guarantee=Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE) if accountant != "basic" else budget.guarantee,
+        beta=beta,
+        spent_beta=beta * (_SOLVERS_SHARE + _TEST_SHARE + (_NOISE_SHARE if noisy else 0.0)),
+        slice_epsilon=budget.slice_epsilon,
+        compute=budget.compute,
+        size=size,
+        noise=noise,
+        threshold=threshold,
+        capacity=bucket(size + most),
+    )
+
+
+def _noises(axes: int, rate: float | None, chance: float, epsilon: float, delta: float) -> tuple[int, int]:
+    """(what the sum of 2D noises exceeds with probability at most `chance`, what no noise exceeds but for a sliver of delta)."""
+    if rate is None:
+        return 0, 0
+    from scipy.stats import nbinom
+
+    sliver = math.log(delta * _CAPACITY_SHARE / (2 * axes * (1 + math.exp(min(epsilon, 700.0)))))
+    return int(nbinom.isf(chance, 2 * axes, -math.expm1(-rate))), math.ceil(-sliver / rate)
+
+
+def factory(solver: Solver | str, bits: int) -> Solver:
+    """The factory of that name."""
+    if callable(solver):
+        return solver
+    if arguments.choice("solver", solver, SOLVERS) == "exponential":
+        return lambda epsilon, delta, beta: interior_point.exponential(bits=bits, epsilon=epsilon)
+    return lambda epsilon, delta, beta: interior_point.tree_log(bits=bits, epsilon=epsilon, delta=delta, beta=beta)
+
+
+def promised(
+    accountant: str, axes: int, slice_epsilon: float | None, compute: Guarantee, delta: float, spare: int
+) -> Guarantee:
+    """What a run promises at a total delta, from the numbers in use.
+
+    A noise above `spare` would not fit a slice's capacity; what that costs is added.
+    """
+    run, left = whole_run(axes, slice_epsilon, compute), delta * (1 - _CAPACITY_SHARE)
+    if accountant == "basic":
+        return run.guarantee(delta=0.5, accountant="basic")  # whatever delta
+    found = run.guarantee(delta=left, accountant=_BY_NAME.get(accountant, accountant))
+    if slice_epsilon is None or found.is_none:
+        return found
+    beyond = 2 * axes * math.exp(-slice_epsilon * (spare + 1)) * (1 + math.exp(min(found.epsilon, 700.0)))
+    return Guarantee(found.epsilon, min(found.delta + beyond * (1 + 2.0**-40), 1.0), ADD_OR_REMOVE_ONE)

@@ -1,0 +1,339 @@
+"""What mechanisms share: their data, the events of their outputs, and the checks of both.
+
+A mechanism is an `Algorithm` of one of two families: a `Chooser` takes scores of candidates and returns the index of one, a `Noise`
+takes numbers and returns noisy ones. Its module has the pure stages as well, which other algorithms call: a function that samples
+under the module's own name, and the exact law.
+"""
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int, Real
+
+from dpjax.accounting.guarantee import RELATIONS, Guarantee
+from dpjax.core import arguments, logspace
+from dpjax.core.pytree import frozen
+from dpjax.data.algorithm import Algorithm
+from dpjax.domains.events import Accurate
+
+Number = Any  # a real parameter, of Python, NumPy or traced: `core.arguments` refuses the rest by name
+LARGEST_SCORE = 2**30  # integer scores are subtracted before rounding; beyond it a difference may pass int32
+
+
+# ---------------------------------------------------------------------------------------------------- data and events
+
+
+def array(name: str, values: Any, *, whole: bool = False) -> Real[Array, "..."]:
+    """`values` as an array of signed integers or of reals; if `whole`, of int32 only.
+
+    Raises:
+      TypeError: other things. ValueError: an integer past the type (int32 unless x64 is enabled), as far as it is not traced.
+
+    >>> array("counts", [3, 4]).dtype
+    dtype('int32')
+    """
+    traced = any(map(arguments.is_traced, jax.tree.leaves(values)))
+    given = jnp.asarray(values) if traced or isinstance(values, jax.Array) else np.asarray(values)
+    if jnp.issubdtype(given.dtype, jnp.signedinteger):
+        default = jnp.asarray(given).dtype
+        kind = jnp.int32 if whole or default.itemsize < 4 else default
+        limits, known = np.iinfo(kind), np.zeros(0, int) if traced else np.asarray(given)
+        if np.any((known < limits.min) | (known > limits.max)):
+            raise ValueError(f"{name} must hold integers from {limits.min} to {limits.max}, got {values!r}")
+        return jnp.asarray(given, kind)
+    if whole or not jnp.issubdtype(given.dtype, jnp.floating):
+        rule = "signed integers" if whole else "signed integers or reals"
+        raise TypeError(f"{name} must hold {rule}, got {values!r} of type {given.dtype}")
+    return jnp.asarray(given)
+
+
+def scored(
+    scores: Real[ArrayLike, "..."], where: Bool[ArrayLike, "..."] | None = None, name: str = "scores"
+) -> tuple[Real[Array, "k"], Bool[Array, "k"]]:
+    """The candidates' scores and which of them exist: all when `where` is absent.
+
+    Raises:
+      TypeError: scores that are no signed integers or reals, a mask of other things than booleans.
+      ValueError: scores that are not one a candidate, or not as many as the mask.
+    """
+    values = array(name, scores)
+    if values.ndim != 1 or values.shape[0] == 0:
+        raise ValueError(f"{name} must have shape (k,) with k >= 1, one a candidate, got shape {values.shape}")
+    if where is None:
+        return values, jnp.ones(values.shape, bool)
+    mask = jnp.asarray(where)
+    if mask.dtype != bool:
+        raise TypeError(f"where must hold booleans, got {mask.dtype}")
+    if mask.shape != values.shape:
+        raise ValueError(f"where must have the shape {values.shape} of {name}, got {mask.shape}")
+    return values, mask
+
+
+def measured(log_measure: Any, scores: Real[Array, "k"]) -> Float[Array, "k"] | None:
+    """The base measure of as many candidates as there are scores; ValueError if it has another shape."""
+    if log_measure is None:
+        return None
+    values = array("log_measure", log_measure).astype(float)
+    if values.shape != scores.shape:
+        raise ValueError(f"log_measure must have the shape {scores.shape} of scores, got {values.shape}")
+    return values
+
+
+def largest(scores: Real[Array, "k"], where: Bool[Array, "k"]) -> Real[Array, ""]:
+    """The largest valid score; the lowest number of the type when there is none."""
+    integers = jnp.issubdtype(scores.dtype, jnp.integer)
+    lowest = jnp.iinfo(scores.dtype).min if integers else -jnp.inf
+    return jnp.max(scores, where=where, initial=lowest)
+
+
+@frozen
+class Candidates:
+    """What a `Chooser` takes; build it by `candidates`.
+
+    Attributes:
+      scores: quality of each candidate.
+      where: which candidates exist.
+      log_measure: ln of the base measure of the exponential mechanism; None is 0.
+    """
+
+    scores: Real[Array, "k"]
+    where: Bool[Array, "k"]
+    log_measure: Float[Array, "k"] | None
+
+
+def candidates(scores: Any, *, where: Any = None, log_measure: Any = None) -> Candidates:
+    """Scores of candidates, of which not all need exist.
+
+    Args:
+      scores: quality of each candidate, signed integers (within +-2^30) or reals.
+      where: which candidates exist, independent of the data; all when absent.
+      log_measure: ln of the weight of each candidate before any data are seen, for the exponential mechanism alone.
+
+    Raises:
+      TypeError, ValueError: see `scored`; a measure that is not one real number a candidate.
+
+    >>> int(candidates([1, 2, 3], where=[True, False, True]).where.sum())
+    2
+    """
+    values, mask = scored(scores, where)
+    return Candidates(scores=values, where=mask, log_measure=measured(log_measure, values))
+
+
+@frozen
+class Between:
+    """Outputs from `low` up to, and without, `high`: indices, or numbers, one for every entry of the release or for each its own."""
+
+    low: Real[Array, "*s"]
+    high: Real[Array, "*s"]
+
+    @classmethod
+    def of(cls, event: Any, *, whole: bool) -> "Between":
+        """From a pair (low, high); TypeError for anything else, and for reals where outputs are integers."""
+        if isinstance(event, cls):
+            return event
+        if not isinstance(event, tuple | list) or len(event) != 2:
+            raise TypeError(f"event must be a pair (low, high), the half-open interval of both, got {event!r}")
+        low, high = (array(name, end, whole=whole) for name, end in zip(("low", "high"), event, strict=True))
+        return cls(low=low, high=high)
+
+
+def difference(end: Int[Array, "*s"], value: Int[Array, "*s"]) -> Float[Array, "*s"]:
+    """end - value as a float: exactly while it fits an integer, else rounded."""
+    rounded = end.astype(float) - value.astype(float)
+    return jnp.where(jnp.abs(rounded) < 2.0**30, (end - value).astype(float), rounded)
+
+
+class Selection(NamedTuple):
+    """A chosen candidate; `index` means nothing where `ok` is False (the outcome is ⊥)."""
+
+    index: Int[Array, ""]  # type: ignore[assignment]  # tuple has a method of this name
+    ok: Bool[Array, ""]
+
+
+# ---------------------------------------------------------------------------------------------------------- mechanisms
+
+
+class Mechanism(Algorithm):
+    """What all mechanisms share: they see scores or numbers that somebody worked out, not examples.
+
+    So `epsilon` is for data at the sensitivity's distance under `relation`, which is fixed when the mechanism is made.
+    """
+
+    largest_error: ClassVar[float] = math.inf  # errors are in units of the scores, or of the numbers
+
+    epsilon: Any
+    relation: str
+
+    def prepare(self, data: Any) -> Any:
+        return data
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under the relation of the sensitivity."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, self.relation)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """None: how many examples are enough depends on the scores, or numbers, that are worked out from them.
+
+        Raises:
+          ValueError: always.
+        """
+        raise ValueError(f"alpha and beta: no theorem gives {type(self).__name__} a number of examples by itself")
+
+    def listed(self) -> int:
+        raise ValueError(
+            f"pmf: {type(self).__name__} has too many outputs for a list; `probability` takes intervals of them"
+        )
+
+
+class Chooser(Mechanism):
+    """A mechanism that takes scores, an array or `candidates(scores, where=...)`, and returns the index of a candidate, or ⊥.
+
+    An event is a half-open interval (low, high) of indices or one flag a candidate. The error of a candidate is by how much its score
+    falls short of the best.
+    """
+
+    kind: ClassVar[type] = Candidates
+    takes_measure: ClassVar[bool] = False
+
+    def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
+        """ln P of every candidate, then of ⊥."""
+        raise NotImplementedError
+
+    def fit(self, data: Any) -> Candidates:
+        if not isinstance(data, Candidates):
+            return candidates(data)
+        if data.log_measure is not None and not self.takes_measure:
+            raise ValueError(f"log_measure must be absent: {type(self).__name__} has no base measure")
+        return candidates(data.scores, where=data.where, log_measure=data.log_measure)
+
+    def fits(self, data: Candidates) -> Bool[Array, ""]:
+        if jnp.issubdtype(data.scores.dtype, jnp.integer):
+            good = (data.scores >= -LARGEST_SCORE) & (data.scores <= LARGEST_SCORE)
+        else:
+            good = jnp.isfinite(data.scores)
+        return jnp.all(good | ~data.where)
+
+    def check_event(self, event: Any) -> Any:
+        if isinstance(event, np.ndarray | jax.Array) and event.dtype == bool:
+            return jnp.asarray(event)
+        return Between.of(event, whole=True)
+
+    def event(self, data: Candidates, event: Any) -> Bool[Array, "k"]:
+        if isinstance(event, Accurate):
+            short = (largest(data.scores, data.where) - data.scores).astype(float)
+            return data.where & (short <= event.error)
+        if isinstance(event, Between):
+            index = jnp.arange(data.scores.shape[0], dtype=event.low.dtype)
+            return (index >= event.low) & (index < event.high)
+        if event.shape != data.scores.shape:
+            raise ValueError(f"event must have one flag a candidate, shape {data.scores.shape}, got {event.shape}")
+        return event
+
+    def exactly(self, output: Any) -> Between:
+        index = array("output", output, whole=True)
+        return Between(low=index, high=index + 1)
+
+    def outputs(self, data: Candidates) -> int:
+        return data.scores.shape[0]
+
+    def law(self, data: Candidates, chosen: Bool[Array, "k"]) -> Float[Array, "2"]:
+        masses, inside = jnp.exp(self.log_law(data)), jnp.append(chosen, False)
+        return jnp.stack([jnp.sum(jnp.where(inside, masses, 0.0)), jnp.sum(jnp.where(inside, 0.0, masses))])
+
+    def log_mass(self, data: Candidates, chosen: Bool[Array, "k"]) -> Float[Array, ""]:
+        return logspace.logsumexp(jnp.where(chosen, self.log_law(data)[:-1], -jnp.inf))
+
+    def masses(self, data: Candidates, outputs: int) -> Float[Array, "outcomes"]:
+        return jnp.exp(self.log_law(data))
+
+
+class Noise(Mechanism):
+    """A mechanism that takes numbers, of any shape, and returns them with independent noise.
+
+    An event is a half-open interval (low, high) that holds every entry of the release; both ends are numbers or arrays of the shape of
+    the data. The error of a release is its largest noise.
+    """
+
+    kind: ClassVar[type] = jax.Array
+    whole: ClassVar[bool]  # whether it takes and returns integers
+
+    def log_density(self, value: Real[Array, "*s"], output: Real[Array, "*s"]) -> Float[Array, "*s"]:
+        """ln of the probability (the density, of reals) that this entry is released as this output."""
+        raise NotImplementedError
+
+    def split(self, value: Real[Array, "*s"], event: Between) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
+        """(P[release within the interval], P[not]) entry by entry, for low <= high."""
+        raise NotImplementedError
+
+    def add(self, key: Array, value: Real[Array, "*s"]) -> Real[Array, "*s"]:
+        """The release."""
+        raise NotImplementedError
+
+    def draw(self, key: Array, value: Real[Array, "*s"]) -> Any:
+        return self.add(key, value), jnp.bool_(True), {}
+
+    def fit(self, data: Any) -> Real[Array, "..."]:
+        return array("value", data, whole=self.whole)
+
+    def fits(self, data: Real[Array, "*s"]) -> Bool[Array, ""]:
+        return jnp.all(jnp.isfinite(data))
+
+    def check_event(self, event: Any) -> Between:
+        return Between.of(event, whole=self.whole)
+
+    def event(self, value: Real[Array, "*s"], event: Any) -> Between:
+        if isinstance(event, Accurate):
+            event = self.near(value, event.error)
+        for name, end in (("low", event.low), ("high", event.high)):
+            if end.shape not in ((), value.shape):
+                raise ValueError(
+                    f"{name} must be a number or have the shape {value.shape} of the data, got {end.shape}"
+                )
+        low, high = (jnp.broadcast_to(end, value.shape).astype(value.dtype) for end in (event.low, event.high))
+        return Between(low=low, high=jnp.maximum(low, high))
+
+    def near(self, value: Real[Array, "*s"], error: Float[Array, ""]) -> Between:
+        """The releases whose noise is at most `error`."""
+        return Between(low=value - error, high=value + error)
+
+    def exactly(self, output: Any) -> Between:
+        output = array("output", output, whole=self.whole)
+        return Between(low=output, high=output + 1) if self.whole else Between(low=output, high=output)
+
+    def law(self, value: Real[Array, "*s"], event: Between) -> Float[Array, "2"]:
+        inside, outside = self.split(value, event)
+        return all_or_first_failure(inside.ravel(), outside.ravel())
+
+    def log_mass(self, value: Real[Array, "*s"], event: Between) -> Float[Array, ""]:
+        return jnp.sum(self.log_density(value, event.low))
+
+
+def all_or_first_failure(right: Float[Array, "n"], wrong: Float[Array, "n"]) -> Float[Array, "2"]:
+    """(P[all of n independent things go right], P[not]), the latter by which is the first to go wrong: a sum of positive terms."""
+    before = jnp.concatenate([jnp.ones((1,), right.dtype), jnp.cumprod(right)])
+    return jnp.stack([before[-1], jnp.sum(before[:-1] * wrong)])
+
+
+def with_bottom(log_p: Float[Array, "k"]) -> Float[Array, "k+1"]:
+    """The law of a choice among the candidates that are possible: ⊥, last, is sure where none is, else impossible."""
+    return jnp.append(log_p, jnp.where(jnp.any(log_p > -jnp.inf), -jnp.inf, 0.0))
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False; TypeError for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def relation_for(monotone: bool, relation: str | None) -> str:
+    """The relation of a sensitivity; monotone scores may claim ADD_OR_REMOVE_ONE only."""
+    if relation is None:
+        return "ADD_OR_REMOVE_ONE" if monotone else "REPLACE_ONE"
+    if monotone and relation != "ADD_OR_REMOVE_ONE":
+        raise ValueError(f"relation must be 'ADD_OR_REMOVE_ONE' for monotone scores, got {relation!r}")
+    return arguments.choice("relation", relation, RELATIONS)

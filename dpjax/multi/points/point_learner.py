@@ -1,0 +1,163 @@
+"""PointLearner (MULTI Algorithm 5): k points at once, PAC.
+
+1. Release noisy counts of the points by Algorithm 2 (`dpjax.sanitizers.points`) with (epsilon/2, delta/2); G, the heavy points, are those
+whose noisy count is at least `heavy`. 2. A vector v_x of k labels for every x in G, V = (v_x), has the score
+Q(S, V) = min_x #{(x, v_x) in S}, of sensitivity 1; A_dist keeps the best V with (epsilon/2, delta/2), or the answer is ⊥. 3. h_j is the
+least x in G with v_x,j = 1, or all-zero if there is none: post-processing of (G, V) ("let x be s.t." in the paper; only agnostic data
+leave a choice).
+
+*The gap, exactly.* With a_x, b_x the largest and the second count of a vector at x, the best V has Q1 = min_x a_x. Any other V differs
+somewhere, and best only at one x, where it takes the runner-up: Q2 = max_x min(b_x, min over y != x of a_y). All 2^k >= 2 vectors are
+candidates, so b_x = 0 where only one was seen. Two scores each move by at most 1: the gap has sensitivity 2. If G is empty there is one
+V, a constant: it is released, and every h_j is all-zero. A_dist is private for each fixed G, on any data (ties go to the least vector);
+G itself is an outcome of step 1, so basic composition is what is needed. With printed constants of A_dist the total is
+(3 epsilon/2, delta/2 + exp(epsilon) delta/4).
+
+*printed.* Algorithm 2 at alpha/60 (low = alpha n/240, high = alpha n/120), whose answers make a database accurate to alpha/30; heavy =
+alpha n/15, A_dist printed. Private only if exp(-epsilon n alpha/960 + epsilon/4) <= delta/2: n is an argument, and refused if too small.
+Theorem 40 with its constants is `bounds.point_learner_exact`.
+
+*proved.* The sanitizer need not be accurate, and n need not be known. Let g be the gap at which A_dist fails with probability beta/4,
+rounded up, and take low = g - 1, high = heavy = low + 1 + (4/epsilon) ln(1/delta) (`sanitizers.points.histogram` at (epsilon/2, delta/2)).
+Every heavy point occurs g times, surely; if labels are consistent so does its vector and no other, hence the gap is >= g. A point of
+count at least r = high + (4/epsilon) ln(2/(alpha beta)) is heavy but for alpha beta/4. So all points of mass > alpha (fewer than
+1/alpha) are heavy, and all h_j good, except with probability beta/4 + beta/4 + P[Bin(n, alpha) < r]/alpha, and n is the least that
+makes the last term beta/2. A point that is not heavy errs on its own mass, at most alpha.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee, basic
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.domains import groups
+from dpjax.mechanisms import stability
+from dpjax.multi.points.base import Items, ManyPointsLearner, distinct_points, gap
+from dpjax.sanitizers import points as sanitizer
+from dpjax.sanitizers.points import NoisyCounts
+
+CALIBRATIONS = ("printed", "proved")
+
+
+@frozen
+class PointLearner(ManyPointsLearner):
+    """MULTI Algorithm 5; see the module."""
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    alpha: Float[Array, ""]
+    beta: Float[Array, ""]
+    heavy: Float[Array, ""]
+    counts: NoisyCounts
+    limbs: int = static()
+    k: int = static()
+    calibration: str = static()
+
+    def items(self, fine: groups.Groups) -> Items:
+        return distinct_points(fine, self.limbs)
+
+    def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        distance = gap(items.first, items.second, heavy)
+        return stability.log_keep(
+            distance, epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration
+        )
+
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() & (jnp.asarray(self.delta, float) > 0)
+
+    def guarantee(self) -> Guarantee:
+        """What is proved for the constants in use, by basic composition; none if n is too small for it."""
+        test = stability.Stability(epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration)
+        return basic([self.counts.guarantee(), test.guarantee()])
+
+    def claimed_guarantee(self) -> Guarantee:
+        """(epsilon, delta), which the paper claims; false for "printed"."""
+        return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Theorem 40 with its constants, the same for every k; see `bounds.point_learner_exact`.
+
+        Raises:
+          ValueError: an alpha below the printed learner's own, or a beta below the proved one's.
+        """
+        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        smallest, given, own = (
+            ("alpha", alpha, self.alpha) if self.calibration == "printed" else ("beta", beta, self.beta)
+        )
+        if given < own:
+            raise ValueError(f"{smallest} must be >= {own}, which this learner was built for, got {given}")
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if self.calibration == "proved":
+            return bounds.point_learner_above(alpha, beta, epsilon, float(self.counts.high))
+        return bounds.point_learner_exact(float(self.alpha), beta, epsilon, delta, calibration="printed")
+
+
+def point_learner(
+    *,
+    bits: int,
+    k: int,
+    epsilon: Any,
+    delta: Any,
+    alpha: Any,
+    beta: Any = 0.1,
+    n: Any = None,
+    calibration: str = "proved",
+    allow_unproved: bool = False,
+) -> PointLearner:
+    """PointLearner (MULTI Algorithm 5).
+
+    Formal guarantees: "proved" (epsilon, delta) for every n, "printed" (3 epsilon/2, delta/2 + exp(epsilon) delta/4), under
+    REPLACE_ONE, labels arbitrary. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: d. k: number of concepts.
+      epsilon: > 0. delta: in (0, 1).
+      alpha: error, in (0, 1); it sets the printed thresholds (proved ones do not depend on it).
+      beta: failure probability, in (0, 1), which sets the proved threshold `low` (printed ones do not depend on it).
+      n: number of examples, public; needed by "printed" only, whose privacy depends on it.
+      calibration: "proved" or "printed".
+      allow_unproved: simulate "printed" below the n that its privacy needs; `guarantee()` is then none.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, no n or one too small for "printed".
+    """
+    k = arguments.integer("k", k, at_least=1)
+    arguments.choice("calibration", calibration, CALIBRATIONS)
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
+    alpha, beta = arguments.fraction("alpha", alpha), arguments.fraction("beta", beta)
+    if calibration == "proved":
+        low = _least_count(beta, epsilon, delta) - 1
+        counts: Any = sanitizer.histogram(bits=bits, n=1, epsilon=epsilon / 2, delta=delta / 2, low=low)
+        heavy = counts.high
+    else:
+        if n is None:
+            raise ValueError('n must be given for calibration="printed": its thresholds and its privacy depend on it')
+        part = alpha * bounds.SANITIZED
+        counts = sanitizer.release(
+            bits=bits, n=n, epsilon=epsilon / 2, delta=delta / 2, alpha=part, allow_unproved=allow_unproved
+        )
+        heavy = counts.n * alpha * bounds.HEAVY
+    return PointLearner(
+        bits=counts.bits,
+        epsilon=epsilon,
+        delta=delta,
+        alpha=alpha,
+        beta=beta,
+        heavy=heavy,
+        counts=counts,
+        limbs=counts.limbs,
+        k=k,
+        calibration=calibration,
+    )
+
+
+def _least_count(beta: Any, epsilon: Any, delta: Any) -> Any:
+    """`bounds.point_learner_least_count`, of traced numbers too."""
+    if any(map(arguments.is_traced, (beta, epsilon, delta))):
+        return jnp.ceil(bounds.stability_gap(beta / 4, epsilon / 2, delta / 2, xp=jnp))
+    return bounds.point_learner_least_count(float(beta), float(epsilon), float(delta))

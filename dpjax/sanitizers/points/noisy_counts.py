@@ -1,0 +1,98 @@
+"""Algorithm 2 of MULTI with any two thresholds, in counts.
+
+A point of count c <= low is never released. Otherwise c + Lap(2/epsilon) is, if it is > high. Every other answer is 0.
+
+**Privacy.** Replacing an example lowers one count and raises another one by 1; the answers of all other points keep their law. Let
+p = exp(-(epsilon/2) (high - low - 1)) / 2 >= P[released] of a point whose neighbour is not above low, since its count is at most low + 1
+and high >= low + 1. The answers of the two points are independent, and each of them is one of three: (i) 0 in both datasets; (ii) above
+low in both: Laplace noise of scale 2/epsilon on values 1 apart, epsilon/2-close; (iii) above low in one only: released there with
+probability at most p, and 0 in the other. So both together are (epsilon, 2 p): the paper's claim, delta = 2 p being its condition. In
+truth they are (epsilon, p):
+
+- (ii) twice: (epsilon, 0). (iii) twice, in opposite directions: S releases only x and S' only x', each with probability at most p, and all
+  else is the same outcome (0, 0): delta is p at every epsilon.
+- (iii) and (ii), answers (A, B) against (0, B'): events with A > high have probability at most p in S and 0 in S'; the others are
+  P[A = 0] B <= exp(epsilon/2) B'. The other way, with u = P_S[B in R]: min(1, exp(epsilon/2) u) - exp(epsilon) (1 - p) u is largest at
+  u = exp(-epsilon/2), where it is 1 - exp(epsilon/2) (1 - p) <= p.
+
+Thresholds are set by the n given to the factory: no count of the actual dataset enters, so the guarantee does not rest on it.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.data.algorithm import sound
+from dpjax.domains import groups
+from dpjax.domains.events import Accurate
+from dpjax.mechanisms import laplace
+from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
+
+
+class NoisyCounts(PointSanitizer):
+    """Algorithm 2: counts up to `low` are never released, noisy counts up to `high` neither.
+
+    `log_released` and `log_density` are its exact law: given the counts, the points' answers are independent, each an atom at 0 and,
+    above high / n, a Laplace density.
+    """
+
+    epsilon: Any
+    delta: Any
+    low: Any
+    high: Any
+
+    def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
+        values, keep = self.noisy(key, found.counts)
+        released = Frequencies.kept(found.rows, values / jnp.asarray(self.n, float), keep & found.valid)
+        return released, jnp.bool_(True), {}
+
+    def noisy(self, key: Array, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Bool[Array, "m"]]:
+        """(noisy counts, which are released)."""
+        values = laplace.laplace(key, counts, epsilon=self.epsilon, sensitivity=2.0)
+        return values, self._eligible(counts) & (values > jnp.asarray(self.high, float))
+
+    def log_released(self, counts: Int[Array, "m"], above: Any = 0.0) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+        """(ln P[released, and its noisy count is `above` this], ln P[not]) for points of these counts."""
+        least = jnp.maximum(jnp.asarray(self.high, float), jnp.asarray(above, float))
+        log_q, log_p = laplace.log_tails((least - counts.astype(float)) / self._scale())
+        eligible = self._eligible(counts)
+        return jnp.where(eligible, log_p, -jnp.inf), jnp.where(eligible, log_q, 0.0)
+
+    def log_density(self, counts: Int[Array, "m"], answers: Float[Array, "m"]) -> Float[Array, "m"]:
+        """ln of the density of a released answer (a share of n); -inf at and below high / n."""
+        n = jnp.asarray(self.n, float)
+        density = laplace.log_pdf(answers * n, counts.astype(float), epsilon=self.epsilon, sensitivity=2.0) + jnp.log(n)
+        return jnp.where(self._eligible(counts) & (answers * n > jnp.asarray(self.high, float)), density, -jnp.inf)
+
+    def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
+        """(P[every answer is within `error` of the truth], P[not]): answers are independent."""
+        counts, slack = found.counts.astype(float), event.error * jnp.asarray(self.n, float)
+        high = jnp.asarray(self.high, float)
+
+        def beyond(value: Array) -> Array:  # P[noisy count > value], of a count that may be released
+            return jnp.exp(laplace.log_tails((value - counts) / self._scale())[1])
+
+        def up_to(value: Array) -> Array:
+            return jnp.exp(laplace.log_tails((value - counts) / self._scale())[0])
+
+        low_end = jnp.maximum(high, counts - slack)
+        too_high = beyond(jnp.maximum(high, counts + slack))
+        too_low = up_to(low_end) - up_to(high) + jnp.where(counts > slack, up_to(high), 0.0)
+        wrong = jnp.where(self._eligible(found.counts), too_high + too_low, (counts > slack).astype(float))
+        log_right = jnp.sum(jnp.where(found.valid, jnp.log1p(-jnp.minimum(wrong, 1.0)), 0.0))
+        return jnp.stack([jnp.exp(log_right), -jnp.expm1(log_right)])
+
+    def sound(self) -> Bool[Array, ""]:
+        return sound(self) & (jnp.asarray(self.delta, float) > 0) & (jnp.asarray(self.n, float) >= 1)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """An n for which, with these thresholds, every answer is within alpha but for beta; see `bounds.point_histogram`."""
+        return bounds.point_histogram(float(self.epsilon), float(self.high), alpha, beta)
+
+    def _eligible(self, counts: Int[Array, "m"]) -> Bool[Array, "m"]:
+        return counts.astype(float) > jnp.asarray(self.low, float)
+
+    def _scale(self) -> Float[Array, ""]:
+        return 2 / jnp.asarray(self.epsilon, float)

@@ -1,0 +1,77 @@
+"""An experiment that is a sweep: how many examples each of several algorithms needs, against a setting, in one picture.
+
+All that is particular to it are its settings, its algorithms with their distribution, and its title: `dpjax.least_n` measures.
+"""
+
+import math
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpjax.plotting import style
+from dpjax.trials.sweep import least_n
+from experiments import captions, records
+from experiments.records import Row
+from experiments.runner import Context, Experiment
+from experiments.settings import Settings
+
+NUMBERS = (
+    "alpha",
+    "beta",
+    "level",
+    "start",
+    "maximum",
+    "rtol",
+    "draws",
+    "trials",
+)  # settings that `least_n` takes, if given
+
+
+def experiment(
+    summary: str,
+    *,
+    presets: Mapping[str, Settings],
+    algorithms: Callable[[Settings], Mapping[str, Callable[..., Any]]],
+    distribution: Callable[[Settings], Callable[..., Any]],
+    title: Callable[[Settings], str],
+) -> Experiment:
+    """An experiment with one picture, called as the experiment is.
+
+    Args:
+        summary: one line.
+        presets: settings by preset. They hold `alpha`, `beta` and `over`, a group of one setting with its values, and what else
+            `dpjax.least_n` takes or the functions below need.
+        algorithms: of the settings, the `algorithms` of `dpjax.least_n`.
+        distribution: of the settings, its `distribution`.
+        title: of the settings, what the picture shows.
+    """
+
+    def measure(settings: Settings, context: Context) -> list[Row]:
+        curve = least_n(
+            algorithms(settings),
+            distribution=distribution(settings),
+            over=settings["over"],
+            seed=context.seed,
+            store=context.store,
+            progress=True,
+            **{name: settings[name] for name in NUMBERS if name in settings},
+        )
+        (x,) = settings["over"]
+        found = [row for row in curve.to_rows() if row["n"] is not None]
+        return [
+            Row("least n", row["series"], row[x], row["n"], row["low"] or 1, row["high"] or math.inf) for row in found
+        ]
+
+    def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+        (x,) = settings["over"]
+        with style.house():
+            fig, axes = style.figure(figsize=(6.8, 4.2))
+            for name, part in records.series(rows, "least n").items():
+                style.interval(axes, *records.columns(part), marker="o", label=name)
+            axes.set(yscale="log", xlabel=x, ylabel="examples")
+            style.doubling(axes, settings["over"][x])
+            style.title(fig, title(settings), f"error at most {settings['alpha']:g} {captions.success(settings)}")
+            style.legend_beside(axes)
+            style.save(fig, out / "least_n")
+
+    return Experiment(summary, presets, measure, draw)

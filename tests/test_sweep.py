@@ -1,0 +1,263 @@
+"""`dpjax.least_n`: laws and trials agree, strangers' learners work, nothing depends on what else is searched."""
+
+import builtins
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import Outcome, Status, least_n
+from dpjax.concepts import thresholds as concept
+from dpjax.domains import wide
+from dpjax.learners import pac, thresholds
+from dpjax.trials import search, sweep
+
+
+def exponential(bits: int) -> Any:
+    return thresholds.exponential(bits=bits, epsilon=1.0)
+
+
+def log_uniform(bits: int) -> Any:
+    return concept.log_uniform(bits=bits)
+
+
+class Largest:
+    """Right after the last one: a learner as somebody else would write it, no pytree, without a law."""
+
+    def __init__(self, bits: int) -> None:
+        self.limbs = wide.limbs_for(bits + 1)
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        ones = (jnp.arange(sample.x.shape[0], dtype=jnp.int32) < sample.n_valid) & (sample.y == 1)
+        last = jnp.max(jnp.where(ones, sample.x[:, 0], 0))
+        return wide.from_uint32(last + 1, self.limbs)
+
+
+class Coin(Largest):
+    """The same with an `Outcome`, bottom half of the time."""
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        status = jnp.where(jax.random.bernoulli(key), Status.OK, Status.BOTTOM)
+        return Outcome.of(super().__call__(key, sample), status, {})
+
+
+GIVEN: dict[str, Any] = {
+    "distribution": log_uniform,
+    "over": {"bits": [6, 8]},
+    "alpha": 0.2,
+    "beta": 0.2,
+    "start": 31,
+    "maximum": 400,
+    "trials": 512,
+    "draws": 32,
+}
+ONE = {**GIVEN, "over": {"bits": [6]}}
+
+
+@pytest.fixture(scope="module")
+def curve() -> Any:
+    return least_n({"exponential": exponential, "largest": Largest}, **GIVEN)
+
+
+def test_rows(curve: Any) -> None:
+    rows = curve.to_rows()
+    assert [(row["series"], row["bits"], row["by"]) for row in rows] == [
+        ("exponential", 6, "law"),
+        ("exponential", 8, "law"),
+        ("largest", 6, "trials"),
+        ("largest", 8, "trials"),
+    ]
+    for row in rows:
+        assert list(row) == ["series", "bits", "n", "low", "high", "by", "reason"]
+        assert row["low"] <= row["n"] <= row["high"] and row["reason"] is None
+    by_name = {(row["series"], row["bits"]): row["n"] for row in rows}
+    assert by_name["largest", 6] < by_name["exponential", 6] < by_name["exponential", 8]
+    rows[0]["n"] = -1
+    assert curve.to_rows()[0]["n"] != -1  # copies
+    assert repr(curve).splitlines()[1].split() == ["series", "bits", "n", "low", "high", "by"]
+
+
+def test_trials_agree_with_laws(curve: Any) -> None:
+    counted = least_n({"exponential": exponential}, **{**GIVEN, "trials": 2**13}, by="trials").to_rows()
+    for law, trials in zip(curve.to_rows(), counted, strict=False):
+        assert trials["by"] == "trials" and abs(trials["n"] - law["n"]) <= 0.15 * law["n"]
+        assert max(law["low"], trials["low"]) <= min(law["high"], trials["high"])
+
+
+def test_the_n_found_is_the_least_by_the_law_itself() -> None:
+    """Every n from 1 on, by laws averaged without the search, the engine and the store."""
+    found = least_n({"exponential": exponential}, **{**ONE, "rtol": 0.0}).to_rows()[0]
+    cell = sweep._number({"bits": 6})
+
+    @jax.jit
+    def failure(n: Any) -> Any:
+        root = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), cell)
+        keys = jax.vmap(lambda t: jax.random.fold_in(root, t))(jnp.arange(32, dtype=jnp.uint32))
+        experiment = pac.Experiment(learner=exponential(6), distribution=log_uniform(6), n=n, alpha=0.2, capacity=63)
+        return jnp.mean(jax.vmap(lambda key: pac.failure(key, experiment))(keys))
+
+    means = [float(failure(jnp.int32(n))) for n in range(1, 64)]
+    assert found["n"] == 1 + max(n for n, mean in enumerate(means, 1) if mean > 0.2)
+
+
+def test_other_series_and_settings_change_nothing(curve: Any) -> None:
+    alone = least_n({"largest": Largest}, **{**GIVEN, "over": {"bits": [8]}}).to_rows()
+    assert alone == [row for row in curve.to_rows() if row["series"] == "largest" and row["bits"] == 8]
+    other = least_n({"exponential": exponential}, **{**ONE, "seed": 1, "rtol": 0.0}).to_rows()[0]
+    assert other != curve.to_rows()[0] and abs(other["n"] - curve.to_rows()[0]["n"]) < 10
+
+
+def test_what_does_not_release_fails() -> None:
+    row = least_n({"coin": Coin}, **{**ONE, "beta": 0.4, "maximum": 63}).to_rows()[0]
+    assert row["n"] is None and row["high"] is None and row["reason"] == search.ABOVE_MAXIMUM
+    assert least_n({"coin": Coin}, **{**ONE, "beta": 0.6}).to_rows()[0]["n"] is not None
+
+
+def test_a_killed_run_goes_on(tmp_path: Any) -> None:
+    given = {**GIVEN, "over": {"bits": [6, 8]}, "store": tmp_path / "store"}
+
+    def killed(bits: int) -> Any:
+        if bits == 8:
+            raise KeyboardInterrupt
+        return Largest(bits)
+
+    with pytest.raises(KeyboardInterrupt):
+        least_n({"largest": killed}, **given)
+    lines = (tmp_path / "store/records.jsonl").read_text().splitlines()
+    assert len(lines) > 3
+    whole = least_n({"largest": Largest}, **given)
+    again = (tmp_path / "store/records.jsonl").read_text().splitlines()
+    assert again[: len(lines)] == lines
+    assert (
+        whole.to_rows()
+        == least_n({"largest": Largest}, **given).to_rows()
+        == least_n({"largest": Largest}, **GIVEN).to_rows()
+    )
+    assert (tmp_path / "store/records.jsonl").read_text().splitlines() == again
+    # Another epsilon under the same name is not taken for what is stored.
+    small = {**given, "over": {"bits": [6]}}
+    first = least_n({"same": lambda bits: thresholds.exponential(bits=bits, epsilon=1.0)}, **small).to_rows()[0]["n"]
+    assert (
+        least_n({"same": lambda bits: thresholds.exponential(bits=bits, epsilon=0.5)}, **small).to_rows()[0]["n"]
+        > first
+    )
+
+
+def test_several_settings_and_functions(tmp_path: Any) -> None:
+    def make(bits: int, share: float) -> Any:
+        return Largest(bits).__call__  # a plain function of (key, sample)
+
+    over = {"bits": [6], "share": [0.25, 0.5]}
+    distribution = lambda bits, share: concept.uniform(bits=bits, target=int(share * 2**bits))  # noqa: E731
+    rows = least_n({"largest": make}, **{**GIVEN, "over": over, "distribution": distribution}).to_rows()
+    assert [(row["bits"], row["share"]) for row in rows] == [(6, 0.25), (6, 0.5)]
+
+
+def test_a_curve_is_drawn_and_tabulated(curve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = curve.plot()
+    assert axes.get_xlabel() == "bits" and [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "exponential",
+        "largest",
+    ]
+    assert curve.plot(axes) is axes
+    axes.figure.clf()
+    real = builtins.__import__
+
+    def without_pandas(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "pandas":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_pandas)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        curve.to_pandas()
+
+
+def test_progress_is_shown_on_request(capsys: Any) -> None:
+    least_n({"exponential": exponential}, **ONE)
+    assert capsys.readouterr().err == ""
+    least_n({"exponential": exponential}, **ONE, progress=True)
+    assert "1/1 searches" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------------- refusals
+
+
+class InNumpy(Largest):
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return np.asarray(sample.x)[0]
+
+
+class Stateful(Largest):
+    rng = np.random.default_rng(0)
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return wide.from_uint32(jnp.uint32(self.rng.integers(64)), self.limbs)
+
+
+class Scalar(Largest):
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return jnp.int32(7)
+
+
+class Faulty(Largest):
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return sample.nothing
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (InNumpy, TypeError, "series 'mine' at {'bits': 6} must be written with jax.numpy"),
+        (Stateful, TypeError, "must draw with jax.random"),
+        (Scalar, TypeError, "must return a hypothesis as distribution.error takes it, got"),
+        (Faulty, AttributeError, "nothing"),
+    ],
+)
+def test_strangers_that_cannot_be_run_are_refused(make: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        least_n({"mine": make}, **GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"alpha": math.nan}, ValueError, "alpha must be"),
+        ({"alpha": -1}, ValueError, "alpha must be"),
+        ({"alpha": 2}, ValueError, "alpha must be"),
+        ({"beta": 1.0}, ValueError, "beta must be"),
+        ({"level": 0.0}, ValueError, "level must be"),
+        ({"seed": -1}, ValueError, "seed must be"),
+        ({"by": "luck"}, ValueError, "by must be"),
+        ({"by": "law"}, TypeError, "Largest .* has no probability"),
+        ({"start": 500}, ValueError, "start must be"),
+        ({"draws": 1}, ValueError, "draws must be"),
+        ({"trials": 0}, ValueError, "trials must be"),
+        ({"algorithms": {}}, TypeError, "algorithms must be"),
+        ({"algorithms": {"mine": 3}}, TypeError, "algorithms must map"),
+        ({"distribution": 3}, TypeError, "distribution must be"),
+        ({"over": {}}, TypeError, "over must be"),
+        ({"over": {"bits": 8}}, TypeError, "over must list"),
+        ({"over": {"bits": []}}, TypeError, "over must list"),
+        ({"over": {"bits": [None]}}, TypeError, "over must hold"),
+        ({"over": {"n": [8]}}, ValueError, "over must not vary 'n'"),
+    ],
+)
+def test_bad_arguments_are_refused(change: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        least_n(**{"algorithms": {"mine": Largest}, **GIVEN, **change})
+
+
+@pytest.mark.parametrize("alpha", [math.nan, -1.0, 2, np.float64(1.5)])
+def test_experiments_refuse_an_alpha_that_is_no_error(alpha: Any) -> None:
+    with pytest.raises(ValueError, match="alpha must be"):
+        pac.Experiment(learner=exponential(6), distribution=log_uniform(6), n=5, alpha=alpha, capacity=7)
+
+
+@pytest.mark.parametrize("n", [0, 8])
+def test_experiments_refuse_an_n_beyond_the_capacity(n: int) -> None:
+    with pytest.raises(ValueError, match="n must be"):
+        pac.Experiment(learner=exponential(6), distribution=log_uniform(6), n=n, alpha=0.1, capacity=7)
