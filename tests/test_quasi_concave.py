@@ -676,7 +676,7 @@ def test_an_unkept_promise_is_flagged_and_a_hopeless_one_is_bottom() -> None:
             "relation must be one of",
         ),
         (
-            lambda: quasi_concave.exponential(bits=13, epsilon=1.0).pmf(HILLS.problem()),
+            lambda: quasi_concave.exponential(bits=13, epsilon=1.0).pmf(Case([0], [1.0], 2**13, 1.0, 0.5).problem()),
             ValueError,
             "bits must be from 1 to 12",
         ),

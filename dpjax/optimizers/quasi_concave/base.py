@@ -118,8 +118,3 @@ def domain(bits: int, relation: str) -> dict[str, Any]:
 def half(delta: Any, *, positive: bool = True) -> Any:
     """delta in (0, 1/2]: what A_dist and the promise test are proved for."""
     return arguments.real("delta", arguments.delta(delta, positive=positive), at_most=0.5)
-
-
-def log_ratio(size: int, beta: float) -> float:
-    """ln(size/beta) for sizes beyond the range of floats."""
-    return math.log(size) - math.log(beta)

@@ -1,5 +1,6 @@
 """The exponential mechanism over all points (McSherry and Talwar 2007; BNS Proposition 2.26)."""
 
+import math
 from typing import Any
 
 from jaxtyping import Array, Float, Int
@@ -39,7 +40,7 @@ class QuasiConcaveExponential(QuasiConcave):
     def error(self, beta: float) -> float:
         """(2/epsilon) ln((2^bits + 1)/beta): BNS Proposition 2.26 (ii)."""
         beta = float(arguments.fraction("beta", beta))
-        return 2 / float(self.epsilon) * base.log_ratio((1 << int(self.bits)) + 1, beta)
+        return 2 / float(self.epsilon) * (math.log((1 << int(self.bits)) + 1) - math.log(beta))
 
 
 def exponential(*, bits: int, epsilon: Any, relation: str = REPLACE_ONE) -> QuasiConcaveExponential:
