@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpjax import Points, Sample
+from dpjax import MultiSample, Points, Sample
 from dpjax.domains import wide
 
 
@@ -25,3 +25,10 @@ def points_of(xs: Any, bits: int, rows: int | None = None) -> Points:
     """Points, padded on the host."""
     extra = 0 if rows is None else rows - len(xs)
     return Points.create(wide.from_ints([*map(int, xs), *[0] * extra], bits), len(xs))
+
+
+def multi_sample_of(xs: Any, ys: Any, bits: int, rows: int) -> MultiSample:
+    """A sample with k labels an example, padded on the host."""
+    extra = rows - len(xs)
+    labels = np.pad(np.asarray(ys), ((0, extra), (0, 0)))
+    return MultiSample.create(wide.from_ints([*map(int, xs), *[0] * extra], bits), labels, len(xs))

@@ -10,11 +10,13 @@ from typing import Any
 import builders
 import numpy as np
 
-from dpjax import Points, Sample
+from dpjax import MultiSample, Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.domains import wide
+from dpjax.domains import ordered, wide
 from dpjax.learners import parities, points, thresholds
-from dpjax.optimizers import interior_point, tree_log_budget
+from dpjax.multi import direct_sum
+from dpjax.multi import points as k_points
+from dpjax.optimizers import interior_point, quasi_concave, tree_log_budget
 from dpjax.verify.plain import rec_concave as rec_concave_twin
 from dpjax.verify.plain import tree_log as tree_log_twin
 from dpjax.verify.plain.binary_search import binary_search_law
@@ -32,12 +34,13 @@ class Entry:
     Attributes:
       name: shown by pytest.
       make: the algorithm at an epsilon (which may be traced).
-      data: what it runs on; it has `rows` and can be `padded`.
+      data: what it runs on; rows of it can be `padded`, if it has any.
       epsilon: at which outcomes, bottom among them, are neither sure nor hopeless.
       private: whether it has an epsilon at all.
       sweeps: whether `epsilon` is a leaf that may be traced, and all of its budget.
       place: outputs (batched) to their indices in the pmf.
       twin: the pmf by the plain twin, if it has one.
+      event: (event, places of the pmf that belong to it); the middle half of the outputs if absent.
       error: of success_probability; None where the family has no such notion.
       alpha: of sample_size; None where no theorem gives one.
       slow: much like another one; run with -m slow.
@@ -51,6 +54,7 @@ class Entry:
     sweeps: bool = True
     place: Callable[[Any], np.ndarray] = first_limb
     twin: Callable[["Entry"], np.ndarray] | None = None
+    event: tuple[Any, slice] | None = None
     error: float | None = 0.3
     alpha: float | None = 0.2
     slow: bool = False
@@ -232,4 +236,75 @@ INTERIOR_POINTS = [
     ),
 ]
 
-ENTRIES = [*THRESHOLDS, *POINTS, *PARITIES, *INTERIOR_POINTS]
+# -------------------------------------------------------------------------------------------- quasi-concave functions
+
+
+def _hill() -> Any:
+    pieces = ordered.from_breakpoints([0, 5, 9, 14, 20], [1.0, 6.0, 11.0, 7.0, 2.0], 32, beyond=0.0)
+    return quasi_concave.problem(pieces, promise=11.0, alpha=0.5)
+
+
+QUASI_CONCAVE = [
+    Entry("quasi_concave.exponential", lambda e: quasi_concave.exponential(bits=5, epsilon=e), _hill, 0.4),
+    Entry(
+        "quasi_concave.rec_concave",
+        lambda e: quasi_concave.rec_concave(bits=5, epsilon=e, delta=0.2, depth=2),
+        _hill,
+        0.4,
+    ),
+    Entry(
+        "quasi_concave.amplified",
+        lambda e: quasi_concave.amplified(bits=5, epsilon=e, delta=0.4, beta=0.9, depth=1),
+        _hill,
+        8.0,
+        alpha=None,  # a larger promise than this beta leaves room for
+    ),
+]
+
+# -------------------------------------------------------------------------------------------------------- k concepts
+
+
+def _k_points() -> MultiSample:
+    xs = [2] * 9 + [0] * 5 + [3] * 2
+    return builders.multi_sample_of(xs, [[int(x == 2)] for x in xs], 2, 31)
+
+
+def _place_of_k_points(hypothesis: Any) -> np.ndarray:
+    """One concept over four points, then all-zero."""
+    return np.where(hypothesis.zero[..., 0], 4, np.asarray(hypothesis.position)[..., 0, -1])
+
+
+def _k_rows(low: int, high: int, k: int) -> tuple[Any, Any]:
+    return tuple(wide.from_ints([end] * k, 32) for end in (low, high))
+
+
+MANY = [
+    Entry(
+        "multi.points.histogram_learner",
+        lambda e: k_points.histogram_learner(bits=2, k=1, epsilon=e, delta=0.3),
+        _k_points,
+        0.3,
+        place=_place_of_k_points,
+        event=(_k_rows(1, 3, 1), slice(1, 3)),
+    ),
+    Entry(
+        "multi.points.point_learner",
+        lambda e: k_points.point_learner(bits=2, k=1, epsilon=e, delta=0.4, alpha=0.5, beta=0.9),
+        _k_points,
+        1.5,
+        place=_place_of_k_points,
+        event=(_k_rows(1, 3, 1), slice(1, 3)),
+        alpha=None,  # no beta below its own
+    ),
+    Entry(
+        "multi.direct_sum",
+        lambda e: direct_sum.of(thresholds.exponential(bits=2, epsilon=e), k=1),
+        _k_points,
+        0.3,
+        place=lambda hypothesis: np.asarray(hypothesis)[..., 0, -1],
+        event=(_k_rows(1, 3, 1), slice(1, 3)),
+        sweeps=False,  # its epsilon is that of its learner
+    ),
+]
+
+ENTRIES = [*THRESHOLDS, *POINTS, *PARITIES, *INTERIOR_POINTS, *QUASI_CONCAVE, *MANY]
