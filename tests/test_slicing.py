@@ -91,26 +91,32 @@ def test_slice_sizes_are_geometric():
     assert fits(epsilon) and not fits(1.3 * epsilon)
 
 
+@jax.jit
+def two_cuts(remaining, order, sizes):
+    """Both ends by one cut after the other, then by `take_ends`."""
+    backwards = (*(descending(part) for part in order), descending(jnp.arange(remaining.shape[0], dtype=jnp.int32)))
+    low, rest = slicing.take(remaining, sizes[0], order)
+    high, rest = slicing.take(rest, sizes[1], backwards)
+    return (jnp.stack([low, high]), rest), slicing.take_ends(remaining, sizes, order)
+
+
 def test_both_ends_are_two_cuts_in_opposite_orders():
     """Ties, and sizes that exhaust what there is; rows tell ties apart, backwards for the second one."""
-    for remaining, order, _ in cases():
-        rows = jnp.arange(remaining.shape[0], dtype=jnp.int32)
-        backwards = (*(descending(part) for part in order), descending(rows))
+    for remaining, order, _ in list(cases())[1::3]:
         for sizes in [(0, 0), (2, 3), (4, 9), (20, 1), (0, 20)]:
-            low, rest = slicing.take(jnp.asarray(remaining), jnp.int32(sizes[0]), order)
-            high, rest = slicing.take(rest, jnp.int32(sizes[1]), backwards)
-            taken, left = slicing.take_ends(jnp.asarray(remaining), jnp.asarray(sizes, jnp.int32), order)
-            assert (taken[0] == low).all() and (taken[1] == high).all() and (left == rest).all()
+            (taken, left), found = two_cuts(jnp.asarray(remaining), order, jnp.asarray(sizes, jnp.int32))
+            assert (taken == found[0]).all() and (left == found[1]).all()
 
 
 def test_consecutive_slices_are_cuts_in_one_order():
-    for remaining, order, _ in cases():
-        sizes, n = [2, 0, 3, 7, 1], int(remaining.sum())
-        rest, ends = jnp.asarray(remaining), []
-        for size in sizes:
-            _, rest = slicing.take(rest, jnp.int32(size), order)
-            ends.append(n - int(rest.sum()))
-        assert slicing.consecutive(jnp.asarray(sizes, jnp.int32), jnp.int32(n)).tolist() == ends
+    sizes = [2, 0, 3, 7, 1]
+    remaining, order, _ = list(cases())[1]
+    rest, ends, one_cut = jnp.asarray(remaining), [], jax.jit(slicing.take)
+    for size in sizes:
+        _, rest = one_cut(rest, jnp.int32(size), order)
+        ends.append(int(remaining.sum() - rest.sum()))
+    found = slicing.consecutive(jnp.asarray(sizes, jnp.int32), jnp.int32(remaining.sum()))
+    assert found.tolist() == ends
     huge = jnp.full((4,), 2**31 - 1, jnp.int32)
     assert slicing.consecutive(huge, jnp.int32(5)).tolist() == [5] * 4
 
