@@ -1,4 +1,4 @@
-"""Compiled programs: counted, and their time told apart from the run's."""
+"""Compiled programs: counted, and their time split from the run's."""
 
 import contextlib
 import dataclasses

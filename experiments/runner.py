@@ -107,9 +107,10 @@ def _from_file(place: str) -> Any:
     path = pathlib.Path(place)
     if not path.is_file():
         raise Refused(f"experiment must be a file that exists, got {place!r}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"own_experiment_{path.stem}"  # no module of another place is called so
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -192,16 +193,19 @@ def plot(name: str, *, out: pathlib.Path) -> None:
             raise Refused(f"out must hold {path.name}, as written by a run of {name!r}; got {str(out)!r}")
     with refusing():
         rows = records.read(table)
-        try:
-            described = json.loads(description.read_text())
-            chosen, count = described["settings"], described["rows"]
-        except (ValueError, KeyError, TypeError):
-            raise Refused(
-                f"{description} must be as written by a run: with its settings and the number of rows"
-            ) from None
+    chosen, count = _described(description)
     if len(rows) != count:
         raise Refused(f"{table} must have the {count} rows of its run, got {len(rows)}")
     experiment.draw(rows, chosen, out)
+
+
+def _described(path: pathlib.Path) -> tuple[settings.Settings, int]:
+    """The settings of a run, and the number of its rows."""
+    try:
+        described = json.loads(path.read_text())
+        return described["settings"], described["rows"]
+    except (ValueError, KeyError, TypeError):
+        raise Refused(f"{path} must be as written by a run: with its settings and the number of its rows") from None
 
 
 def _files(name: str, out: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:

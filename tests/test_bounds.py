@@ -426,6 +426,20 @@ GOOD = {
         "delta": 1e-6,
         "calibration": "printed",
     },
+    bounds.stability_noise: {"epsilon": 1.0, "delta": 1e-6, "calibration": "proved"},
+    bounds.exponential_points: {"log_hypotheses": 3.0, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0},
+    bounds.exponential_parities: {"bits": 9, "beta": 0.1, "epsilon": 1.0},
+    bounds.agnostic_parities: {"bits": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0},
+    bounds.parity_learner_theorem: {"bits": 9, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1},
+    bounds.parity_learner_size: {"bits": 9, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1, "calibration": "proved"},
+    bounds.elimination_parities: {"bits": 9, "beta": 0.1},
+    bounds.point_release_private: {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1},
+    bounds.point_release: {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1},
+    bounds.point_histogram: {"epsilon": 1.0, "high": 30.0, "alpha": 0.1, "beta": 0.1},
+    bounds.san_points_private: {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.5},
+    bounds.san_points: {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.5, "beta": 0.1},
+    bounds.point_learner_exact: {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "delta": 1e-6, "calibration": "proved"},
+    bounds.labelled_histogram: {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "high": 30.0},
     bounds.rec_concave_lemma: {
         "size": 99,
         "depth": 1,
@@ -456,7 +470,9 @@ GOOD = {
 }
 BAD = {
     **dict.fromkeys(("alpha", "beta", "delta", "xi"), (0.0, 1.0, math.nan, "0.1", True)),
-    **dict.fromkeys(("epsilon", "comparison_epsilon", "error"), (0.0, -1.0, math.inf, math.nan, None)),
+    **dict.fromkeys(
+        ("epsilon", "comparison_epsilon", "error", "high", "log_hypotheses"), (0.0, -1.0, math.inf, math.nan, None)
+    ),
     **dict.fromkeys(("bits", "depth", "levels", "vc", "growth", "concepts"), (0, -3, 1.5, True)),
     "log_solutions": (-1.0, math.nan),
     "size": (0, 2.5),

@@ -223,7 +223,7 @@ def test_an_experiment_of_ones_own(named, tmp_path, monkeypatch):
     assert command.main(["run", named, "--preset", "smoke", "--out", str(out), "--set", "epsilon=2"]) == 0
     assert records.read(out / "own_experiment.csv") == [line(2.0)]
     assert command.main(["plot", named, "--out", str(out)]) == 0
-    sys.modules.pop("own_experiment")
+    sys.modules.pop("own_experiment", None)
 
 
 @pytest.mark.parametrize(

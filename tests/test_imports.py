@@ -183,3 +183,4 @@ def test_the_version_is_that_of_the_package():
 def test_what_loads_late_is_what_it_says():
     """The names of the front door that live in rooms of their own."""
     assert dpjax.check is importlib.import_module("dpjax.verify.check").check
+    assert dpjax.least_n is importlib.import_module("dpjax.trials.sweep").least_n

@@ -89,6 +89,20 @@ def test_draws_follow_the_law() -> None:
     np.testing.assert_allclose(learner.failure_probability(sample, error=0.0), 1 - p, rtol=1e-5)
 
 
+def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
+    learner = parities.parity_learner(bits=2, k=2, epsilon=1.0, delta=0.2, size=3)
+    sample = concept.uniform(bits=2, targets=[1, 2]).sample(jax.random.key(3), 31, 31)
+    law = np.asarray(learner.pmf(sample), np.float64)
+    joint = law[:16].reshape(4, 4).T  # v_1 runs fastest
+    assert 0.05 < joint[1, 2] < 0.95
+    for low, high in (([0, 0], [4, 4]), ([1, 2], [2, 3]), ([0, 0], [2, 2]), ([2, 0], [4, 4])):
+        inside = joint[low[0] : high[0], low[1] : high[1]].sum()
+        np.testing.assert_allclose(learner.probability(sample, (low, high)), [inside, 1 - inside], atol=1e-6)
+    np.testing.assert_allclose(np.exp(learner.log_prob(sample, wide.from_ints([1, 2], 2))), joint[1, 2], rtol=1e-5)
+    with pytest.raises(ValueError, match="a row for each of the k = 2"):
+        learner.probability(sample, ([1], [2]))
+
+
 def test_a_wrong_label_costs_one_vote() -> None:
     law = concept.uniform(bits=70, targets=concept.random_targets(jax.random.key(0), bits=70, k=40))
     learner = parities.parity_learner(bits=70, k=40, epsilon=1.0, delta=1e-6, size=90)

@@ -149,6 +149,64 @@ def test_more_items_than_can_be_enumerated_give_nan() -> None:
         assert math.isnan(float(learner.success_probability(sample, error=0.5))) != known
 
 
+def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
+    """k = 2 over four points: all 25 pairs of hypotheses and bottom, intervals, and what is within alpha of two targets."""
+    sample = sample_of([(2, (1, 0))] * 5 + [(2, (0, 0))] * 2 + [(1, (0, 1))] * 6 + [(3, (1, 1))] * 4, 2)
+    for learner in (
+        points.point_learner(bits=2, k=2, epsilon=6.0, delta=0.5, alpha=0.5, beta=0.9),
+        points.histogram_learner(bits=2, k=2, epsilon=1.0, delta=0.3),
+    ):
+        law = np.asarray(learner.pmf(sample), np.float64)
+        assert law.shape == (26,)
+        np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+        joint = law[:25].reshape(5, 5)
+        found = learner.probability(sample, ([1, 2], [3, 4]))
+        np.testing.assert_allclose(found, [joint[1:3, 2:4].sum(), 1 - joint[1:3, 2:4].sum()], atol=2e-6)
+        population = concept.point_masses(bits=2, points=[1, 2], masses=[0.7, 0.3], target=[2, None], background=0.2)
+        for alpha in (0.05, 0.35, 0.7):
+            good = np.array([[bool(population._error(h, t) <= alpha) for h in hypotheses()] for t in targets()])
+            expected = joint[np.ix_(*[np.flatnonzero(row) for row in good])].sum()
+            found = learner.probability(sample, population.within(alpha))
+            np.testing.assert_allclose(found, [expected, 1 - expected], atol=2e-6)
+        output = learner.output(jnp.uint32(7))
+        np.testing.assert_allclose(np.exp(learner.log_prob(sample, output)), law[7], atol=1e-6)
+
+
+def hypotheses() -> list[Any]:
+    return [concept.point(j, bits=2) for j in (0, 1, 2, 3, None)]
+
+
+def targets() -> list[Any]:
+    return [concept.point(2, bits=2), concept.zero(bits=2)]
+
+
+def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
+    law = concept.point_masses(bits=8, points=[3, 90, 5], masses=[2.0, 2.0, 1.0], target=[90, 3])
+    learner = points.point_learner(bits=8, k=2, epsilon=2.0, delta=0.1, alpha=0.3)
+    experiment = pac.Experiment(learner=learner, distribution=law, n=45, alpha=0.3, capacity=63)
+    keys = jax.random.split(jax.random.key(0), 2000)
+    run = jax.jit(
+        jax.vmap(lambda key: (pac.trial(jax.random.clone(key), experiment)["failed"], pac.failure(key, experiment)))
+    )
+    failed, laws = (np.asarray(part, np.float64) for part in run(keys))
+    assert 0.1 < laws.mean() < 0.9
+    assert abs(failed.sum() - laws.sum()) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt((laws * (1 - laws)).sum())
+
+
+def test_laws_have_gradients_however_many_items_there_are(x64: None) -> None:
+    """Forty distinct labelled points, more than samplers find one by one; few of them can be heavy."""
+    sample = sample_of([(5, (1, 0))] * 9 + [(9, (0, 1))] * 8 + [(100 + i, (0, 0)) for i in range(40)])
+
+    @jax.jit
+    def failure(epsilon: Any) -> Any:
+        learner = points.point_learner(bits=8, k=2, epsilon=epsilon, delta=0.4, alpha=0.5, beta=0.9)
+        return learner.failure_probability(sample, error=0.2)
+
+    slope = (failure(5.0 + 1e-6) - failure(5.0 - 1e-6)) / 2e-6
+    assert abs(slope) > 1e-3
+    np.testing.assert_allclose([jax.grad(failure)(5.0), jax.jacfwd(failure)(5.0)], slope, rtol=1e-5)
+
+
 # ------------------------------------------------------------------------------------------------ one n for every k
 
 
@@ -232,6 +290,16 @@ def test_padding_changes_nothing_and_one_program_serves_every_budget() -> None:
 def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_printed_sanitizer_is_accurate_enough_for_a_database() -> None:
+    """Algorithm 5 wants a database accurate to alpha/30: answers, of which it is made, accurate to alpha/60."""
+    n = bounds.point_learner_exact(0.1, 0.1, 1.0, 1e-6, calibration="printed")
+    assert n == 141_684
+    given = {"bits": 8, "k": 1, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "calibration": "printed"}
+    learner = points.point_learner(**given, n=n)
+    np.testing.assert_allclose([learner.counts.alpha, learner.heavy], [0.1 / 60, 0.1 * n / 15])
+    assert learner.sample_size(alpha=0.1, beta=0.1) == n
 
 
 def test_guarantees() -> None:

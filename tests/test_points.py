@@ -481,6 +481,66 @@ def test_sanitizers_refuse_a_small_n_and_say_why() -> None:
         sanitizer.san_points(bits=32, n=10**9, epsilon=40.0, delta=1e-6, alpha=0.5)
 
 
+@pytest.mark.parametrize("name", ["release", "histogram", "san_points"])
+def test_how_often_all_answers_are_accurate_is_known_exactly(name: str) -> None:
+    data, error = [3] * 20 + [9] * 12 + [40] * 7 + [41], 0.15
+    given = {"bits": 6, "n": len(data), "delta": 0.1}
+    mechanism: Any = {
+        "release": lambda: sanitizer.release(**given, epsilon=0.5, alpha=0.4, allow_unproved=True),
+        "histogram": lambda: sanitizer.histogram(**given, epsilon=0.5),
+        "san_points": lambda: sanitizer.san_points(**given, epsilon=4.0, alpha=0.5, allow_unproved=True),
+    }[name]()
+    held, asked = Points.create(wide.from_ints(data, 6)), wide.from_ints(range(64), 6)
+    truth = jnp.asarray(np.bincount(data, minlength=64) / len(data), float)
+    run = jax.jit(jax.vmap(lambda key: jnp.max(jnp.abs(mechanism(key, held).hypothesis.answer(asked) - truth))))
+    right = int((np.asarray(run(jax.random.split(jax.random.key(0), 4000))) <= error).sum())
+    success, failure = (f(held, error=error) for f in (mechanism.success_probability, mechanism.failure_probability))
+    assert 0.05 < success < 0.95
+    np.testing.assert_allclose(success + failure, 1, rtol=1e-5)
+    assert stats.binomtest(right, 4000, float(success)).pvalue > FALSE_ALARM
+    assert stats.binomtest(right, 4000, float(success) * 0.7).pvalue < FALSE_ALARM
+    with pytest.raises(TypeError, match="no pmf"):
+        mechanism.pmf(held)
+
+
+def test_data_of_another_size_than_was_said_are_refused() -> None:
+    mechanism = sanitizer.histogram(bits=6, n=100, epsilon=1.0, delta=0.1)
+    data = Points.create(wide.from_ints([1, 2, 3, 3], 6))
+    with pytest.raises(ValueError, match=r"n = 100, as the sanitizer was told, got 4"):
+        mechanism(jax.random.key(0), data)
+    outcome = jax.jit(lambda data: mechanism(jax.random.key(0), data))(data)
+    assert int(outcome.status) == Status.OUTSIDE_DOMAIN and not outcome.hypothesis.answers.any()
+
+
+def test_guarantees_follow_from_the_numbers_in_use() -> None:
+    release = sanitizer.release(bits=8, n=2000, epsilon=1.0, delta=1e-6, alpha=0.1)
+    assert release.guarantee() == Guarantee(1.0, 1e-6, REPLACE_ONE)
+    assert dataclasses.replace(release, n=np.float64(1000)).guarantee() == Guarantee.none(REPLACE_ONE)
+    histogram = sanitizer.histogram(bits=8, n=2000, epsilon=1.0, delta=1e-6)
+    doubled = dataclasses.replace(histogram, epsilon=np.float64(2.0))
+    assert doubled.guarantee().epsilon == 2.0 and doubled.high < histogram.high
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_a_parameter_that_nobody_could_check_shows_in_the_status(name: str) -> None:
+    learner, sample = points.learn_points(bits=3, epsilon=1.0, delta=0.1), sample_of(MIXED, 3)
+    mechanism = sanitizer.histogram(bits=3, n=len(MIXED), epsilon=1.0, delta=0.1)
+    for algorithm_ in (learner, mechanism):
+        for bad in (math.nan, -1.0, 0.0):
+            outcome = dataclasses.replace(algorithm_, **{name: np.float64(bad)})(jax.random.key(0), sample)
+            assert int(outcome.status) == Status.BAD_PARAMETER
+            assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(outcome.hypothesis))
+
+
+def test_the_repaired_lemma_is_one_formula() -> None:
+    learner = points.learn_points(bits=64, epsilon=1.0, delta=1e-6)
+    size = bounds.learn_points(64, 0.1, 0.1, 1.0, 1e-6, calibration="proved")
+    assert learner.sample_size(alpha=0.1, beta=0.1) == math.ceil(size) == 1314
+    zero = points.learn_points(bits=2, epsilon=1.0, delta=1e-6, bottom="zero").sample_size(alpha=0.1, beta=0.1)
+    assert zero == math.ceil(bounds.learn_points(2, 0.1, 0.1, 1.0, 1e-6, calibration="proved", bottom="zero"))
+    assert zero < 1314 / 1.9
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

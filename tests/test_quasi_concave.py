@@ -15,6 +15,7 @@ from scipy import stats
 
 from dpjax import Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, basic, total_delta
+from dpjax.data import algorithm
 from dpjax.domains import ordered, wide
 from dpjax.optimizers import amplified as interior
 from dpjax.optimizers import quasi_concave, rec_concave
@@ -247,6 +248,22 @@ def test_pmf_adds_up_to_the_success_probability(name: str) -> None:
     np.testing.assert_allclose(found, law[:-1][marked].sum(), rtol=1e-4)
 
 
+def test_no_point_beyond_the_range_is_released() -> None:
+    """A range that is no power of two long is continued to one by RecConcave: what is drawn there is bottom, in runs and in laws."""
+    last, optimizer = 40, quasi_concave.rec_concave(bits=6, epsilon=1.0, delta=0.3, depth=2)
+    pieces = ordered.from_breakpoints([0, 20, 23], [0.0, 6.0, 0.0], last, beyond=0.0)
+    problem = quasi_concave.problem(pieces, promise=6, alpha=1.0)
+    law = np.asarray(optimizer.pmf(problem), np.float64)
+    assert not law[last + 1 : -1].any() and law[-1] > 0.05
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+    outcomes = jax.vmap(lambda key: optimizer(key, problem))(jax.random.split(jax.random.key(11), 4000))
+    released = np.asarray(outcomes.status) == Status.OK
+    points = np.asarray(outcomes.hypothesis)[:, 0]
+    assert points.max() <= last
+    counts = np.bincount(np.where(released, points, 65), minlength=66)
+    assert chi_square(counts, 4000 * law) > FALSE_ALARM
+
+
 # ------------------------------------------------------------------------------------------- privacy, step by step
 
 
@@ -284,7 +301,7 @@ def worst_block_choice(epsilon: float, delta: float, n: float, c: float, lower: 
     pairs = np.array([pair for top in tops for pair in block_pairs(float(top), least, n, c)])
     laws = exact.probabilities(law, pairs.reshape(-1, pairs.shape[2]))
     both = np.arange(len(laws)).reshape(-1, 2)
-    return float(exact._sticks(laws, np.concatenate([both, both[:, ::-1]]), 2 * epsilon).max()) / delta
+    return float(exact.sticks(laws, np.concatenate([both, both[:, ::-1]]), 2 * epsilon).max()) / delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "n", "c"), [(1.0, 0.1, 100.0, 1.0), (0.5, 1e-4, 1600.0, 4.0)])
@@ -424,8 +441,8 @@ def test_no_neighbouring_qualities_exceed_the_guarantee(
     guarantee = optimizer.guarantee()
     laws = exact.probabilities(law, qualities, batch_size=512)
     assert laws[:, -1].min() < 1 - 0.5 * delta  # not always bottom
-    assert exact._sticks(laws, pairs, guarantee.epsilon).max() <= guarantee.delta
-    assert exact._sticks(laws, pairs, 0.0).max() > 0.4 * delta
+    assert exact.sticks(laws, pairs, guarantee.epsilon).max() <= guarantee.delta
+    assert exact.sticks(laws, pairs, 0.0).max() > 0.4 * delta
 
 
 @pytest.mark.slow
@@ -547,7 +564,7 @@ def test_shares_add_up_to_the_guarantee(depth: int) -> None:
 
 def test_optimal_composition_allows_more_where_delta_is_large() -> None:
     budget = {"bits": 64, "epsilon": 1.0, "delta": 1e-3, "depth": 3}
-    plain, best = (quasi_concave.amplified(**budget, composition=word) for word in ("basic", "optimal"))
+    plain, best = (quasi_concave.amplified(**budget, accountant=word) for word in ("basic", "optimal"))
     assert total_delta(best.mechanisms(), 1.0) <= 1e-3
     assert 1.05 < best.budget.epsilon / plain.budget.epsilon < 1.1
 
@@ -558,6 +575,13 @@ def test_guarantees_of_the_others() -> None:
     added = quasi_concave.rec_concave(bits=9, epsilon=0.5, delta=1e-6, depth=2, relation=ADD_OR_REMOVE_ONE).guarantee()
     assert (added.epsilon, added.delta, added.relation) == (0.5, 1e-6, ADD_OR_REMOVE_ONE)
     assert quasi_concave.exponential(bits=9, epsilon=0.5).guarantee().relation == REPLACE_ONE
+
+
+def test_a_guarantee_follows_from_the_budget_in_use() -> None:
+    optimizer = quasi_concave.amplified(bits=9, epsilon=1.0, delta=1e-6, depth=1)
+    spent = dataclasses.replace(optimizer.budget, epsilon=np.float64(2.0))
+    changed = dataclasses.replace(optimizer, budget=spent).guarantee()
+    assert changed == basic(dataclasses.replace(optimizer, budget=spent).mechanisms()) and changed.epsilon == 10.0
 
 
 # -------------------------------------------------------------------------------------------------------- conformance
@@ -576,14 +600,14 @@ def test_every_optimiser_is_an_optimiser(name: str) -> None:
     batch = jax.tree.map(lambda *x: jnp.stack(x), problem, dataclasses.replace(HILLS, promise=40.0).problem())
     laws = jax.vmap(optimizer.failure_probability)(batch)
     np.testing.assert_allclose(laws[0], optimizer.failure_probability(problem), rtol=1e-5)
-    before = [entry._cache_size() for entry in (quasi_concave._run, quasi_concave._judge)]
+    before = [entry._cache_size() for entry in (algorithm._run, algorithm._law)]
     optimizer(jax.random.key(0), problem)
     for step in range(1, 6):
         changed = dataclasses.replace(optimizer, epsilon=np.float64(0.1 * step))
         other = dataclasses.replace(HILLS, promise=40.0 + step, alpha=0.1 * step).problem()
         changed(jax.random.key(step), other)
         changed.success_probability(other, error=step)
-    after = [entry._cache_size() for entry in (quasi_concave._run, quasi_concave._judge)]
+    after = [entry._cache_size() for entry in (algorithm._run, algorithm._law)]
     assert all(new - old <= 1 for new, old in zip(after, before, strict=True))
 
 
@@ -636,9 +660,9 @@ def test_an_unkept_promise_is_flagged_and_a_hopeless_one_is_bottom() -> None:
             "depth must be from 1 to 4",
         ),
         (
-            lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1, composition="x"),
+            lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1, accountant="x"),
             ValueError,
-            "composition must be",
+            "accountant must be",
         ),
         (
             lambda: quasi_concave.amplified(bits=9, epsilon=1.0, delta=0.1).error(0.05),
@@ -652,7 +676,7 @@ def test_an_unkept_promise_is_flagged_and_a_hopeless_one_is_bottom() -> None:
             "relation must be one of",
         ),
         (
-            lambda: quasi_concave.exponential(bits=13, epsilon=1.0).pmf(HILLS.problem()),
+            lambda: quasi_concave.exponential(bits=13, epsilon=1.0).pmf(Case([0], [1.0], 2**13, 1.0, 0.5).problem()),
             ValueError,
             "bits must be from 1 to 12",
         ),

@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 
+import jax
 import pytest
 
 import dpjax
@@ -42,7 +43,8 @@ def test_the_example_prints_what_it_says(capsys):
 
 @pytest.mark.parametrize("source", EXAMPLES[1:])
 def test_every_example_runs_alone(source):
-    exec(source, {})
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # as users have JAX
+        exec(source, {})
 
 
 def test_the_front_door_is_small():

@@ -34,6 +34,7 @@ from dpjax.verify import (
     histograms,
     hockey_stick,
     laplace_delta,
+    laplace_deltas,
     neighbours,
     probabilities,
     records,
@@ -365,3 +366,41 @@ def test_a_million_pairs_take_seconds() -> None:
     law = functools.partial(exponential.log_pmf, epsilon=1.0)
     worst = worst_pair(lambda count: law(jnp.repeat(count, 16)), counts, pairs, 0.5)
     assert 0 < worst.delta < 1
+
+
+def test_bad_arguments_are_refused_by_name() -> None:
+    counts = histograms(2, [2])
+    pairs = neighbours(counts, REPLACE_ONE)
+    law = lambda count: jnp.log(jnp.array([0.5, 0.5]))  # noqa: E731
+    calls: list[tuple[Any, type[Exception], str]] = [
+        (lambda: histograms(2, 3), TypeError, "sizes must list"),
+        (lambda: histograms(2, []), TypeError, "sizes must list"),
+        (lambda: records(np.array([[1.5, 2.0]])), ValueError, "counts must be whole"),
+        (lambda: records(np.array([[-1, 2]])), ValueError, "counts must be whole"),
+        (lambda: neighbours(np.array([1, 2]), REPLACE_ONE), ValueError, "counts must be whole"),
+        (lambda: sequences(0, 2), ValueError, "domain must be"),
+        (lambda: sequences(2, 1.5), TypeError, "size must be"),
+        (lambda: laplace_delta(math.nan, shift=1.0, scale=1.0), ValueError, "epsilon must be"),
+        (lambda: laplace_deltas(1.0, loss=1.0, count=5), ValueError, "count must be 0, 1 or 2"),
+        (lambda: laplace_deltas(1.0, loss=-1.0, count=1), ValueError, "loss must be"),
+        (lambda: hockey_stick([0.0], [0.0], math.nan), ValueError, "epsilon must be"),
+        (lambda: hockey_stick([0.0, 1.0], [0.0, 1.0, 2.0], 1.0), ValueError, "same outcomes"),
+        (lambda: worst_pair(None, counts, pairs, 1.0), TypeError, "law must be"),
+        (lambda: worst_pair(law, counts, pairs, 1.0, batch_size=0), ValueError, "batch_size must be"),
+        (lambda: worst_pair(law, None, pairs, 1.0), ValueError, "datasets must be"),
+        (lambda: worst_pair(law, (counts, counts[:2]), pairs, 1.0), ValueError, "datasets must be"),
+        (lambda: probabilities(law, counts[:0]), ValueError, "datasets must be"),
+        (lambda: delta_curve(law, counts, pairs, 1.0), TypeError, "epsilons must list"),
+        (lambda: audit(jax.random.key(0), None, (0, 1), trials=9), TypeError, "mechanism must be"),
+        (lambda: audit(0, lambda key, data: data, (0, 1), trials=9), TypeError, "key must be"),
+    ]
+    for call, error, words in calls:
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_a_large_epsilon_is_as_good_as_infinite() -> None:
+    counts = histograms(2, [2])
+    pairs = neighbours(counts, REPLACE_ONE)
+    assert worst_pair(lambda count: jnp.log(jnp.array([0.5, 0.5])), counts, pairs, 1e5).delta == 0
+    assert not audit_samples([0] * 99, [0, 1, 1] * 33).refutes(Guarantee(1e5, 0.0, REPLACE_ONE))

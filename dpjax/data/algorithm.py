@@ -256,7 +256,7 @@ class Ordered(Algorithm):
         limbs = (wide.limbs_for(int(self.bits)), self.limbs) if known else ()
         return fitted(data, self.kind, bits=self.bits, limbs=limbs)
 
-    def check_event(self, event: Any) -> Interval:
+    def check_event(self, event: Any) -> Any:
         return Interval.of(event, self.limbs)
 
     def exactly(self, output: Any) -> Interval:

@@ -55,7 +55,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
@@ -160,11 +160,8 @@ class InteriorThreshold(ThresholdLearner):
         if m < needed:
             raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta / 2:g}, got {m}")
         log = math.log(4 / beta)
-        low, high = m - 1, m + math.ceil((m - 1 + log + math.sqrt(log**2 + 2 * (m - 1) * log)) / alpha)
-        while high - low > 1:  # P[Bin(low) <= m-1] is too much, that of high is not
-            n = (low + high) // 2
-            low, high = (low, n) if 2 * betainc(n - m + 1, m, 1 - alpha) <= beta / 2 else (n, high)
-        return high
+        enough = m + math.ceil((m - 1 + log + math.sqrt(log**2 + 2 * (m - 1) * log)) / alpha)
+        return bisection.least_int(lambda n: 2 * betainc(n - m + 1, m, 1 - alpha) <= beta / 2, m, enough)
 
 
 def threshold_learner(*, solver: Any, m: int) -> InteriorThreshold:

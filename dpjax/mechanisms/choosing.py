@@ -38,15 +38,6 @@ def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth
     return math.ceil(size * (1 + 1e-12))
 
 
-def sample_size(*, epsilon: Number, delta: Number, alpha: Number, beta: Number, growth: int = 1) -> int:
-    """The n of Lemmas 4.4 and 4.5: private, and alpha-good except with probability beta.
-
-    >>> sample_size(epsilon=1.0, delta=1e-6, alpha=0.5, beta=0.1)
-    627
-    """
-    return whole(bounds.choosing_mechanism(growth, float(alpha), float(beta), float(epsilon), float(delta)))
-
-
 def log_keep(
     best: Real[ArrayLike, "*s"], *, n: Number, epsilon: Number, alpha: Number
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
@@ -169,7 +160,7 @@ class Choosing(Chooser):
         arguments.fraction("alpha", alpha)
         if alpha < given["alpha"]:
             raise ValueError(f"alpha must be >= {given['alpha']}, for which this mechanism was made, got {alpha}")
-        return sample_size(beta=beta, **given)
+        return whole(bounds.choosing_mechanism(self.growth, given["alpha"], beta, given["epsilon"], given["delta"]))
 
 
 def mechanism(

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
+from dpjax import bounds
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
@@ -29,7 +30,6 @@ from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, larges
 from dpjax.mechanisms.laplace import log_tails
 
 CALIBRATIONS = ("printed", "proved", "proved_counts")
-GAP_SENSITIVITY = {"proved": 2.0, "proved_counts": 1.0}
 
 
 def _checked(calibration: str, epsilon: Number, delta: Number) -> tuple[str, Number, Number]:
@@ -42,20 +42,17 @@ def _checked(calibration: str, epsilon: Number, delta: Number) -> tuple[str, Num
 
 
 def noise(calibration: str, epsilon: Number, delta: Number) -> tuple[Array, Array]:
-    """(scale, threshold) of the test gap + Lap(scale) >= threshold; differentiable in epsilon and delta.
+    """(scale, threshold) of the test gap + Lap(scale) >= threshold, `bounds.stability_noise`; differentiable in epsilon and delta.
+
+    `dpjax.bounds.stability_noise` says the same in float64 on the host, for sizes of samples.
 
     Raises:
       ValueError: unknown calibration, epsilon not finite and positive, delta outside (0, 1), or above 1/2
       if proved.
     """
     calibration, epsilon, delta = _checked(calibration, epsilon, delta)
-    log_delta = jnp.log(jnp.asarray(delta, float))
-    per_unit = 1 / jnp.asarray(epsilon, float)
-    if calibration == "printed":
-        return per_unit, -log_delta * per_unit
-    shift = GAP_SENSITIVITY[calibration]
-    scale = shift * per_unit
-    return scale, shift - scale * (log_delta + math.log(2.0))
+    given = jnp.asarray(epsilon, float), jnp.asarray(delta, float)
+    return bounds.stability_noise(*given, calibration=calibration, xp=jnp)
 
 
 def log_keep(

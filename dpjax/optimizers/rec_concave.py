@@ -286,7 +286,7 @@ def choose_length(problem: Problem, budget: Budget, levels: int) -> Float[Array,
 
 
 def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
-    """One run of RecConcave with `levels` levels."""
+    """One run of RecConcave with `levels` levels. A point beyond T, where Q is continued, is none: `ok` is false."""
     key_k, key_a, key_b, key_point = jax.random.split(key, 4)
     pieces = problem.pieces
     log_density = piecewise.log_density(pieces, budget.epsilon)
@@ -314,7 +314,8 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
     one = _pick(merged, both, _pick(kept_a, a.interval, b.interval))
     other = _pick(kept_a & kept_b & ~merged, b.interval, nothing)
     point = piecewise.draw(key_point, pieces, log_density, one, other)
-    return Run(point=point, ok=found & (kept_a | kept_b), k=k, block_a=a, block_b=b, kept_a=kept_a, kept_b=kept_b)
+    ok = found & (kept_a | kept_b) & wide.less_equal(point.position, pieces.last)
+    return Run(point=point, ok=ok, k=k, block_a=a, block_b=b, kept_a=kept_a, kept_b=kept_b)
 
 
 def _pick(condition: Array, a: Interval, b: Interval) -> Interval:

@@ -31,7 +31,7 @@ import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, slicing
 from dpjax.accounting.composition import total_delta
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.tree_log import Parameters
 
@@ -238,10 +238,9 @@ def _walk(epsilon: float, delta: float, share: float) -> Walk:
     stop_delta = float(share * delta)
     g = partition_selection.saturation(epsilon, stop_delta)
     low, high = max(1, math.ceil((g - 1) / 2)), max(1, g - 1)
-    while low < high:  # the price falls as t1 grows: fewer m, and smaller products
-        middle = (low + high) // 2
-        low, high = (low, middle) if walk_price(epsilon, stop_delta, middle) <= delta else (middle + 1, high)
-    return Walk(stop_delta, low, low + g - 1)
+    # The price falls as t1 grows: fewer m, and smaller products.
+    t1 = bisection.least_int(lambda t1: walk_price(epsilon, stop_delta, t1) <= delta, low, high)
+    return Walk(stop_delta, t1, t1 + g - 1)
 
 
 @functools.lru_cache(maxsize=64)

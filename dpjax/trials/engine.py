@@ -473,8 +473,10 @@ def _array(leaf: Any) -> Array:
     """A strongly typed array of the default width; ValueError if an integer does not fit."""
     if isinstance(leaf, jax.Array):
         return lax.convert_element_type(leaf, leaf.dtype)
-    dtype = jnp.result_type(leaf)
     given = np.asarray(leaf)
+    if given.dtype.kind not in "biufc":
+        raise TypeError(f"params must hold numbers and arrays, got {leaf!r}")
+    dtype = jnp.result_type(leaf)
     # JAX would wrap a wide NumPy integer around without a word.
     if given.dtype.kind in "iu" and given.size and not _fits(given, dtype):
         raise ValueError(f"params must hold integers that fit {dtype}, got {leaf!r}")

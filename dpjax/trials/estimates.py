@@ -118,7 +118,7 @@ def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         [2e-06, -4.84e-07, 4.48e-06]
     """
     level = arguments.fraction("level", level)
-    draws = np.asarray(values, np.float64)
+    draws = _numbers(values)
     if draws.ndim != 1 or draws.size < 2:
         raise ValueError(f"values must be one row of at least two draws, got shape {draws.shape}")
     if not np.all(np.isfinite(draws)):
@@ -200,7 +200,7 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         (0.0, 0.0289)
     """
     level = float(arguments.fraction("level", level))
-    draws = np.asarray(values, np.float64)
+    draws = _numbers(values)
     if draws.ndim != 1 or not draws.size or not np.all((draws >= 0) & (draws <= 1)):
         raise ValueError(f"values must be one row of numbers in [0, 1], got {values!r}")
     count = np.arange(1, draws.size + 1)
@@ -238,6 +238,14 @@ def hidden_mass(draws: int, *, level: float = 0.95) -> float:
     """
     draws = arguments.integer("draws", draws, at_least=1)
     return -math.expm1(math.log1p(-arguments.fraction("level", level)) / draws)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """The values as float64."""
+    draws = np.asarray(values)
+    if draws.dtype.kind not in "biuf":
+        raise TypeError(f"values must be numbers, got {draws.dtype}")
+    return draws.astype(np.float64)
 
 
 def _check(events: Any, trials: Any, level: Any) -> tuple[int, int, float]:

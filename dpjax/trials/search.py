@@ -77,6 +77,7 @@ def least_n(
         >>> least_n(lambda n: known(1 / n), beta=0.01, start=7, maximum=99).status
         'failure > beta up to maximum'
     """
+    arguments.function("failure", failure)
     beta = float(arguments.fraction("beta", beta))
     rtol = float(arguments.real("rtol", rtol, at_least=0.0, below=1.0))
     reach = float(arguments.real("reach", reach, at_least=1.0, below=math.inf))

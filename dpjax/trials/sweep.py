@@ -176,8 +176,7 @@ def least_n(
         trials=arguments.integer("trials", trials, at_least=1),
     )
     makers = {**_makers(algorithms), "distribution": distribution}
-    if not callable(distribution):
-        raise TypeError(f"distribution must be a function of a setting, got {distribution!r}")
+    arguments.function("distribution", distribution)
     grid = _grid(over)
     cells = [(name, setting) for name in algorithms for setting in grid]
     rows = []

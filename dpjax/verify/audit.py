@@ -17,6 +17,7 @@ import numpy as np
 
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, proportions
+from dpjax.verify.exact import LARGEST_EPSILON
 
 _FEW = 8  # real outcomes that make a cell: fewer would tell little of its likelihood ratio
 
@@ -44,7 +45,7 @@ class Audit:
 
     def delta_at(self, epsilon: float) -> float:
         """At this epsilon the true delta is at least this (0 when nothing is shown)."""
-        return max(0.0, self.p_low - math.exp(epsilon) * self.q_high)
+        return max(0.0, self.p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * self.q_high)
 
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether the runs contradict `guarantee`."""
@@ -159,7 +160,9 @@ def _best_event(
     """Among the outcomes ranked by likelihood ratio, the prefix that looks best on its own half."""
     order = np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")
     p_low, q_high = _bounds(np.cumsum(p[order]), np.cumsum(q[order]), trials, level)
-    gain = _epsilon(p_low, q_high, delta) if epsilon is None else p_low - math.exp(epsilon) * q_high
+    gain = (
+        _epsilon(p_low, q_high, delta) if epsilon is None else p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * q_high
+    )
     best = int(np.argmax(gain))
     return float(gain[best]), order[: best + 1]
 
@@ -200,6 +203,7 @@ def audit(
     True
     """
     arguments.key(key)
+    arguments.function("mechanism", mechanism)
     trials = arguments.integer("trials", trials, at_least=4)
     batch_size = arguments.integer("batch_size", batch_size, at_least=1)
     if not isinstance(pair, tuple | list) or len(pair) != 2:

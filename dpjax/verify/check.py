@@ -62,14 +62,16 @@ class Report:
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon for which the algorithm is (epsilon, delta)-private on the datasets enumerated, or a lower bound on it."""
-        return self._evidence.epsilon_at(float(arguments.delta(delta, positive=False)))
+        return self._evidence.epsilon_at(float(arguments.real("delta", delta, at_least=0.0, below=1.0)))
 
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether a pair contradicts the guarantee.
 
         Raises:
-          ValueError: a guarantee for neighbours that are not among those enumerated.
+          TypeError: no guarantee. ValueError: one for neighbours that are not among those enumerated.
         """
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError(f"guarantee must be a dpjax.accounting.Guarantee, got {guarantee!r}")
         claim = guarantee.under(self.relation)
         if math.isinf(claim.epsilon):
             return False
@@ -189,7 +191,7 @@ def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | 
         arguments.choice("relation", relation, RELATIONS)
     stated = _stated(algorithm)
     if delta is not None:
-        delta = float(arguments.delta(delta, positive=False))
+        delta = float(arguments.real("delta", delta, at_least=0.0, below=1.0))
         return Guarantee(epsilon, delta, relation or (stated.relation if stated else REPLACE_ONE))
     if stated is None or relation in (None, stated.relation):
         return stated

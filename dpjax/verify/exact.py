@@ -29,8 +29,11 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
     >>> round(float(hockey_stick([0.0, -np.inf], [-np.inf, 0.0], 1.0)), 3)
     1.0
     """
+    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
     p, q = np.exp(np.asarray(log_p, np.float64)), np.exp(np.asarray(log_q, np.float64))
-    return np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=-1)
+    if p.shape[-1:] != q.shape[-1:]:
+        raise ValueError(f"log_p and log_q must list the same outcomes, got shapes {p.shape} and {q.shape}")
+    return np.maximum(p - math.exp(min(epsilon, LARGEST_EPSILON)) * q, 0.0).sum(axis=-1)
 
 
 def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
@@ -42,6 +45,7 @@ def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
     >>> laplace_delta(1.0, shift=1.0, scale=1.0), round(laplace_delta(1.0, shift=1.0, scale=0.5), 4)
     (0.0, 0.3935)
     """
+    epsilon = arguments.real("epsilon", epsilon)
     shift = arguments.real("shift", shift, at_least=0.0, below=math.inf)
     scale = arguments.real("scale", scale, above=0.0, below=math.inf)
     return float(laplace_deltas(epsilon, loss=shift / scale, count=1))
@@ -60,7 +64,10 @@ def laplace_deltas(epsilon: Any, *, loss: float, count: Any) -> Any:
     >>> laplace_deltas(0.0, loss=1.0, count=np.arange(3)).round(4).tolist()
     [0.0, 0.3935, 0.4482]
     """
+    loss = float(arguments.real("loss", loss, at_least=0.0, below=math.inf))
     t, count = np.broadcast_arrays(np.asarray(epsilon, np.float64), count)
+    if not np.all(np.isin(count, (0, 1, 2))):
+        raise ValueError(f"count must be 0, 1 or 2, got {count}")
     w, v = np.maximum((loss - np.abs(t)) / 2, 0.0), np.maximum(loss - np.abs(t) / 2, 0.0)
     ahead = np.select([count == 0, count == 1], [0.0, -np.expm1(-w)], -np.expm1(-v) - np.exp(-v) * v / 2)
     below = np.minimum(t, 0.0)
@@ -81,6 +88,8 @@ def histograms(domain: int, sizes: Sequence[int]) -> np.ndarray:
     [[0, 2], [1, 1], [2, 0]]
     """
     domain = arguments.integer("domain", domain, at_least=1)
+    if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or len(sizes) == 0:
+        raise TypeError(f"sizes must list at least one size, got {sizes!r}")
     rows = [_split(arguments.integer("sizes", size, at_least=0), domain) for size in sizes]
     return np.concatenate(rows).astype(np.int32)
 
@@ -99,6 +108,7 @@ def records(counts: np.ndarray, capacity: int | None = None) -> tuple[np.ndarray
     >>> values.tolist(), n_valid.tolist()
     ([[0, 0, 2, 0]], [3])
     """
+    counts = _checked_counts(counts)
     sizes = counts.sum(axis=1)
     capacity = int(sizes.max(initial=0)) if capacity is None else capacity
     if capacity < sizes.max(initial=0):
@@ -109,12 +119,23 @@ def records(counts: np.ndarray, capacity: int | None = None) -> tuple[np.ndarray
     return padded.astype(np.int32), sizes.astype(np.int32)
 
 
+def _checked_counts(counts: Any) -> np.ndarray:
+    """Histograms: whole numbers >= 0, (datasets, domain)."""
+    counts = np.asarray(counts)
+    if counts.ndim != 2 or counts.dtype.kind not in "iu" or np.any(counts < 0):
+        rule = "whole numbers >= 0 of shape (datasets, domain)"
+        raise ValueError(f"counts must be {rule}, got {counts.dtype} of shape {counts.shape}")
+    return counts
+
+
 def sequences(domain: int, size: int) -> np.ndarray:
     """All ordered datasets of `size` records with values 0, ..., domain-1: int32 (domain^size, size).
 
     >>> sequences(2, 2).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
+    domain = arguments.integer("domain", domain, at_least=1)
+    size = arguments.integer("size", size, at_least=0)
     digits = np.arange(domain**size)[:, None] // domain ** np.arange(size - 1, -1, -1)[None, :]
     return (digits % domain).astype(np.int32)
 
@@ -126,6 +147,7 @@ def neighbours(counts: np.ndarray, relation: str) -> np.ndarray:
     [[0, 1], [1, 0]]
     """
     arguments.choice("relation", relation, RELATIONS)
+    counts = _checked_counts(counts)
     unit = np.eye(counts.shape[1], dtype=counts.dtype)
     if relation == REPLACE_ONE:
         moves = [b - a for a, b in itertools.permutations(unit, 2)]
@@ -171,8 +193,8 @@ def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarr
 
 def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int = 256) -> np.ndarray:
     """`function` of every dataset, in batches, with 64-bit types whatever the session's default."""
-    count = len(jax.tree.leaves(datasets)[0])
-    size = min(batch_size, count)
+    count = _checked_datasets(function, datasets)
+    size = min(arguments.integer("batch_size", batch_size, at_least=1), count)
     # Whole batches, by repeating the first datasets: `lax.map` would compile the law once more for a shorter last one.
     whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
@@ -203,7 +225,7 @@ class Worst:
 
     def refutes(self, guarantee: Guarantee, *, slack: float = 1e-9) -> bool:
         """Whether this pair contradicts `guarantee`, beyond a relative `slack` (and 1e-12) for rounding."""
-        delta = float(np.maximum(self.p - math.exp(guarantee.epsilon) * self.q, 0.0).sum())
+        delta = float(np.maximum(self.p - math.exp(min(guarantee.epsilon, LARGEST_EPSILON)) * self.q, 0.0).sum())
         return delta > guarantee.delta * (1 + slack) + 1e-12
 
 
@@ -231,7 +253,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
     1.0
     """
     epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
-    pairs = _checked_pairs(pairs, len(jax.tree.leaves(datasets)[0]))
+    pairs = _checked_pairs(pairs, _checked_datasets(law, datasets))
     p = probabilities(law, datasets, batch_size=batch_size)
     found = sticks(p, pairs, epsilon)
     i, j = (int(index) for index in pairs[int(np.argmax(found))])
@@ -242,7 +264,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
         delta=float(found.max()),
         pair=(i, j),
         datasets=(first, second),
-        event=p[i] > math.exp(epsilon) * p[j],
+        event=p[i] > math.exp(min(epsilon, LARGEST_EPSILON)) * p[j],
         p=p[i],
         q=p[j],
     )
@@ -252,10 +274,21 @@ def delta_curve(
     law: Law, datasets: Any, pairs: np.ndarray, epsilons: Sequence[float], *, batch_size: int = 256
 ) -> np.ndarray:
     """delta(epsilon) over all pairs, for each of `epsilons`; arguments as for `worst_pair`."""
-    pairs = _checked_pairs(pairs, len(jax.tree.leaves(datasets)[0]))
+    pairs = _checked_pairs(pairs, _checked_datasets(law, datasets))
+    if not isinstance(epsilons, Sequence | np.ndarray) or len(epsilons) == 0:
+        raise TypeError(f"epsilons must list at least one epsilon, got {epsilons!r}")
     checked = [float(arguments.real("epsilons", epsilon, at_least=0.0, below=math.inf)) for epsilon in epsilons]
     p = probabilities(law, datasets, batch_size=batch_size)
     return np.array([sticks(p, pairs, epsilon).max() for epsilon in checked])
+
+
+def _checked_datasets(law: Any, datasets: Any) -> int:
+    """How many datasets there are, all of their arrays of one length."""
+    arguments.function("law", law)
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(datasets)]
+    if not shapes or not all(shapes) or len({shape[0] for shape in shapes}) != 1 or shapes[0][0] == 0:
+        raise ValueError(f"datasets must be arrays with one leading axis over all datasets, got shapes {shapes}")
+    return shapes[0][0]
 
 
 def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:

@@ -97,7 +97,7 @@ def _nearest(rng: np.random.Generator, cell: Cell, rows: int, reach: int) -> Flo
     """The `reach` least distances of each side in order; shape (2, rows, reach).
 
     The spacings of n uniform points on a circle are n + 1 exponentials over their sum (Renyi), and which is which does not matter: the
-    first `reach` stand right of the target, the next left of it, and of the rest only the sum is asked for.
+    first `reach` stand right of the target, the next left of it, and of the rest only the sum is needed.
     """
     limit = min(reach + math.sqrt(140 * reach) + 70, 23 * reach)  # passed with probability below exp(-70)
     unit = np.float32((2**31 - 2**8) / limit)

@@ -58,7 +58,7 @@ def _repeat(call: Callable[[], Any], repeats: int) -> None:
 
 
 def rivals(contest: str, sizes: tuple[Any, ...]) -> dict[str, Callable[[int], None]]:
-    """For each package that is installed and can: what computes as many answers as it is told to, one after another, in one process."""
+    """For each package that is installed and can: what computes as many answers as are required, one after another, in one process."""
     found = [make(*sizes) for make in CAN.get(contest, ())]
     return {peer.note.split(":")[0]: functools.partial(_repeat, peer.call) for peer in found if peer.call is not None}
 

@@ -46,7 +46,7 @@ class Cell:
 
 
 def solver(name: str, bits: int, n: int, settings: Settings) -> Any:
-    """The solver of that name at the experiment's privacy; RecConcave is told that n points are to be expected."""
+    """The solver of that name at the experiment's privacy; RecConcave is promised the depth that n points have."""
     epsilon, delta = settings["epsilon"], settings["delta"]
     if name == EXPONENTIAL:
         return interior_point.exponential(bits=bits, epsilon=epsilon)

@@ -13,10 +13,10 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
-from dpjax.optimizers import quasi_concave
 from dpjax.optimizers import rec_concave as optimizer
 from dpjax.optimizers.interior_point import by_depth
 from dpjax.optimizers.interior_point.by_depth import ByDepth
+from dpjax.optimizers.quasi_concave import QuasiConcaveRecConcave
 
 
 @frozen
@@ -29,10 +29,10 @@ class DepthRecConcave(ByDepth):
     alpha: Any
     levels: int = static()
 
-    def _optimizer(self) -> quasi_concave.RecConcave:
+    def _optimizer(self) -> QuasiConcaveRecConcave:
         """The one for any quality: it splits the budget and proves the error."""
         given: Any = {"bits": self.bits, "epsilon": self.epsilon, "delta": self.delta, "levels": self.levels}
-        return quasi_concave.RecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
+        return QuasiConcaveRecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
 
     def _problem(self, points: Points) -> optimizer.Problem:
         promise, alpha = (jnp.asarray(value, float) for value in (self.promise, self.alpha))
@@ -40,9 +40,7 @@ class DepthRecConcave(ByDepth):
 
     def draw(self, key: Array, points: Points) -> Any:
         run = optimizer.sample(key, self._problem(points), self._optimizer().budget(), self.levels)
-        # Beyond the domain the depth counts as 0 on one more point, 2^bits: an answer there is none.
-        inside = wide.bit_length(run.point.position) <= self.bits
-        return wide.resize(run.point.position, self.limbs), run.ok & inside, {"k": run.k}
+        return wide.resize(run.point.position, self.limbs), run.ok, {"k": run.k}
 
     def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
         problem = self._problem(points)
@@ -69,7 +67,7 @@ class DepthRecConcave(ByDepth):
 
 
 def rec_concave(
-    *, bits: int, epsilon: Any, delta: Any, promise: Any, alpha: Any = 0.5, levels: int | None = None
+    *, bits: int, epsilon: Any, delta: Any, promise: Any, alpha: Any = 0.5, depth: int | None = None
 ) -> DepthRecConcave:
     """RecConcave (BNS §3.3, Figure 5) on the depth, with `proved` constants: N levels run at epsilon/(3N-2), delta/(2(N-1)) each.
 
@@ -83,18 +81,18 @@ def rec_concave(
       promise: r > 0: the depth that some element is promised to have. Fixed in advance, as the number of points is private;
         n points promise n/2.
       alpha: in (0, 1): an element of depth (1 - alpha) r is searched for. Any depth >= 1 is an interior point.
-      levels: N; by default as many as can run, at most 2.
+      depth: bound >= 1 on the number N of levels; by default 2.
 
     Raises:
       TypeError, ValueError: an argument out of range.
     """
     fields = by_depth.domain(bits)
-    wanted = 2 if levels is None else arguments.integer("levels", levels, at_least=1)
+    depth = 2 if depth is None else arguments.integer("depth", depth, at_least=1)
     return DepthRecConcave(
         **fields,
         epsilon=arguments.epsilon(epsilon),
         delta=arguments.delta(delta),
         promise=arguments.real("promise", promise, above=0.0, below=math.inf),
         alpha=arguments.fraction("alpha", alpha),
-        levels=bounds.levels_run(2**bits - 1, wanted),
+        levels=bounds.levels_run(2**bits - 1, depth),
     )

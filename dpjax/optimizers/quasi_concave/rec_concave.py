@@ -1,0 +1,77 @@
+"""RecConcave (BNS §3.3, Figure 5) for any quasi-concave quality; the algorithm is in `dpjax.optimizers.rec_concave`."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.domains.events import Goal
+from dpjax.optimizers import rec_concave as recursive
+from dpjax.optimizers.quasi_concave import base
+from dpjax.optimizers.quasi_concave.base import QuasiConcave
+from dpjax.optimizers.rec_concave import Problem
+
+
+@frozen
+class QuasiConcaveRecConcave(QuasiConcave):
+    """RecConcave with `proved` A_dist: N levels, each mechanism with epsilon/(3N - 2), A_dist with delta/(2(N - 1)); see `rec_concave`."""
+
+    bits: Int[Array, ""]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    limbs: int = static()
+    levels: int = static()
+    relation: str = static()
+
+    def budget(self) -> recursive.Budget:
+        """What each of N exponential mechanisms and 2(N - 1) A_dists may spend."""
+        epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
+        parts = 3 * self.levels - 2
+        return recursive.Budget(
+            epsilon=epsilon / parts, delta=delta / max(2 * (self.levels - 1), 1), calibration="proved"
+        )
+
+    def draw(self, key: Array, problem: Problem) -> Any:
+        run = recursive.sample(key, problem, self.budget(), self.levels)
+        return run.point.position, run.ok, run
+
+    def law(self, problem: Problem, goal: Goal) -> Float[Array, "2"]:
+        return recursive.law(problem, self.budget(), self.levels, goal)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) by basic composition; delta is 0 if a single level runs."""
+        epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
+        return Guarantee(epsilon, delta if self.levels > 1 else 0.0, self.relation)
+
+    def error(self, beta: float) -> float:
+        """`bounds.rec_concave_error`, from the algorithm's own stages (the paper's Lemma 3.14 has larger constants)."""
+        epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
+        return bounds.rec_concave_error(1 << int(self.bits), self.levels, beta, epsilon, delta)
+
+
+def rec_concave(
+    *, bits: int, epsilon: Any, delta: Any, depth: int, relation: str = REPLACE_ONE
+) -> QuasiConcaveRecConcave:
+    """RecConcave over {0, ..., T}; see `QuasiConcaveRecConcave`.
+
+    Args:
+      bits: ceil(log2 T), 1 to 4096.
+      epsilon: total, > 0, finite.
+      delta: total, in (0, 1/2]; 0 is allowed where a single level runs.
+      depth: bound >= 1 on the number of levels; more than 3 never run.
+      relation: the neighbouring relation under which Q has sensitivity 1.
+
+    Formal guarantees: (epsilon, delta). Not promised: floating-point side channels; a cryptographic generator.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    fields = base.domain(bits, relation)
+    levels = bounds.levels_run(1 << bits, arguments.integer("depth", depth, at_least=1))
+    return QuasiConcaveRecConcave(
+        **fields, epsilon=arguments.epsilon(epsilon), delta=base.half(delta, positive=levels > 1), levels=levels
+    )
