@@ -111,6 +111,32 @@ def test_runs_that_do_not_follow_the_pmf_are_seen() -> None:
     assert check(Otherwise(1.0), **SMALL).disagreement is None
 
 
+def test_a_leak_of_probability_delta_is_within_delta() -> None:
+    """With probability 0.1, summed up from parts that are not exact, the first label is printed."""
+
+    class Rare(Vote):
+        def pmf(self, sample: Any) -> Any:
+            shown = jnp.where(jnp.arange(2) == jnp.max(sample.y), 0.03 + 0.07, 0.0)
+            return jnp.append(shown, 0.9)
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return jnp.where(jax.random.uniform(key) < 0.1, jnp.max(sample.y), 2)
+
+    report = check(Rare(1.0), **SMALL)
+    assert report.delta == pytest.approx(0.1) and report.holds is False
+    assert report.epsilon_at(0.1) == 0.0 and report.epsilon_at(0.0999) == math.inf
+    assert check(Rare(1.0), delta=0.1, **SMALL).holds and not check(Rare(1.0), delta=0.0999, **SMALL).holds
+
+
+def test_a_law_too_large_to_hold_is_refused() -> None:
+    class Long(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.full((2**22,), 2.0**-22)
+
+    with pytest.raises(ValueError, match="70 datasets have 4194304 outcomes"):
+        check(Long(1.0), **SMALL)
+
+
 @pytest.mark.parametrize("share", [0.9, math.nan, -1.0])
 def test_a_pmf_that_is_no_law_is_refused(share: float) -> None:
     class Bad(Vote):

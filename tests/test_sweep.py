@@ -261,3 +261,21 @@ def test_experiments_refuse_an_alpha_that_is_no_error(alpha: Any) -> None:
 def test_experiments_refuse_an_n_beyond_the_capacity(n: int) -> None:
     with pytest.raises(ValueError, match="n must be"):
         pac.Experiment(learner=exponential(6), distribution=log_uniform(6), n=n, alpha=0.1, capacity=7)
+
+
+def test_k_concepts_are_all_to_be_learned() -> None:
+    """Of k hypotheses the worst counts: with k times the same target n is that of one, and more with targets further out."""
+
+    class EachLargest(Largest):
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return jax.vmap(lambda j: Largest.__call__(self, key, sample.column(j)))(
+                jnp.arange(sample.k, dtype=jnp.int32)
+            )
+
+    def several(targets: int) -> Any:
+        base = concept.uniform(bits=6, target=0)
+        return concept.several(base, bits=6, targets=[32, 32] if targets == 1 else [32, 60])
+
+    given = {**ONE, "over": {"targets": [1, 2]}, "distribution": several, "alpha": 0.1}
+    one, two = least_n({"each": lambda targets: EachLargest(6)}, **given).to_rows()
+    assert one["by"] == two["by"] == "trials" and one["n"] < two["n"]

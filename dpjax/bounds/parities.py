@@ -108,9 +108,9 @@ def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float,
     """
     arguments.counts(bits=bits)
     arguments.fractions(beta=beta)
-    noise = stability_noise(float(epsilon), float(delta), calibration=calibration)
+    noise = stability_noise(epsilon, delta, calibration=calibration)
     sizes = range(bits, bits + _SPARE_ROWS + 1)
-    return min(sizes, key=lambda size: size * _least_votes(float(beta), size, bits, *noise))
+    return min(sizes, key=lambda size: size * _least_votes(beta, size, bits, *noise))
 
 
 def parity_learner_theorem(*, bits: int, epsilon: float, delta: float, beta: float) -> int:

@@ -51,6 +51,11 @@ class Pieces:
         """Limbs of a position."""
         return self.starts.shape[1]
 
+    @property
+    def is_peak(self) -> bool:
+        """Whether it is promised to rise step by step, and then to fall: what opens the fast ways."""
+        return self.shape == "peak"
+
     def ends(self) -> UInt32[Array, "pieces limbs"]:
         """One beyond the last point of each piece."""
         return wide.concatenate(self.starts[1:], self.end[None])
@@ -123,7 +128,7 @@ def best_between(
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
     """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and anything when there is no point."""
     at = wide.rows_of(pieces.starts)
-    if pieces.shape == "peak":
+    if pieces.is_peak:
         # The function rises up to the point before the top piece's start and falls from there on.
         one = wide.from_uint32(jnp.uint32(1), pieces.limbs)
         top = at(top_of_peak(pieces))

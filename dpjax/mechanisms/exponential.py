@@ -182,7 +182,7 @@ def mechanism(
     >>> choose.guarantee().relation
     'REPLACE_ONE'
     >>> [round(float(p), 3) for p in choose.pmf([4, 6, 3])]  # the last one is ⊥
-    [0.231, 0.628, 0.14, 0.0]
+    [0.231, 0.629, 0.14, 0.0]
     """
     return Exponential(
         epsilon=arguments.epsilon(epsilon),

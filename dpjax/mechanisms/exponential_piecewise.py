@@ -233,7 +233,7 @@ class ExponentialPiecewise(Mechanism):
         return log_density(pieces, jnp.asarray(self.epsilon, float))
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
-        if pieces.shape == "peak":
+        if pieces.is_peak:
             point = self.draw_peak(key, pieces, ordered.top_of_peak(pieces))
         else:
             point = draw_everywhere(key, pieces, self.log_density(pieces))

@@ -19,6 +19,9 @@ depth(x) = min(F(x), n - F(x-1)) is sought. The N-th level calls the exponential
 4. Return the block's first point, the last of its left half or its last (at most T), by the exponential mechanism on the depth, of
    sensitivity c.
 
+A level stands here twice, on small ranges point by point (`dense_law`) and on the wide range by the steps of F alone (`steps`, `blocks`,
+`candidates`): the same four steps, which share `choose_block` and `choose_point`.
+
 **Privacy**: ((3N+2) epsilon, N delta) for any Q of sensitivity 1, quasi-concave or not, when at each level
 
     bar >= (4c/epsilon) ln( (2/3)^1.5 (1 + e^(epsilon/2)) e^(1 + epsilon/2)/(1 + epsilon/2) n^ epsilon/(4c) / delta ).

@@ -61,18 +61,25 @@ def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
     A run of points no worse than v, so many binary digits long, reaches v for all windows up to that size. Right for any function:
     quasi-concavity is only needed for utility.
     """
-    if pieces.shape == "peak":
-        # Values at most e below the best one are those of pieces top - e, ..., top + e, whose length grows with e: the number of
-        # such runs with at most j digits tells by how much windows of 2^j points miss the best value.
-        digits = once(pieces.exponent >= 0, ordered.digits_around_top, pieces)
-        missed = jnp.searchsorted(digits, jnp.arange(32 * pieces.limbs, dtype=jnp.int32), side="right")
-        best = pieces.values[ordered.top_of_peak(pieces)]
-        return jnp.where(missed < pieces.count, best - missed.astype(best.dtype), -jnp.inf)
+    if pieces.is_peak:
+        return _best_windows_of_peak(pieces)
     values, first, stop = ordered.longest_runs(pieces)
     at = wide.rows_of(wide.concatenate(pieces.starts, pieces.end[None]))
     digits = wide.bit_length(wide.subtract(at(stop), at(first)))
     by_digits = jnp.full((32 * pieces.limbs + 1,), -jnp.inf, values.dtype).at[digits].max(values)
     return lax.cummax(by_digits, reverse=True)[1:]
+
+
+def _best_windows_of_peak(pieces: Pieces) -> Float[Array, "exponents"]:
+    """The same numbers without looking for runs.
+
+    Values at most e below the best one are those of pieces top - e, ..., top + e, whose length grows with e: the number of such runs with
+    at most j digits tells by how much windows of 2^j points miss the best value.
+    """
+    digits = once(pieces.exponent >= 0, ordered.digits_around_top, pieces)
+    missed = jnp.searchsorted(digits, jnp.arange(32 * pieces.limbs, dtype=jnp.int32), side="right")
+    best = pieces.values[ordered.top_of_peak(pieces)]
+    return jnp.where(missed < pieces.count, best - missed.astype(best.dtype), -jnp.inf)
 
 
 def window_quality(

@@ -61,6 +61,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import logspace, random
+from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import unless
 from dpjax.domains import trie
@@ -287,7 +288,7 @@ def _undivided(tree: Trie, walked: Walk, deep: Deep, length: Int[Array, ""]) -> 
     """The heaviest prefix where all of the deep slice has it, being below a node of the path that deep. Of the points before it, those in
     the left slice are counted, and no others matter."""
     some, center = deep.taken > 0, walked.path.center
-    before = trie.first_where(lambda i: tree.shared(i, center) >= length, jnp.int32(0), walked.slice, tree.rows)
+    before = first_where(lambda i: tree.shared(i, center) >= length, jnp.int32(0), walked.slice, tree.rows)
     return Heaviest(point=jnp.where(some, center, -1), before=jnp.where(some, before, 0), gap=deep.taken)
 
 

@@ -15,14 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array
 
 from dpjax.core import arguments, tracing
 from dpjax.core.pytree import frozen, static
+from dpjax.data import pac
 from dpjax.data.algorithm import Algorithm
-from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import bucket
 from dpjax.trials import engine, estimates, resumable, search, sequential
 from dpjax.trials.progress import Progress
@@ -35,21 +34,18 @@ REACH = 1.5  # how far from n its interval is looked for
 
 
 @frozen
-class Cell:
-    """One PAC experiment; everything but the capacity is data, so one program serves every n up to it."""
-
-    algorithm: Any
-    distribution: Any
-    n: Int[Array, ""] | int
-    alpha: Float[Array, ""] | float
-    capacity: int = static()
-
-
-@frozen
 class Fixed:
     """Something that is no pytree of numbers: part of the compiled program, found again by identity."""
 
-    value: Any = static()
+    inside: Any = static()
+
+    def __call__(self, key: Array, sample: Any) -> Any:
+        return self.inside.value(key, sample)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inside" or name.startswith("__"):  # not while it is being built or copied
+            raise AttributeError(name)
+        return getattr(self.inside.value, name)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -245,40 +241,38 @@ class _Search:
 
     def _by(self) -> str:
         """LAW or TRIALS; refuses what is neither, before anything is compiled."""
-        key, cell = jax.random.key(0), self._cell(self.settings.start)
-        if self.settings.by != TRIALS and self._has_law(key, cell):
+        experiment = self._experiment(self.settings.start)
+        if self.settings.by != TRIALS and self._has_law(experiment):
             return LAW
         where = f"series {self.name!r} at {dict(self.setting)}"
-        refusal = tracing.refusal(_answer, key, cell)
+        refusal = tracing.refusal(_answer, jax.random.key(0), experiment)
         if refusal is not None:
             raise TypeError(f"{where} must be written with jax.numpy, so that JAX can trace its __call__: {refusal}")
-        if not (isinstance(self.algorithm, Algorithm) or tracing.is_pure(_answer, cell)):
+        if not (isinstance(self.algorithm, Algorithm) or tracing.is_pure(_answer, experiment)):
             raise TypeError(
                 f"{where} must draw with jax.random, from the key of its __call__ alone: it is no pure function"
             )
         try:
-            jax.eval_shape(_trial, jax.random.key(0), cell)
+            jax.eval_shape(pac.trial, jax.random.key(0), experiment)
         except Exception as error:  # whatever a stranger's code raises
-            shapes = jax.tree.map(
-                lambda leaf: (leaf.dtype.name, leaf.shape), jax.eval_shape(_answer, jax.random.key(0), cell)[0]
-            )
+            answer = jax.eval_shape(_answer, jax.random.key(0), experiment)[0]
+            shapes = jax.tree.map(lambda leaf: (leaf.dtype.name, leaf.shape), answer)
             raise TypeError(
                 f"{where} must return a hypothesis as distribution.error takes it, got {shapes}: {error}"
             ) from error
         return TRIALS
 
-    def _has_law(self, key: Array, cell: Cell) -> bool:
+    def _has_law(self, experiment: pac.Experiment) -> bool:
         """Whether there is a law for this distribution; if a law is required, what stands against it is raised."""
         required = self.settings.by == LAW
-        for given, method in ((self.algorithm, "probability"), (self.distribution, "within")):
-            if not callable(getattr(given, method, None)):
-                if required:
-                    raise TypeError(
-                        f"by must not be {LAW!r}: {type(given).__name__} (series {self.name!r}) has no {method}"
-                    )
-                return False
+        if not any(callable(getattr(self.algorithm, method, None)) for method in ("probability", "population_failure")):
+            if required:
+                raise TypeError(
+                    f"by must not be {LAW!r}: {type(self.algorithm).__name__} (series {self.name!r}) has no probability"
+                )
+            return False
         try:
-            jax.eval_shape(_law, key, cell)
+            jax.eval_shape(pac.failure, jax.random.key(0), experiment)
         except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
             if required:
                 error.add_note(f"Raised for the law of series {self.name!r} at {dict(self.setting)}.")
@@ -290,33 +284,36 @@ class _Search:
         """Exact failure probabilities, a data draw each."""
         draws = self.settings.draws
         laws = resumable.evaluate(
-            _law, self._cell(n), draws=draws, chunk=draws, batch=min(8, draws), **self._record(n, LAW)
+            pac.failure, self._experiment(n), draws=draws, chunk=draws, batch=min(8, draws), **self._record(n, LAW)
         )
         return estimates.mean(laws, level=self.settings.level)
 
     def _by_trials(self, n: int) -> estimates.Estimate:
         """Trials until it is clear on which side of beta the failure probability lies."""
         return sequential.rate(
-            _trial,
-            self._cell(n),
+            pac.trial,
+            self._experiment(n),
             enough=sequential.apart_from(self.settings.beta),
             maximum=self.settings.trials,
+            event="failed",
             level=self.settings.level,
             chunk=FIRST_LOOK,
             **self._record(n, TRIALS),
         )
 
-    def _cell(self, n: int) -> Cell:
+    def _experiment(self, n: int) -> pac.Experiment:
         """One capacity, hence one compiled program, for all n up to twice the first."""
         capacity = max(bucket(n), bucket(2 * self.settings.start))
-        algorithm, distribution = self._as_data
-        return Cell(algorithm=algorithm, distribution=distribution, n=n, alpha=self.settings.alpha, capacity=capacity)
+        learner, distribution = self._as_data
+        return pac.Experiment(
+            learner=learner, distribution=distribution, n=n, alpha=self.settings.alpha, capacity=capacity
+        )
 
     @functools.cached_property
     def _as_data(self) -> tuple[Any, Any]:
         """Both as pytrees of numbers, as far as they are."""
         both = self.algorithm, self.distribution
-        return tuple(one if _is_data(one) else Fixed(value=_Same(one)) for one in both)  # type: ignore[return-value]
+        return tuple(one if _is_data(one) else Fixed(inside=_Same(one)) for one in both)  # type: ignore[return-value]
 
     def _record(self, n: int, by: str) -> dict[str, Any]:
         """Where the result is kept, and what it is drawn from."""
@@ -337,36 +334,11 @@ class _Same:
     value: Any
 
 
-def _trial(key: Array, cell: Cell) -> Bool[Array, ""]:
-    """One run: whether it failed."""
-    hypothesis, released = _answer(key, cell)
-    distribution = _plain(cell.distribution)
-    error = distribution.error if hasattr(distribution, "error") else distribution.errors
-    return ~(released & jnp.all(error(hypothesis) <= cell.alpha))
-
-
-def _answer(key: Array, cell: Cell) -> tuple[Any, Bool[Array, ""]]:
-    """(The hypothesis, whether it was released) of one run."""
-    key_sample, key_coins = jax.random.split(key)
-    sample = _plain(cell.distribution).sample(key_sample, cell.capacity, cell.n)
-    result = _plain(cell.algorithm)(key_coins, sample)
-    if isinstance(result, Outcome):
-        return result.hypothesis, result.status == Status.OK
-    return result, jnp.bool_(True)
-
-
-def _law(key: Array, cell: Cell) -> Float[Array, ""]:
-    """P[failure | sample] over the algorithm's coins, for the sample that `_trial` draws from this key."""
-    key_sample, _ = jax.random.split(key)
-    distribution = _plain(cell.distribution)
-    sample = distribution.sample(key_sample, cell.capacity, cell.n)
-    within = distribution.within(jnp.asarray(cell.alpha, float))
-    return _plain(cell.algorithm).probability(sample, within)[1]
-
-
-def _plain(given: Any) -> Any:
-    """What was wrapped by `Fixed`."""
-    return given.value.value if isinstance(given, Fixed) else given
+def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
+    """(The hypothesis, its status) of one run."""
+    key_coins, sample = pac.draw(key, experiment)
+    outcome = pac.as_outcome(experiment.learner(key_coins, sample))
+    return outcome.hypothesis, outcome.status
 
 
 # ----------------------------------------------------------------------------------------------------- what was handed in

@@ -18,7 +18,10 @@ from dpjax.verify.suspects import Audits, audits_of
 
 
 class Evidence(Protocol):
-    """What is known of all pairs, or of the worst of them."""
+    """What is known of all pairs, or of the worst of them; a probability may be wrong by `rounding`."""
+
+    @property
+    def rounding(self) -> float: ...
 
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         """(delta, S, S'): the largest over pairs, and the datasets of one that has it."""
@@ -75,7 +78,7 @@ class Report:
         claim = guarantee.under(self.relation)
         if math.isinf(claim.epsilon):
             return False
-        return self.delta_at(claim.epsilon) > claim.delta * (1 + 1e-9)
+        return self.delta_at(claim.epsilon) > claim.delta * (1 + 1e-9) + self._evidence.rounding
 
     @property
     def holds(self) -> bool | None:

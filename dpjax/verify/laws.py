@@ -12,6 +12,7 @@ from dpjax.core import tracing
 from dpjax.verify.exact import LARGEST_EPSILON, evaluated, sticks
 from dpjax.verify.family import Family
 
+MOST_NUMBERS = 2**27  # probabilities held at a time, 1 GiB
 ROUNDING = 1e-12  # what float64 may be wrong by in a probability
 
 
@@ -38,10 +39,11 @@ class Laws:
         """
         if delta == 0.0:
             return self._pure()[0]
+        delta += self.rounding  # an event of exactly this probability is within it
         epsilon = 0.0
         while True:
             found, first, second = self.delta_at(min(epsilon, LARGEST_EPSILON))
-            if found <= delta * (1 + 1e-12) or math.isinf(epsilon):
+            if found <= delta or math.isinf(epsilon):
                 return epsilon
             needed = least_epsilon(self.p[first], self.p[second], delta)
             if needed <= epsilon:
@@ -51,8 +53,9 @@ class Laws:
     def _pure(self) -> tuple[float, int]:
         """(max ln(P_S[o] / P_S'[o]) over outcomes that are more than rounding, the pair that has it)."""
         largest, worst = 1.0, 0
-        for start in range(0, len(self.pairs), 4096):
-            p, q = (self.p[side] for side in self.pairs[start : start + 4096].T)
+        chunk = max(1, 2**22 // self.p.shape[1])
+        for start in range(0, len(self.pairs), chunk):
+            p, q = (self.p[side] for side in self.pairs[start : start + chunk].T)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = np.max(np.where(p > self.rounding, p / q, 0.0), axis=1)
             if ratios.max() > largest:
@@ -90,7 +93,11 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
             refusal = tracing.refusal(law, first)
         except NotImplementedError:
             return None
+        shape = jax.eval_shape(law, first).shape if refusal is None else law(first).shape
     both = rows if ordered else (np.concatenate([datasets.values, datasets.shuffled()]), np.tile(datasets.sizes, 2))
+    if len(both[1]) * math.prod(shape) > MOST_NUMBERS:
+        found = f"the laws of {len(both[1])} datasets have {math.prod(shape)} outcomes each"
+        raise ValueError(f"n and domain must be smaller: {found}; at most {MOST_NUMBERS} probabilities are held")
     table = evaluated(law, both, batch_size=64) if refusal is None else _looped(law, both)
     p, rounding = _checked_law(table, datasets)
     count = len(datasets.sizes)

@@ -25,6 +25,7 @@ class Audits:
     outcomes: list[tuple[np.ndarray, np.ndarray]]
     level: float
     runner: Runner
+    rounding: float = 0.0
 
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         audits = [audit_samples(*both, epsilon=epsilon, level=self.level) for both in self.outcomes]

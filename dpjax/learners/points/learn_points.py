@@ -8,10 +8,7 @@ private too: a neighbour has one one at most, hence a gap <= 1, and is kept with
 at most what their guarantee says), and the other way 1 - (1 - delta) = delta. ⊥ is replaced by a random point (the paper) or by
 all-zero (Remark 3.3): a run always has a hypothesis, and its status is OK; info says "bottom".
 
-The proof of Lemma 3.2 says that after ⊥ a random c_i is bad only if D(i) > alpha. But error(c_i) = D(i) + D(target): with D(target) =
-alpha and the rest spread out, every other point is bad. Splitting at D(target) > alpha/2 instead repairs it: at most 2/alpha points have
-D(i) > alpha/2, so 2^d >= 2/(alpha beta) is required, and the printed m is still enough (Chernoff: at least alpha m / 8 of alpha m / 2
-expected ones are seen but for exp(-(9/32) alpha m / 2) <= exp(-alpha m / 8), and alpha m / 8 >= (1/epsilon) ln(4/(beta delta))).
+A random c_i errs on D(i) and on D(target), which the proof of Lemma 3.2 overlooks; `bounds.learn_points` has the repair.
 """
 
 import math

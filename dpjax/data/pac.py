@@ -1,0 +1,101 @@
+"""One PAC experiment: draw a sample from a known distribution, learn, compare with the target (or each of k hypotheses with its own);
+as a trial, or as an exact law.
+
+The two functions take (key, experiment), so `dpjax.trials` can run either; both draw the same sample from the same key.
+
+    >>> import jax
+    >>> from dpjax.concepts import thresholds as concept
+    >>> from dpjax.data import pac
+    >>> from dpjax.learners import thresholds
+    >>> experiment = pac.Experiment(
+    ...     learner=thresholds.exponential(bits=24, epsilon=1.0), distribution=concept.log_uniform(bits=24),
+    ...     n=400, alpha=0.1, capacity=511)
+    >>> outcome = pac.trial(jax.random.key(0), experiment)
+    >>> bool(outcome["failed"]), float(pac.failure(jax.random.key(0), experiment)) < 0.01
+    (False, True)
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.outcome import Outcome, Status
+
+
+@frozen
+class Experiment:
+    """What is run: everything but the capacity is data, so one program serves every n up to it, and every epsilon.
+
+    Attributes:
+      learner: for instance of `dpjax.learners.thresholds`, or a k-learner of `dpjax.multi`.
+      distribution: of `dpjax.concepts`; draws samples and knows its target, or k of them.
+      n: number of examples, at most `capacity`.
+      alpha: largest population error (of each of k hypotheses) that counts as success.
+      capacity: rows of the padded sample, 2^b - 1 (see `dpjax.data.sample.bucket`).
+
+    Raises:
+      TypeError, ValueError: an n outside 1, ..., capacity, or an alpha outside [0, 1] (as far as they have a number).
+    """
+
+    learner: Any
+    distribution: Any
+    n: Int[Array, ""] | int
+    alpha: Float[Array, ""] | float
+    capacity: int = static()
+
+    def __post_init__(self) -> None:
+        if _is_number(self.n):
+            arguments.integer("n", np.asarray(self.n)[()], at_least=1, at_most=self.capacity)
+        if _is_number(self.alpha):
+            arguments.real("alpha", self.alpha, at_least=0.0, at_most=1.0)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one number, and known: a pytree is rebuilt with batches, tracers and placeholders, too."""
+    return (
+        isinstance(value, int | float | np.generic | np.ndarray | jax.Array)
+        and np.ndim(value) == 0
+        and not arguments.is_traced(value)
+    )
+
+
+def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
+    """One run: whether it failed (some population error > alpha, or nothing released: MULTI Definition 4), and whether that was bottom."""
+    key_coins, sample = draw(key, experiment)
+    outcome = as_outcome(experiment.learner(key_coins, sample))
+    distribution = experiment.distribution
+    error = distribution.errors if isinstance(sample, MultiSample) else distribution.error
+    good = jnp.all(error(outcome.hypothesis) <= experiment.alpha)
+    return {"failed": ~((outcome.status == Status.OK) & good), "bottom": outcome.status == Status.BOTTOM}
+
+
+def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
+    """P[failure | sample], exactly, for the sample that `trial` draws from this key: averaged over keys, the failure probability.
+
+    By the law of the learner; or by its `population_failure(key, sample, distribution, alpha)`, if it has a law given some of its coins
+    only, for those that `trial` draws.
+    """
+    key_coins, sample = draw(key, experiment)
+    learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
+    if hasattr(learner, "population_failure"):
+        return learner.population_failure(key_coins, sample, distribution, alpha)
+    return learner.probability(sample, distribution.within(jnp.asarray(alpha, float)))[1]
+
+
+def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
+    """The key for the learner's coins, and the sample."""
+    key_sample, key_coins = jax.random.split(key)
+    return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)
+
+
+def as_outcome(result: Any) -> Outcome:
+    """What a learner of anybody's returned: an `Outcome`, or a hypothesis that is always released."""
+    if isinstance(result, Outcome):
+        return result
+    return Outcome(hypothesis=result, status=jnp.int32(Status.OK), info={})
