@@ -254,9 +254,9 @@ QUASI_CONCAVE = [
     ),
     Entry(
         "quasi_concave.amplified",
-        lambda e: quasi_concave.amplified(bits=5, epsilon=e, delta=0.4, beta=0.9, depth=1),
+        lambda e: quasi_concave.amplified(bits=5, epsilon=e, delta=0.5, beta=0.9, depth=1),
         _hill,
-        8.0,
+        20.0,
         alpha=None,  # a larger promise than this beta leaves room for
     ),
 ]

@@ -11,7 +11,7 @@ first branch, q = 1 - p and z >= a the real number at which q would reach 0:
 Each half is written on the side that is small, so neither p(1) = delta nor q(g-1) < delta loses a digit.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,8 @@ from dpjax.data.algorithm import LARGEST_PMF, sound
 from dpjax.mechanisms.base import Mechanism, Number, all_or_first_failure, array
 
 
-class Anchors(NamedTuple):
+@frozen
+class Anchors:
     """The integers a and g, and the fraction z - (g-1) in (0, 1]."""
 
     turn: Int[Array, ""]
@@ -53,7 +54,7 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     zero = turn + xp.logaddexp(xp.zeros_like(rest), rest - log_unit) / epsilon
     saturation = xp.ceil(zero)
     as_count = jnp.int32 if xp is jnp else np.int32
-    return Anchors(turn.astype(as_count), saturation.astype(as_count), zero - (saturation - 1))
+    return Anchors(turn=turn.astype(as_count), saturation=saturation.astype(as_count), excess=zero - (saturation - 1))
 
 
 def _log_expm1(xp: Any, x: Any) -> Any:
