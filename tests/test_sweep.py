@@ -251,12 +251,6 @@ def test_bad_arguments_are_refused(change: dict[str, Any], error: type[Exception
         least_n(**{"algorithms": {"mine": Largest}, **GIVEN, **change})
 
 
-@pytest.mark.parametrize("alpha", [math.nan, -1.0, 2, np.float64(1.5)])
-def test_experiments_refuse_an_alpha_that_is_no_error(alpha: Any) -> None:
-    with pytest.raises(ValueError, match="alpha must be"):
-        pac.Experiment(learner=exponential(6), distribution=log_uniform(6), n=5, alpha=alpha, capacity=7)
-
-
 @pytest.mark.parametrize("n", [0, 8])
 def test_experiments_refuse_an_n_beyond_the_capacity(n: int) -> None:
     with pytest.raises(ValueError, match="n must be"):
