@@ -123,6 +123,7 @@ THRESHOLDS = [
         builders.mixed_sample,
         5.0,
         twin=_rec_concave_twin("proved"),
+        alpha=0.8,  # its own
     ),
     Entry(
         "thresholds.rec_concave as printed",
@@ -130,6 +131,7 @@ THRESHOLDS = [
         builders.mixed_sample,
         5.0,
         twin=_rec_concave_twin("printed"),
+        alpha=0.8,
         slow=True,
     ),
 ]
