@@ -61,7 +61,7 @@ class Empirical(KLearner):
         return self.learner.bits
 
     @property
-    def k(self) -> int:
+    def k(self) -> int:  # type: ignore[override]
         """Number of concepts."""
         return self.learner.k
 

@@ -118,7 +118,7 @@ class Rectangles(Algorithm):
         """Given the sizes all faces are independent, and so is the test."""
         slices = cut(examples, self.size + jnp.minimum(noise, examples.rows))
         each = jax.vmap(self.solver.probability)(slices.projections(self.capacity), event.within)
-        bar = {"value": slices.remaining, "epsilon": self.count_epsilon}
+        bar: Any = {"value": slices.remaining, "epsilon": self.count_epsilon}
         too_few = jnp.exp(geometric.log_cdf(self.threshold - 1, **bar))
         enough = jnp.exp(geometric.log_sf(self.threshold - 1, **bar))
         zero = jnp.stack([event.zero, ~event.zero]).astype(too_few.dtype)

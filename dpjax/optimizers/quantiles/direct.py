@@ -51,7 +51,7 @@ class DirectQuantiles(Quantiles):
         return self.solver.bits
 
     @property
-    def limbs(self) -> int:
+    def limbs(self) -> int:  # type: ignore[override]
         """Of a point."""
         return self.solver.limbs
 
@@ -192,9 +192,8 @@ def direct(
     """
     rounded = _rounded(fractions)
     width = base.half_width(solver, m, runs=len(rounded), beta=beta, allow_unproved=allow_unproved)
-    return DirectQuantiles(
-        solver=solver, fractions=np.asarray(rounded, np.uint32), **width, **base.composition(accountant, delta)
-    )
+    each: Any = np.asarray(rounded, np.uint32)
+    return DirectQuantiles(solver=solver, fractions=each, **width, **base.composition(accountant, delta))
 
 
 def _rounded(fractions: Any) -> list[int]:

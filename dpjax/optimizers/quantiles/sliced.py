@@ -59,7 +59,7 @@ class SlicedQuantiles(Quantiles):
         return self.solver.bits
 
     @property
-    def limbs(self) -> int:
+    def limbs(self) -> int:  # type: ignore[override]
         """Of a point."""
         return self.solver.limbs
 
