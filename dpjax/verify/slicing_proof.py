@@ -16,7 +16,7 @@ Where this differs from the printed text:
 - E must not drop more of D + x than of D: "equal or adjacent lists" in Alg. 2 means that E(D + x) is E(D) or has one
   entry more. Otherwise lines 13-14 are void and the roles of D and D + x are exchanged (`difference` refuses); calls whose
   roles change in mid-run can leak more than the accountant's W, by a tenth or so.
-- Slices are multisets: lists may disagree before position m_i, where no slice ends (SPEC's TreeLog needs this), and p is
+- Slices are multisets: lists may disagree before position m_i, where no slice ends (TreeLog as completed here needs this), and p is
   the first slice size k >= m_i for which the slices differ as multisets; so max(p, m_i) = p.
 """
 
