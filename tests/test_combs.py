@@ -11,6 +11,12 @@ from dpjax.concepts import combs
 from dpjax.domains import trie, wide
 
 RNG = np.random.default_rng(7)
+BEGINNING = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_data_whatever_ran_before():
+    RNG.bit_generator.state = BEGINNING
 
 
 def naive_levels(values, bits, low):

@@ -15,6 +15,12 @@ from dpjax.optimizers import interior_point, tree_log_budget
 from dpjax.verify.plain import tree_log as reference
 
 RNG = np.random.default_rng(20)
+BEGINNING = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_data_whatever_ran_before():
+    RNG.bit_generator.state = BEGINNING
 
 
 def points_of(values, bits, rows=None):
