@@ -1,6 +1,6 @@
-"""Every algorithm, with one small configuration: what `test_conformance.py` runs through one list of tests.
+"""Algorithms with one small configuration each: what `test_conformance.py` runs through one list of tests.
 
-An algorithm joins by one `Entry` here.
+An algorithm joins by one `Entry` here. Mechanisms, whose data are scores, have their cases in `test_mechanisms.py`.
 """
 
 import dataclasses

@@ -23,7 +23,7 @@ from dpjax.accounting import Guarantee
 from dpjax.concepts.points import Point
 from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import sound, whole
+from dpjax.data.algorithm import whole
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.learners.points import base
@@ -80,8 +80,7 @@ class LearnPoints(OnePointLearner):
         return jnp.concatenate([rest, jnp.where(seen.valid, mixed, -jnp.inf)])
 
     def sound(self) -> Bool[Array, ""]:
-        delta = jnp.asarray(self.delta, float)
-        return sound(self) & (delta > 0) & (delta <= (1.0 if self.calibration == "printed" else 0.5))
+        return self._test().sound()
 
     def guarantee(self) -> Guarantee:
         """That of A_dist for these constants."""

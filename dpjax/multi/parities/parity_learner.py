@@ -24,7 +24,6 @@ from dpjax import bounds
 from dpjax.accounting import Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import sound
 from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import gf2
 from dpjax.mechanisms import stability
@@ -105,8 +104,7 @@ class ParityLearner(ManyParitiesLearner):
         return Votes(counts=_count_equal(vectors, usable), vectors=vectors)
 
     def sound(self) -> Bool[Array, ""]:
-        delta = jnp.asarray(self.delta, float)
-        return sound(self) & (delta > 0) & (delta <= (1.0 if self.calibration == "printed" else 0.5))
+        return self._test().sound()
 
     def guarantee(self) -> Guarantee:
         """That of A_dist: (epsilon, delta) for "proved"; "printed" keeps (2 epsilon, exp(2 epsilon) delta / 2)."""
