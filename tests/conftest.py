@@ -4,11 +4,15 @@ Rank promotion raises, dtype promotion is strict, reusing a key is an error, war
 and beartype checks the jaxtyping shapes of dpjax on every call. Hypothesis draws the same examples every time.
 """
 
+import importlib.metadata
 import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Tests compile far more than they run: without most optimisations a program compiles in three fifths of the time.
+# Tests compile far more than they run: without most optimisations a program compiles in three fifths of the time, and without the
+# emitters of fusions in three fifths of that. Old versions let us choose; the newest refuses to start with the flag.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+if tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2])) < (0, 11):
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 import types
 import typing
@@ -62,6 +66,13 @@ jaxtyping.install_import_hook("dpjax", f"{__name__}.check_shapes")
 
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+    """Drop a file's programs when it ends: each holds memory maps, and a process that may hold 65,530 of them dies in the compiler."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture
