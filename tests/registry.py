@@ -1,22 +1,41 @@
 """Algorithms with one small configuration each: what `test_conformance.py` runs through one list of tests.
 
-An algorithm joins by one `Entry` here. Mechanisms, whose data are scores, have their cases in `test_mechanisms.py`.
+An algorithm joins by one `Entry` here.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
 import builders
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax import MultiSample, Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.domains import ordered, wide
-from dpjax.learners import parities, points, thresholds
-from dpjax.multi import direct_sum
+from dpjax.learners import interior, parities, points, rectangles, thresholds
+from dpjax.mechanisms import (
+    above_threshold,
+    choosing,
+    exponential,
+    exponential_piecewise,
+    geometric,
+    laplace,
+    one_sided_geometric,
+    partition_selection,
+    report_noisy_max,
+    stability,
+)
+from dpjax.multi import direct_sum, generic, reductions
+from dpjax.multi import parities as k_parities
 from dpjax.multi import points as k_points
-from dpjax.optimizers import interior_point, quasi_concave, tree_log_budget
+from dpjax.optimizers import interior_point, quantiles, quasi_concave, tree_log_budget
+from dpjax.sanitizers import cdf
+from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify.plain import rec_concave as rec_concave_twin
 from dpjax.verify.plain import tree_log as tree_log_twin
 from dpjax.verify.plain.binary_search import binary_search_law
@@ -25,6 +44,11 @@ from dpjax.verify.plain.binary_search import binary_search_law
 def first_limb(hypothesis: Any) -> np.ndarray:
     """The place of an integer output below 2^32 in the pmf."""
     return np.asarray(hypothesis)[..., -1]
+
+
+def pmf(algorithm: Any, data: Any) -> Any:
+    """The law of an algorithm whose outputs can be listed."""
+    return algorithm.pmf(data)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +62,16 @@ class Entry:
       epsilon: at which outcomes, bottom among them, are neither sure nor hopeless.
       private: whether it has an epsilon at all.
       sweeps: whether `epsilon` is a leaf that may be traced, and all of its budget.
-      place: outputs (batched) to their indices in the pmf.
-      twin: the pmf by the plain twin, if it has one.
-      event: (event, places of the pmf that belong to it); the middle half of the outputs if absent.
+      law: (algorithm, data) -> P of every label of an output, then of bottom; None where no law is known.
+      place: outputs (batched) to their labels.
+      single: whether every label is one output, so that `log_prob` is its logarithm.
+      events: whether `probability` takes intervals.
+      event: (an interval, its labels); the middle half of the outputs if absent.
+      sized: whether outputs have as many slots as the data have rows.
+      twin: the law by the plain twin, if it has one.
       error: of success_probability; None where the family has no such notion.
       alpha: of sample_size; None where no theorem gives one.
+      wrong: what is no data of this algorithm.
       slow: much like another one; run with -m slow.
     """
 
@@ -52,11 +81,16 @@ class Entry:
     epsilon: float
     private: bool = True
     sweeps: bool = True
+    law: Callable[[Any, Any], Any] | None = pmf
     place: Callable[[Any], np.ndarray] = first_limb
+    single: bool = True
+    events: bool = True
+    event: tuple[Any, Any] | None = None
+    sized: bool = False
     twin: Callable[["Entry"], np.ndarray] | None = None
-    event: tuple[Any, slice] | None = None
     error: float | None = 0.3
     alpha: float | None = 0.2
+    wrong: tuple[Any, ...] = (None, [1, 2], "data")
     slow: bool = False
 
 
@@ -309,4 +343,321 @@ MANY = [
     ),
 ]
 
-ENTRIES = [*THRESHOLDS, *POINTS, *PARITIES, *INTERIOR_POINTS, *QUASI_CONCAVE, *MANY]
+# -------------------------------------------------------------------------------------------------------- mechanisms
+
+
+def _noise(name: str, make: Callable[[Any], Any], ends: list[Any], kind: Any, **given: Any) -> Entry:
+    """Noise on the number 3. Labels are the intervals between these ends."""
+    limits = np.asarray(ends, kind)
+
+    def law(mechanism: Any, data: Any) -> Any:
+        each = jax.vmap(lambda low, high: mechanism.probability(data, (low, high))[0])
+        return jnp.append(each(limits[:-1], limits[1:]), 0.0)
+
+    return Entry(
+        f"mechanisms.{name}",
+        make,
+        lambda: kind(3),
+        law=law,
+        place=lambda released: np.searchsorted(limits[1:-1], released, side="right"),
+        single=False,
+        event=((limits[2], limits[6]), slice(2, 6)),
+        alpha=None,
+        wrong=(None, "data"),
+        **{"epsilon": 0.7, "error": 1.5, **given},
+    )
+
+
+def _choice(name: str, make: Callable[[Any], Any], scores: tuple[int, ...] = (3, 5, 0, 4, 5), **given: Any) -> Entry:
+    """The choice of one of five candidates."""
+    common = {"epsilon": 0.7, "error": 1.0, "alpha": None, "wrong": (None, "data")}
+    return Entry(
+        f"mechanisms.{name}",
+        make,
+        lambda: np.array(scores, np.int32),
+        place=np.asarray,
+        event=((1, 3), slice(1, 3)),
+        **{**common, **given},
+    )
+
+
+def _small_pieces() -> Any:
+    """A quality on {0, ..., 9}."""
+    return ordered.from_breakpoints([0, 2, 5], [1.0, 4.0, 3.0], 9, beyond=0.0)
+
+
+def _each_point(mechanism: Any, data: Any) -> Any:
+    """The pmf, point by point: pieces that are traced have no known length."""
+    ends = wide.from_ints(range(11), 32)
+    law = jax.vmap(lambda low, high: mechanism.probability(data, (low, high))[0])(ends[:-1], ends[1:])
+    return jnp.append(law, 0.0)
+
+
+_EDGES = np.linspace(-1.5, 7.5, 10).tolist()
+MECHANISMS = [
+    _noise("laplace", lambda e: laplace.mechanism(epsilon=e), [-math.inf, *_EDGES, math.inf], np.float32),
+    _noise(
+        "geometric", lambda e: geometric.mechanism(epsilon=e), [-(2**31), *range(-4, 11), 2**31 - 1], np.int32, error=1
+    ),
+    _noise(
+        "one_sided_geometric",
+        lambda e: one_sided_geometric.mechanism(epsilon=e),
+        [*range(3, 11), 2**31 - 1],
+        np.int32,
+        error=1,
+    ),
+    _choice("exponential", lambda e: exponential.mechanism(epsilon=e)),
+    _choice("report_noisy_max", lambda e: report_noisy_max.mechanism(epsilon=e)),
+    _choice("stability", lambda e: stability.mechanism(epsilon=e, delta=0.2), scores=(3, 8, 0, 1, 2)),
+    _choice(
+        "choosing",
+        lambda e: choosing.mechanism(n=200, epsilon=e, delta=0.1, alpha=0.5),
+        scores=(46, 52, 0, 48, 50),
+        epsilon=1.0,
+        alpha=0.5,
+    ),
+    _choice("above_threshold", lambda e: above_threshold.mechanism(epsilon=e, threshold=4), error=None),
+    Entry(
+        "mechanisms.exponential_piecewise",
+        lambda e: exponential_piecewise.mechanism(epsilon=e),
+        _small_pieces,
+        0.7,
+        law=_each_point,
+        event=((1, 6), slice(1, 6)),
+        error=1.5,
+        alpha=None,
+    ),
+    Entry(
+        "mechanisms.partition_selection",
+        lambda e: partition_selection.mechanism(epsilon=e, delta=0.01),
+        lambda: np.array([4, 7], np.int32),
+        0.7,
+        place=lambda kept: np.asarray(kept) @ [1, 2],
+        events=False,
+        error=None,
+        alpha=None,
+        wrong=(None, "data", [1.5]),
+    ),
+]
+
+# -------------------------------------------------------------------------------------------- answers to many queries
+
+
+def _right_or_not(error: float, largest_error: Callable[[Any], np.ndarray]) -> dict[str, Any]:
+    """For outputs that are real numbers, what the law tells of them: whether the largest error is at most this."""
+
+    def law(algorithm: Any, data: Any) -> Any:
+        right = algorithm.success_probability(data, error=error)
+        return jnp.stack([right, 1 - right, jnp.zeros_like(right)])
+
+    place = lambda released: (largest_error(released) > error).astype(int)  # noqa: E731
+    return {"law": law, "place": place, "single": False, "events": False, "error": error, "sized": True}
+
+
+_COUNTS = {0: 3, 2: 9, 5: 14, 7: 1}
+
+
+def _counted() -> Points:
+    return builders.points_of([x for x, count in _COUNTS.items() for _ in range(count)], 3, 31)
+
+
+def _largest_error_of_frequencies(released: Any) -> np.ndarray:
+    """Over all eight points."""
+    n, errors = sum(_COUNTS.values()), []
+    for x in range(8):
+        named = (np.asarray(released.points)[..., -1] == x) & np.asarray(released.where)
+        answers = np.where(named, released.answers, 0.0).sum(axis=-1)
+        errors.append(abs(answers - _COUNTS.get(x, 0) / n))
+    return np.max(errors, axis=0)
+
+
+def _quartiles(epsilon: Any, **given: Any) -> Any:
+    solver = interior_point.exponential(bits=3, epsilon=epsilon)
+    return quantiles.direct(solver=solver, fractions=[0.4, 0.7], m=4, allow_unproved=True, **given)
+
+
+_BY_SIZES: dict[str, Any] = {
+    "law": None,
+    "alpha": None,
+    "error": None,
+}  # nobody knows a law, and they are too small for a promise
+QUERIES = [
+    Entry(
+        "quantiles.direct",
+        _quartiles,
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        events=False,  # they are of the runs, whose answers are released in order
+        error=0.2,
+        alpha=None,
+    ),
+    Entry(
+        "quantiles.recursive",
+        lambda e: quantiles.recursive(
+            solver=interior_point.exponential(bits=3, epsilon=e), bits=3, depth=2, m=2, allow_unproved=True
+        ),
+        _counted,
+        0.7,
+        **_BY_SIZES,
+    ),
+    Entry("cdf.release", lambda e: cdf.release(quantiles=_quartiles(e)), _counted, 0.7, **_BY_SIZES),
+    Entry(
+        "sanitizers.points.histogram",
+        lambda e: point_sanitizers.histogram(bits=3, n=27, epsilon=e, delta=0.1),
+        _counted,
+        0.7,
+        **_right_or_not(0.2, _largest_error_of_frequencies),
+    ),
+    Entry(
+        "sanitizers.points.release",
+        lambda e: point_sanitizers.release(bits=3, n=27, epsilon=e, delta=0.1, alpha=0.5, allow_unproved=True),
+        _counted,
+        0.7,
+        sweeps=False,  # at this n it promises nothing
+        private=False,
+        **_right_or_not(0.25, _largest_error_of_frequencies),
+    ),
+    Entry(
+        "sanitizers.points.san_points",
+        lambda e: point_sanitizers.san_points(bits=3, n=27, epsilon=e, delta=0.1, alpha=0.8, allow_unproved=True),
+        _counted,
+        4.0,
+        sweeps=False,
+        private=False,
+        **_BY_SIZES,
+    ),
+]
+
+# -------------------------------------------------------------------------------------------------------- rectangles
+
+
+def _segment() -> Any:
+    """Examples on a line."""
+    xs = [0] * 2 + [2] * 4 + [3] * 6 + [5] * 5 + [7] * 3
+    labels = [int(2 <= x <= 5) for x in xs]
+    padded = np.zeros((31, 1, 1), np.uint32)
+    padded[: len(xs), 0, 0] = xs
+    return rectangle_concept.Examples.create(padded, np.pad(labels, (0, 31 - len(xs))), len(xs))
+
+
+def _rectangles(epsilon: float, accountant: str = "basic") -> Any:
+    """A plan whose slices fit into a few dozen examples."""
+    plan = rectangles.plan(
+        axes=1, bits=3, epsilon=1.0, delta=0.1, beta=0.2, accountant=accountant, solver="exponential"
+    )
+    compute = Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE)
+    return rectangles.from_plan(dataclasses.replace(plan, compute=compute, size=3, threshold=9, capacity=15))
+
+
+def _place_of_segment(hypothesis: Any) -> np.ndarray:
+    low, high = (np.asarray(face)[..., 0, -1].astype(int) for face in (hypothesis.low, hypothesis.high))
+    zero = np.asarray(rectangle_concept.nothing(1, 1).low)[0, -1]
+    return np.where((low == zero) & (low > high), 64, 8 * low + high)
+
+
+RECTANGLES = [
+    Entry(
+        "rectangles, public sizes",
+        _rectangles,
+        _segment,
+        0.7,
+        sweeps=False,
+        place=_place_of_segment,
+        event=None,
+        events=False,
+        alpha=None,
+    ),
+    Entry(
+        "rectangles, noisy sizes",
+        lambda e: _rectangles(e, "slicing"),
+        _segment,
+        0.7,
+        sweeps=False,
+        **_BY_SIZES,
+    ),
+]
+
+# ------------------------------------------------------------------------------- learners and solvers from one another
+
+
+def _two_parities() -> MultiSample:
+    """Six subsamples of 3 examples, of which four agree on (1, 2)."""
+    rows = [1, 2, 3] * 4 + [1, 2, 1] * 2
+    labels = [[(bin(x & v).count("1") + (i == 1)) % 2 for v in (1, 2)] for i, x in enumerate(rows)]
+    return builders.multi_sample_of(rows, labels, 2, 31)
+
+
+_FROM_ONE_TO_THREE = np.array([one + 4 * other for one in range(1, 4) for other in range(1, 4)])
+
+MADE = [
+    Entry(
+        "points.hashed",
+        lambda e: points.hashed(bits=3, epsilon=e, buckets=2, allow_inaccurate=True),
+        _point_sample,
+        0.6,
+        **_BY_SIZES,
+    ),
+    Entry(
+        "interior.solver",
+        lambda e: interior.solver(learner=thresholds.exponential(bits=6, epsilon=e), m=9),
+        _clusters,
+        0.3,
+        sweeps=False,  # its epsilon is that of its learner
+        error=0.0,
+        alpha=None,
+    ),
+    Entry(
+        "interior.threshold_learner",
+        lambda e: interior.threshold_learner(solver=interior_point.exponential(bits=7, epsilon=e), m=6),
+        builders.mixed_sample,
+        0.5,
+        sweeps=False,
+        alpha=None,
+    ),
+    Entry(
+        "multi.parities.parity_learner",
+        lambda e: k_parities.parity_learner(bits=2, k=2, epsilon=e, delta=0.2, size=3),
+        _two_parities,
+        1.0,
+        place=lambda v: np.asarray(v)[..., -1] @ [1, 4],
+        event=(_k_rows(1, 4, 2), _FROM_ONE_TO_THREE),
+        alpha=0.0,
+    ),
+    Entry(
+        "multi.generic",
+        lambda e: generic.learner(
+            sanitizer=point_sanitizers.histogram(bits=2, n=16, epsilon=0.1, delta=0.05),
+            concepts=generic.points(bits=2),
+            k=1,
+            epsilon=e,
+            delta=0.1,
+        ),
+        _k_points,
+        0.7,
+        sweeps=False,
+        **_BY_SIZES,
+    ),
+    Entry(
+        "multi.reductions.empirical",
+        lambda e: reductions.empirical(k_points.histogram_learner(bits=2, k=1, epsilon=e, delta=0.3), n=9, rows=12),
+        _k_points,
+        0.3,
+        sweeps=False,
+        **_BY_SIZES,
+    ),
+]
+
+ENTRIES = [
+    *THRESHOLDS,
+    *POINTS,
+    *PARITIES,
+    *INTERIOR_POINTS,
+    *QUASI_CONCAVE,
+    *MANY,
+    *MECHANISMS,
+    *QUERIES,
+    *RECTANGLES,
+    *MADE,
+]

@@ -220,8 +220,11 @@ def _if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
 
 
 def sound(parameters: Any) -> Bool[Array, ""]:
-    """Whether `epsilon` (finite, > 0) and `delta` (in [0, 1)), where there are any, are in their ranges."""
+    """Whether `epsilon` (finite, > 0) and `delta` (in [0, 1)), where there are any, are in their ranges, and those of algorithms within."""
     good = jnp.bool_(True)
+    for part in vars(parameters).values():
+        if isinstance(part, Algorithm):
+            good &= part.sound()
     if hasattr(parameters, "epsilon"):
         epsilon = jnp.asarray(parameters.epsilon, float)
         good &= (epsilon > 0) & (epsilon < jnp.inf)

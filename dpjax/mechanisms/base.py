@@ -298,6 +298,9 @@ class Noise(Mechanism):
 
     def near(self, value: Real[Array, "*s"], error: Float[Array, ""]) -> Between:
         """The releases whose noise is at most `error`."""
+        if self.whole:
+            most = jnp.minimum(error, 2.0**30).astype(value.dtype)
+            return Between(low=value - most, high=value + most + 1)
         return Between(low=value - error, high=value + error)
 
     def exactly(self, output: Any) -> Between:

@@ -114,10 +114,6 @@ class Geometric(Noise):
     def sound(self) -> Bool[Array, ""]:
         return super().sound() & (jnp.asarray(self.epsilon, float) >= SMALLEST_RATE * self.sensitivity)
 
-    def near(self, value: Int[Array, "*s"], error: Float[Array, ""]) -> Between:
-        most = jnp.minimum(error, 2.0**30).astype(value.dtype)
-        return Between(low=value - most, high=value + most + 1)
-
     def add(self, key: Array, value: Int[Array, "*s"]) -> Int[Array, "*s"]:
         return geometric(key, value, **self._given())
 

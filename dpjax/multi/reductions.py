@@ -103,9 +103,6 @@ class Empirical(KLearner):
             raise ValueError(f"n must be >= {needed} for alpha = {alpha} and beta = {beta}, got {int(self.n)}")
         return int(self.rows)
 
-    def sound(self) -> Bool[Array, ""]:
-        return getattr(self.learner, "sound", lambda: jnp.bool_(True))()
-
     def fits(self, sample: MultiSample) -> Bool[Array, ""]:
         """In the domain, and with as many rows as the guarantee counts on."""
         return super().fits(sample) & (sample.n_valid >= self.rows)

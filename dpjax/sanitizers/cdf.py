@@ -138,9 +138,6 @@ class CdfRelease(Algorithm):
     def fits(self, data: Points) -> Bool[Array, ""]:
         return self.quantiles.fits(data)
 
-    def sound(self) -> Bool[Array, ""]:
-        return self.quantiles.sound()
-
     def prepare(self, points: Points) -> Points:
         return self.quantiles.prepare(points)
 

@@ -218,7 +218,7 @@ class Rectangles(Algorithm):
 
     def sound(self) -> Bool[Array, ""]:
         count, rate = (jnp.asarray(rate, float) for rate in (self.count_epsilon, self.slice_epsilon))
-        return self.solver.sound() & (count > 0) & (count < jnp.inf) & (rate > 0)
+        return super().sound() & (count > 0) & (count < jnp.inf) & (rate > 0)
 
     def slices(self, key: Array, examples: Examples) -> Int[Array, "rows"]:
         """Which slice each row is in when run with this key, -1 for none: for pictures, not private."""

@@ -27,11 +27,13 @@ class Quantiles(Algorithm):
     """A mechanism on `Points` of X_bits (or on a `Sample`, whose labels it ignores): the output are the quantiles, in increasing order.
 
     Attributes:
+      solver: of the interior point problem, run on slices of the data.
       bits, limbs: of the domain of the points.
       fractions: F for each fraction F 2^-32, increasing.
     """
 
     kind: ClassVar[type] = Points
+    solver: Any
     bits: Any
     limbs: int
     fractions: UInt32[Any, "quantiles"]

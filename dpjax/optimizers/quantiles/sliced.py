@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting import slicing as accountants
@@ -67,6 +67,10 @@ class SlicedQuantiles(Quantiles):
     def fractions(self) -> UInt32[np.ndarray, "q"]:
         """round(2^32 i / (q + 1))."""
         return np.asarray([round(2**32 * i / (self.count + 1)) for i in range(1, self.count + 1)], np.uint32)
+
+    def sound(self) -> Bool[Array, ""]:
+        rates = jnp.stack([jnp.asarray(rate, float) for rate in (self.slice_epsilon, self.count_epsilon)])
+        return super().sound() & jnp.all((rates > 0) & (rates < jnp.inf))
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_sizes, key_runs = jax.random.split(key, 3)

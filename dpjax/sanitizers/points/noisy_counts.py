@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
+from dpjax.core import logspace
 from dpjax.data.algorithm import sound
 from dpjax.domains import groups
 from dpjax.domains.events import Accurate
@@ -81,8 +82,8 @@ class NoisyCounts(PointSanitizer):
         too_high = beyond(jnp.maximum(high, counts + slack))
         too_low = up_to(low_end) - up_to(high) + jnp.where(counts > slack, up_to(high), 0.0)
         wrong = jnp.where(self._eligible(found.counts), too_high + too_low, (counts > slack).astype(float))
-        log_right = jnp.sum(jnp.where(found.valid, jnp.log1p(-jnp.minimum(wrong, 1.0)), 0.0))
-        return jnp.stack([jnp.exp(log_right), -jnp.expm1(log_right)])
+        wrong = jnp.where(found.valid, jnp.minimum(wrong, 1.0), 0.0)
+        return logspace.all_happen(jnp.stack([1 - wrong, wrong], axis=-1))
 
     def sound(self) -> Bool[Array, ""]:
         return sound(self) & (jnp.asarray(self.delta, float) > 0) & (jnp.asarray(self.n, float) >= 1)
