@@ -25,13 +25,16 @@ def run(slice_epsilon, compute_epsilon, compute_delta=0.0, **shape):
 # ------------------------------------------------------------------------- a reference: every outcome, 40 digits
 
 
+ALIKE = decimal.Context(prec=25)
+
+
 def merged(pairs):
-    """Outcome pairs (P_0, P_1) by their loss ln(P_1 / P_0), equal losses added up: {loss: [P_0, P_1]}."""
+    """Outcome pairs (P_0, P_1), those of equal losses ln(P_1 / P_0) added up."""
     law = {}
     for first, second in pairs:
         if first or second:
-            loss = Decimal("inf") if not first else Decimal("-inf") if not second else (second / first).ln()
-            both = law.setdefault(round(loss, 25) if loss.is_finite() else loss, [Decimal(0), Decimal(0)])
+            ratio = ALIKE.divide(second, first) if first else Decimal("inf")
+            both = law.setdefault(ratio, [Decimal(0), Decimal(0)])
             both[0], both[1] = both[0] + first, both[1] + second
     return [tuple(pair) for pair in law.values()]
 

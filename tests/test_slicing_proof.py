@@ -1,5 +1,6 @@
 """Reorder-Slice-Compute's privacy proof, run on every small case; what is printed wrongly must be seen to fail."""
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -106,6 +107,10 @@ def joined(small, extra):
     return tuple(sorted((*small, extra)))
 
 
+true_law = functools.cache(proof.true_law)  # many neighbours share a dataset
+replies_law = functools.cache(proof.replies_law)
+
+
 # --------------------------------------------------------------------------------------------------------- Lemma 2.4
 
 
@@ -200,7 +205,7 @@ def check_simulation(name, bit, cases):
     """Lemma 2.5 as an equality of Fractions."""
     program, ratio = PROGRAMS[name], Fraction(4, 5)
     for small, extra in cases:
-        truth = proof.true_law(joined(small, extra) if bit else small, program, ratio=ratio)
+        truth = true_law(joined(small, extra) if bit else small, program, ratio=ratio)
         assert sum(truth.values()) == 1
         assert proof.simulated_law(small, extra, program, bit=bit, ratio=ratio) == truth, (small, extra)
 
@@ -224,7 +229,7 @@ def test_simulation_has_the_law_of_the_algorithm_on_five(name, bit):
 def test_simulation_for_every_ratio(ratio):
     small, extra = (0, 1, 1, 2, 3), 1
     for name, bit in itertools.product(("both ends", "adaptive"), (0, 1)):
-        truth = proof.true_law(joined(small, extra) if bit else small, PROGRAMS[name], ratio=ratio)
+        truth = true_law(joined(small, extra) if bit else small, PROGRAMS[name], ratio=ratio)
         assert proof.simulated_law(small, extra, PROGRAMS[name], bit=bit, ratio=ratio) == truth
 
 
@@ -349,9 +354,9 @@ def test_transcripts_and_replies_are_within_the_accountant(name, total):
     ratio, program = Fraction(2, 3), PRIVATE[name]
     promised = claimed(ratio, Fraction(2), total)
     for small, extra in [((), 1), ((0,), 1), ((1, 2), 0), ((1, 2, 3), 0), ((0, 1, 2, 3), 1), ((1, 1, 2, 2), 1)]:
-        views = [proof.replies_law(small, extra, program, bit=bit, ratio=ratio) for bit in (0, 1)]
+        views = [replies_law(small, extra, program, bit=bit, ratio=ratio) for bit in (0, 1)]
         seen = proof.largest_delta(*views, total)
-        truths = [proof.true_law(data, program, ratio=ratio) for data in (small, joined(small, extra))]
+        truths = [true_law(data, program, ratio=ratio) for data in (small, joined(small, extra))]
         published = [_published(law) for law in truths]
         assert proof.largest_delta(*published, total) <= seen <= promised
         if total == 0.0 and small:
