@@ -6,6 +6,7 @@ inserted, and the remaining levels equal or one inserted. Then a level costs wal
 """
 
 import dataclasses
+import functools
 import itertools
 import math
 import random
@@ -29,19 +30,20 @@ def neighbours(size, most):
     return ((data, z) for n in range(most) for data in multisets(size, n) for z in range(size))
 
 
+@functools.lru_cache(maxsize=2**16)
 def walked(data, bits, level):
     """(law of stop value or None for going on, deep slice, remaining levels) with public slice sizes and m1 = 0."""
-    stops, path, survived = reference.walk(sorted(data), bits, level.keep)
+    stops, path, survived = reference.walk(data, bits, level.keep)
     _, deep, remaining = next(reference.deep_slices(data, path, level)) if path else (1.0, [], [])
     return {**dict(stops), None: survived}, Counter(deep), Counter(remaining)
 
 
 def walk_price(data, z, bits, level):
     """The hockey-stick of the two walks, both ways; going on is no common outcome if what is handed on is far."""
-    (one, deep, rest), (two, deep2, rest2) = walked(data, bits, level), walked((*data, z), bits, level)
+    (one, deep, rest), (two, deep2, rest2) = (walked(tuple(sorted(each)), bits, level) for each in (data, (*data, z)))
     far = max((deep - deep2).total(), (deep2 - deep).total()) > 1 or (rest - rest2).total() + (rest2 - rest).total() > 1
     if far:
-        two[-1] = two.pop(None)
+        two = {-1 if value is None else value: p for value, p in two.items()}
     return max(hockey_stick(one, two, level.walk_epsilon), hockey_stick(two, one, level.walk_epsilon))
 
 

@@ -16,6 +16,7 @@ If the left slice leaves nothing there is no walk and no deep slice, and the rec
 that exception no node of the path is empty: the heavier child of a node with elements has elements.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,6 +53,7 @@ def uniform_level(epsilon: float, delta: float, t1: int, m1: int, m2: int, slice
     return Level(epsilon, delta, t1, t2, m1, m2, epsilon, delta, epsilon, slice_epsilon)
 
 
+@functools.cache
 def keep_probability(count: int, epsilon: float, delta: float) -> float:
     """p(count) of optimal partition selection, by its recursion.
 
@@ -64,6 +66,7 @@ def keep_probability(count: int, epsilon: float, delta: float) -> float:
     return p
 
 
+@functools.cache
 def saturation(epsilon: float, delta: float) -> int:
     """g: the least count kept surely.
 
@@ -128,7 +131,11 @@ def tree_log_law(
     data: Iterable[int], bits: int, levels: Sequence[Level], epsilon: float, monotone: bool = False
 ) -> Law:
     """TreeLog on [0, 2^bits) with len(levels) embeddings, then the base case with budget epsilon."""
-    data = sorted(data)
+    return dict(_tree_log_law(tuple(sorted(data)), bits, tuple(levels), epsilon, monotone))
+
+
+@functools.lru_cache(maxsize=2**16)  # many datasets, and sizes of their slices, leave the same levels
+def _tree_log_law(data: tuple[int, ...], bits: int, levels: tuple[Level, ...], epsilon: float, monotone: bool) -> Law:
     if not levels:
         return base_law(data, 2**bits, epsilon, monotone)
     level, *deeper = levels
@@ -139,7 +146,7 @@ def tree_log_law(
         for stop, p in stops:
             add(law, stop, p_left * p)
         for p_deep, deep, remaining in deep_slices(rest, path, level) if survived > 0 else ():
-            inner = tree_log_law(remaining, padded_bits(bits), deeper, epsilon, monotone)
+            inner = _tree_log_law(tuple(sorted(remaining)), padded_bits(bits), tuple(deeper), epsilon, monotone)
             for star, p_star in inner.items():
                 for value, p in delayed_law(star, left, deep, bits, level).items():
                     add(law, value, p_left * survived * p_deep * p_star * p)
