@@ -57,7 +57,7 @@ def test_peeking_at_clopper_pearson_does(rate):
         estimate = estimates.clopper_pearson(events, trials, level=0.8)
         return estimate.low, estimate.high
 
-    assert ever_missed(interval, rate, 120) > 0.2
+    assert ever_missed(interval, rate, 60) > 0.2
 
 
 def test_the_interval_is_where_the_mixture_is_small():
