@@ -161,7 +161,7 @@ def test_distances_are_order_statistics(d, n, reach):
     + [("rec_concave", d, n) for d, n in [(9, 400), (31, 900), (64, 1500), (64, 2000)]],
 )
 def test_general_trials_agree_with_the_specialised_ones(learner, d, n):
-    trials = 10_000
+    trials = 5000
     expected = success_counts(learner, d, n, trials, 7)
     assert 0.05 < expected / trials < 0.99
     got = general_counts(learner, d, n, trials, 8)
