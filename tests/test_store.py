@@ -224,7 +224,7 @@ def test_bad_identity_makes_no_directory(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(values=st.lists(st.floats() | st.integers() | st.text() | st.booleans() | st.none(), max_size=5))
 def test_values_come_back_to_the_last_bit(tmp_path_factory, values):
     directory = tmp_path_factory.mktemp("values")
