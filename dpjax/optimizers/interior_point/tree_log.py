@@ -1,4 +1,7 @@
-"""TreeLog (CLNSS §1.3.3) as an interior point solver; the algorithm and its proof are in `dpjax.optimizers.tree_log`."""
+"""TreeLog (CLNSS §1.3.3) as an interior point solver; the algorithm and its proof are in `dpjax.optimizers.tree_log`.
+
+Plain twin: `dpjax.verify.plain.tree_log`.
+"""
 
 from typing import Any
 
