@@ -1,4 +1,7 @@
-"""The learner of rectangles (CLNSS §1.3.4): slices from both ends of every axis, an interior point of each."""
+"""The learner of rectangles (CLNSS §1.3.4): slices from both ends of every axis, an interior point of each.
+
+Plain twin of the slices: `dpjax.verify.plain.rectangles`.
+"""
 
 import math
 from collections.abc import Callable
@@ -143,6 +146,7 @@ class Rectangles(Algorithm):
             raise ValueError(f"event must have a row for each of the {2 * self.axes} faces, got {event!r}")
         return Faces(within=jax.vmap(self.solver.check_event)(event), zero=jnp.bool_(False))
 
+    @jax.jit
     def exactly(self, output: Rectangle) -> Faces:
         faces = jnp.stack([output.low, output.high], axis=1).reshape(2 * self.axes, -1)
         zero = concept.nothing(self.axes, self.limbs)
@@ -173,9 +177,7 @@ class Rectangles(Algorithm):
     def _accurate(self, data: Any, error: Any) -> Float[Array, "2"]:
         error = arguments.real("error", error, at_least=0.0, at_most=1.0)
         outputs, examples = jnp.arange(self.listed(), dtype=jnp.uint32), self.fit(data)
-        law = self.pmf(examples)
-        good = _errors(self, outputs, examples) <= jnp.asarray(error, float)
-        return jnp.stack([jnp.sum(jnp.where(good, law[:-1], 0.0)), jnp.sum(jnp.where(good, 0.0, law[:-1])) + law[-1]])
+        return _sums_of_accurate(self, outputs, examples, self.pmf(examples), jnp.asarray(error, float))
 
     # Its promises ---------------------------------------------------------------------------------------------
 
@@ -256,6 +258,14 @@ def _law_given(learner: Rectangles, examples: Examples, event: Faces, noise: Arr
 
 
 @jax.jit
+def _sums_of_accurate(
+    learner: Rectangles, outputs: Array, examples: Examples, pmf: Array, error: Float[Array, ""]
+) -> Float[Array, "2"]:
+    """What outputs of at most this error have of the pmf, and all others, bottom among them."""
+    good = _errors(learner, outputs, examples) <= error
+    return jnp.stack([jnp.sum(jnp.where(good, pmf[:-1], 0.0)), jnp.sum(jnp.where(good, 0.0, pmf[:-1])) + pmf[-1]])
+
+
 def _errors(learner: Rectangles, outputs: Array, examples: Examples) -> Float[Array, "outputs"]:
     """The error of each output on the examples."""
 
