@@ -9,6 +9,7 @@ import pytest
 
 from dpjax.concepts import combs
 from dpjax.domains import trie, wide
+from dpjax.verify.plain import tree_log as twin
 
 RNG = np.random.default_rng(7)
 BEGINNING = RNG.bit_generator.state
@@ -19,19 +20,10 @@ def _same_data_whatever_ran_before():
     RNG.bit_generator.state = BEGINNING
 
 
-def naive_levels(values, bits, low):
-    """Depth of the deepest node of the heavy path above each sorted value from index `low` on; -1 before."""
-    values, levels = sorted(values), [-1] * len(values)
-    here = list(range(low, len(values)))
-    for depth in range(bits + 1):
-        for i in here:
-            levels[i] = depth
-        if depth == bits:
-            break
-        right = [i for i in here if values[i] >> (bits - depth - 1) & 1]
-        left = [i for i in here if i not in right]
-        here = left if len(left) >= len(right) else right
-    return levels
+def naive_levels(values, bits):
+    """Depth of the deepest node of the heavy path above each value."""
+    _, path, _ = twin.walk(values, bits, lambda count: 0.0)
+    return [twin.level_of(value, path) for value in values]
 
 
 @pytest.mark.parametrize("wide_points", [False, True])
@@ -51,8 +43,8 @@ def test_heavy_path_is_the_walk(wide_points):
         low = int(RNG.integers(0, n + 1))
         padded = [*values, *[2**bits - 1] * (rows - n)]
         x = wide.from_ints(padded, bits) if wide_points else np.array(padded, np.int32)
-        path, level = walk(x, np.int32(n), np.int32(bits), np.int32(low))
-        expected = naive_levels(values, bits, low)[low:]
+        path, level = jax.device_get(walk(x, np.int32(n), np.int32(bits), np.int32(low)))
+        expected = naive_levels(values[low:], bits)
         assert level[low:n].tolist() == expected
         assert np.repeat(path.depth, path.leaving).tolist() == sorted(expected)
         for depth, leaving, split in zip(path.depth.tolist(), path.leaving.tolist(), path.split.tolist(), strict=True):
@@ -62,14 +54,18 @@ def test_heavy_path_is_the_walk(wide_points):
 
 def test_heaviest_prefix_is_a_count():
     rows, bits = 15, 6
-    heaviest = jax.jit(trie.heaviest_prefix)
+
+    @jax.jit
+    def heaviest(x, n, marked, length):
+        return trie.heaviest_prefix(trie.from_numbers(x, n, jnp.int32(bits)), marked, length)
+
     for _ in range(150):
         n, length = int(RNG.integers(0, rows + 1)), int(RNG.integers(1, bits + 1))
         values = sorted(RNG.integers(0, 2**bits, n).tolist())
         marked = np.arange(rows) < n
         marked &= RNG.random(rows) < 0.7
-        tree = trie.from_numbers(jnp.array([*values, *[0] * (rows - n)], jnp.int32), jnp.int32(n), jnp.int32(bits))
-        found = heaviest(tree, jnp.asarray(marked), jnp.int32(length))
+        padded = np.array([*values, *[0] * (rows - n)], np.int32)
+        found = jax.device_get(heaviest(padded, np.int32(n), marked, np.int32(length)))
         counts = [0] * 2**length
         for value, mark in zip(values, marked, strict=False):
             counts[value >> (bits - length)] += bool(mark)
@@ -98,8 +94,9 @@ def test_comb_is_its_points(family):
     for n in (1, 6, 7):
         for width in (1, 5, bits):
             k, points, pairs, turns = a_comb(
-                jax.random.key(n), jnp.int32(family), jnp.int32(n), jnp.int32(width), rows, wide.limbs_for(width)
+                jax.random.key(n), np.int32(family), np.int32(n), np.int32(width), rows, wide.limbs_for(width)
             )
+            k, pairs, turns = jax.device_get((k, pairs, turns))
             values = wide.to_ints(points.x)[:n]
             assert values == sorted((1 << width - zeros) - 1 for zeros in k[:n].tolist())
             assert pairs[0][:n, :n].tolist() == pairs[1][:n, :n].tolist()
@@ -109,17 +106,21 @@ def test_comb_is_its_points(family):
 def test_interior_of_a_comb_is_between_its_ends():
     rows, bits = 7, 6
     inside = jax.jit(combs.is_interior)
+
+    @jax.jit
+    def numbers(key, n, family):
+        k = combs.zeros(key, rows, n, jnp.int32(bits), family)
+        return k, combs.points(k, n, jnp.int32(bits), 1).x
+
     for seed in range(12):
         n = 1 + seed % rows
-        k = combs.zeros(jax.random.key(seed), rows, jnp.int32(n), jnp.int32(bits), jnp.int32(seed % 6))
-        values = wide.to_ints(combs.points(k, jnp.int32(n), jnp.int32(bits), 1).x)[:n]
+        k, x = numbers(jax.random.key(seed), np.int32(n), np.int32(seed % 6))
+        values = wide.to_ints(x)[:n]
         for point in range(-1, n):
             for length in range(1, bits + 1):
                 tail = (1 << bits - length) - 1
                 prefix = (values[point] if point >= 0 else 0) & ~tail
                 for upper in (False, True):
                     expected = values[0] <= (prefix | tail if upper else prefix) <= values[-1]
-                    found = inside(
-                        k, jnp.int32(n), jnp.int32(bits), jnp.int32(point), jnp.int32(length), jnp.bool_(upper)
-                    )
+                    found = inside(k, np.int32(n), np.int32(bits), np.int32(point), np.int32(length), np.bool_(upper))
                     assert bool(found) == expected
