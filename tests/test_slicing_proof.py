@@ -27,6 +27,7 @@ def reveal(taken):
 def leaning(odds, kind):
     """0 or 1, the odds of 1 multiplied by `odds` with every record x with x % 2 == kind: ln(odds)-private under add/remove."""
 
+    @functools.cache
     def law(taken):
         one = odds ** sum(x % 2 == kind for x in taken)
         return [(1, one / (1 + one)), (0, 1 / (1 + one))]
@@ -313,6 +314,7 @@ def test_orders_that_do_not_insert_are_refused(order, size):
 def parity(odds):
     """1 with probability 1/2, and with 1/(2 odds) or 1 - 1/(2 odds) if more are even or odd: ln(odds)-private, nearly tight for two."""
 
+    @functools.cache
     def law(taken):
         odd = sum(x % 2 for x in taken)
         one = {-1: 1 / (2 * odds), 0: Fraction(1, 2), 1: 1 - 1 / (2 * odds)}[np.sign(2 * odd - len(taken))]
