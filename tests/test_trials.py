@@ -64,11 +64,16 @@ def as_lists(tree):
 # --- engine
 
 
+@functools.cache
+def expected_counters():
+    return naive_sums(counters, {"p": np.float32(0.3)}, 4, range(6, 27))
+
+
 @pytest.mark.parametrize("batch", [1, 5, 64, None])
 def test_count_is_the_sum_of_single_trials(batch):
     params = {"p": 0.3}
     got = engine.count(counters, params, root=ROOT, cell=4, first=6, trials=21, batch=batch)
-    assert as_lists(got) == naive_sums(counters, {"p": np.float32(0.3)}, 4, range(6, 27))
+    assert as_lists(got) == expected_counters()
 
 
 def test_counters_never_overflow():
@@ -125,13 +130,14 @@ def test_every_trial_keeps_its_lane(first, last, lanes):
     assert trials == list(range(first, last))
 
 
+def four_words(key, params):
+    return jax.random.bits(key, (4,), jnp.uint32)
+
+
 @pytest.mark.parametrize("batch", [1, 7, 100, 1024])
 def test_integer_trials_do_not_depend_on_batch(batch):
-    def bits(key, params):
-        return jax.random.bits(key, (4,), jnp.uint32)
-
-    got = engine.count(bits, None, root=ROOT, cell=2, first=3, trials=500, batch=batch)
-    other = engine.count(bits, None, root=ROOT, cell=2, first=3, trials=500, batch=33)
+    got = engine.count(four_words, None, root=ROOT, cell=2, first=3, trials=500, batch=batch)
+    other = engine.count(four_words, None, root=ROOT, cell=2, first=3, trials=500, batch=33)
     np.testing.assert_array_equal(got, other)
 
 
