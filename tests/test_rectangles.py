@@ -192,12 +192,19 @@ def test_faces_are_interior_points_and_negatives_change_nothing():
     assert same(*[learner(jax.random.key(6), examples) for examples in both])
 
 
-def test_padding_and_vmap_change_nothing_and_one_program_serves_all():
+@pytest.mark.slow
+def test_padding_and_vmap_change_nothing():
+    """On two axes; the conformance suite has one."""
     points, labels = random_examples(4, 60)
     sample, learner, keys = examples_of(points, labels), noisy(), lambda: jax.random.split(jax.random.key(1), 3)
     alone = jax.device_get([learner(key, sample) for key in keys()])
     many = jax.device_get(jax.vmap(lambda key: learner(key, examples_of(points, labels, rows=127)))(keys()))
     assert all(same(jax.tree.map(lambda leaf, place=i: leaf[place], many), alone[i]) for i in range(3))
+
+
+def test_one_program_serves_all():
+    points, labels = random_examples(4, 60)
+    noisy()(jax.random.key(0), examples_of(points, labels))
     before = algorithm._run._cache_size()
     for size in range(5, 25):
         other = noisy(size=size, rate=0.1 * size, epsilon=0.05 * size, threshold=size)
