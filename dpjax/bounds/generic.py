@@ -127,6 +127,7 @@ def generic_pure(
         '1.1e+11'
     """
     arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
     differences = vc_of_differences(vc)
     m = blr(log_domain, differences, alpha / 5.0, beta / 5.0, epsilon / 2.0)
     return _generic(m, approximating_rows(differences, alpha / 10.0), vc, concepts, alpha, beta, epsilon, delta)
@@ -206,6 +207,7 @@ def generic_points(
         2497163
     """
     arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(label_epsilon=label_epsilon)
     m = point_release(epsilon, delta, alpha / 20.0, beta / 5.0)
     rows = point_rows(alpha / 5.0, alpha / 20.0)
     return generic_learner(m, 1, concepts, alpha, beta, label_epsilon, log_hypotheses=math.log(rows + 1))
@@ -247,6 +249,7 @@ def generic_thresholds(
         [1760336, 3970818]
     """
     arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(label_epsilon=label_epsilon)
     m = threshold_sanitizer(log_star, alpha / 10.0, beta / 5.0, epsilon, delta, constant=constant)
     rows = math.ceil(5.0 / alpha)
     return generic_learner(m, 1, concepts, alpha, beta, label_epsilon, log_hypotheses=math.log(rows + 1))

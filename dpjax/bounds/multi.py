@@ -275,6 +275,35 @@ def fingerprinting_agnostic_pac(
     return fingerprinting_agnostic(concepts, xi, alpha=alpha) / rows_of_empirical(epsilon, calibration=calibration)
 
 
+def fingerprinting_parities_pac(
+    concepts: int, xi: float, bits: int, epsilon: float, *, calibration: str = "proved"
+) -> float:
+    """Examples that every agnostic PAC k-learner of parities needs on UNIFORM points, under approximate privacy (MULTI Proposition 51).
+
+    2^d / `rows_of_empirical`, if a Tardos code for 2^d users has at most k columns; 0 if not: the users' examples must be all points of
+    {0,1}^d, so nothing follows for fewer concepts. (Corollary 50 lets all examples lie at one point, and does not bound this task.) For
+    errors of at most 1/6; the threshold that turns hypotheses into a word is between alpha and 1/2 - alpha.
+
+    Args:
+        concepts: k.
+        xi: security of the code, in (0, 1).
+        bits: d.
+        epsilon: of the learner, > 0; at most 1 for the printed factor.
+        calibration: "proved" or "printed" factor of Theorem 28.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(fingerprinting_parities_pac(10**6, 1e-3, 4, 1.0), 1), fingerprinting_parities_pac(10**6, 1e-3, 16, 1.0)
+        (9.3, 0.0)
+    """
+    arguments.counts(bits=bits)
+    users = fingerprinting_agnostic(concepts, xi)
+    needed = 2.0**bits if math.log2(max(users, 1.0)) >= bits else 0.0
+    return needed / rows_of_empirical(epsilon, calibration=calibration)
+
+
 def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
     """m/n: how many rows an empirical k-learner made of a PAC one needs for each example of that, to be as private (MULTI Theorem 28).
 

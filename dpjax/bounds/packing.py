@@ -223,13 +223,13 @@ def _needed(log_others: float, mass: float, beta: float, epsilon: float) -> int:
 
 
 def _succeeds(n: int, log_others: float, mass: float, epsilon: float) -> float:
-    """E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass), rounded up: N is moved up to the next of some thousand numbers."""
+    """E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass), rounded up: N is moved up to the next of some hundred numbers."""
     from scipy import special, stats  # slow to import
 
     mean, reach = n * mass, 12.0 * math.sqrt(n * mass * (1.0 - mass)) + 60.0  # beyond, less than 1e-30
     low, high = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
     if mean > 1e9:  # N is hardly random any more
         return float(special.expit(epsilon * high - log_others)) + 1e-9
-    changed = np.unique(np.linspace(low, high, min(4001, high - low + 1)).astype(np.int64))
+    changed = np.unique(np.linspace(low, high, min(801, high - low + 1)).astype(np.int64))
     weights = np.diff(stats.binom.cdf(changed, n, mass), prepend=0.0)
     return float((weights * special.expit(epsilon * changed - log_others)).sum()) + 1e-9
