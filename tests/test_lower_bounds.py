@@ -5,53 +5,65 @@ worst failure. Where a programme keeps some of the datasets only, its optimum is
 """
 
 import functools
+import importlib
 import itertools
 import math
+import pathlib
+import re
 
 import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
 
+import dpjax
 from dpjax import bounds
 from dpjax.bounds import optimal
 
 ABOVE = 1 + 1e-6  # past the tolerance of the solver
 
 
-def least_failure(good, ratios, *, mix=None, delta=0.0):
-    """The least t with mix @ (failures) <= t and P_i within (ratio_ij, delta) of P_j for all pairs; mix is the identity if absent."""
-    datasets, outputs = good.shape
-    mix = np.eye(datasets) if mix is None else mix
+def least_failure(failed, ratios, delta=0.0):
+    """The best of all private algorithms on these datasets: its largest judgement.
+
+    Args:
+        failed: (judgements, datasets, outputs), how much an output on a dataset adds to a judgement.
+        ratios: (datasets, datasets), e^epsilon to the number of steps between two datasets, inf where nothing is asked.
+        delta: of the hockey-stick divergence between all pairs.
+    """
+    judgements, datasets, outputs = failed.shape
     here, there = np.nonzero(np.isfinite(ratios) & ~np.eye(datasets, dtype=bool))
-    pairs, size = len(here), datasets * outputs
-    slack = pairs * outputs if delta else 0
-    rows = np.arange(pairs * outputs)
-    y = np.tile(np.arange(outputs), pairs)
-    columns = [np.repeat(here, outputs) * outputs + y, np.repeat(there, outputs) * outputs + y]
+    size, rows = datasets * outputs, np.arange(len(here) * outputs)
+    slacks = len(rows) if delta else 0
+    places = [np.repeat(end, outputs) * outputs + np.tile(np.arange(outputs), len(here)) for end in (here, there)]
     values = [np.ones(len(rows)), -np.repeat(ratios[here, there], outputs)]
     if delta:
-        columns.append(size + rows)
-        values.append(-np.ones(len(rows)))
-    private = sparse.coo_array(
-        (np.concatenate(values), (np.tile(rows, len(columns)), np.concatenate(columns))), (len(rows), size + slack + 1)
-    )
-    failed = np.einsum("jd,dy->jdy", mix, ~good).reshape(len(mix), size)
-    judged = sparse.csr_array(np.hstack([failed, np.zeros((len(mix), slack)), -np.ones((len(mix), 1))]))
-    blocks, limits = [private, judged], [np.zeros(len(rows)), np.zeros(len(mix))]
+        places, values = [*places, size + rows], [*values, -np.ones(len(rows))]
+    at = (np.tile(rows, len(places)), np.concatenate(places))
+    constraints = [
+        sparse.coo_array((np.concatenate(values), at), (len(rows), size + slacks + 1)),
+        np.hstack([failed.reshape(judgements, size), np.zeros((judgements, slacks)), -np.ones((judgements, 1))]),
+    ]
+    limits = [np.zeros(len(rows) + judgements)]
     if delta:
-        total = sparse.kron(sparse.eye_array(pairs), np.ones((1, outputs)))
-        blocks.append(sparse.hstack([sparse.csr_array((pairs, size)), total, sparse.csr_array((pairs, 1))]))
-        limits.append(np.full(pairs, delta))
-    whole = sparse.hstack(
-        [sparse.kron(sparse.eye_array(datasets), np.ones((1, outputs))), sparse.csr_array((datasets, slack + 1))]
-    )
-    cost = np.zeros(size + slack + 1)
-    cost[-1] = 1.0
+        totals = np.kron(np.eye(len(here)), np.ones(outputs))
+        constraints.append(np.hstack([np.zeros((len(here), size)), totals, np.zeros((len(here), 1))]))
+        limits.append(np.full(len(here), delta))
+    laws = np.hstack([np.kron(np.eye(datasets), np.ones(outputs)), np.zeros((datasets, slacks + 1))])
     found = optimize.linprog(
-        cost, sparse.vstack(blocks).tocsr(), np.concatenate(limits), whole.tocsr(), np.ones(datasets), method="highs"
+        np.eye(size + slacks + 1)[-1],
+        sparse.vstack([sparse.csr_array(part) for part in constraints]),
+        np.concatenate(limits),
+        sparse.csr_array(laws),
+        np.ones(datasets),
+        method="highs",
     )
     assert found.status == 0, found.message
     return float(found.fun)
+
+
+def every(good):
+    """The failures of each dataset, judged by itself."""
+    return np.eye(len(good))[:, :, None] * ~good[None]
 
 
 # ------------------------------------------------------------------------------------------------------------ sanitizers
@@ -82,7 +94,7 @@ def sanitized(kind, points, rows, alpha, epsilon):
     outputs = list(cliques(apart <= 2 * alpha * rows + 1e-9))
     good = np.array([[i in clique for clique in outputs] for i in range(len(counts))])
     neighbours = np.abs(counts[:, None] - counts[None]).sum(axis=2) == 2
-    return least_failure(good, np.where(neighbours, math.exp(epsilon), np.inf))
+    return least_failure(every(good), np.where(neighbours, math.exp(epsilon), np.inf))
 
 
 def classes(kind, points):
@@ -205,61 +217,12 @@ def learned(targets, rows, mass, epsilon):
     distance = np.array(
         [[abs(n - m) if c == b or 0 in (n, m) else max(n, m) for b, m in places] for c, n in places], float
     )
-    good = np.array([[target == c and n > 0 for target in range(targets)] for c, n in places])
-    good[0] = False
     weights = stats.binom.pmf(np.arange(rows + 1), rows, mass)
-    mix = np.zeros((targets, len(places)))
-    for place, (c, n) in enumerate(places[1:], 1):
-        mix[c, place] = weights[n]
-    # With N = 0 the one law is judged for each target: failure 1 - P(c).
-    right = np.zeros((len(places), targets))
-    right[0] = 1.0
-    outputs = good.astype(float)
-    return _mixed(outputs, mix, weights[0], np.exp(epsilon * distance))
-
-
-def _mixed(good, mix, empty, ratios):
-    """`least_failure` where dataset 0 serves every target, each with its own output."""
-    datasets, targets = good.shape
-    expanded = np.zeros((targets, datasets, targets), bool)
-    expanded[:] = good.astype(bool)
-    for c in range(targets):
-        expanded[c, 0, c] = True
-    size = datasets * targets
-    judged = np.zeros((targets, size + 1))
-    for c in range(targets):
-        share = mix[c].copy()
-        share[0] = empty
-        judged[c, :size] = (share[:, None] * ~expanded[c]).ravel()
-        judged[c, size] = -1.0
-    here, there = np.nonzero(~np.eye(datasets, dtype=bool))
-    rows = np.arange(len(here) * targets)
-    y = np.tile(np.arange(targets), len(here))
-    private = sparse.coo_array(
-        (
-            np.concatenate([np.ones(len(rows)), -np.repeat(ratios[here, there], targets)]),
-            (
-                np.tile(rows, 2),
-                np.concatenate([np.repeat(here, targets) * targets + y, np.repeat(there, targets) * targets + y]),
-            ),
-        ),
-        (len(rows), size + 1),
-    )
-    whole = sparse.hstack(
-        [sparse.kron(sparse.eye_array(datasets), np.ones((1, targets))), sparse.csr_array((datasets, 1))]
-    )
-    cost = np.zeros(size + 1)
-    cost[-1] = 1.0
-    found = optimize.linprog(
-        cost,
-        sparse.vstack([private, sparse.csr_array(judged)]).tocsr(),
-        np.zeros(len(rows) + targets),
-        whole.tocsr(),
-        np.ones(datasets),
-        method="highs",
-    )
-    assert found.status == 0, found.message
-    return float(found.fun)
+    failed = np.zeros((targets, len(places), targets))
+    for target, (place, (c, n)) in itertools.product(range(targets), enumerate(places)):
+        if c == target or n == 0:  # without a row that shows the target all databases are the same
+            failed[target, place] = weights[n] * (np.arange(targets) != target)
+    return least_failure(failed, np.exp(epsilon * distance))
 
 
 # name: (bound at alpha, beta, epsilon; targets; mass per alpha)
@@ -594,3 +557,109 @@ def test_further_refusals():
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             call()
+
+
+# ------------------------------------------------------------------------------------------------------------------- the map
+
+MAP = (pathlib.Path(bounds.__file__).parent / "README.md").read_text()
+ROWS = [
+    re.findall(r"(?<=\|)[^|]*(?=\|)", line) for line in MAP[MAP.index("## The map") :].splitlines() if line[:2] == "| "
+]
+ITEMS = [row for row in ROWS if row[0].strip() not in ("item", "")]
+
+
+def exists(name):
+    """Whether a dotted name below dpjax leads somewhere."""
+    module, names = dpjax, name.split(".")
+    for place, part in enumerate(names):
+        if not hasattr(module, part):
+            try:
+                module = importlib.import_module(".".join(["dpjax", *names[: place + 1]]))
+                continue
+            except ImportError:
+                return False
+        module = getattr(module, part)
+    return True
+
+
+def test_the_map_names_what_there_is():
+    tests = pathlib.Path(__file__).parent
+    assert len(ITEMS) > 90 and all(len(row) == 4 for row in ITEMS)
+    for item, names, checks, _ in ITEMS:
+        assert re.findall(r"`([^`]+)`", names) or "not in dpjax" in names, item
+        for name in re.findall(r"`([^`]+)`", names):
+            assert exists(name), (item, name)
+        for check in re.findall(r"`([^`]+)`", checks):
+            file, _, function = check.partition("::")
+            assert f"def {function}" in (tests / file).read_text(), (item, check)
+    for name in re.findall(r"`(packing|towers|multi|sanitizers)\.(\w+)`", MAP[: MAP.index("## The map")]):
+        assert exists(f"bounds.{name[0]}.{name[1]}"), name
+    assert not exists("bounds.packing.nothing") and not exists("nowhere")  # negative control
+
+
+@pytest.mark.parametrize(
+    ("heading", "kinds"),
+    [
+        (
+            "### BNS",
+            {
+                "Theorem": [
+                    "2.3",
+                    "2.12",
+                    "2.13",
+                    "2.14",
+                    "2.19",
+                    "2.20",
+                    "2.21",
+                    "2.24",
+                    "3.15",
+                    "3.18",
+                    "3.21",
+                    "3.22",
+                ]
+            },
+        ),
+        ("### BNS", {"Theorem": ["4.6", "4.7", "4.13", "4.16", "5.5", "5.9", "5.10", "6.2"], "Figure": range(1, 14)}),
+        ("### BNS", {"Lemma": ["3.2", "3.12", "3.14", "4.4", "4.5", "4.8", "4.15", "5.1", "5.3", "5.4", "5.7"]}),
+        (
+            "### CLNSS",
+            {
+                "Theorem": ["1.1", "1.2", "1.3", "1.5", "2.1", "2.3"],
+                "Lemma": ["1.6", "2.4", "2.5", "2.6", "2.7", "2.8"],
+            },
+        ),
+        ("### MULTI", {"Theorem": [8, 9, 12, 17, 20, 24, 25, 27, 28, 31, 39, 40, 43, 47, 52, 55]}),
+        (
+            "### MULTI",
+            {
+                "Corollary": [13, 33, 34, 37, 38, 46, 50],
+                "Proposition": [21, 22, 26, 30, 49, 51],
+                "Lemma": [29, 35, 36, 45, 54],
+            },
+        ),
+        (
+            "### MULTI",
+            {"Definition": [*range(2, 8), 10, 11, *range(14, 17), 18, 19, 23, 41, 42], "Remark": [44, 48, 53]},
+        ),
+    ],
+)
+def test_the_map_is_complete(heading, kinds):
+    """Every numbered item has a row; a range 'A to B' covers what is between."""
+    part = MAP[MAP.index(heading) :].split("\n### ")[0]
+    items = " ; ".join(row.split("|")[1] for row in part.splitlines() if row[:2] == "| ")
+    for kind, numbers in kinds.items():
+        plural = {"Corollary": "Corollaries", "Lemma": "Lemmas"}.get(kind, kind + "s")
+        mentioned = " ".join(re.findall(rf"(?:{kind}|{plural}) ((?:[\d.]+(?:, | to (?:Theorem )?)?)+)", items))
+        for number in map(str, numbers):
+            ranges = [pair for pair in re.findall(r"([\d.]+) to ([\d.]+)", mentioned) if within(number, *pair)]
+            crossing = "Lemma 4.8 to Theorem 4.13" in items and within(number, "4.8", "4.13")
+            assert number in re.findall(r"[\d.]*\d", mentioned) or ranges or crossing, (heading, kind, number)
+
+
+def within(number, low, high):
+    """low <= number <= high for numbers with a dot in them."""
+    return version(low) <= version(number) <= version(high)
+
+
+def version(number):
+    return tuple(int(part) for part in number.strip(".").split("."))
