@@ -5,7 +5,6 @@ worst failure. Where a programme keeps some of the datasets only, its optimum is
 """
 
 import functools
-import importlib
 import itertools
 import math
 import pathlib
@@ -22,37 +21,25 @@ from dpjax.bounds import optimal
 ABOVE = 1 + 1e-6  # past the tolerance of the solver
 
 
-def least_failure(failed, ratios, delta=0.0):
-    """The best of all private algorithms on these datasets: its largest judgement.
+def least_failure(failed, ratios):
+    """The best of all pure algorithms on these datasets: its largest judgement.
 
     Args:
         failed: (judgements, datasets, outputs), how much an output on a dataset adds to a judgement.
         ratios: (datasets, datasets), e^epsilon to the number of steps between two datasets, inf where nothing is asked.
-        delta: of the hockey-stick divergence between all pairs.
     """
     judgements, datasets, outputs = failed.shape
     here, there = np.nonzero(np.isfinite(ratios) & ~np.eye(datasets, dtype=bool))
     size, rows = datasets * outputs, np.arange(len(here) * outputs)
-    slacks = len(rows) if delta else 0
     places = [np.repeat(end, outputs) * outputs + np.tile(np.arange(outputs), len(here)) for end in (here, there)]
-    values = [np.ones(len(rows)), -np.repeat(ratios[here, there], outputs)]
-    if delta:
-        places, values = [*places, size + rows], [*values, -np.ones(len(rows))]
-    at = (np.tile(rows, len(places)), np.concatenate(places))
-    constraints = [
-        sparse.coo_array((np.concatenate(values), at), (len(rows), size + slacks + 1)),
-        np.hstack([failed.reshape(judgements, size), np.zeros((judgements, slacks)), -np.ones((judgements, 1))]),
-    ]
-    limits = [np.zeros(len(rows) + judgements)]
-    if delta:
-        totals = np.kron(np.eye(len(here)), np.ones(outputs))
-        constraints.append(np.hstack([np.zeros((len(here), size)), totals, np.zeros((len(here), 1))]))
-        limits.append(np.full(len(here), delta))
-    laws = np.hstack([np.kron(np.eye(datasets), np.ones(outputs)), np.zeros((datasets, slacks + 1))])
+    values = np.concatenate([np.ones(len(rows)), -np.repeat(ratios[here, there], outputs)])
+    private = sparse.csr_array((values, (np.tile(rows, 2), np.concatenate(places))), shape=(len(rows), size + 1))
+    judged = sparse.csr_array(np.hstack([failed.reshape(judgements, size), -np.ones((judgements, 1))]))
+    laws = np.hstack([np.kron(np.eye(datasets), np.ones(outputs)), np.zeros((datasets, 1))])
     found = optimize.linprog(
-        np.eye(size + slacks + 1)[-1],
-        sparse.vstack([sparse.csr_array(part) for part in constraints]),
-        np.concatenate(limits),
+        np.eye(size + 1)[-1],
+        sparse.vstack([private, judged]),
+        np.zeros(len(rows) + judgements),
         sparse.csr_array(laws),
         np.ones(datasets),
         method="highs",
@@ -358,7 +345,7 @@ def test_amplified_privacy_needs_twice_the_points_at_the_next_level(base, copies
     last = base**2 - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
     good = (np.arange(base**2) >= first[:, None]) & (np.arange(base**2) <= last[:, None])
     told = 1 / (1 + math.exp(copies * epsilon))
-    best, easy = (least_failure(good, np.where(near, math.exp(epsilon), np.inf)) for near in (amplified, plain))
+    best, easy = (least_failure(every(good), np.where(near, math.exp(epsilon), np.inf)) for near in (amplified, plain))
     assert best >= told - 1 / base - 1e-9
     assert easy < best - 0.05
     beta = (told - 1 / base) * (1 - 1e-9)
@@ -569,17 +556,15 @@ ITEMS = [row for row in ROWS if row[0].strip() not in ("item", "")]
 
 
 def exists(name):
-    """Whether a dotted name below dpjax leads somewhere."""
-    module, names = dpjax, name.split(".")
-    for place, part in enumerate(names):
-        if not hasattr(module, part):
-            try:
-                module = importlib.import_module(".".join(["dpjax", *names[: place + 1]]))
-                continue
-            except ImportError:
-                return False
-        module = getattr(module, part)
-    return True
+    """Whether a dotted name below dpjax is a package, a module, or a function or class written in a module."""
+    path, parts = pathlib.Path(dpjax.__file__).parent, name.split(".")
+    while parts and (path / parts[0]).is_dir():
+        path /= parts.pop(0)
+    if parts and (path / f"{parts[0]}.py").is_file():
+        path /= f"{parts.pop(0)}.py"
+    return not parts or (
+        path.is_file() and bool(re.search(rf"^(def|class) {parts[0]}\b", path.read_text(), re.MULTILINE))
+    )
 
 
 def test_the_map_names_what_there_is():
