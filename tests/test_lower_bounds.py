@@ -5,7 +5,9 @@ worst failure. Where a programme keeps some of the datasets only, its optimum is
 """
 
 import functools
+import importlib
 import itertools
+import json
 import math
 import pathlib
 import re
@@ -17,6 +19,7 @@ from scipy import optimize, sparse, stats
 import dpjax
 from dpjax import bounds
 from dpjax.bounds import optimal
+from experiments import records
 
 ABOVE = 1 + 1e-6  # past the tolerance of the solver
 
@@ -648,3 +651,15 @@ def within(number, low, high):
 
 def version(number):
     return tuple(int(part) for part in number.strip(".").split("."))
+
+
+@pytest.mark.parametrize("name", ["multi_points", "multi_thresholds", "multi_parities"])
+def test_drawn_bounds_are_those_of_the_settings_beside_them(name):
+    """The grey lines of the pictures: nothing empirical beside a PAC learner's n*."""
+    measured = importlib.import_module(f"experiments.{name}.measure")
+    where = pathlib.Path(__file__).parent.parent / "figures" / name
+    settings = json.loads((where / f"{name}.json").read_text())["settings"]
+    drawn = [row for row in records.read(where / f"{name}.csv") if row.panel == "bound"]
+    computed = measured.lower_bounds(settings)
+    assert [(row.series, row.x) for row in drawn] == [(row.series, row.x) for row in computed]
+    assert [row.value for row in drawn] == pytest.approx([row.value for row in computed])
