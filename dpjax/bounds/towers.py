@@ -2,8 +2,8 @@
 
 CLNSS quotes Omega(log*|X|) of Bun, Nissim, Stemmer, Vadhan (2015) for proper threshold learners and of Alon, Livni, Malliaris, Moran (2019)
 for improper ones, and proves Omega~(2^log* T) for quasi-concave optimisation (Theorem 1.3) in its full version only; none of them comes
-with a constant there. What follows has all constants, and is short enough to be given whole. The improper bound is not in dpjax: its
-proof goes through Ramsey's theorem, with constants that say nothing on any domain that fits into the universe.
+with a constant there. What follows has all constants, and is short enough to be given whole. The improper bound is not in dpjax: its proof
+goes through Ramsey's theorem, with constants that say nothing on domains that can be written down.
 
 **One step.** Let f_n(s) be the least worst failure with n points on {1, ..., s} of an (epsilon, delta)-private solver of the interior
 point problem (replace-one). From a solver for n + 1 points on b^s values make one for n points on s values: draw a string y of s digits
