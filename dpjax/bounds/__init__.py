@@ -1,4 +1,7 @@
-"""Sample sizes that the theorems ask for: one function a theorem, float64 on the host."""
+"""Sample sizes that the theorems ask for, and lower bounds: one function a theorem, float64 on the host.
+
+`README.md` in this folder says which function, test and picture belongs to which theorem of the papers.
+"""
 
 from dpjax.bounds.frequencies import (
     HEAVY,
@@ -16,6 +19,16 @@ from dpjax.bounds.frequencies import (
     san_points_private,
     san_points_rounds,
 )
+from dpjax.bounds.generic import (
+    any_class,
+    direct_sum,
+    each_epsilon,
+    finite_class,
+    generic_points,
+    generic_pure,
+    generic_thresholds,
+    vc_of_differences,
+)
 from dpjax.bounds.learning import agnostic, pac_lower_bound, realizable
 from dpjax.bounds.mechanisms import (
     choosing_mechanism,
@@ -28,14 +41,24 @@ from dpjax.bounds.mechanisms import (
 from dpjax.bounds.multi import (
     empirical_to_pac,
     fingerprinting_agnostic,
+    fingerprinting_agnostic_pac,
     fingerprinting_delta,
+    fingerprinting_parities_pac,
     fingerprinting_thresholds,
+    fingerprinting_thresholds_pac,
     generic_learner,
     parity_learner,
     point_learner,
     pure_packing,
     pure_parities,
     rows_of_empirical,
+)
+from dpjax.bounds.packing import (
+    log_spread_sets,
+    pure_interior_point,
+    pure_packing_padded,
+    pure_points,
+    pure_proper_thresholds,
 )
 from dpjax.bounds.parities import (
     agnostic_parities,
@@ -48,6 +71,23 @@ from dpjax.bounds.parities import (
     rank_deficiency,
 )
 from dpjax.bounds.points import exponential_points, learn_points
+from dpjax.bounds.sanitizers import (
+    approximating_rows,
+    blr,
+    effective_size,
+    example_class,
+    multiplicative_weights,
+    point_rows,
+    sanitizer_blocks,
+    sanitizer_k_points,
+    sanitizer_k_points_by_learning,
+    sanitizer_packing,
+    sanitizer_pure,
+    sanitizer_to_learner,
+    sanitizer_vc,
+    threshold_sanitizer,
+    vc_dimension,
+)
 from dpjax.bounds.thresholds import (
     binary_search_thresholds,
     exponential_thresholds,
@@ -63,6 +103,12 @@ from dpjax.bounds.thresholds import (
     rec_concave_full_depth,
     rec_concave_lemma,
 )
+from dpjax.bounds.towers import (
+    amplified_interior_point,
+    approximate_interior_point,
+    approximate_proper_thresholds,
+    quasi_concave_error,
+)
 from dpjax.core import lazy
 
 __all__ = [
@@ -70,19 +116,36 @@ __all__ = [
     "SANITIZED",
     "agnostic",
     "agnostic_parities",
+    "amplified_interior_point",
+    "any_class",
+    "approximate_interior_point",
+    "approximate_proper_thresholds",
+    "approximating_rows",
     "binary_search_thresholds",
+    "blr",
     "choosing_mechanism",
     "choosing_mechanism_privacy",
+    "direct_sum",
+    "each_epsilon",
+    "effective_size",
     "elimination_parities",
     "empirical_to_pac",
+    "example_class",
     "exponential_mechanism",
     "exponential_parities",
     "exponential_points",
     "exponential_thresholds",
     "fingerprinting_agnostic",
+    "fingerprinting_agnostic_pac",
     "fingerprinting_delta",
+    "fingerprinting_parities_pac",
     "fingerprinting_thresholds",
+    "fingerprinting_thresholds_pac",
+    "finite_class",
     "generic_learner",
+    "generic_points",
+    "generic_pure",
+    "generic_thresholds",
     "histogram_margin",
     "iterated_log2",
     "labelled_histogram",
@@ -90,7 +153,9 @@ __all__ = [
     "learn_thresholds",
     "learn_thresholds_full_depth",
     "levels_run",
+    "log_spread_sets",
     "log_star",
+    "multiplicative_weights",
     "non_private_lower_bound",
     "pac_lower_bound",
     "parity_learner",
@@ -105,10 +170,16 @@ __all__ = [
     "point_learner_least_count",
     "point_release",
     "point_release_private",
+    "point_rows",
     "printed_equivalent",
+    "pure_interior_point",
     "pure_lower_bound",
     "pure_packing",
+    "pure_packing_padded",
     "pure_parities",
+    "pure_points",
+    "pure_proper_thresholds",
+    "quasi_concave_error",
     "rank_deficiency",
     "realizable",
     "rec_concave",
@@ -120,8 +191,18 @@ __all__ = [
     "san_points_budget",
     "san_points_private",
     "san_points_rounds",
+    "sanitizer_blocks",
+    "sanitizer_k_points",
+    "sanitizer_k_points_by_learning",
+    "sanitizer_packing",
+    "sanitizer_pure",
+    "sanitizer_to_learner",
+    "sanitizer_vc",
     "stability_gap",
     "stability_noise",
+    "threshold_sanitizer",
+    "vc_dimension",
+    "vc_of_differences",
 ]
 
 

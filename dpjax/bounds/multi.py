@@ -43,7 +43,15 @@ def empirical_to_pac(
 
 
 def generic_learner(
-    sanitizer: float, vc: int, concepts: int, alpha: float, beta: float, each_epsilon: float, *, constant: float = 1.0
+    sanitizer: float,
+    vc: int,
+    concepts: int,
+    alpha: float,
+    beta: float,
+    each_epsilon: float,
+    *,
+    constant: float = 1.0,
+    log_hypotheses: float | None = None,
 ) -> float:
     """Examples for GenericLearner: max{ m, (64/a'^2)(VC ln(6/a') + ln(20k/b)), (10/(a e'))(B + ln(5k/b)) }, a' = a/5 (MULTI Lemma 36).
 
@@ -56,7 +64,8 @@ def generic_learner(
         concepts: k.
         alpha, beta: error and failure probability, in (0, 1).
         each_epsilon: epsilon' of one label.
-        constant: the one in B that the paper leaves out. (A sanitizer that names few points makes |H| smaller than 2^B.)
+        constant: the one in B that the paper leaves out.
+        log_hypotheses: ln|H| where it is known, instead of B ln 2. (By Sauer's lemma it is at most VC ln(e R/VC) on R points.)
 
     Returns:
         Number of examples.
@@ -74,6 +83,9 @@ def generic_learner(
     part = alpha / 5.0
     seen = 64.0 / part**2 * (vc * math.log(6.0 / part) + math.log(20.0 * concepts / beta))
     size = constant * vc * math.log(1.0 / alpha) / alpha**2 * math.log(2.0)
+    if log_hypotheses is not None:
+        arguments.positive(log_hypotheses=log_hypotheses)
+        size = log_hypotheses
     chosen = 10.0 / (alpha * each_epsilon) * (size + math.log(5.0 * concepts / beta))
     return max(sanitizer, seen, chosen)
 
@@ -214,6 +226,82 @@ def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3) -
     arguments.fractions(xi=xi)
     n = _largest(lambda n: 100.0 * n**2 * math.ceil(math.log(n / xi)) <= concepts)
     return _padded(n if n >= 4.0 else 0.0, alpha)
+
+
+def fingerprinting_thresholds_pac(
+    concepts: int,
+    xi: float,
+    epsilon: float,
+    *,
+    alpha: float = 1 / 3,
+    domain: int | None = None,
+    calibration: str = "proved",
+) -> float:
+    """Examples that every PAC k-learner of thresholds needs under approximate privacy: Corollary 46 through MULTI Theorem 28.
+
+    `fingerprinting_thresholds` / `rows_of_empirical`, both proved or both printed. This, and not the empirical bound, belongs beside a PAC
+    learner's n*.
+
+    Args:
+        concepts, xi, alpha, domain, calibration: as for `fingerprinting_thresholds`.
+        epsilon: of the learner, > 0; at most 1 for the printed one.
+
+    Example:
+        >>> round(fingerprinting_thresholds_pac(10**6, 1e-3, 1.0), 1)
+        20.4
+        >>> round(fingerprinting_thresholds_pac(10**6, 1e-3, 1.0, calibration="printed"), 1)
+        3.9
+    """
+    empirical = fingerprinting_thresholds(concepts, xi, alpha=alpha, domain=domain, calibration=calibration)
+    return empirical / rows_of_empirical(epsilon, calibration=calibration)
+
+
+def fingerprinting_agnostic_pac(
+    concepts: int, xi: float, epsilon: float, *, alpha: float = 1 / 3, calibration: str = "proved"
+) -> float:
+    """Examples that every agnostic PAC k-learner needs under approximate privacy: Corollary 50 through MULTI Theorem 28.
+
+    `fingerprinting_agnostic` / `rows_of_empirical`. The corollary's min{|X|, ...} is not needed: two points are enough.
+
+    Args:
+        concepts, xi, alpha: as for `fingerprinting_agnostic`.
+        epsilon: of the learner, > 0; at most 1 for the printed factor.
+        calibration: "proved" or "printed" factor of Theorem 28.
+
+    Example:
+        >>> round(fingerprinting_agnostic_pac(10**6, 1e-3, 1.0), 1)
+        17.5
+    """
+    return fingerprinting_agnostic(concepts, xi, alpha=alpha) / rows_of_empirical(epsilon, calibration=calibration)
+
+
+def fingerprinting_parities_pac(
+    concepts: int, xi: float, bits: int, epsilon: float, *, calibration: str = "proved"
+) -> float:
+    """Examples that every agnostic PAC k-learner of parities needs on UNIFORM points, under approximate privacy (MULTI Proposition 51).
+
+    2^d / `rows_of_empirical`, if a Tardos code for 2^d users has at most k columns; 0 if not: the users' examples must be all points of
+    {0,1}^d, so nothing follows for fewer concepts. (Corollary 50 lets all examples lie at one point, and does not bound this task.) For
+    errors of at most 1/6; the threshold that turns hypotheses into a word is between alpha and 1/2 - alpha.
+
+    Args:
+        concepts: k.
+        xi: security of the code, in (0, 1).
+        bits: d.
+        epsilon: of the learner, > 0; at most 1 for the printed factor.
+        calibration: "proved" or "printed" factor of Theorem 28.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(fingerprinting_parities_pac(10**6, 1e-3, 4, 1.0), 1), fingerprinting_parities_pac(10**6, 1e-3, 16, 1.0)
+        (9.3, 0.0)
+    """
+    arguments.counts(bits=bits)
+    users = fingerprinting_agnostic(concepts, xi)
+    needed = 2.0**bits if math.log2(max(users, 1.0)) >= bits else 0.0
+    return needed / rows_of_empirical(epsilon, calibration=calibration)
 
 
 def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:

@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 
-from dpjax.bounds.mechanisms import exponential_mechanism, stability_gap, stability_noise
+from dpjax.bounds.generic import finite_class
+from dpjax.bounds.mechanisms import stability_gap, stability_noise
 from dpjax.core import arguments, bisection
 
 # How many rows beyond d a subsample may have: with 40 it has full rank but for 2^-40, and more never pays.
@@ -48,20 +49,14 @@ def exponential_parities(bits: int, beta: float, epsilon: float) -> float:
 def agnostic_parities(bits: int, alpha: float, beta: float, epsilon: float) -> float:
     """Examples after which its error is at most the best + a with probability 1 - b, any labels, any points.
 
-    The mechanism is within a/2 of the best empirical error but for b/2 (BNS Proposition 2.26 (ii)), and all 2^d
-    empirical errors are right to a/4 but for b/2 (Hoeffding):
-
-        max{ (4/(a eps)) ln(2^(d+1)/b), (8/a^2) ln(2^(d+2)/b) }.
+    `finite_class` with all 2^d parities: max{ (4/(a eps)) ln(2^(d+1)/b), (8/a^2) ln(2^(d+2)/b) }.
 
     Example:
         >>> round(agnostic_parities(4, 0.2, 0.1, 0.5))
         1292
     """
     arguments.counts(bits=bits)
-    arguments.fractions(alpha=alpha, beta=beta)
-    log_parities = bits * math.log(2.0)
-    private = exponential_mechanism(log_parities, alpha / 2, beta / 2, epsilon)
-    return max(private, 8 / alpha**2 * (log_parities + math.log(4 / beta)))
+    return finite_class(bits * math.log(2.0), alpha, beta, epsilon)
 
 
 # ParityLearner (Algorithm 4) on subsamples of `size` examples ------------------------------------------------------

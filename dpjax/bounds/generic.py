@@ -1,0 +1,264 @@
+"""How many examples suffice for k concepts of any class at once, agnostically (MULTI §4.1), the constants worked out. Floats.
+
+Proper agnostic PAC k-learners; neighbours: one example is replaced. Two ways: k times the exponential mechanism over the whole class
+(Corollary 34), or one sanitized database for all labels and the exponential mechanism over what the class does on it (Lemmas 35, 36).
+
+Lemma 36 counts 2^|B| hypotheses on the |B| points of the sanitized database, hence VC ln(1/alpha)/(alpha^3 eps') in Lemma 35 and
+Corollaries 37 and 38. By Sauer's lemma there are at most (e |B|/VC)^VC: that term becomes VC ln(1/alpha)/(alpha eps'), and so it stands
+here.
+"""
+
+import math
+
+from dpjax.bounds.frequencies import point_release
+from dpjax.bounds.mechanisms import exponential_mechanism
+from dpjax.bounds.multi import generic_learner
+from dpjax.bounds.sanitizers import approximating_rows, blr, multiplicative_weights, point_rows, threshold_sanitizer
+from dpjax.core import arguments, bisection
+
+
+def finite_class(log_concepts: float, alpha: float, beta: float, epsilon: float) -> float:
+    """Examples for one concept of a finite class, agnostically, properly, purely (MULTI Theorem 27, Kasiviswanathan et al.).
+
+    The exponential mechanism over the class is within alpha/2 of the best empirical error but for beta/2 (BNS Proposition 2.26 (ii)), and
+    all empirical errors are right to alpha/4 but for beta/2 (Hoeffding):
+
+        max{ (4/(a eps)) ln(2|C|/b), (8/a^2) ln(4|C|/b) }.
+
+    Args:
+        log_concepts: ln|C|, > 0.
+        alpha, beta: excess error and failure probability, in (0, 1).
+        epsilon: > 0.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(finite_class(4 * math.log(2), 0.2, 0.1, 0.5))
+        1292
+    """
+    arguments.positive(log_concepts=log_concepts)
+    arguments.fractions(alpha=alpha, beta=beta)
+    private = exponential_mechanism(log_concepts, alpha / 2, beta / 2, epsilon)
+    return max(private, 8 / alpha**2 * (log_concepts + math.log(4 / beta)))
+
+
+def each_epsilon(concepts: int, epsilon: float, delta: float = 0.0) -> float:
+    """epsilon' of each of k pure mechanisms that together cost epsilon, or (epsilon, delta) (MULTI Theorem 17).
+
+    epsilon/k; with delta > 0 the larger of this and the solution of sqrt(2 k ln(1/delta)) e + 2 k e^2 = epsilon.
+
+    Example:
+        >>> each_epsilon(10, 1.0), round(each_epsilon(10**4, 1.0, 1e-6), 5)
+        (0.1, 0.00178)
+    """
+    arguments.counts(concepts=concepts)
+    arguments.positive(epsilon=epsilon)
+    arguments.number("delta", delta, at_least=0.0, below=1.0)
+    if delta == 0.0:
+        return epsilon / concepts
+    linear = math.sqrt(-2.0 * concepts * math.log(delta))
+    return max(epsilon / concepts, 2.0 * epsilon / (linear + math.sqrt(linear**2 + 8.0 * concepts * epsilon)))
+
+
+def vc_of_differences(vc: int) -> int:
+    """The largest VC dimension that {f xor g : f, g in C} can have: on n points it does at most (sum_(i <= VC) C(n, i))^2 things.
+
+    Never smaller than it is, for points and thresholds (2) as well.
+
+    Example:
+        >>> [vc_of_differences(vc) for vc in (1, 2, 10)]
+        [5, 13, 82]
+    """
+    arguments.counts(vc=vc)
+
+    def too_many(n: int) -> bool:
+        return sum(math.comb(n, i) for i in range(vc + 1)) ** 2 < 2**n
+
+    return bisection.least_int(too_many, 2 * vc) - 1
+
+
+def direct_sum(
+    log_concepts: float, concepts: int, alpha: float, beta: float, epsilon: float, delta: float = 0.0
+) -> float:
+    """Examples for k learners side by side: `finite_class` at epsilon' and beta/k (MULTI Corollary 34, Observation 32).
+
+    Args:
+        log_concepts: ln|C|, > 0.
+        concepts: k.
+        alpha, beta: excess error of every hypothesis, and failure probability of all together.
+        epsilon, delta: total privacy; pure if delta is 0.
+
+    Example:
+        >>> round(direct_sum(64 * math.log(2), 1, 0.1, 0.1, 1.0)), round(direct_sum(64 * math.log(2), 100, 0.1, 0.1, 1.0))
+        (38440, 207849)
+    """
+    each = each_epsilon(concepts, epsilon, delta)
+    arguments.fractions(beta=beta)
+    return finite_class(log_concepts, alpha, beta / concepts, each)
+
+
+def generic_pure(
+    log_domain: float, vc: int, concepts: int, alpha: float, beta: float, epsilon: float, *, delta: float = 0.0
+) -> float:
+    """Examples for GenericLearner on a BLR database: VC log|X| + k VC + k log k (MULTI Lemma 35; sqrt(k) for k with delta > 0).
+
+    Half of epsilon sanitizes the points for symmetric differences (`vc_of_differences`), within alpha/5 but for beta/5; the other half goes
+    to the k labels (`each_epsilon`). On the R rows of that database the class does at most (e R/VC)^VC things: |H| in Lemma 36.
+
+    Args:
+        log_domain: ln|X|, > 0.
+        vc: of the class.
+        concepts: k.
+        alpha, beta: excess error and failure probability, in (0, 1).
+        epsilon, delta: total privacy; pure if delta is 0.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{generic_pure(64 * math.log(2), 1, 100, 0.1, 0.1, 1.0):.1e}"
+        '1.1e+11'
+    """
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    differences = vc_of_differences(vc)
+    m = blr(log_domain, differences, alpha / 5.0, beta / 5.0, epsilon / 2.0)
+    return _generic(m, approximating_rows(differences, alpha / 10.0), vc, concepts, alpha, beta, epsilon, delta)
+
+
+def any_class(
+    log_domain: float,
+    log_concepts: float,
+    vc: int,
+    concepts: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    constant: float | None = None,
+) -> float:
+    """Examples for k concepts of any finite class: the best of the ways of MULTI Theorem 31.
+
+    pure: min{k log|C|, (k + log|X|) VC} + k log k: the smaller of `direct_sum` and `generic_pure`, constants and all. With delta > 0: both
+    with sqrt(k), and if `constant` is given also GenericLearner on a database of private multiplicative weights, sqrt(k) VC +
+    sqrt(log|X|) log|C|, whose constant (`multiplicative_weights`) no paper here states. For pure learners that is left out.
+
+    Args:
+        log_domain, log_concepts: ln|X| and ln|C|, > 0.
+        vc: of the class.
+        concepts: k.
+        alpha, beta: excess error and failure probability, in (0, 1).
+        epsilon, delta: total privacy.
+        constant: of private multiplicative weights, > 0, or None.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example: 2^4096 points and as many thresholds.
+        >>> f"{any_class(2839.2, 2839.2, 1, 10, 0.1, 0.1, 1.0):.1e}", f"{any_class(2839.2, 2839.2, 1, 10**9, 0.1, 0.1, 1.0):.1e}"
+        ('2.3e+06', '8.3e+12')
+    """
+    ways = [
+        direct_sum(log_concepts, concepts, alpha, beta, epsilon, delta),
+        generic_pure(log_domain, vc, concepts, alpha, beta, epsilon, delta=delta),
+    ]
+    if constant is not None and delta > 0.0:
+        half = {"epsilon": epsilon / 2.0, "delta": delta / 2.0}
+        m = multiplicative_weights(log_domain, 2.0 * log_concepts, alpha / 5.0, beta / 5.0, **half, constant=constant)
+        rows = approximating_rows(vc_of_differences(vc), alpha / 5.0)
+        ways.append(_generic(m, rows, vc, concepts, alpha, beta, epsilon, delta / 2.0))
+    return min(ways)
+
+
+def generic_points(
+    concepts: int, alpha: float, beta: float, epsilon: float, delta: float, label_epsilon: float
+) -> float:
+    """Examples for k points by GenericLearner: ln(1/(a b d))/(a eps) + ln(k/b)/(a eps') + ln(k/(a b))/a^2 (MULTI Corollary 37).
+
+    The sanitizer is Algorithm 2. A symmetric difference is two points, so the database must be within alpha/5 of every point: answers
+    within alpha/20, on `point_rows` = 10/alpha rows. On them points do R + 1 things (ln of it for the paper's 1/alpha^2). It is (eps + k
+    eps', delta)-private, or by `each_epsilon` for the k labels.
+
+    Args:
+        concepts: k.
+        alpha, beta: excess error and failure probability, in (0, 1).
+        epsilon, delta: of the sanitizer.
+        label_epsilon: eps' of one label.
+
+    Returns:
+        Number of examples, whatever the domain is.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(generic_points(100, 0.1, 0.1, 0.5, 1e-6, 0.005))
+        2497163
+    """
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(label_epsilon=label_epsilon)
+    m = point_release(epsilon, delta, alpha / 20.0, beta / 5.0)
+    rows = point_rows(alpha / 5.0, alpha / 20.0)
+    return generic_learner(m, 1, concepts, alpha, beta, label_epsilon, log_hypotheses=math.log(rows + 1))
+
+
+def generic_thresholds(
+    log_star: int,
+    concepts: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    delta: float,
+    label_epsilon: float,
+    *,
+    constant: float = 1.0,
+) -> float:
+    """Growth of the examples for k thresholds by GenericLearner, 2^log*|X| + k (MULTI Corollary 38): only the sanitizer's constant is open.
+
+    The sanitizer is `threshold_sanitizer` at alpha/10 (a symmetric difference is an interval, that is two thresholds), its database
+    ceil(5/alpha) quantiles, within another alpha/10 of it; on R points thresholds do R + 1 things.
+
+    Args:
+        log_star: log*|X| >= 1.
+        concepts: k.
+        alpha, beta: excess error and failure probability, in (0, 1).
+        epsilon, delta: of the sanitizer.
+        label_epsilon: eps' of one label.
+        constant: of the sanitizer (Proposition 26), which no paper here states.
+
+    Returns:
+        Number of examples, up to that constant.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> at = {"epsilon": 0.5, "delta": 1e-6, "label_epsilon": 0.005, "constant": 1e-3}
+        >>> [round(generic_thresholds(5, k, 0.1, 0.1, **at)) for k in (1, 10**6)]
+        [1760336, 3970818]
+    """
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(label_epsilon=label_epsilon)
+    m = threshold_sanitizer(log_star, alpha / 10.0, beta / 5.0, epsilon, delta, constant=constant)
+    rows = math.ceil(5.0 / alpha)
+    return generic_learner(m, 1, concepts, alpha, beta, label_epsilon, log_hypotheses=math.log(rows + 1))
+
+
+def _generic(
+    m: float, rows: int, vc: int, concepts: int, alpha: float, beta: float, epsilon: float, delta: float
+) -> float:
+    """Lemma 36 with half of epsilon for the labels."""
+    each = each_epsilon(concepts, epsilon / 2.0, delta)
+    done = vc * (1.0 + math.log(max(rows, vc) / vc))
+    return generic_learner(m, vc, concepts, alpha, beta, each, log_hypotheses=done)

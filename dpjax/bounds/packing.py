@@ -1,0 +1,235 @@
+"""How many examples pure learners need, by packing: BNS Lemma 5.7, MULTI Remark 53, and what follows the same way. Exact ints.
+
+All of them are one argument, here with its constants. Let there be P targets with disjoint sets of good answers, and one experiment w
+(the same coins for every target) that makes a database S(c, w) for each target c, such that S(c, w) and S(c', w) differ in at most N(w)
+entries. Write p_c(w) = Pr[A(S(c, w)) is good for c]. For fixed w, privacy says Pr[A(S(c, w)) is good for c'] >= exp(-eps N) p_c'(w),
+and good sets are disjoint, so that 1 >= p_c + exp(-eps N) sum_(c' != c) p_c'. The mean over all c of this is
+
+    mean_c p_c(w) <= 1 / (1 + (P - 1) exp(-eps N(w))),
+
+and the mean over w of the left side is at least 1 - beta for a learner that fails with probability at most beta. So
+
+    1 - beta <= E[ 1 / (1 + (P - 1) exp(-eps N)) ].
+
+Where N ~ Bin(n, p), the right side rises with n: the least n that keeps this is what every learner needs. The papers bound N by a
+constant (8 alpha m, by Chernoff) instead of taking this mean, and beta is 1/2 there; here it is any. Neighbours: one example is
+replaced. PAC learners; an empirical learner is a PAC learner of the uniform distribution on its rows only, and is not bounded by these.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpjax.core import arguments, bisection
+
+# Sums of logarithms as large as 10^7 are right to 10^-6: so much is taken off what would otherwise be rounded up.
+_SLACK = 1e-12
+
+
+def pure_interior_point(domain: int, beta: float, epsilon: float) -> int:
+    """Points every epsilon-private solver of the interior point problem needs: (ln(|X| - 1) + ln((1 - b)/b)) / eps, rounded up.
+
+    On n copies of x only x is an interior point; |X| targets, N = n.
+
+    Args:
+        domain: |X| >= 2.
+        beta: failure probability, in (0, 1).
+        epsilon: > 0, under replace-one.
+
+    Returns:
+        Number of points, >= 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> pure_interior_point(2**64, 0.1, 1.0)
+        47
+    """
+    arguments.counts(at_least=2, domain=domain)
+    return _needed(math.log(domain - 1), 1.0, beta, epsilon)
+
+
+def pure_proper_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
+    """Examples every epsilon-private PROPER PAC learner of thresholds needs, about d ln 2 / (2 alpha eps).
+
+    BNS §3.2 quotes Omega(d) for improper ones too (`pure_lower_bound`, constant unknown). For proper ones: target c_j, mass p > alpha at
+    each of the points j - 1 and j, the rest at 0. A threshold with error at most alpha is right at both, so it is c_j; j = 2, ..., 2^d -
+    1 are P targets, and N ~ Bin(n, 2p). As p falls to alpha the mean is continuous. For 2 alpha >= 1 nothing is said beyond N = n.
+
+    Args:
+        bits: d >= 2.
+        alpha: error, in (0, 1/2).
+        beta: failure probability, in (0, 1).
+        epsilon: > 0, under replace-one.
+
+    Returns:
+        Number of examples, >= 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> pure_proper_thresholds(64, 0.1, 0.1, 1.0)
+        265
+    """
+    arguments.counts(at_least=2, bits=bits)
+    arguments.number("alpha", alpha, above=0.0, below=0.5)
+    others = 2**bits - 3
+    return _needed(math.log(others), 2.0 * alpha, beta, epsilon)
+
+
+def pure_points(
+    bits: int, concepts: int, alpha: float, beta: float, epsilon: float, *, calibration: str = "proved"
+) -> int:
+    """Examples every epsilon-private PROPER PAC learner of k-POINT_d needs, of order k d / (alpha eps) (BNS Lemma 5.7, (5.1)).
+
+    The concepts are the sets of exactly k points. Proper is needed: POINT_d has improper pure learners with O(1) examples.
+
+    proved: target A without the point 0, mass p/k at each of its points, the rest at 0. A set I of k points is good if at most r points of
+    A are missing from it, once (r + 1) p/k > alpha: take p down to k alpha/(r + 1). Two targets with at most t = k - 2r - 1 points in
+    common have no good set in common. A greedy choice finds C(2^d - 1, k) / V such targets, V the number of sets that share more than t
+    points with one. Bring the samples of all targets together by numbering the points of A: N ~ Bin(m, p). Any r < k/2 gives a bound, and
+    the best is near k/4: about k d ln 2 / (8 alpha eps), for k = 1 (d ln 2)/(alpha eps). k may be odd.
+
+    printed: N <= 8 alpha m, r = k/5, t = k/2 and V <= C(k, k/2) C(2^d - 1, k/2), for even k:
+
+        m >= ln(((M/(4 e^2 k))^(k/2) - 1)/3) / (8 alpha eps),  M = 2^d - 1,  beta = 1/2,
+
+    where that is more than 5 ln(4)/(3 alpha), and nothing (0) where it is not: the proof's "without loss of generality m >= 5 ln(4)/(3
+    alpha)" lets L ignore examples, and so only excludes a larger m. (Its greedy step removes the sets with |A and I| >= k/2; "<=" is a
+    misprint.)
+
+    Args:
+        bits: d.
+        concepts: k < 2^d; for the printed one even, with 2^d >= k^1.1.
+        alpha: error, in (0, 1); for the printed one below 1/5.
+        beta: failure probability, in (0, 1); for the printed one 1/2 at most, and it plays no part.
+        epsilon: > 0, under replace-one.
+        calibration: "proved" or "printed".
+
+    Returns:
+        Number of examples, >= 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> pure_points(64, 1, 0.1, 0.1, 1.0), pure_points(64, 8, 0.1, 0.5, 1.0), pure_points(64, 8, 0.1, 0.5, 1.0, calibration="printed")
+        (535, 633, 194)
+    """
+    arguments.counts(bits=bits)
+    arguments.integer("concepts", concepts, at_least=1, at_most=2**bits - 1)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    if arguments.calibration(calibration) == "printed":
+        return _lemma_5_7(bits, concepts, alpha, beta, epsilon)
+    logs = log_spread_sets(2**bits - 1, concepts)
+    choices = []
+    for missing in range((concepts + 1) // 2):
+        mass = concepts * alpha / (missing + 1)
+        if mass < 1.0:
+            choices.append((logs[concepts - 2 * missing - 1] / mass, logs[concepts - 2 * missing - 1], mass))
+    if not choices:
+        return 0
+    _, log_targets, mass = max(choices)
+    return _needed(_less_one(log_targets), mass, beta, epsilon)
+
+
+def pure_packing_padded(concepts: int, alpha: float, beta: float, epsilon: float) -> int:
+    """Examples every epsilon-private PAC k-learner needs, of order k / (alpha eps) (MULTI Remark 53).
+
+    Of any class with two concepts that differ at a point x and agree at a point y; proper or improper, agnostic or not. Mass p > alpha at
+    x, the rest at y: a hypothesis with error at most alpha is right at x, so the 2^k choices of targets have disjoint good answers.
+    Labels at y are equal, so N ~ Bin(n, p), with p down to alpha. At alpha = 1 and beta = 1/2 this would be Theorem 52 (`pure_packing`).
+
+    Args:
+        concepts: k.
+        alpha: error, in (0, 1).
+        beta: failure probability, in (0, 1).
+        epsilon: > 0, under replace-one.
+
+    Returns:
+        Number of examples, >= 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> pure_packing_padded(100, 0.1, 0.5, 1.0), pure_packing_padded(100, 0.1, 0.1, 1.0)
+        (695, 804)
+    """
+    arguments.counts(concepts=concepts)
+    arguments.fractions(alpha=alpha)
+    return _needed(_less_one(concepts * math.log(2.0)), alpha, beta, epsilon)
+
+
+def log_spread_sets(points: int, size: int) -> Sequence[float]:
+    """For t = 0, ..., size - 1, ln of a number of `size`-subsets of `points` points, any two of which share at most t (rounded down).
+
+    Gilbert and Varshamov's greedy choice: ln C(M, q) - ln sum_(j > t) C(q, j) C(M - q, q - j).
+
+    Raises:
+        TypeError, ValueError: size < 1, or more than there are points.
+
+    Example:
+        >>> [round(float(value), 3) for value in log_spread_sets(7, 3)]  # 35 sets of 3; the greedy choice is sure of 2 disjoint ones
+        [0.121, 0.99, 3.555]
+    """
+    arguments.counts(size=size)
+    arguments.integer("points", points, at_least=size)
+    shares = _log_binomials(size, size)
+    others = _log_binomials(points - size, size)
+    near = np.logaddexp.accumulate((shares + others[::-1])[::-1])[::-1]  # sets that share at least j points
+    total = _log_binomials(points, size)[size]
+    return list(np.maximum(0.0, total - near[1:] - _SLACK * (1.0 + total)))
+
+
+def _log_binomials(points: int, most: int) -> np.ndarray:
+    """ln C(points, j) for j = 0, ..., most; -inf where j > points. `points` may have thousands of bits."""
+    factors = [math.log(points - j) - math.log(j + 1) if j < points else -math.inf for j in range(most)]
+    return np.concatenate([[0.0], np.cumsum(factors)])
+
+
+def _lemma_5_7(bits: int, concepts: int, alpha: float, beta: float, epsilon: float) -> int:
+    """The printed bound of `pure_points`."""
+    if concepts % 2:
+        raise ValueError(f"concepts must be even for the printed Lemma 5.7, got {concepts}")
+    if 2**bits < concepts**1.1:
+        raise ValueError(f"concepts must be at most 2^(bits/1.1) for Lemma 5.7, got {concepts} with {bits} bits")
+    arguments.number("alpha", alpha, above=0.0, below=0.2)
+    arguments.number("beta", beta, above=0.0, at_most=0.5)
+    log_targets = concepts / 2.0 * (math.log(2**bits - 1) - math.log(4.0 * math.e**2 * concepts))
+    needed = (_less_one(log_targets) - math.log(3.0)) / (8.0 * alpha * epsilon)
+    return math.ceil(needed) if needed > 5.0 * math.log(4.0) / (3.0 * alpha) else 0
+
+
+def _less_one(log_number: float) -> float:
+    """ln(exp(x) - 1); -inf for x <= 0."""
+    return log_number + math.log(-math.expm1(-log_number)) if log_number > 0.0 else -math.inf
+
+
+def _needed(log_others: float, mass: float, beta: float, epsilon: float) -> int:
+    """The least n with 1 - beta <= E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass)."""
+    arguments.fractions(beta=beta)
+    arguments.positive(epsilon=epsilon)
+    odds = log_others + math.log1p(-beta) - math.log(beta)
+    if odds <= 0.0:
+        return 0
+    if mass == 1.0:
+        return math.ceil(odds / epsilon * (1.0 - _SLACK))
+    return bisection.least_int(lambda n: _succeeds(n, log_others, mass, epsilon) >= 1.0 - beta, 1)
+
+
+def _succeeds(n: int, log_others: float, mass: float, epsilon: float) -> float:
+    """E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass), rounded up: N is moved up to the next of some hundred numbers."""
+    from scipy import special, stats  # slow to import
+
+    mean, reach = n * mass, 12.0 * math.sqrt(n * mass * (1.0 - mass)) + 60.0  # beyond, less than 1e-30
+    low, high = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
+    if mean > 1e9:  # N is hardly random any more
+        return float(special.expit(epsilon * high - log_others)) + 1e-9
+    changed = np.unique(np.linspace(low, high, min(801, high - low + 1)).astype(np.int64))
+    weights = np.diff(stats.binom.cdf(changed, n, mass), prepend=0.0)
+    return float((weights * special.expit(epsilon * changed - log_others)).sum()) + 1e-9
