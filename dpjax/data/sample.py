@@ -139,7 +139,15 @@ def padded_rows(rows: int | None, *arrays: Array) -> list[Array]:
     """The arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
     had = arrays[0].shape[0]
     rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
-    return [jnp.pad(each, [(0, rows - had)] + [(0, 0)] * (each.ndim - 1)) if rows > had else each for each in arrays]
+    return [_padded(each, rows - had) for each in arrays] if rows > had else list(arrays)
+
+
+def _padded(array: Array, more: int) -> Array:
+    """So many rows of zeros more; of a known array on the host, or every number of rows would be a program of its own."""
+    ends = [(0, more)] + [(0, 0)] * (array.ndim - 1)
+    if arguments.is_traced(array):
+        return jnp.pad(array, ends)
+    return jnp.asarray(np.pad(np.asarray(array), ends))
 
 
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
