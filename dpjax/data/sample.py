@@ -147,7 +147,12 @@ def _padded(array: Array, more: int) -> Array:
     ends = [(0, more)] + [(0, 0)] * (array.ndim - 1)
     if arguments.is_traced(array):
         return jnp.pad(array, ends)
-    return jnp.asarray(np.pad(np.asarray(array), ends))
+    return on_device(np.pad(np.asarray(array), ends))
+
+
+def on_device(array: Any) -> Array:
+    """A NumPy array as a JAX array, which stays as it is. Without a program: `jnp.asarray` compiles one for every shape."""
+    return array if isinstance(array, jax.Array) else jax.device_put(np.asarray(array))
 
 
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
@@ -204,7 +209,7 @@ def wide_rows(name: str, x: Any) -> Array:
         raise ValueError(f"{name} must have shape (rows, limbs), got {x.shape}")
     if x.shape[0] == 0:
         raise ValueError(f"{name} must hold at least one row: it is empty")
-    return jnp.asarray(x)
+    return on_device(x)
 
 
 def wide_row(name: str, x: Any) -> Array:
@@ -214,7 +219,7 @@ def wide_row(name: str, x: Any) -> Array:
         raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
     if x.ndim != 1 or x.shape[0] == 0:
         raise ValueError(f"{name} must have shape (limbs,), got {x.shape}")
-    return jnp.asarray(x)
+    return on_device(x)
 
 
 def _labels(y: Any, rows: int) -> Array:
@@ -229,4 +234,4 @@ def _labels(y: Any, rows: int) -> Array:
         wrong = np.flatnonzero(~np.isin(np.asarray(y), (0, 1)))
         if wrong.size:
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{wrong[0]}] = {np.asarray(y)[wrong[0]]}")
-    return jnp.asarray(y).astype(jnp.int32)
+    return on_device(y.astype(np.int32))
