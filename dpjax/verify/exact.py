@@ -247,6 +247,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
       ValueError: epsilon negative or NaN, no pairs, a pair that names no dataset, or a law that does not sum to one.
 
     Example: adding no noise at all reveals everything.
+    >>> import jax.numpy as jnp
     >>> counts = histograms(2, [3])
     >>> law = lambda count: jnp.where(jnp.arange(4, dtype=jnp.int32) == count[0], 0.0, -jnp.inf)
     >>> worst_pair(law, counts, neighbours(counts, "REPLACE_ONE"), 1.0).delta
