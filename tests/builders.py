@@ -23,7 +23,7 @@ def mixed_sample(seed: int = 0, n: int = 50, rows: int = 63) -> Sample:
 
 def packed(matrix: Any) -> np.ndarray:
     """`dpjax.core.bits.pack` on the host, without a program for every shape."""
-    matrix = np.asarray(matrix, bool)
+    matrix = np.ascontiguousarray(matrix, bool)
     padded = np.pad(matrix, [(0, 0)] * (matrix.ndim - 1) + [(0, -matrix.shape[-1] % 32)])
     return np.packbits(padded, axis=-1, bitorder="little").view("<u4")
 
