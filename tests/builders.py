@@ -21,6 +21,13 @@ def mixed_sample(seed: int = 0, n: int = 50, rows: int = 63) -> Sample:
     return sample_of(xs, (xs < 20) ^ (rng.random(n) < 0.2), 6, rows)
 
 
+def packed(matrix: Any) -> np.ndarray:
+    """`dpjax.core.bits.pack` on the host, without a program for every shape."""
+    matrix = np.ascontiguousarray(matrix, bool)
+    padded = np.pad(matrix, [(0, 0)] * (matrix.ndim - 1) + [(0, -matrix.shape[-1] % 32)])
+    return np.packbits(padded, axis=-1, bitorder="little").view("<u4")
+
+
 def points_of(xs: Any, bits: int, rows: int | None = None) -> Points:
     """Points, padded on the host."""
     extra = 0 if rows is None else rows - len(xs)

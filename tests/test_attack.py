@@ -30,10 +30,12 @@ def says(hypothesis, x):
     return jnp.broadcast_to(hypothesis, (x.shape[0], hypothesis.shape[0]))
 
 
+@jax.jit
 def ones_of(sample):
     return jnp.sum((sample.labels & sample.valid[:, None]).astype(jnp.int32), axis=0, dtype=jnp.int32)
 
 
+@jax.jit
 def most(key, sample):
     """Exact majority: no privacy."""
     return 2 * ones_of(sample) >= sample.n_valid
@@ -52,6 +54,31 @@ def silent(key, sample):
 def copies_a_row(key, sample):
     """Publishes a random row: (0, 1/n)-private, and not private at any epsilon with a smaller delta."""
     return sample.labels[jax.random.randint(key, (), 0, sample.n_valid)]
+
+
+def zeros(key, sample):
+    """The same for everybody."""
+    return jnp.zeros(sample.k, bool)
+
+
+TOYS = {"most": most, "blind": blind, "copies a row": copies_a_row, "zeros": zeros}
+
+
+@frozen
+class Toy:
+    """One of these learners, as data: one program for all."""
+
+    number: int
+
+    def __call__(self, key, sample):
+        return jax.lax.switch(jnp.asarray(self.number), list(TOYS.values()), key, sample)
+
+    def predict(self, hypothesis, x):
+        return says(hypothesis, x)
+
+
+def toy(name):
+    return Toy(number=list(TOYS).index(name))
 
 
 @frozen
@@ -116,13 +143,15 @@ def test_databases_hold_the_code_a_nonce_row_and_junk():
     form = forms.thresholds(4, bits=40, alpha=0.1)
     sample = form.database(book.rows, jnp.array([True, False, True, True]), code.length)
     assert sample.rows == 13 and sample.k == code.length and sample.x.shape[1] == 2
-    assert sample.x[:, 1].tolist() == [0, 1, 2, 3] + [4] * 9 and not sample.x[:, 0].any()
+    x = np.asarray(sample.x)
+    assert x[:, 1].tolist() == [0, 1, 2, 3] + [4] * 9 and not x[:, 0].any()
     expected = np.zeros((13, code.length), bool)
     expected[:4] = np.asarray(book.bits) & np.array([[1], [0], [1], [1]], bool)
-    assert (np.asarray(sample.labels) == expected).all()
-    whole = form.database(book.rows, jnp.ones(4, bool), code.length).labels
-    types = np.asarray(whole).sum(axis=0)  # column of type s: the labels of the threshold s
-    assert (np.asarray(below(jnp.asarray(types), sample.x[:, 1:])) == np.asarray(whole)).all()
+    labels_of = jax.jit(lambda sample: sample.labels)
+    assert (np.asarray(labels_of(sample)) == expected).all()
+    whole = np.asarray(labels_of(form.database(book.rows, jnp.ones(4, bool), code.length)))
+    types = whole.sum(axis=0)  # column of type s: the labels of the threshold s
+    assert ((x[:, 1:] < types) == whole).all()
 
 
 CLASSES = {
@@ -138,7 +167,7 @@ def test_excess_error_is_against_the_best_concept(form, concepts):
     labels, answers = (rng.integers(0, 2, (form.rows, 50)).astype(bool) for _ in range(2))
     best = (np.asarray(concepts)[:, :, None] != labels[None]).mean(axis=1).min(axis=0)
     expected = (answers != labels).mean(axis=0) - best
-    np.testing.assert_allclose(form.excess(jnp.asarray(answers), jnp.asarray(labels)), expected, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(form.excess)(answers, labels), expected, atol=1e-6)
 
 
 ROUNDED = {
@@ -155,13 +184,14 @@ def test_accurate_hypotheses_give_a_feasible_word(form):
     n, rows = form.users, form.rows
     rng = np.random.default_rng(1)
     seen = set()
+    judge = jax.jit(lambda answers, labels: (form.word(answers), form.excess(answers, labels)))
     for mark in (False, True):
         labels = np.zeros((rows, 3000), bool)
         labels[:n] = mark
         share = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], (2, 3000))  # of ones among the users' and the junk rows
         answers = rng.random((rows, 3000)) < np.where(np.arange(rows)[:, None] < n, share[0], share[1])
-        word = np.asarray(form.word(jnp.asarray(answers)))
-        accurate = np.asarray(form.excess(jnp.asarray(answers), jnp.asarray(labels))) <= float(form.alpha) + 1e-6
+        word, excess = map(np.asarray, judge(answers, labels))
+        accurate = excess <= float(form.alpha) + 1e-6
         assert (word[accurate] == mark).all() and accurate.any()
         seen.add(bool((word[~accurate] == mark).all()))
     assert seen == {False}  # negative control: accuracy is needed
@@ -226,29 +256,31 @@ def test_the_learner_may_be_any_callable():
 # -------------------------------------------------------------------------------------------------------- epsilon
 
 
-def evidence(learner, code, predict=says, trials=500, **settings):
-    setup = against(learner, code=code, form=forms.agnostic(code.users), predict=predict)
+USUAL = boneh_shaw(4, xi=1e-3)
+
+
+def evidence(learner, code=USUAL, trials=500, coalition=None, **settings):
+    setup = against(learner, code=code, form=forms.agnostic(code.users), coalition=coalition)
     return audit(setup, root=engine.root_key(3), trials=trials, level=LEVEL, **settings)
 
 
 def test_a_learner_without_privacy_is_found_out():
-    found = evidence(most, boneh_shaw(4, xi=1e-4), pilot=20)
-    assert found.epsilon > math.log(0.99 / (1e-4 / 8)) - 0.1 and found.measured > 3
+    found = evidence(toy("most"), pilot=20)
+    assert found.epsilon > math.log(0.99 / (1e-3 / 8)) - 0.1 and found.measured > 3
     assert found.accused_with.value == 1 and found.accused_without.value == 0
     assert 0 < found.implied < found.epsilon  # every accurate learner: a factor n and the inaccuracy less
 
 
 def test_a_learner_that_ignores_its_data_is_not():
-    found = evidence(blind, boneh_shaw(4, xi=0.1), victim=1)
+    found = evidence(toy("blind"), victim=1)
     assert found.epsilon == found.measured == found.implied == 0 and found.inaccurate.value == 1
-    assert found.falsely_accused.value <= 0.1 and found.victim == 1
+    assert found.falsely_accused.value <= 0.01 and found.victim == 1
 
 
 def test_delta_is_allowed_for():
     """A published row: nothing can be shown at delta = 1/n; much at delta = 0 (negative control)."""
-    code = boneh_shaw(4, xi=1e-3)
-    assert evidence(copies_a_row, code, victim=1, delta=0.25).epsilon == 0
-    assert evidence(copies_a_row, code, victim=1).epsilon > 5
+    assert evidence(toy("copies a row"), victim=1, delta=0.25).epsilon == 0
+    assert evidence(toy("copies a row"), victim=1).epsilon > 5
 
 
 SHORT = boneh_shaw(2, xi=0.5, copies=5)  # fifteen columns: few enough for a private learner to be accused at times
@@ -257,8 +289,8 @@ SHORT = boneh_shaw(2, xi=0.5, copies=5)  # fifteen columns: few enough for a pri
 def test_the_bound_stays_below_a_known_epsilon():
     """And refutes a claim of 2 by a learner that spends 40 (negative control)."""
     shown = {}
-    for epsilon in (0.5, 2.0, 40.0):
-        found = evidence(Exponential(epsilon=epsilon), SHORT, predict=None, victim=0, trials=20_000)
+    for epsilon, trials in ((0.5, 3000), (2.0, 3000), (40.0, 20_000)):
+        found = evidence(Exponential(epsilon=epsilon), SHORT, victim=0, trials=trials)
         shown[epsilon] = max(found.epsilon, found.measured)
         assert found.measured <= found.epsilon <= epsilon
     assert shown[40.0] > 2
@@ -300,8 +332,8 @@ def probably(hypotheses, x):
             ValueError,
             "coalition must be booleans",
         ),
-        (lambda: evidence(most, SHORT, victim=2), ValueError, "victim must be from 0 to 1"),
-        (lambda: evidence(most, SHORT, delta=1.0), ValueError, "delta must be < 1"),
+        (lambda: evidence(toy("most"), victim=4), ValueError, "victim must be from 0 to 3"),
+        (lambda: evidence(toy("most"), delta=1.0), ValueError, "delta must be < 1"),
         (
             lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=lambda h, x: h),
             ValueError,
@@ -427,7 +459,9 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("name", ["PointLearner", pytest.param("histogram", marks=pytest.mark.slow), "ParityLearner"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("PointLearner", "histogram")), "ParityLearner"]
+)
 def test_at_its_own_n_a_learner_keeps_its_promise_and_gives_nobody_away(name):
     """Error 0.1 but for beta = 0.1; and P[user i accused] <= e innocent + delta, whatever k is."""
     learner, form = OWN[name]
@@ -447,13 +481,6 @@ def test_without_privacy_the_padded_users_are_traced():
 
 def test_accuracy_for_some_users_implies_nothing():
     """A learner that ignores its data is accurate where the only user's word is all zeros; it has epsilon 0."""
-    code = boneh_shaw(4, xi=1e-2)
-    zeros = against(
-        lambda key, sample: jnp.zeros(sample.k, bool),
-        predict=says,
-        code=code,
-        form=forms.agnostic(4),
-        coalition=np.array([True, False, False, False]),
-    )
-    evidence = audit(zeros, root=engine.root_key(0), trials=50, victim=0)
-    assert evidence.implied == 0.0 and evidence.epsilon == 0.0
+    alone = np.array([True, False, False, False])
+    found = evidence(toy("zeros"), coalition=alone, trials=50, victim=0)
+    assert found.implied == 0.0 and found.epsilon == 0.0 and found.inaccurate.value == 0.0

@@ -1,15 +1,17 @@
 """Fingerprinting codes: books, traces against NumPy, proofs checked by number, errors counted against the claimed xi."""
 
 import dataclasses
+import functools
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import packed
 from scipy import integrate, stats
 
-from dpjax.core import bits, random
+from dpjax.core import random
 from dpjax.fingerprinting import arrangement, boneh_shaw, codes, feasible, pirates, tardos
 from dpjax.trials import engine
 
@@ -21,6 +23,11 @@ CODES = {
     "boneh-shaw original": boneh_shaw(5, xi=0.1, variant="original"),
 }
 every_code = pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+
+
+@functools.cache
+def book_of(code):
+    return code.generate(jax.random.key(4))
 
 
 # ------------------------------------------------------------------------------------------------- naive references
@@ -63,7 +70,7 @@ def reference(code, book, word):
 
 @every_code
 def test_traces_are_what_numpy_computes(code):
-    book = code.generate(jax.random.key(3))
+    book = book_of(code)
     rng = np.random.default_rng(0)
     rows = np.asarray(book.bits)
     words = [rng.integers(0, 2, code.length), rows[2], np.zeros(code.length), rows.any(axis=0), rows[1] | rows[3]]
@@ -79,10 +86,11 @@ def test_traces_are_what_numpy_computes(code):
 
 @every_code
 def test_a_stream_is_the_book_without_holding_it(code):
-    book, stream = code.generate(jax.random.key(4)), code.stream(jax.random.key(4))
-    assert (book.rows == stream.rows).all() and (book.bits == stream.bits).all()
-    assert (bits.pack(book.bits) == book.rows).all() and book.bits.shape == (code.users, code.length)
-    word = pirates.minority(jax.random.key(0), book.bits)
+    book, stream = book_of(code), code.stream(jax.random.key(4))
+    rows, held = np.asarray(book.rows), np.asarray(book.bits)
+    assert (rows == np.asarray(stream.rows)).all() and (held == np.asarray(stream.bits)).all()
+    assert (packed(held) == rows).all() and held.shape == (code.users, code.length)
+    word = held.sum(axis=0) == 1
     for a, b in zip(jax.tree.leaves(book.trace(word)), jax.tree.leaves(stream.trace(word)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
@@ -90,12 +98,10 @@ def test_a_stream_is_the_book_without_holding_it(code):
 @every_code
 def test_books_and_traces_vmap(code):
     keys = lambda: jax.random.split(jax.random.key(5), 3)  # noqa: E731
-    words = jax.random.bernoulli(jax.random.key(6), shape=(3, code.length))
-    many = jax.vmap(lambda key, word: code.generate(key).trace(word))(keys(), words)
-    for i in range(3):
-        np.testing.assert_allclose(
-            many.scores[i], code.generate(keys()[i]).trace(words[i]).scores, rtol=1e-5, atol=1e-3
-        )
+    words = np.random.default_rng(6).random((3, code.length)) < 0.5
+    many = jax.jit(jax.vmap(lambda key, word: code.generate(key).trace(word).scores))(keys(), words)
+    for key, word, scores in zip(keys(), words, np.asarray(many), strict=True):
+        np.testing.assert_allclose(scores, code.generate(key).trace(word).scores, rtol=1e-5, atol=1e-3)
 
 
 SHAPES = pytest.mark.parametrize(("kinds", "copies"), [(1, 5), (4, 1), (9, 737)])
@@ -105,8 +111,8 @@ SHAPES = pytest.mark.parametrize(("kinds", "copies"), [(1, 5), (4, 1), (9, 737)]
 def test_an_arrangement_gives_the_smallest_words_the_first_kind(kinds, copies):
     keys = lambda: jax.random.split(jax.random.key(8), 20)  # noqa: E731
     many = jax.jit(jax.vmap(lambda key: arrangement.arrangement(key, kinds, copies)))(keys())
-    for key, kind in zip(keys(), np.asarray(many), strict=True):
-        words = np.asarray(random.bits(jax.random.split(key)[0], kinds * copies))
+    drawn = jax.jit(jax.vmap(lambda key: random.bits(jax.random.split(key)[0], kinds * copies)))(keys())
+    for words, kind in zip(np.asarray(drawn), np.asarray(many), strict=True):
         assert kind[np.argsort(words)].tolist() == np.repeat(np.arange(kinds), copies).tolist()
 
 
@@ -117,7 +123,7 @@ def test_an_arrangement_is_sorted_where_words_agree(monkeypatch, kinds, copies):
     monkeypatch.setattr(arrangement.random, "bits", lambda key, count: draw(key, count) >> np.uint32(24))
     keys = lambda: jax.random.split(jax.random.key(9), 20)  # noqa: E731
     many = jax.jit(jax.vmap(lambda key: arrangement.arrangement(key, kinds, copies)))(keys())
-    assert (np.sort(many, axis=1) == np.repeat(np.arange(kinds), copies)).all()
+    assert (np.sort(np.asarray(many), axis=1) == np.repeat(np.arange(kinds), copies)).all()
 
 
 @pytest.mark.parametrize("random_bits", [2, 32])
@@ -234,10 +240,12 @@ def test_boneh_shaw_accuses_somebody_whatever_a_feasible_word_counts(variant):
     counts = np.sort(np.random.default_rng(0).integers(0, code.copies + 1, (2000, 7)), axis=1)
     counts = np.concatenate([counts, [slow]]).astype(np.int32)
     counts[:, 0], counts[:, -1] = 0, code.copies
-    assert jax.vmap(lambda tally: jnp.any(code.accuse(tally).accused))(jnp.asarray(counts)).all()
+    accused = jax.jit(jax.vmap(lambda tally: code.accuse(tally).accused))
+    assert np.asarray(accused(counts)).any(axis=1).all()
     assert code.completeness() == 0
     short = boneh_shaw(6, xi=0.3, copies=slow[-1])  # negative control: as many copies as that growth reaches
-    assert short.completeness() == 1 and not short.accuse(jnp.asarray(slow, jnp.int32)).accused.any()
+    accused_by_few = jax.jit(lambda tally: short.accuse(tally).accused)(np.array(slow, np.int32))
+    assert short.completeness() == 1 and not np.asarray(accused_by_few).any()
 
 
 # --------------------------------------------------------------------------------------------------------- pirates
@@ -245,13 +253,13 @@ def test_boneh_shaw_accuses_somebody_whatever_a_feasible_word_counts(variant):
 
 def test_feasible_is_the_marking_assumption():
     rng = np.random.default_rng(1)
-    seen = set()
+    seen, keeps = set(), jax.jit(feasible)
     for _ in range(200):
         rows, word = rng.integers(0, 2, (4, 5)).astype(bool), rng.integers(0, 2, 5).astype(bool)
         coalition = rng.integers(0, 2, 4).astype(bool)
         expected = all(any(rows[i, j] == word[j] for i in range(4) if coalition[i]) for j in range(5))
-        assert bool(feasible(jnp.asarray(rows), jnp.asarray(word), jnp.asarray(coalition))) == expected
-        assert bool(feasible(jnp.asarray(rows[coalition]), jnp.asarray(word))) == expected
+        assert bool(keeps(rows, word, coalition)) == expected
+        assert bool(keeps(rows[coalition], word)) == expected
         seen.add(expected)
     assert seen == {True, False}
 
@@ -269,10 +277,14 @@ def test_strategies_do_what_they_are_called():
     }
     rates = {"random": [0, 0.5, 0.5, 0.5, 1], "interleaving": [0, 0.25, 0.5, 0.75, 1]}
     assert set(expected) | set(rates) == set(pirates.STRATEGIES)
-    for name, strategy in pirates.STRATEGIES.items():
-        word = np.asarray(strategy(jax.random.key(0), jnp.asarray(rows), jnp.asarray(coalition)))
-        alone = np.asarray(strategy(jax.random.key(0), jnp.asarray(rows[coalition])))
-        assert (word == alone).all() and bool(feasible(jnp.asarray(rows[coalition]), jnp.asarray(word)))
+
+    @jax.jit
+    def words(*seen):
+        return {name: strategy(jax.random.key(0), *seen) for name, strategy in pirates.STRATEGIES.items()}
+
+    together, alone, keeps = words(rows, coalition), words(rows[coalition]), jax.jit(feasible)
+    for name, word in jax.device_get(together).items():
+        assert (word == np.asarray(alone[name])).all() and bool(keeps(rows[coalition], word))
         if name in expected:
             assert (word == expected[name]).all()
         else:
@@ -304,16 +316,31 @@ def framing(key, rows, coalition):
 STRATEGIES = {**pirates.STRATEGIES, "ones": ones, "framing": framing}
 
 
-def run(key, params):
-    """`pirates.trial` with the strategy's number as data: one program for all."""
-    code, coalition, number = params
-    chosen = lambda *seen: jax.lax.switch(number, list(STRATEGIES.values()), *seen)  # noqa: E731
-    return pirates.trial(key, pirates.Experiment(code=code, coalition=coalition, strategy=chosen))
+COALITIONS = np.array([[0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 1, 0], [0, 1, 1, 1]], bool)
 
 
-def counted(code, coalition, strategy, trials=TRIALS):
-    params = code, jnp.asarray(coalition, bool), list(STRATEGIES).index(strategy)
-    return engine.count(run, params, root=engine.root_key(7), cell=0, trials=trials, batch=100)
+def run(key, code):
+    """`pirates.trial` of every coalition and strategy, on one book."""
+
+    def one(coalition, number):
+        def chosen(key, *seen):
+            words = [strategy(jax.random.fold_in(key, i), *seen) for i, strategy in enumerate(STRATEGIES.values())]
+            return jnp.stack(words)[number]
+
+        return pirates.trial(key, pirates.Experiment(code=code, coalition=coalition, strategy=chosen))
+
+    strategies = jax.vmap(one, in_axes=(None, 0))
+    return jax.vmap(strategies, in_axes=(0, None))(COALITIONS, np.arange(len(STRATEGIES)))
+
+
+@functools.cache
+def counted(code):
+    """(event, coalition, strategy) -> how many of the trials."""
+    counts = engine.count(run, code, root=engine.root_key(7), cell=0, trials=TRIALS, batch=50)
+    places = list(map(tuple, COALITIONS.astype(int))), list(STRATEGIES)
+    return lambda event, coalition, strategy: int(
+        counts[event][places[0].index(tuple(coalition)), places[1].index(strategy)]
+    )
 
 
 def exceeds(events, xi, trials=TRIALS):
@@ -323,23 +350,26 @@ def exceeds(events, xi, trials=TRIALS):
 
 @pytest.mark.parametrize("code", CLAIMED.values(), ids=CLAIMED)
 def test_errors_stay_within_the_claim(code):
+    count = counted(code)
     for strategy in pirates.STRATEGIES:
         for coalition in ([0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 1, 0]):
-            result = counted(code, coalition, strategy)
-            assert result["infeasible"] == 0
-            assert not exceeds(result["incomplete"], SECURITY) and not exceeds(result["unsound"], SECURITY)
+            given = coalition, strategy
+            assert count("infeasible", *given) == 0
+            assert not exceeds(count("incomplete", *given), SECURITY) and not exceeds(
+                count("unsound", *given), SECURITY
+            )
     for strategy in ("ones", "framing") if code.every_word else ():
-        result = counted(code, [0, 1, 1, 1], strategy)
-        assert result["infeasible"] == TRIALS and not exceeds(result["unsound"], SECURITY)
+        given = [0, 1, 1, 1], strategy
+        assert count("infeasible", *given) == TRIALS and not exceeds(count("unsound", *given), SECURITY)
 
 
 def test_negative_controls_are_seen():
-    framed = counted(CLAIMED["boneh-shaw original"], [0, 1, 1, 1], "ones")
-    assert framed["unsound"] == TRIALS  # the original code is sound for feasible words only
+    framed = counted(CLAIMED["boneh-shaw original"])("unsound", [0, 1, 1, 1], "ones")
+    assert framed == TRIALS  # the original code is sound for feasible words only
     code = tardos(4, xi=SECURITY, length=640)
-    assert exceeds(counted(code, [1] * 4, "majority")["incomplete"], SECURITY)  # too short
+    assert exceeds(counted(code)("incomplete", [1] * 4, "majority"), SECURITY)  # too short
     eager = dataclasses.replace(code, threshold=code.threshold / 8)
-    assert exceeds(counted(eager, [0, 1, 1, 0], "majority")["unsound"], SECURITY)
+    assert exceeds(counted(eager)("unsound", [0, 1, 1, 0], "majority"), SECURITY)
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
@@ -368,11 +398,11 @@ def test_bad_codes_are_refused(make, error, message):
 
 
 def test_bad_words_are_refused():
-    book = boneh_shaw(2, copies=3).generate(jax.random.key(0))
+    code = CODES["boneh-shaw"]
     for word, error, message in [
-        (np.zeros(8), ValueError, r"word must have one bit a column, shape \(9,\)"),
-        (np.full(9, 2), ValueError, r"got word\[0\] = 2"),
-        (["a"] * 9, TypeError, "word must hold bits"),
+        (np.zeros(8), ValueError, rf"word must have one bit a column, shape \({code.length},\)"),
+        (np.full(code.length, 2), ValueError, r"got word\[0\] = 2"),
+        (["a"] * code.length, TypeError, "word must hold bits"),
     ]:
         with pytest.raises(error, match=message):
-            book.trace(word)
+            book_of(code).trace(word)

@@ -7,9 +7,9 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
+from builders import packed
 
 from dpjax import bounds
-from dpjax.core import bits
 from dpjax.domains import gf2
 
 
@@ -28,15 +28,8 @@ def as_ints(matrix: np.ndarray) -> list[int]:
     return [int.from_bytes(np.packbits(row.astype(bool)).tobytes(), "big") for row in matrix]
 
 
-def pack(matrix: np.ndarray) -> np.ndarray:
-    """`bits.pack` on the host, without a program for every shape."""
-    padded = np.zeros((*matrix.shape[:-1], bits.words_for(matrix.shape[-1]) * bits.WORD), bool)
-    padded[..., : matrix.shape[-1]] = matrix
-    return np.packbits(padded, axis=-1, bitorder="little").view("<u4")
-
-
 def unpack(words: jax.Array, columns: int) -> np.ndarray:
-    """And back."""
+    """`packed` undone."""
     return np.unpackbits(np.asarray(words).view(np.uint8), axis=-1, bitorder="little")[..., :columns].astype(int)
 
 
@@ -63,7 +56,7 @@ def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: 
     seen = set()
     for case in range(24 if k < 1000 else 4):
         a, y = a_system(rng, rows, columns, k, rank=(columns, max(1, columns // 2))[case % 2], noise=case // 2 % 3)
-        found = solve(pack(a), pack(y))
+        found = solve(packed(a), packed(y))
         rank = reference_rank(as_ints(a))
         consistent = reference_rank(as_ints(np.concatenate([a, y], axis=1))) == rank
         assert (int(found.rank), bool(found.consistent)) == (rank, consistent)
@@ -79,9 +72,9 @@ def test_rows_past_the_count_are_ignored_and_vmap_equals_a_loop() -> None:
     a, y = rng.integers(0, 2, (2, rows, columns)), rng.integers(0, 2, (2, rows, k))
     counts = np.array([50, 17], np.int32)
     solve = functools.partial(gf2.solve, columns=columns)
-    together = jax.jit(jax.vmap(lambda a, y, n: solve(a, y, n_valid=n)))(pack(a), pack(y), counts)
+    together = jax.jit(jax.vmap(lambda a, y, n: solve(a, y, n_valid=n)))(packed(a), packed(y), counts)
     for i, n in enumerate(counts.tolist()):
-        alone = jax.jit(solve)(pack(a[i, :n]), pack(y[i, :n]))
+        alone = jax.jit(solve)(packed(a[i, :n]), packed(y[i, :n]))
         for one, all_ in zip(alone, together, strict=True):
             assert (np.asarray(one) == np.asarray(all_[i])).all()
 
@@ -90,9 +83,9 @@ def test_rows_past_the_count_are_ignored_and_vmap_equals_a_loop() -> None:
 def test_products_and_transposes(n: int, columns: int, k: int) -> None:
     rng = np.random.default_rng(n)
     a, b = rng.integers(0, 2, (n, columns)), rng.integers(0, 2, (k, columns))
-    assert (np.asarray(jax.jit(gf2.product)(pack(a), pack(b))) == pack(a @ b.T % 2)).all()
-    transposed = jax.jit(gf2.transpose, static_argnums=1)(pack(a), columns)
-    assert (np.asarray(transposed) == pack(a.T)).all()
+    assert (np.asarray(jax.jit(gf2.product)(packed(a), packed(b))) == packed(a @ b.T % 2)).all()
+    transposed = jax.jit(gf2.transpose, static_argnums=1)(packed(a), columns)
+    assert (np.asarray(transposed) == packed(a.T)).all()
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 2), (3, 2), (4, 3), (2, 3)])

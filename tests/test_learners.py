@@ -66,13 +66,6 @@ SINGLE = mixed_sample()
 ERROR = 0.3
 
 
-@jax.jit
-@functools.partial(jax.vmap, in_axes=(None, 0, None))
-def runs(learner: Any, key: jax.Array, sample: Sample) -> Any:
-    """Many runs on one sample; the learner's parameters are data, so tests share programs."""
-    return learner(key, sample)
-
-
 # --------------------------------------------------------------------------------------------------- laws: reference
 
 
@@ -187,10 +180,11 @@ def test_rec_concave_law_agrees_with_the_reference(name: str, double: bool) -> N
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-9 if double else 1e-5)
 
 
-def test_the_references_cases_are_neither_all_sure_nor_all_hopeless() -> None:
-    success, failure = np.concatenate([reference_cases(name)[1] for name in SETTINGS]).T
+@pytest.mark.parametrize("names", [["narrow"], pytest.param(list(SETTINGS), marks=pytest.mark.slow, id="all")])
+def test_the_references_cases_are_neither_all_sure_nor_all_hopeless(names: list[str]) -> None:
+    success, failure = np.concatenate([reference_cases(name)[1] for name in names]).T
     assert np.mean((success > 0.05) & (success < 0.95)) > 0.3
-    assert np.sum((failure > 1e-30) & (failure < 1e-6)) >= 5
+    assert np.mean((failure > 1e-30) & (failure < 1e-6)) > 0.04
 
 
 @pytest.mark.parametrize("double", [False, True])
@@ -224,7 +218,6 @@ def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
     for seed in range(3):
         sample = mixed_sample(seed)
         law = naive_search_law(sample, 6, 6.0 / 7)
-        np.testing.assert_allclose(learner.pmf(sample)[:-1], law, atol=1e-12)
         starts, values = reference.threshold_quality(wide.to_ints(sample.x)[:50], np.asarray(sample.y)[:50].tolist())
         quality = np.array([values[np.searchsorted(starts, j, side="right") - 1] for j in range(65)])
         good = (50 - quality) / 50 <= ERROR
@@ -255,9 +248,6 @@ def test_large_samples_keep_three_digits_in_float32() -> None:
         exact = float(learner.success_probability(sample, error=error))
     assert 0.05 < exact < 0.95
     np.testing.assert_allclose(learner.success_probability(sample, error=error), exact, rtol=1e-4)
-
-
-# ------------------------------------------------------------------------------------------------- samplers: frequency
 
 
 # ----------------------------------------------------------------------------------------------- gradients and batches
@@ -294,9 +284,10 @@ def test_compiled_equals_eager(kind: Kind) -> None:
 
 def test_the_order_of_the_examples_and_a_promise_of_order_do_not_matter() -> None:
     learner = thresholds.exponential(bits=6, epsilon=0.6)
-    order = sorted(range(50), key=lambda i: (int(SINGLE.x[i, 0]), -int(SINGLE.y[i])))
-    xs, ys = np.asarray(SINGLE.x)[order], np.asarray(SINGLE.y)[order]
-    ordered = Sample(x=xs, y=ys, ordered=True).padded(63)
+    xs, ys = np.asarray(SINGLE.x)[:50], np.asarray(SINGLE.y)[:50]
+    order = np.lexsort((-ys, xs[:, 0]))
+    xs, ys = xs[order], ys[order]
+    ordered = Sample(x=np.pad(xs, ((0, 13), (0, 0))), y=np.pad(ys, (0, 13)), n_valid=50, ordered=True)
     laws = [learner.success_probability(sample, error=ERROR) for sample in (ordered, SINGLE)]
     np.testing.assert_array_equal(*laws)
 
@@ -359,15 +350,16 @@ THEOREM_ALPHA, BETA = 0.4, 0.3
 def test_at_the_theorems_sample_size_failures_are_as_rare_as_it_says(create: Callable[[], Any]) -> None:
     learner = create()
     distribution = concept.log_uniform(bits=int(learner.bits))
+    enough = learner.sample_size(alpha=THEOREM_ALPHA, beta=BETA)
+    run = jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))
 
     def mean_failure(n: int) -> float:
         experiment = pac.Experiment(
-            learner=learner, distribution=distribution, n=n, alpha=THEOREM_ALPHA, capacity=bucket(n)
+            learner=learner, distribution=distribution, n=n, alpha=THEOREM_ALPHA, capacity=bucket(enough)
         )
-        run = jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))
         return float(np.mean(run(jax.random.split(jax.random.key(6), 20), experiment)))
 
-    assert mean_failure(int(np.ceil(learner.sample_size(alpha=THEOREM_ALPHA, beta=BETA)))) <= BETA
+    assert mean_failure(enough) <= BETA
     assert mean_failure(1) > BETA  # so this can fail
 
 
@@ -412,27 +404,18 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
 # ------------------------------------------------------------------------------------------------------ status, refusals
 
 
-def test_bottom_happens_and_is_flagged() -> None:
-    learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-6, alpha=0.8, depth=2)
-    sample = sample_of([3, 40], [1, 0], 6, 63)
-    outcomes = runs(learner, jax.random.split(jax.random.key(8), 200), sample)
-    bottoms = np.mean(outcomes.status == Status.BOTTOM)
-    assert set(np.unique(outcomes.status)) == {Status.OK, Status.BOTTOM}
-    assert abs(bottoms - float(learner.pmf(sample)[-1])) < 0.2
-    assert "bottom" in Status(int(outcomes.status.max())).message
-
-
-@pytest.mark.parametrize(("x", "y"), [(64, 1), (2**31, 0), (3, 2), (3, -1)])
-def test_values_nobody_could_check_are_flagged(x: int, y: int) -> None:
+def test_values_nobody_could_check_are_flagged() -> None:
     learner = thresholds.exponential(bits=6, epsilon=1.0)
 
     @jax.jit
+    @jax.vmap
     def run(x: Any, y: Any) -> Any:
         return learner(jax.random.key(9), Sample(x=x, y=y)).status
 
-    xs, ys = jnp.full((3, 1), 3, jnp.uint32), jnp.ones((3,), jnp.int32)
-    assert run(xs, ys) == Status.OK
-    assert run(xs.at[1].set(jnp.uint32(x)), ys.at[1].set(y)) == Status.OUTSIDE_DOMAIN
+    wrong = [(3, 1), (64, 1), (2**31, 0), (3, 2), (3, -1)]  # but for the first
+    xs, ys = np.full((5, 3, 1), 3, np.uint32), np.ones((5, 3), np.int32)
+    xs[:, 1, 0], ys[:, 1] = zip(*wrong, strict=True)
+    assert run(xs, ys).tolist() == [Status.OK, *[Status.OUTSIDE_DOMAIN] * 4]
 
 
 GOOD: dict[str, Any] = dict(bits=6, epsilon=1.0, delta=0.1, alpha=0.5, depth=2)
@@ -522,13 +505,6 @@ def test_samples_that_do_not_fit_the_learner_are_refused(
     ):
         with pytest.raises(error, match=words):
             call()
-
-
-def test_rows_past_n_valid_may_hold_anything() -> None:
-    learner = thresholds.exponential(bits=6, epsilon=1.0)
-    clean = Sample(x=wide.from_ints([3, 9, 0], 7), y=[1, 0, 0], n_valid=2)
-    dirty = Sample(x=wide.from_ints([3, 9, 127], 7), y=[1, 0, 1], n_valid=2)
-    np.testing.assert_array_equal(learner.pmf(clean), learner.pmf(dirty))
 
 
 @pytest.mark.parametrize("error", [-0.1, 1.1, float("nan")])

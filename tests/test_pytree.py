@@ -72,15 +72,6 @@ def test_functions_of_pytrees_can_be_exported(value):
     assert same(again.call(value)[0], value)
 
 
-def test_a_learner_can_be_exported():
-    """Exported and read again it draws what it draws."""
-    learner = thresholds.exponential(bits=64, epsilon=1.0)
-    key = lambda: jax.random.key(3)  # noqa: E731
-    data = sample().padded()
-    again = jax.export.deserialize(jax.export.export(jax.jit(lambda k, s: learner(k, s)))(key(), data).serialize())
-    assert same(again.call(key(), data), learner(key(), data))
-
-
 def test_what_cannot_be_exported_says_so():
     @frozen
     class Odd:

@@ -13,7 +13,8 @@ import pytest
 from dpjax import Sample
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.learners import thresholds
-from dpjax.verify import histograms, hockey_stick, neighbours, probabilities, records, worst_pair
+from dpjax.verify import histograms, hockey_stick, neighbours, probabilities, records
+from dpjax.verify.exact import worst_of_table
 
 Create = Callable[[Any, Any], Any]  # (epsilon, delta) to a learner
 
@@ -99,8 +100,7 @@ def tables(create: Create, family: Family, budgets: Sequence[tuple[float, float]
 
 def worst(table: np.ndarray, pairs: np.ndarray, epsilon: float) -> Any:
     """The worst pair of a tabulated law."""
-    logs = np.log(np.maximum(table, 1e-300))
-    return worst_pair(lambda row: row, logs, pairs, epsilon, batch_size=len(logs))
+    return worst_of_table(table, np.arange(len(table)), pairs, epsilon)
 
 
 def check(create: Create, family: Family, budgets: Sequence[tuple[float, float]]) -> list[np.ndarray]:
@@ -139,9 +139,19 @@ def test_exponential_and_binary_search_are_refuted_when_they_spend_more() -> Non
     assert worst(table, family.pairs, 1.0).refutes(Guarantee(1.0, 0.0, REPLACE_ONE))
 
 
-@pytest.mark.parametrize("calibration", ["proved", pytest.param("printed", marks=pytest.mark.slow)])
-def test_no_pair_of_small_samples_refutes_rec_concave(calibration: str) -> None:
-    family = all_samples({1: range(64), 2: BORDERS, 3: BORDERS[1:4]})
+FEW = {1: BORDERS, 2: (3, 7, 15, 31, 63), 3: (7, 11)}
+MANY = {1: range(64), 2: BORDERS, 3: BORDERS[1:4]}
+
+
+@pytest.mark.parametrize(
+    ("calibration", "points"),
+    [
+        pytest.param("proved", FEW, id="proved, few"),
+        *(pytest.param(c, MANY, id=f"{c}, many", marks=pytest.mark.slow) for c in ("proved", "printed")),
+    ],
+)
+def test_no_pair_of_small_samples_refutes_rec_concave(calibration: str, points: dict[int, Sequence[int]]) -> None:
+    family = all_samples(points)
     found = check(recursive(calibration), family, BUDGETS)
     for table, (epsilon, _) in zip(found, BUDGETS, strict=True):
         assert worst(table, family.pairs, epsilon / 8).delta > 1e-3

@@ -6,6 +6,7 @@ exactly half of the points, so errors are 0 or 1/2.
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
@@ -83,6 +84,7 @@ class UniformParities(Distribution):
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
 
+    @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "k more"], UInt32[Array, "k more"]]:
         """(low, high), limbs of bits + 1 bits: h_j has error <= alpha exactly for low_j <= h_j < high_j."""
         return _within(self.targets, alpha, self.bits)
@@ -104,6 +106,7 @@ class UniformParity(Distribution):
         """0 if the hypothesis is the target, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)
 
+    @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "more"], UInt32[Array, "more"]]:
         """(low, high), limbs of bits + 1 bits: h has error <= alpha exactly for low <= h < high."""
         return _within(self.target, alpha, self.bits)

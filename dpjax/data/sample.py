@@ -139,7 +139,20 @@ def padded_rows(rows: int | None, *arrays: Array) -> list[Array]:
     """The arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
     had = arrays[0].shape[0]
     rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
-    return [jnp.pad(each, [(0, rows - had)] + [(0, 0)] * (each.ndim - 1)) if rows > had else each for each in arrays]
+    return [_padded(each, rows - had) for each in arrays] if rows > had else list(arrays)
+
+
+def _padded(array: Array, more: int) -> Array:
+    """So many rows of zeros more; of a known array on the host, or every number of rows would be a program of its own."""
+    ends = [(0, more)] + [(0, 0)] * (array.ndim - 1)
+    if arguments.is_traced(array):
+        return jnp.pad(array, ends)
+    return on_device(np.pad(np.asarray(array), ends))
+
+
+def on_device(array: Any) -> Array:
+    """A NumPy array as a JAX array, which stays as it is. Without a program: `jnp.asarray` compiles one for every shape."""
+    return array if isinstance(array, jax.Array) else jax.device_put(np.asarray(array))
 
 
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
@@ -196,7 +209,7 @@ def wide_rows(name: str, x: Any) -> Array:
         raise ValueError(f"{name} must have shape (rows, limbs), got {x.shape}")
     if x.shape[0] == 0:
         raise ValueError(f"{name} must hold at least one row: it is empty")
-    return jnp.asarray(x)
+    return on_device(x)
 
 
 def wide_row(name: str, x: Any) -> Array:
@@ -206,7 +219,7 @@ def wide_row(name: str, x: Any) -> Array:
         raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
     if x.ndim != 1 or x.shape[0] == 0:
         raise ValueError(f"{name} must have shape (limbs,), got {x.shape}")
-    return jnp.asarray(x)
+    return on_device(x)
 
 
 def _labels(y: Any, rows: int) -> Array:
@@ -221,4 +234,4 @@ def _labels(y: Any, rows: int) -> Array:
         wrong = np.flatnonzero(~np.isin(np.asarray(y), (0, 1)))
         if wrong.size:
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{wrong[0]}] = {np.asarray(y)[wrong[0]]}")
-    return jnp.asarray(y).astype(jnp.int32)
+    return on_device(y.astype(np.int32))

@@ -116,7 +116,7 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     wide_starts = wide.from_ints(filled, bits)
     return Pieces(
         starts=wide_starts,
-        values=jnp.asarray([*values, *[beyond] * (capacity - len(values))], float),
+        values=jax.device_put(np.array([*values, *[beyond] * (capacity - len(values))], jnp.result_type(float))),
         last=wide.from_ints([last], bits)[0],
         end=wide.from_ints([end], bits)[0],
         exponent=jnp.int32(exponent),

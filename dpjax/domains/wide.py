@@ -58,7 +58,8 @@ def from_ints(values: Iterable[int], bits: int) -> UInt32[Array, "n limbs"]:
             raise ValueError(f"values[{position}] must be in 0, ..., 2^{bits} - 1, got {value}")
     size = 4 * limbs_for(bits)
     raw = b"".join(int(value).to_bytes(size, "big") for value in values)
-    return jnp.asarray(np.frombuffer(raw, ">u4").astype(np.uint32).reshape(len(values), size // 4))
+    # Put on the device as it is: `jnp.asarray` would compile a program for every shape.
+    return jax.device_put(np.frombuffer(raw, ">u4").astype(np.uint32).reshape(len(values), size // 4))
 
 
 def to_ints(array: Any) -> list[int]:

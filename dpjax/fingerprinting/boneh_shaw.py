@@ -70,6 +70,7 @@ class BonehShaw(Code):
         """Whether soundness holds for every word."""
         return self.variant == "padded"
 
+    @jax.jit
     def secret(self, key: Array) -> Int[Array, "blocks block"]:
         """The type of every column, in secret order; 0 past the last."""
         types = self.types.start + arrangement(key, len(self.types), self.copies)

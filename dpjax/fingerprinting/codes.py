@@ -63,6 +63,7 @@ class Accusation:
         return iter((self.accused, self.scores))
 
     @property
+    @jax.jit
     def user(self) -> Int[Array, ""]:
         """Definition 41's Trace: the accused user whose score is farthest above the threshold, -1 for ⊥."""
         margin = jnp.where(self.accused, self.scores - self.thresholds, -jnp.inf)
@@ -147,7 +148,7 @@ class Book:
     @property
     def bits(self) -> Bool[Array, "users length"]:
         """The matrix W."""
-        return bits.unpack(self.rows, self.code.length)
+        return _matrix(self)
 
     def trace(self, word: Any) -> Accusation:
         """Whom a word accuses.
@@ -210,6 +211,11 @@ def _rows(book: Any) -> Array:
 
 
 @jax.jit
+def _matrix(book: Any) -> Array:
+    return bits.unpack(_rows(book), book.code.length)
+
+
+@jax.jit
 def _trace(book: Any, word: Bool[Array, "length"]) -> Accusation:
     code = book.code
     width = min(_AT_ONCE, code.blocks)
@@ -241,4 +247,4 @@ def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:
             raise ValueError(
                 f"{name} must hold bits 0 and 1 only, got {name}[{wrong[0]}] = {np.asarray(word)[wrong[0]]}"
             )
-    return jnp.asarray(word).astype(bool)
+    return jnp.asarray(word.astype(bool))

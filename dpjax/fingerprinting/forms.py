@@ -15,6 +15,7 @@ so **α-accurate hypotheses give a feasible word**. (Thresholds: every column of
 but 0 errs on n/2 rows, and 0 on all.)
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,7 @@ class Form:
         """N."""
         return self.x.shape[0]
 
+    @functools.partial(jax.jit, static_argnames="k")
     def database(self, words: UInt32[Array, "users words"], coalition: Bool[Array, "users"], k: int) -> MultiSample:
         """The coalition's rows, nonce rows for the others, and junk rows."""
         held = jnp.where(coalition[:, None], words, np.uint32(0))

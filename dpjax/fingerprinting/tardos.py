@@ -170,6 +170,7 @@ class TardosBook(Book):
     bias: Bias
 
     @property
+    @jax.jit
     def probabilities(self) -> Float[Array, "length"]:
         """The secret biases p_j."""
         return self.bias.probability().reshape(-1)[: self.code.length]

@@ -211,11 +211,19 @@ def audit(
     shapes = [jax.tree.map(lambda leaf: (np.shape(leaf), jax.numpy.result_type(leaf)), dataset) for dataset in pair]
     if shapes[0] != shapes[1]:
         raise ValueError(f"pair must hold two datasets of equal shapes, got {shapes[0]} and {shapes[1]}")
-    run = jax.jit(lambda keys, dataset: jax.lax.map(lambda k: mechanism(k, dataset), keys, batch_size=batch_size))
+    size = min(batch_size, trials)
+    # Whole batches, by repeating the first keys: `lax.map` would compile the mechanism once more for a shorter last one.
+    whole = np.arange(-(-trials // size) * size) % trials
+
+    @jax.jit
+    def run(side: jax.Array, dataset: Any) -> Any:
+        keys = jax.random.split(side, trials)[whole]
+        return jax.lax.map(lambda each: mechanism(each, dataset), keys, batch_size=size)
+
     outcomes = []
     for side, dataset in zip(jax.random.split(key), pair, strict=True):
-        outcome = run(jax.random.split(side, trials), dataset)
+        outcome = run(side, dataset)
         if not isinstance(outcome, jax.Array):
             raise TypeError(f"mechanism must return one array, got {jax.tree.structure(outcome)}")
-        outcomes.append(np.asarray(outcome))
+        outcomes.append(np.asarray(outcome)[:trials])
     return audit_samples(*outcomes, delta=delta, level=level, epsilon=epsilon)

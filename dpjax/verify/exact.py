@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
@@ -193,13 +192,14 @@ def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarr
 
 def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int = 256) -> np.ndarray:
     """`function` of every dataset, in batches, with 64-bit types whatever the session's default."""
-    count = _checked_datasets(function, datasets)
+    arguments.function("law", function)
+    count = _checked_datasets(datasets)
     size = min(arguments.integer("batch_size", batch_size, at_least=1), count)
     # Whole batches, by repeating the first datasets: `lax.map` would compile the law once more for a shorter last one.
     whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
-        on_device = jax.tree.map(lambda leaf: jnp.asarray(leaf)[whole], datasets)
-        return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(on_device)[:count])
+        repeated = jax.tree.map(lambda leaf: np.asarray(leaf)[whole], datasets)
+        return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(repeated))[:count]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -247,14 +247,20 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
       ValueError: epsilon negative or NaN, no pairs, a pair that names no dataset, or a law that does not sum to one.
 
     Example: adding no noise at all reveals everything.
+    >>> import jax.numpy as jnp
     >>> counts = histograms(2, [3])
     >>> law = lambda count: jnp.where(jnp.arange(4, dtype=jnp.int32) == count[0], 0.0, -jnp.inf)
     >>> worst_pair(law, counts, neighbours(counts, "REPLACE_ONE"), 1.0).delta
     1.0
     """
-    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
-    pairs = _checked_pairs(pairs, _checked_datasets(law, datasets))
-    p = probabilities(law, datasets, batch_size=batch_size)
+    arguments.function("law", law)
+    epsilon, pairs = _checked_question(datasets, pairs, epsilon)
+    return worst_of_table(probabilities(law, datasets, batch_size=batch_size), datasets, pairs, epsilon)
+
+
+def worst_of_table(p: np.ndarray, datasets: Any, pairs: np.ndarray, epsilon: float) -> Worst:
+    """`worst_pair` of a law that `probabilities` has tabulated: for several questions about it."""
+    epsilon, pairs = _checked_question(datasets, pairs, epsilon)
     found = sticks(p, pairs, epsilon)
     i, j = (int(index) for index in pairs[int(np.argmax(found))])
     first = jax.tree.map(lambda rows: np.asarray(rows)[i], datasets)
@@ -274,7 +280,8 @@ def delta_curve(
     law: Law, datasets: Any, pairs: np.ndarray, epsilons: Sequence[float], *, batch_size: int = 256
 ) -> np.ndarray:
     """delta(epsilon) over all pairs, for each of `epsilons`; arguments as for `worst_pair`."""
-    pairs = _checked_pairs(pairs, _checked_datasets(law, datasets))
+    arguments.function("law", law)
+    pairs = _checked_pairs(pairs, _checked_datasets(datasets))
     if not isinstance(epsilons, Sequence | np.ndarray) or len(epsilons) == 0:
         raise TypeError(f"epsilons must list at least one epsilon, got {epsilons!r}")
     checked = [float(arguments.real("epsilons", epsilon, at_least=0.0, below=math.inf)) for epsilon in epsilons]
@@ -282,9 +289,14 @@ def delta_curve(
     return np.array([sticks(p, pairs, epsilon).max() for epsilon in checked])
 
 
-def _checked_datasets(law: Any, datasets: Any) -> int:
+def _checked_question(datasets: Any, pairs: Any, epsilon: Any) -> tuple[float, np.ndarray]:
+    """epsilon and the pairs, if they are sound."""
+    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    return epsilon, _checked_pairs(pairs, _checked_datasets(datasets))
+
+
+def _checked_datasets(datasets: Any) -> int:
     """How many datasets there are, all of their arrays of one length."""
-    arguments.function("law", law)
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(datasets)]
     if not shapes or not all(shapes) or len({shape[0] for shape in shapes}) != 1 or shapes[0][0] == 0:
         raise ValueError(f"datasets must be arrays with one leading axis over all datasets, got shapes {shapes}")
