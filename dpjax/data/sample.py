@@ -221,4 +221,4 @@ def _labels(y: Any, rows: int) -> Array:
         wrong = np.flatnonzero(~np.isin(np.asarray(y), (0, 1)))
         if wrong.size:
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{wrong[0]}] = {np.asarray(y)[wrong[0]]}")
-    return jnp.asarray(y).astype(jnp.int32)
+    return jnp.asarray(y.astype(np.int32))  # NumPy's on the host
