@@ -6,6 +6,7 @@ exactly half of the points, so errors are 0 or 1/2.
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
@@ -21,6 +22,7 @@ from dpjax.domains import gf2, wide
 MAX_BITS = 1024
 
 
+@jax.jit
 def label(v: UInt32[Array, "limbs"], x: UInt32[Array, "n limbs"]) -> Int[Array, "n"]:
     """c_v(x) for one parity.
 
@@ -30,11 +32,13 @@ def label(v: UInt32[Array, "limbs"], x: UInt32[Array, "n limbs"]) -> Int[Array, 
     return packed.odd(x & v[None]).astype(jnp.int32)
 
 
+@jax.jit
 def predict(hypothesis: UInt32[Array, "k limbs"], x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
     """c_v(x) for k parities."""
     return packed.unpack(gf2.product(x, hypothesis), hypothesis.shape[0])
 
 
+@jax.jit
 def nearest(table: Bool[Array, "points"]) -> Int[Array, ""]:
     """The parity closest to any hypothesis given by its 2^d values: makes a learner of error < 1/4 proper and exact (MULTI Lemma 54).
 
@@ -79,10 +83,12 @@ class UniformParities(Distribution):
         y = gf2.product(x, self.targets)
         return MultiSample(x=x, y=y, n_valid=n, k=self.targets.shape[0])
 
+    @jax.jit
     def errors(self, hypothesis: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
 
+    @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "k more"], UInt32[Array, "k more"]]:
         """(low, high), limbs of bits + 1 bits: h_j has error <= alpha exactly for low_j <= h_j < high_j."""
         return _within(self.targets, alpha, self.bits)
@@ -100,10 +106,12 @@ class UniformParity(Distribution):
         x = _points(key, capacity, self.bits)
         return Sample.tree_unflatten((False, False), (x, label(self.target, x), n))
 
+    @jax.jit
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """0 if the hypothesis is the target, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)
 
+    @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "more"], UInt32[Array, "more"]]:
         """(low, high), limbs of bits + 1 bits: h has error <= alpha exactly for low <= h < high."""
         return _within(self.target, alpha, self.bits)

@@ -198,8 +198,9 @@ def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int 
     # Whole batches, by repeating the first datasets: `lax.map` would compile the law once more for a shorter last one.
     whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
-        on_device = jax.tree.map(lambda leaf: jnp.asarray(leaf)[whole], datasets)
-        return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(on_device)[:count])
+        on_device = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[whole]), datasets)
+        found = jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(on_device)
+        return np.asarray(found)[:count]
 
 
 @dataclasses.dataclass(frozen=True)
