@@ -240,12 +240,12 @@ def test_failures_of_trials_are_as_often_as_computed() -> None:
     n = learner.sample_size(alpha=0.0, beta=0.3)
     experiment = pac.Experiment(learner=learner, distribution=law, n=n, alpha=0.0, capacity=1023)
     failed = jax.jit(jax.vmap(lambda key: pac.trial(key, experiment)["failed"]))(
-        jax.random.split(jax.random.key(0), 600)
+        jax.random.split(jax.random.key(0), 300)
     )
     p = learner.uniform_failure(n)
     assert 0.1 < p <= 0.3
-    assert stats.binomtest(int(failed.sum()), 600, p).pvalue > FALSE_ALARM
-    assert stats.binomtest(int(failed.sum()), 600, p / 2).pvalue < FALSE_ALARM
+    assert stats.binomtest(int(failed.sum()), 300, p).pvalue > FALSE_ALARM
+    assert stats.binomtest(int(failed.sum()), 300, p / 2).pvalue < FALSE_ALARM
 
 
 @pytest.mark.parametrize("bits", [1, 8, 256])
