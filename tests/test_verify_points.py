@@ -167,16 +167,12 @@ def san_points_law(mechanism: Any) -> Callable[[Any], Any]:
 
     def law(counts: Any) -> Any:
         m = counts.shape[0]
-        logs, states = jnp.zeros((1,)), [(0.0, jnp.ones((m,), bool))]
+        remain = jnp.concatenate([~jnp.eye(m, dtype=bool), jnp.ones((1, m), bool)])  # after each choice
+        logs, left = jnp.zeros((1,)), jnp.ones((1, m), bool)
         for _ in range(mechanism.rounds):
-            following, parts = [], []
-            for total, left in states:
-                step = mechanism.log_choice(counts, left)
-                parts.append(total + step)
-                following += [(total + step[i], left & (jnp.arange(m, dtype=jnp.int32) != i)) for i in range(m)] + [
-                    (total + step[m], left)
-                ]
-            logs, states = jnp.concatenate(parts), following
+            steps = jax.vmap(lambda free: mechanism.log_choice(counts, free))(left)
+            logs = (logs[:, None] + steps).reshape(-1)
+            left = (left[:, None] & remain[None]).reshape(-1, m)
         return logs
 
     return law
