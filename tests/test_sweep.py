@@ -86,7 +86,7 @@ def test_rows(curve: Any) -> None:
 
 
 def test_trials_agree_with_laws(curve: Any) -> None:
-    (trials,) = least_n({"exponential": exponential}, **{**ONE, "trials": 2**13}, by="trials").to_rows()
+    (trials,) = least_n({"exponential": exponential}, **{**ONE, "trials": 2**12}, by="trials").to_rows()
     law = curve.to_rows()[0]
     assert trials["by"] == "trials" and abs(trials["n"] - law["n"]) <= 0.15 * law["n"]
     assert max(law["low"], trials["low"]) <= min(law["high"], trials["high"])
@@ -121,7 +121,7 @@ def test_what_does_not_release_fails() -> None:
     assert least_n({"coin": coin}, **{**ONE, "beta": 0.6}).to_rows()[0]["n"] is not None
 
 
-def test_a_killed_run_goes_on(tmp_path: Any) -> None:
+def test_a_killed_run_goes_on(curve: Any, tmp_path: Any) -> None:
     given = {**GIVEN, "over": {"bits": [6, 8]}, "store": tmp_path / "store"}
 
     def killed(bits: int) -> Any:
@@ -136,11 +136,8 @@ def test_a_killed_run_goes_on(tmp_path: Any) -> None:
     whole = least_n({"largest": largest}, **given)
     again = (tmp_path / "store/records.jsonl").read_text().splitlines()
     assert again[: len(lines)] == lines
-    assert (
-        whole.to_rows()
-        == least_n({"largest": largest}, **given).to_rows()
-        == least_n({"largest": largest}, **GIVEN).to_rows()
-    )
+    assert whole.to_rows() == least_n({"largest": largest}, **given).to_rows()
+    assert whole.to_rows() == [row for row in curve.to_rows() if row["series"] == "largest"]  # without a store
     assert (tmp_path / "store/records.jsonl").read_text().splitlines() == again
     # Another epsilon under the same name is not taken for what is stored.
     small = {**given, "over": {"bits": [6]}}
