@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections import Counter
 from typing import Any, NamedTuple
 
 import jax
@@ -22,12 +21,9 @@ from dpjax.learners import parities as single
 from dpjax.multi import direct_sum, pac, parities
 from dpjax.verify import histograms, neighbours, probabilities, records, sequence_neighbours, sequences
 from dpjax.verify.exact import sticks
+from dpjax.verify.plain.parity_learner import inner, parity_learner_law
 
 FALSE_ALARM = 2e-5
-
-
-def inner(v: int, x: int) -> int:
-    return bin(v & x).count("1") % 2
 
 
 def sample_of(xs: Any, ys: Any, bits: int, n_valid: int | None = None) -> MultiSample:
@@ -43,30 +39,6 @@ def runs_of(learner: Any, key: jax.Array, sample: MultiSample) -> Any:
 # ----------------------------------------------------------------------------------------------- laws by brute force
 
 
-def naive_vote(xs: list[int], ys: np.ndarray, bits: int) -> tuple[int, ...] | None:
-    """The only vector of parities that agrees with a subsample, if there is one: all 2^d are tried on every column."""
-    fits = [
-        [v for v in range(1 << bits) if all(inner(v, x) == y for x, y in zip(xs, column, strict=True))]
-        for column in ys.T
-    ]
-    return tuple(vs[0] for vs in fits) if all(len(vs) == 1 for vs in fits) else None
-
-
-def naive_pmf(xs: list[int], ys: np.ndarray, bits: int, size: int, epsilon: float, delta: float) -> np.ndarray:
-    """Algorithm 4 with the proved A_dist, from the paper."""
-    k = ys.shape[1]
-    votes = [naive_vote(xs[i : i + size], ys[i : i + size], bits) for i in range(0, len(xs) - size + 1, size)]
-    law = np.zeros((1 << (bits * k)) + 1)
-    ranked = Counter(vote for vote in votes if vote is not None).most_common()
-    if ranked:
-        leader, count = ranked[0]  # the first to be seen, on ties
-        gap = count - (ranked[1][1] if len(ranked) > 1 else 0)
-        threshold = 2 + 2 / epsilon * math.log(1 / (2 * delta))
-        law[sum(v << (bits * j) for j, v in enumerate(leader))] = stats.laplace.sf((threshold - gap) * epsilon / 2)
-    law[-1] = 1 - law.sum()
-    return law
-
-
 @pytest.mark.parametrize(("bits", "k", "size"), [(1, 1, 1), (3, 2, 4), (2, 5, 3)])
 def test_law_is_that_of_the_paper_on_noisy_labels(bits: int, k: int, size: int) -> None:
     rng = np.random.default_rng(bits)
@@ -77,7 +49,7 @@ def test_law_is_that_of_the_paper_on_noisy_labels(bits: int, k: int, size: int) 
         vs = rng.integers(0, 1 << bits, (2, k))  # two truths, one after the other
         ys = np.array([[inner(int(v), x) for v in vs[int(i > 27)]] for i, x in enumerate(xs)])
         ys ^= rng.random(ys.shape) < rng.choice([0.0, 0.1])
-        laws.append(naive_pmf(xs, ys, bits, size, 3.0, 0.2))
+        laws.append(parity_learner_law([*zip(xs, ys.tolist(), strict=True)], bits, size, 3.0, 0.2))
         samples.append((np.array(xs, np.uint32)[:, None], ys.astype(bool)))
         released += laws[-1][-1] < 0.5
     found = jax.jit(jax.vmap(lambda x, y: learner.pmf(MultiSample.create(x, y))))(

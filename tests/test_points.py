@@ -22,6 +22,7 @@ from dpjax.domains import events, groups, wide
 from dpjax.learners import pac, points
 from dpjax.learners.points import base
 from dpjax.sanitizers import points as sanitizer
+from dpjax.verify.plain.learn_points import learn_points_law
 
 FALSE_ALARM = 2e-5
 SLOW = pytest.mark.slow
@@ -161,21 +162,6 @@ def test_k_targets_label_columns_and_errors_are_each_ones_own() -> None:
 # ------------------------------------------------------------------------------------------- learners: laws, references
 
 
-def naive_learn_points(examples: Any, *, scale: float, threshold: float, bottom: str) -> np.ndarray:
-    """P of points 0..7, all-zero and bottom (never), from the paper's text (Laplace noise on the gap)."""
-    ones = Counter(x for x, y in examples if y == 1)
-    score = sorted(((ones[x], -x) for x in range(8)), reverse=True)
-    gap = score[0][0] - score[1][0]
-    keep = stats.laplace.sf(threshold - gap, scale=scale) if score[0][0] else 0.0
-    law = np.zeros(10)
-    law[-score[0][1]] += keep
-    if bottom == "zero":
-        law[8] += 1 - keep
-    else:
-        law[:8] += (1 - keep) / 8
-    return law
-
-
 def naive_exponential(examples: Any, epsilon: float, zero: bool) -> np.ndarray:
     """P of 0..7, all-zero and bottom (never) under the exponential mechanism."""
     right = [sum((x == h) == (y == 1) for x, y in examples) for h in [*range(8), -1]]
@@ -193,9 +179,9 @@ def test_laws_equal_the_references(examples: Any) -> None:
     }
     for calibration, bottom in (("printed", "zero"), ("proved", "random")):
         scale, threshold = constants[calibration]
-        expected = naive_learn_points(examples, scale=scale, threshold=threshold, bottom=bottom)
+        law = learn_points_law(examples, 8, scale=scale, threshold=threshold, bottom=bottom)
         learner = points.learn_points(bits=3, epsilon=epsilon, delta=delta, calibration=calibration, bottom=bottom)
-        np.testing.assert_allclose(learner.pmf(sample), expected, atol=1e-6)
+        np.testing.assert_allclose(learner.pmf(sample), [*law, 0.0], atol=1e-6)  # bottom never
     np.testing.assert_allclose(
         points.exponential(bits=3, epsilon=epsilon).pmf(sample), naive_exponential(examples, epsilon, False), atol=1e-6
     )
