@@ -13,15 +13,21 @@ from dpjax.domains import wide
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 100])
 def test_packed_bits_are_what_numpy_packs(k):
     values = np.random.default_rng(k).integers(0, 2, (3, 5, k)).astype(bool)
-    packed = bits.pack(jnp.asarray(values))
+
+    @jax.jit
+    def all_of(values):
+        packed = bits.pack(values)
+        columns = jax.vmap(lambda j: bits.column(packed, j), out_axes=-1)(jnp.arange(k))
+        return packed, bits.unpack(packed, k), columns, bits.count(packed), bits.odd(packed)
+
+    packed, unpacked, columns, count, odd = all_of(values)
     bytes_ = np.packbits(values, axis=-1, bitorder="little")
     bytes_ = np.pad(bytes_, [(0, 0), (0, 0), (0, 4 * bits.words_for(k) - bytes_.shape[-1])])
-    assert (np.asarray(packed) == bytes_.view("<u4")).all()
-    assert (np.asarray(bits.unpack(packed, k)) == values).all()
-    assert (np.asarray(bits.count(packed)) == values.sum(axis=-1)).all()
-    assert (np.asarray(bits.odd(packed)) == values.sum(axis=-1) % 2).all()
-    columns = jax.vmap(lambda j: bits.column(packed, j), out_axes=-1)(jnp.arange(k))
-    assert (np.asarray(columns) == values).all()
+    np.testing.assert_array_equal(packed, bytes_.view("<u4"))
+    np.testing.assert_array_equal(unpacked, values)
+    np.testing.assert_array_equal(columns, values)
+    np.testing.assert_array_equal(count, values.sum(axis=-1))
+    np.testing.assert_array_equal(odd, values.sum(axis=-1) % 2)
 
 
 def sample_of(rows=5, k=40, n_valid=3):
@@ -32,15 +38,16 @@ def sample_of(rows=5, k=40, n_valid=3):
 
 def test_columns_of_a_multi_sample_are_samples():
     sample = sample_of()
+    x, labels, column_of = np.asarray(sample.x), np.asarray(sample.labels), jax.jit(MultiSample.column)
     for j in (0, 31, 32, 39):
-        column = jax.jit(lambda s, j: s.column(j))(sample, j)
-        assert (column.x == sample.x).all() and int(column.n_valid) == 3
-        assert column.y.tolist() == sample.labels[:, j].astype(int).tolist()
+        column = jax.device_get(column_of(sample, j))
+        assert (column.x == x).all() and column.n_valid == 3
+        assert column.y.tolist() == labels[:, j].astype(int).tolist()
     assert sample.valid.tolist() == [True] * 3 + [False] * 2
 
 
 def test_padding_a_multi_sample_changes_nothing_that_counts():
-    sample, padded = sample_of(), sample_of().padded()
+    sample, padded = jax.device_get(sample_of()), jax.device_get(sample_of().padded())
     assert padded.rows == 7 and padded.k == 40 and int(padded.n_valid) == 3
     assert (padded.x[:5] == sample.x).all() and (padded.y[:5] == sample.y).all()
 

@@ -1,10 +1,12 @@
 """k points at once: the exact gap, naive references, laws against samplers, and the same n for every k."""
 
+import functools
 import itertools
 import math
 from collections import Counter
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,16 +18,22 @@ from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import points as concept
 from dpjax.core import bits as packed
 from dpjax.data import algorithm
-from dpjax.domains import wide
 from dpjax.multi import pac, points
 from dpjax.multi.points import base
 
 FALSE_ALARM = 2e-5
 
 
-def sample_of(examples: Any, bits: int = 8) -> MultiSample:
+def sample_of(examples: Any, bits: int = 8, rows: int | None = None) -> MultiSample:
     """From (x, labels) pairs."""
-    return MultiSample.create(wide.from_ints([x for x, _ in examples], bits), np.array([v for _, v in examples]))
+    xs, labels = zip(*examples, strict=True)
+    return builders.multi_sample_of(xs, labels, bits, rows or len(examples))
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def runs_of(learner: Any, key: jax.Array, sample: Any) -> Any:
+    return learner(key, sample)
 
 
 AGNOSTIC = [(5, (1, 0))] * 40 + [(5, (0, 0))] * 37 + [(9, (1, 1))] * 38 + [(7, (0, 0))] * 36 + [(1, (1, 1))] * 3
@@ -66,13 +74,18 @@ def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
 
 
 def test_items_are_points_with_their_most_frequent_vector() -> None:
-    items = base.distinct_points(base.distinct(sample_of(AGNOSTIC).padded()), 1)
+    @jax.jit
+    def both(sample: MultiSample) -> Any:
+        found = base.distinct(sample)
+        items = base.distinct_points(found, 1)
+        return items, packed.unpack(items.vectors[:4], 2), base.labelled_points(found, 1)
+
+    items, vectors, pairs = jax.device_get(both(sample_of(AGNOSTIC, rows=255)))
     np.testing.assert_array_equal(items.points[:4, 0], [1, 5, 7, 9])
     np.testing.assert_array_equal(items.counts[:5], [3, 77, 36, 38, 0])
     np.testing.assert_array_equal(items.first[:5], [3, 40, 36, 38, 0])
     np.testing.assert_array_equal(items.second[:5], [0, 37, 0, 0, 0])
-    np.testing.assert_array_equal(packed.unpack(items.vectors[:4], 2), [[1, 1], [1, 0], [0, 0], [1, 1]])
-    pairs = base.labelled_points(base.distinct(sample_of(AGNOSTIC).padded()), 1)
+    np.testing.assert_array_equal(vectors, [[1, 1], [1, 0], [0, 0], [1, 1]])
     np.testing.assert_array_equal(pairs.counts[:6], [3, 37, 40, 36, 38, 0])
 
 
@@ -109,7 +122,7 @@ def naive_success(learner: Any, examples: Any, error: float, scale: float, test:
 @pytest.mark.parametrize("name", [pytest.param("printed", marks=pytest.mark.slow), "proved", "histogram"])
 def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
     examples, runs = CLOSE if name == "histogram" else CLOSE + SINGLE, 4000
-    sample, (epsilon, delta) = sample_of(examples), (3.0, 0.2)
+    sample, (epsilon, delta) = sample_of(examples, rows=255), (3.0, 0.2)
     if name == "histogram":
         learner = points.histogram_learner(bits=8, k=2, epsilon=epsilon / 6, delta=delta)
         scale, test = 12 / epsilon, None
@@ -119,15 +132,13 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
         if name == "proved":
             width, threshold = 4 / epsilon, 2 + 4 / epsilon * math.log(1 / delta)
         test = lambda gap: stats.laplace.sf(threshold - gap, scale=width)  # noqa: E731
-    outcomes = jax.jit(lambda keys: jax.vmap(lambda key: learner(key, sample))(keys))(
-        jax.random.split(jax.random.key(5), runs)
-    )
+    outcomes = jax.device_get(runs_of(learner, jax.random.split(jax.random.key(5), runs), sample))
     labels = np.array([v for _, v in examples])
     x = np.array([x for x, _ in examples])
-    position, zero = np.asarray(outcomes.hypothesis.position)[..., 0], np.asarray(outcomes.hypothesis.zero)
+    position, zero = outcomes.hypothesis.position[..., 0], outcomes.hypothesis.zero
     said = (x[None, :, None] == position[:, None]) & ~zero[:, None]
     wrong = (said != labels[None]).mean(axis=1).max(axis=1)
-    released = np.asarray(outcomes.status) == Status.OK
+    released = outcomes.status == Status.OK
     levels = np.unique(wrong)
     assert len(levels) > 1
     for error in levels[:3]:
@@ -145,39 +156,34 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
 def test_more_items_than_can_be_enumerated_give_nan() -> None:
     learner = points.histogram_learner(bits=8, k=1, epsilon=1.0, delta=0.1)
     for items, known in ((10, True), (11, False)):
-        sample = sample_of([(i, (1,)) for i in range(items)])
+        sample = sample_of([(i, (1,)) for i in range(items)], rows=15)
         assert math.isnan(float(learner.success_probability(sample, error=0.5))) != known
 
 
 def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
     """k = 2 over four points: all 25 pairs of hypotheses and bottom, intervals, and what is within alpha of two targets."""
-    sample = sample_of([(2, (1, 0))] * 5 + [(2, (0, 0))] * 2 + [(1, (0, 1))] * 6 + [(3, (1, 1))] * 4, 2)
-    for learner in (
-        points.point_learner(bits=2, k=2, epsilon=6.0, delta=0.5, alpha=0.5, beta=0.9),
-        points.histogram_learner(bits=2, k=2, epsilon=1.0, delta=0.3),
-    ):
-        law = np.asarray(learner.pmf(sample), np.float64)
-        assert law.shape == (26,)
-        np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
-        joint = law[:25].reshape(5, 5)
-        found = learner.probability(sample, ([1, 2], [3, 4]))
-        np.testing.assert_allclose(found, [joint[1:3, 2:4].sum(), 1 - joint[1:3, 2:4].sum()], atol=2e-6)
-        population = concept.point_masses(bits=2, points=[1, 2], masses=[0.7, 0.3], target=[2, None], background=0.2)
-        for alpha in (0.05, 0.35, 0.7):
-            good = np.array([[bool(population._error(h, t) <= alpha) for h in hypotheses()] for t in targets()])
-            expected = joint[np.ix_(*[np.flatnonzero(row) for row in good])].sum()
-            found = learner.probability(sample, population.within(alpha))
-            np.testing.assert_allclose(found, [expected, 1 - expected], atol=2e-6)
-        output = learner.output(jnp.uint32(7))
-        np.testing.assert_allclose(np.exp(learner.log_prob(sample, output)), law[7], atol=1e-6)
+    sample = sample_of([(2, (1, 0))] * 5 + [(2, (0, 0))] * 2 + [(1, (0, 1))] * 6 + [(3, (1, 1))] * 4, 2, 31)
+    learner = points.point_learner(bits=2, k=2, epsilon=6.0, delta=0.5, alpha=0.5, beta=0.9)
+    law = np.asarray(learner.pmf(sample), np.float64)
+    assert law.shape == (26,)
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+    joint = law[:25].reshape(5, 5)
+    found = learner.probability(sample, ([1, 2], [3, 4]))
+    np.testing.assert_allclose(found, [joint[1:3, 2:4].sum(), 1 - joint[1:3, 2:4].sum()], atol=2e-6)
+    population = concept.point_masses(bits=2, points=[1, 2], masses=[0.7, 0.3], target=[2, None], background=0.2)
+    errors = np.asarray(errors_of_all(population))
+    for alpha in (0.05, 0.35, 0.7):
+        expected = joint[np.ix_(*[np.flatnonzero(row <= alpha) for row in errors])].sum()
+        found = learner.probability(sample, population.within(alpha))
+        np.testing.assert_allclose(found, [expected, 1 - expected], atol=2e-6)
+    np.testing.assert_allclose(np.exp(learner.log_prob(sample, learner.output(jnp.uint32(7)))), law[7], atol=1e-6)
 
 
-def hypotheses() -> list[Any]:
-    return [concept.point(j, bits=2) for j in (0, 1, 2, 3, None)]
-
-
-def targets() -> list[Any]:
-    return [concept.point(2, bits=2), concept.zero(bits=2)]
+@jax.jit
+def errors_of_all(population: concept.PointDistribution) -> jax.Array:
+    """For each target, of all points and of all-zero."""
+    hypotheses = concept.point([0, 1, 2, 3, None], bits=2)
+    return jax.vmap(lambda target: jax.vmap(lambda h: population._error(h, target))(hypotheses))(population.targets)
 
 
 def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
@@ -195,16 +201,20 @@ def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
 
 def test_laws_have_gradients_however_many_items_there_are(x64: None) -> None:
     """Forty distinct labelled points, more than samplers find one by one; few of them can be heavy."""
-    sample = sample_of([(5, (1, 0))] * 9 + [(9, (0, 1))] * 8 + [(100 + i, (0, 0)) for i in range(40)])
+    sample = sample_of([(5, (1, 0))] * 9 + [(9, (0, 1))] * 8 + [(100 + i, (0, 0)) for i in range(40)], rows=63)
 
-    @jax.jit
     def failure(epsilon: Any) -> Any:
         learner = points.point_learner(bits=8, k=2, epsilon=epsilon, delta=0.4, alpha=0.5, beta=0.9)
         return learner.failure_probability(sample, error=0.2)
 
-    slope = (failure(5.0 + 1e-6) - failure(5.0 - 1e-6)) / 2e-6
+    @jax.jit
+    def slopes(epsilon: Any) -> Any:
+        return failure(epsilon), jax.grad(failure)(epsilon), jax.jacfwd(failure)(epsilon)
+
+    (_, *found), above, below = (slopes(5.0 + step) for step in (0.0, 1e-6, -1e-6))
+    slope = (above[0] - below[0]) / 2e-6
     assert abs(slope) > 1e-3
-    np.testing.assert_allclose([jax.grad(failure)(5.0), jax.jacfwd(failure)(5.0)], slope, rtol=1e-5)
+    np.testing.assert_allclose(found, [slope, slope], rtol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------ one n for every k
@@ -223,44 +233,38 @@ def law_of(k: int, alpha: float) -> concept.PointDistribution:
     "kind", ["histogram", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("proved", "printed"))]
 )
 def test_the_stated_sample_size_suffices_and_is_the_same_for_every_k(kind: str) -> None:
-    alpha, beta, runs, sizes = 0.2, 0.2, 60, set()
-    for k in (1, 1000) if kind == "proved" else (1, 10):
+    """Run for many concepts, of which the first is the only one of k = 1: its learner fails no more often."""
+    alpha, beta, k = 0.2, 0.2, 1000 if kind == "proved" else 10
+
+    def make(k: int) -> Any:
         budget = {"bits": 64, "k": k, "epsilon": 2.0, "delta": 1e-5}
         if kind == "histogram":
-            learner = points.histogram_learner(**budget)
-        else:
-            n = bounds.point_learner_exact(alpha, beta, 2.0, 1e-5, calibration=kind)
-            learner = points.point_learner(**budget, alpha=alpha, beta=beta, n=n, calibration=kind)
-        n = learner.sample_size(alpha=alpha, beta=beta)
-        sizes.add(n)
-        lanes = {"printed": 10}.get(kind, runs if k < 1000 else 20)
+            return points.histogram_learner(**budget)
+        n = bounds.point_learner_exact(alpha, beta, 2.0, 1e-5, calibration=kind)
+        return points.point_learner(**budget, alpha=alpha, beta=beta, n=n, calibration=kind)
 
-        @jax.jit
-        def failed(n: Any, learner: Any, k: int = k, capacity: int = n, lanes: int = lanes) -> Any:
-            experiment = pac.Experiment(
-                learner=learner, distribution=law_of(k, alpha), n=n, alpha=alpha, capacity=capacity
-            )
-            return jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(
-                jax.random.split(jax.random.key(1), lanes)
-            )
+    learner = make(k)
+    n = learner.sample_size(alpha=alpha, beta=beta)
+    assert n == make(1).sample_size(alpha=alpha, beta=beta)
+    lanes = {"histogram": 60, "proved": 20, "printed": 10}[kind]
 
-        failures = int(failed(jnp.int32(n), learner).sum())
-        assert stats.binom.sf(failures - 1, lanes, beta) > FALSE_ALARM, (k, failures)
-        if kind != "printed":  # negative control: a fifth of it is not enough
-            short = int(failed(jnp.int32(n // 5), learner).sum())
-            assert stats.binom.sf(short - 1, lanes, beta) < FALSE_ALARM, (k, short)
-    assert len(sizes) == 1
+    @jax.jit
+    def failed(n: Any, learner: Any, capacity: int = n) -> Any:
+        experiment = pac.Experiment(learner=learner, distribution=law_of(k, alpha), n=n, alpha=alpha, capacity=capacity)
+        keys = jax.random.split(jax.random.key(1), lanes)
+        return jnp.sum(jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys))
+
+    failures = int(failed(jnp.int32(n), learner))
+    assert stats.binom.sf(failures - 1, lanes, beta) > FALSE_ALARM
+    if kind != "printed":  # negative control: a fifth of it is not enough
+        short = int(failed(jnp.int32(n // 5), learner))
+        assert stats.binom.sf(short - 1, lanes, beta) < FALSE_ALARM
 
 
-def test_padding_changes_nothing_and_one_program_serves_every_budget() -> None:
-    sample = sample_of(AGNOSTIC)
-    x = jnp.concatenate([sample.x, jnp.full((200, 1), 5, jnp.uint32)])
-    y = jnp.concatenate([sample.y, jnp.full((200, 1), 3, jnp.uint32)])
-    more = MultiSample(x=x, y=y, n_valid=sample.n_valid, k=2)
+def test_one_program_serves_every_budget() -> None:
+    sample = sample_of(AGNOSTIC, rows=255)
     create = lambda epsilon: points.point_learner(bits=8, k=2, epsilon=epsilon, delta=0.2, alpha=0.5)  # noqa: E731
-    for seed in range(3):
-        one, other = (create(3.0)(jax.random.key(seed), s) for s in (sample, more))
-        jax.tree.map(np.testing.assert_array_equal, one, other)
+    create(3.0)(jax.random.key(0), sample)
     before = algorithm._run._cache_size()
     for epsilon in (0.5, 1, np.float32(2.0)):
         create(epsilon)(jax.random.key(0), sample)

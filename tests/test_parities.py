@@ -4,6 +4,7 @@ import itertools
 import math
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +14,11 @@ from scipy import stats
 from dpjax import Sample, Status, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import parities as concept
+from dpjax.data.sample import bucket
 from dpjax.domains import gf2, wide
 from dpjax.learners import pac, parities
-from dpjax.verify import histograms, neighbours, probabilities, records, worst_pair
+from dpjax.verify import histograms, neighbours, probabilities, records
+from dpjax.verify.exact import sticks
 
 FALSE_ALARM = 2e-5
 
@@ -29,25 +32,30 @@ def inner(v: int, x: int) -> int:
 
 @pytest.mark.parametrize("bits", [1, 31, 32, 33, 100, 1024])
 def test_labels_are_inner_products_of_python_ints(bits: int) -> None:
-    targets = concept.random_targets(jax.random.key(bits), bits=bits, k=37)
-    law = concept.uniform(bits=bits, targets=targets)
-    sample = law.sample(jax.random.key(1), 15, 12)
-    xs, vs = wide.to_ints(sample.x), wide.to_ints(targets)
+    @jax.jit
+    def drawn(key_targets: Any, key_sample: Any) -> Any:
+        targets = concept.random_targets(key_targets, bits=bits, k=37)
+        law = concept.uniform(bits=bits, targets=targets)
+        sample = law.sample(key_sample, 15, 12)
+        changed = targets.at[5, -1].set(targets[5, -1] ^ np.uint32(1))
+        labels = sample.labels, concept.predict(targets, sample.x), concept.label(targets[3], sample.x)
+        return targets, sample.x, labels, law.errors(changed)
+
+    targets, x, labels, errors = jax.device_get(drawn(jax.random.key(bits), jax.random.key(1)))
+    xs, vs = wide.to_ints(x), wide.to_ints(targets)
     assert max(xs) < 1 << bits and max(vs) < 1 << bits
     expected = np.array([[inner(v, x) for v in vs] for x in xs])
-    assert (np.asarray(sample.labels) == expected).all()
-    assert (np.asarray(concept.predict(targets, sample.x)) == expected).all()
-    assert (np.asarray(concept.label(targets[3], sample.x)) == expected[:, 3]).all()
-    changed = targets.at[5].set(targets[5] ^ jnp.zeros_like(targets[5]).at[-1].set(1))
-    assert law.errors(changed).tolist() == [0.5 if j == 5 else 0.0 for j in range(37)]
+    for found, right in zip(labels, (expected, expected, expected[:, 3]), strict=True):
+        np.testing.assert_array_equal(found, right)
+    assert errors.tolist() == [0.5 if j == 5 else 0.0 for j in range(37)]
 
 
 def test_a_longer_sample_begins_with_the_same_examples_and_a_single_target_sees_the_same_points() -> None:
     law, single = concept.uniform(bits=40, targets=[5, 2**39]), concept.uniform_single(bits=40, target=2**39)
-    short, long = law.sample(jax.random.key(0), 7, 7), law.sample(jax.random.key(0), 15, 7)
-    alone = single.sample(jax.random.key(0), 7, 7)
+    drawn = (law.sample(jax.random.key(0), 7, 7), law.sample(jax.random.key(0), 15, 7))
+    (short, long), alone = jax.device_get(drawn), jax.device_get(single.sample(jax.random.key(0), 7, 7))
     assert (short.x == long.x[:7]).all() and (short.y == long.y[:7]).all() and (alone.x == short.x).all()
-    assert alone.y.tolist() == short.labels[:, 1].astype(int).tolist()
+    assert alone.y.tolist() == (short.y[:, 0] >> 1 & 1).tolist()
     assert float(single.error(single.target)) == 0 and float(single.error(law.targets[0])) == 0.5
 
 
@@ -60,11 +68,11 @@ def test_walsh_hadamard_and_the_nearest_parity_by_brute_force() -> None:
     rng = np.random.default_rng(0)
     signs = np.array([[(-1) ** inner(v, x) for x in range(16)] for v in range(16)])
     f = rng.integers(-9, 10, 16)
-    assert (np.asarray(gf2.walsh_hadamard(jnp.asarray(f, jnp.int32))) == signs @ f).all()
+    assert (np.asarray(jax.jit(gf2.walsh_hadamard)(f.astype(np.int32))) == signs @ f).all()
+    tables = signs == -1
     for v in range(16):  # Lemma 54: error < 1/4 leaves one nearest parity
-        table = np.array([inner(v, x) for x in range(16)], bool)
-        table[rng.choice(16, 3, replace=False)] ^= True
-        assert int(concept.nearest(jnp.asarray(table))) == v
+        tables[v, rng.choice(16, 3, replace=False)] ^= True
+    assert jax.jit(jax.vmap(concept.nearest))(tables).tolist() == list(range(16))
 
 
 @pytest.mark.parametrize(
@@ -104,14 +112,8 @@ def test_bad_arguments_are_refused(create: Any, error: type[Exception], message:
 # ------------------------------------------------------------------------------------------------------- pure learner
 
 
-def some_sample(bits: int, n: int, seed: int = 0) -> Sample:
-    rng = np.random.default_rng(seed)
-    return Sample(x=wide.from_ints(rng.integers(0, 1 << bits, n).tolist(), bits), y=rng.integers(0, 2, n))
-
-
-def naive_law(sample: Sample, bits: int, epsilon: float) -> np.ndarray:
+def naive_law(xs: list[int], ys: np.ndarray, bits: int, epsilon: float) -> np.ndarray:
     """P[v], then of bottom (never), from the definition."""
-    xs, ys = wide.to_ints(sample.x), np.asarray(sample.y)
     right = np.array([sum(inner(v, x) == y for x, y in zip(xs, ys, strict=True)) for v in range(1 << bits)])
     weights = np.exp(epsilon / 2 * (right - right.max()))
     return np.append(weights / weights.sum(), 0.0)
@@ -119,34 +121,27 @@ def naive_law(sample: Sample, bits: int, epsilon: float) -> np.ndarray:
 
 @pytest.mark.parametrize("bits", [1, 2, 5])
 def test_law_is_the_definition(bits: int) -> None:
-    sample = some_sample(bits, 20)
-    learner = parities.exponential(bits=bits, epsilon=0.7)
-    expected = naive_law(sample, bits, 0.7)
-    np.testing.assert_allclose(learner.pmf(sample), expected, rtol=2e-5)
-    np.testing.assert_allclose(learner.pmf(sample.padded(64)), expected, rtol=2e-5)
-    xs, ys = wide.to_ints(sample.x), np.asarray(sample.y)
+    rng = np.random.default_rng(0)
+    xs, ys = rng.integers(0, 1 << bits, 20).tolist(), rng.integers(0, 2, 20)
+    sample, law = builders.sample_of(xs, ys, bits, 31), concept.uniform_single(bits=bits, target=1)
+
+    @jax.jit
+    def found(learner: Any, sample: Sample) -> Any:
+        inside = [learner.probability(sample, law.within(alpha)) for alpha in (0.3, 0.5)]
+        success, failure = (
+            learner.success_probability(sample, error=0.4),
+            learner.failure_probability(sample, error=0.4),
+        )
+        return learner.pmf(sample), inside, success, failure
+
+    pmf, inside, success, failure = jax.device_get(found(parities.exponential(bits=bits, epsilon=0.7), sample))
+    expected = naive_law(xs, ys, bits, 0.7)
+    np.testing.assert_allclose(pmf, expected, rtol=2e-5)
     errors = [np.mean([inner(v, x) != y for x, y in zip(xs, ys, strict=True)]) for v in range(1 << bits)]
     good = np.array(errors) <= 0.4
-    np.testing.assert_allclose(
-        learner.success_probability(sample, error=0.4), expected[:-1][good].sum(), rtol=1e-5, atol=1e-7
-    )
-    np.testing.assert_allclose(
-        learner.failure_probability(sample, error=0.4), expected[:-1][~good].sum(), rtol=1e-5, atol=1e-7
-    )
-    law = concept.uniform_single(bits=bits, target=1)
-    found = learner.probability(sample, law.within(0.3))
-    np.testing.assert_allclose(found, [expected[1], 1 - expected[1]], rtol=1e-5)
-    np.testing.assert_allclose(learner.probability(sample, law.within(0.5)), [1, 0], rtol=1e-5)
-
-
-def test_draws_follow_the_law() -> None:
-    sample, learner = some_sample(3, 9), parities.exponential(bits=3, epsilon=0.8)
-    drawn = jax.vmap(lambda key: learner(key, sample).hypothesis[0])(jax.random.split(jax.random.key(0), 20_000))
-    counts = np.bincount(np.asarray(drawn), minlength=8)
-    p = np.asarray(learner.pmf(sample), np.float64)[:-1]
-    assert stats.chisquare(counts, 20_000 * p / p.sum()).pvalue > FALSE_ALARM
-    wrong = np.asarray(parities.exponential(bits=3, epsilon=1.04).pmf(sample), np.float64)[:-1]
-    assert stats.chisquare(counts, 20_000 * wrong / wrong.sum()).pvalue < FALSE_ALARM
+    np.testing.assert_allclose(success, expected[:-1][good].sum(), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(failure, expected[:-1][~good].sum(), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(inside, [[expected[1], 1 - expected[1]], [1, 0]], rtol=1e-5)
 
 
 def test_population_failure_by_enumeration_is_below_the_closed_form() -> None:
@@ -162,7 +157,7 @@ def test_population_failure_by_enumeration_is_below_the_closed_form() -> None:
         )
         return learner.probability(sample, law.within(0.2))[1]
 
-    exact = float(jnp.mean(jax.vmap(failure)(jnp.asarray(xs))))
+    exact = np.mean(jax.jit(jax.vmap(failure))(xs), dtype=float)
     assert 0.3 * bound < exact < bound
     np.testing.assert_allclose(bounds.exponential_parities(2, bound, 3.0), n, rtol=1e-9)
     assert learner.sample_size(alpha=0.2, beta=0.9 * bound) == n + 1
@@ -173,7 +168,7 @@ def test_agnostic_sample_size_suffices() -> None:
     n = learner.agnostic_sample_size(alpha=0.2, beta=0.1)
     xs = np.random.default_rng(0).integers(0, 16, n)
     ys = np.array([inner(9, int(x)) for x in xs]) ^ (np.random.default_rng(1).random(n) < 0.3)
-    sample = Sample(x=wide.from_ints(xs.tolist(), 4), y=ys.astype(int))
+    sample = builders.sample_of(xs, ys, 4, bucket(n))
     assert float(learner.failure_probability(sample, error=0.3 + 0.15)) < 0.05
 
 
@@ -219,18 +214,20 @@ def law_of(bits: int) -> Any:
     return law
 
 
-@pytest.mark.parametrize(("bits", "n"), [(1, 5), (2, 1), (2, 2), (2, 3), (2, 4), (3, 2)])
-def test_no_pair_of_neighbours_refutes_the_guarantee_and_twice_epsilon_is_refuted(bits: int, n: int) -> None:
-    counts = histograms(2 << bits, [n])
+@pytest.mark.parametrize(("bits", "ns"), [(1, [5]), (2, [1, 2, 3, 4]), (3, [2])])
+def test_no_pair_of_neighbours_refutes_the_guarantee_and_twice_epsilon_is_refuted(bits: int, ns: list[int]) -> None:
+    counts = histograms(2 << bits, ns)
     values, sizes = records(counts)
     pairs = neighbours(counts, REPLACE_ONE)
+    cases = [(epsilon, factor) for epsilon in (0.3, 2.0) for factor in (1.0, 2.0)]
     rows = {"x": (values // 2).astype(np.uint32)[:, :, None], "y": values % 2, "n": sizes}
-    for epsilon in (0.3, 2.0):
-        guarantee = parities.exponential(bits=bits, epsilon=epsilon).guarantee()
-        for factor in (1.0, 2.0):
-            rows["epsilon"] = np.full(len(counts), factor * epsilon)
-            found = worst_pair(law_of(bits), rows, pairs, epsilon)
-            assert found.refutes(guarantee) == (factor == 2.0 and n > 1)
-            assert worst_pair(law_of(bits), rows, pairs, epsilon / 8).delta > 0
-    assert guarantee == Guarantee(2.0, 0.0, REPLACE_ONE)
-    assert probabilities(law_of(bits), rows).shape == (len(counts), (1 << bits) + 1)
+    rows = {name: np.concatenate([leaf] * len(cases)) for name, leaf in rows.items()}  # one program for all
+    rows["epsilon"] = np.repeat([epsilon * factor for epsilon, factor in cases], len(counts))
+    tables = np.split(probabilities(law_of(bits), rows, batch_size=len(counts)), len(cases))
+    for (epsilon, factor), table in zip(cases, tables, strict=True):
+        assert table.shape == (len(counts), (1 << bits) + 1)
+        assert parities.exponential(bits=bits, epsilon=epsilon).guarantee() == Guarantee(epsilon, 0.0, REPLACE_ONE)
+        for n in ns:
+            alike = pairs[sizes[pairs[:, 0]] == n]
+            assert (sticks(table, alike, epsilon).max() > 1e-12) == (factor == 2.0 and n > 1)
+            assert sticks(table, alike, epsilon / 8).max() > 0

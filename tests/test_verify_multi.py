@@ -153,7 +153,7 @@ def test_the_columns_are_those_of_the_joint_law() -> None:
     summed = direct_sum.direct_sum(point, k=2, epsilon=0.5, delta=0.3, accountant="advanced")
     table, _ = columns(summed.learner, 2, 1.0)
     with jax.enable_x64(True):
-        law = summed.pmf(MultiSample.create(wide.from_ints([1, 0], 1), [[1, 0], [1, 1]]))
+        law = np.asarray(jax.jit(summed.pmf)(MultiSample.create(wide.from_ints([1, 0], 1), [[1, 0], [1, 1]])))
     first, second = table[4 * 3 + 1][:-1], table[4 * 2 + 1][:-1]  # bottom="zero": no bottom
     np.testing.assert_allclose(law[:-1], np.outer(first, second).ravel(), rtol=1e-12)
     assert float(law[-1]) < 1e-12
@@ -395,7 +395,7 @@ def test_empirical_runs_follow_the_law_that_was_verified() -> None:
     drawn = runs(learner, jax.random.split(jax.random.key(2), 6000), sample).hypothesis
     outcome = np.where(drawn.zero, 2, np.asarray(drawn.position)[..., 0].astype(int))
     seen = np.bincount(outcome @ [3, 1], minlength=10)  # bottom is the last
-    law = jax.jit(learner.pmf)
+    law = jax.jit(learner.pmf)  # a closure: the law is listed, so the domain must be known
     assert fits(seen, np.asarray(law(sample), np.float64))
     assert not fits(seen, np.asarray(law(other), np.float64))  # negative control
 
@@ -445,8 +445,12 @@ def two_quantiles(epsilon: float, rate: float) -> tuple[Any, dict[int, list[int]
     solver = interior_point.exponential(bits=2, epsilon=epsilon)
     given: dict[str, Any] = {"count": 2, "size": 1, "slice_epsilon": rate, "count_epsilon": 0.5, "delta": 0.01}
     sliced = quantiles.sliced(solver=solver, **given, allow_unproved=True)
-    gaps = np.asarray(jax.vmap(sliced.gaps)(jnp.arange(80, dtype=jnp.int32)))
-    return sliced, dict(enumerate(gaps.tolist()))
+    return sliced, dict(enumerate(np.asarray(gaps_of(sliced, np.arange(80, dtype=np.int32))).tolist()))
+
+
+@jax.jit
+def gaps_of(sliced: Any, counts: Any) -> Any:
+    return jax.vmap(sliced.gaps)(counts)
 
 
 @pytest.mark.parametrize("largest", [4, pytest.param(6, marks=pytest.mark.slow)])

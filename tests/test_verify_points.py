@@ -23,6 +23,7 @@ from dpjax.multi import points as multi
 from dpjax.multi.points import base as multi_base
 from dpjax.sanitizers import points as sanitizer
 from dpjax.verify import delta_curve, histograms, laplace_deltas, neighbours, probabilities, records, worst_pair
+from dpjax.verify.exact import sticks
 
 # ------------------------------------------------------------------------------------------------------------ learners
 
@@ -39,8 +40,13 @@ def sample_law(learner: Any) -> Callable[[Any], Any]:
 
 
 def hashed(epsilon: float, delta: float) -> Any:
-    learner = points.hashed(bits=2, epsilon=epsilon, buckets=1, allow_inaccurate=True)
-    return learner.given(learner.hash(jax.random.key(3)))
+    return points.hashed(bits=2, epsilon=epsilon, buckets=1, allow_inaccurate=True).given(some_hash())
+
+
+@functools.cache
+def some_hash() -> Any:
+    learner = points.hashed(bits=2, epsilon=1.0, buckets=1, allow_inaccurate=True)
+    return jax.jit(learner.hash)(jax.random.key(3))
 
 
 LEARNERS: dict[str, Callable[[float, float], Any]] = {
@@ -55,7 +61,7 @@ LEARNERS: dict[str, Callable[[float, float], Any]] = {
 
 
 def tables(law: Callable[[Any], Any], mechanisms: list[Any], data: Any) -> list[np.ndarray]:
-    """ln P of every dataset under each of the mechanisms: one program for all of them, in which the numbers that differ are data."""
+    """P of every dataset under each of the mechanisms: one program for all of them, in which the numbers that differ are data."""
     size = len(jax.tree.leaves(data)[0])
     numbers = list(zip(*map(jax.tree.leaves, mechanisms), strict=True))
     swept = {i: np.repeat(several, size, axis=0) for i, several in enumerate(numbers) if len(np.unique(several)) > 1}
@@ -68,12 +74,12 @@ def tables(law: Callable[[Any], Any], mechanisms: list[Any], data: Any) -> list[
     p = probabilities(
         row_law, (swept, jax.tree.map(lambda x: np.concatenate([x] * len(mechanisms)), data)), batch_size=size
     )
-    return np.split(np.log(np.maximum(p, 1e-300)), len(mechanisms))
+    return np.split(p, len(mechanisms))
 
 
 def deltas(table: np.ndarray, pairs: np.ndarray, epsilons: list[float]) -> np.ndarray:
     """`delta_curve` of a tabulated law."""
-    return delta_curve(lambda row: row, table, pairs, epsilons, batch_size=len(table))
+    return np.array([sticks(table, pairs, epsilon).max() for epsilon in epsilons])
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -106,12 +112,16 @@ def binned(mechanism: Any, count: int) -> np.ndarray:
     if count <= mechanism.low:
         return np.r_[1.0, np.zeros(len(edges))]
     with jax.enable_x64(True):
-        tails = laplace.log_sf(
-            jnp.asarray(atom + edges), jnp.full(len(edges), count), epsilon=mechanism.epsilon, sensitivity=2.0
-        )
-        below = mechanism.log_released(jnp.array([count]))[1][0]
-    tails = np.exp(np.asarray(tails, np.float64))
+        tails, below = jax.device_get(tails_and_below(mechanism, atom + edges, np.full(len(edges), count)))
+    tails = np.exp(tails)
     return np.r_[np.exp(float(below)), tails[:-1] - tails[1:], tails[-1]]
+
+
+@jax.jit
+def tails_and_below(mechanism: Any, values: Any, counts: Any) -> Any:
+    """(ln P[noisy count >= value], ln P[not released]) of a count."""
+    tails = laplace.log_sf(values, counts, epsilon=jnp.asarray(mechanism.epsilon, float), sensitivity=2.0)
+    return tails, mechanism.log_released(counts[:1])[1][0]
 
 
 def release_delta(mechanism: Any, n: int, epsilon: float) -> float:
@@ -157,16 +167,12 @@ def san_points_law(mechanism: Any) -> Callable[[Any], Any]:
 
     def law(counts: Any) -> Any:
         m = counts.shape[0]
-        logs, states = jnp.zeros((1,)), [(0.0, jnp.ones((m,), bool))]
+        remain = jnp.concatenate([~jnp.eye(m, dtype=bool), jnp.ones((1, m), bool)])  # after each choice
+        logs, left = jnp.zeros((1,)), jnp.ones((1, m), bool)
         for _ in range(mechanism.rounds):
-            following, parts = [], []
-            for total, left in states:
-                step = mechanism.log_choice(counts, left)
-                parts.append(total + step)
-                following += [(total + step[i], left & (jnp.arange(m, dtype=jnp.int32) != i)) for i in range(m)] + [
-                    (total + step[m], left)
-                ]
-            logs, states = jnp.concatenate(parts), following
+            steps = jax.vmap(lambda free: mechanism.log_choice(counts, free))(left)
+            logs = (logs[:, None] + steps).reshape(-1)
+            left = (left[:, None] & remain[None]).reshape(-1, m)
         return logs
 
     return law

@@ -104,8 +104,14 @@ def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float,
     arguments.counts(bits=bits)
     arguments.fractions(beta=beta)
     noise = stability_noise(epsilon, delta, calibration=calibration)
-    sizes = range(bits, bits + _SPARE_ROWS + 1)
-    return min(sizes, key=lambda size: size * _least_votes(beta, size, bits, *noise))
+    most = bits + _SPARE_ROWS
+    fewest = _least_votes(beta, most, bits, *noise)  # larger subsamples need no more votes
+    best = most * fewest, most
+    for size in range(bits, most):
+        if size * fewest > best[0]:
+            break
+        best = min(best, (size * _least_votes(beta, size, bits, *noise), size))
+    return best[1]
 
 
 def parity_learner_theorem(*, bits: int, epsilon: float, delta: float, beta: float) -> int:

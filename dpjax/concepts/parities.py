@@ -22,6 +22,7 @@ from dpjax.domains import gf2, wide
 MAX_BITS = 1024
 
 
+@jax.jit
 def label(v: UInt32[Array, "limbs"], x: UInt32[Array, "n limbs"]) -> Int[Array, "n"]:
     """c_v(x) for one parity.
 
@@ -31,11 +32,13 @@ def label(v: UInt32[Array, "limbs"], x: UInt32[Array, "n limbs"]) -> Int[Array, 
     return packed.odd(x & v[None]).astype(jnp.int32)
 
 
+@jax.jit
 def predict(hypothesis: UInt32[Array, "k limbs"], x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
     """c_v(x) for k parities."""
     return packed.unpack(gf2.product(x, hypothesis), hypothesis.shape[0])
 
 
+@jax.jit
 def nearest(table: Bool[Array, "points"]) -> Int[Array, ""]:
     """The parity closest to any hypothesis given by its 2^d values: makes a learner of error < 1/4 proper and exact (MULTI Lemma 54).
 
@@ -80,6 +83,7 @@ class UniformParities(Distribution):
         y = gf2.product(x, self.targets)
         return MultiSample(x=x, y=y, n_valid=n, k=self.targets.shape[0])
 
+    @jax.jit
     def errors(self, hypothesis: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
@@ -102,6 +106,7 @@ class UniformParity(Distribution):
         x = _points(key, capacity, self.bits)
         return Sample.tree_unflatten((False, False), (x, label(self.target, x), n))
 
+    @jax.jit
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """0 if the hypothesis is the target, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)

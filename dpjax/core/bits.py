@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -19,6 +20,7 @@ def words_for(bits: int) -> int:
     return -(-bits // WORD)
 
 
+@jax.jit
 def pack(values: Bool[Array, "*n bits"]) -> UInt32[Array, "*n words"]:
     """Booleans as bits.
 
@@ -36,6 +38,7 @@ def pack(values: Bool[Array, "*n bits"]) -> UInt32[Array, "*n words"]:
     return functools.reduce(jnp.bitwise_or, terms)
 
 
+@jax.jit(static_argnums=1)
 def unpack(words: UInt32[Array, "*n words"], bits: int) -> Bool[Array, "*n bits"]:
     """The first `bits` bits as booleans.
 
@@ -69,12 +72,14 @@ def planes(values: UInt32[Array, "32 n"]) -> UInt32[Array, "32 n"]:
     return functools.reduce(jnp.bitwise_or, terms)
 
 
+@jax.jit
 def column(words: UInt32[Array, "*n words"], j: Int[Array, ""]) -> Bool[Array, "*n"]:
     """Bit j of every vector; j may be traced."""
     word = jnp.take(words, j // WORD, axis=-1)
     return ((word >> (j % WORD).astype(jnp.uint32)) & np.uint32(1)).astype(bool)
 
 
+@jax.jit
 def count(words: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
     """How many bits are set.
 

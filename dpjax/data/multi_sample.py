@@ -107,4 +107,4 @@ def _labels(y: Any, rows: int) -> Array:
         if wrong.size:
             i, j = wrong[0]
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{i}, {j}] = {np.asarray(y)[i, j]}")
-    return jnp.asarray(y).astype(bool)
+    return jnp.asarray(y.astype(bool))  # NumPy's on the host

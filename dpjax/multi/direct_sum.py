@@ -114,8 +114,7 @@ class DirectSum(KLearner):
         outputs = math.prod(law.size - 1 for law in laws)
         if outputs > MOST_OUTPUTS:
             raise ValueError(f"k must leave at most {MOST_OUTPUTS} outputs for a list, got {outputs} for k = {self.k}")
-        joint = functools.reduce(jnp.multiply.outer, [law[:-1] for law in laws]).reshape(-1)
-        return jnp.append(joint, any_fails(jnp.stack([law[-1] for law in laws])))
+        return _joint(laws)
 
     def exactly(self, output: Any) -> Any:
         return jax.vmap(self.learner.exactly)(output)
@@ -158,6 +157,13 @@ def _released(outcomes: Outcome) -> tuple[Any, Bool[Array, ""], Any]:
     """k stacked outcomes as one draw; info has each one's own status (not private) and info."""
     released = jnp.all(outcomes.status == Status.OK)
     return outcomes.hypothesis, released, {"status": outcomes.status, "info": outcomes.info}
+
+
+@jax.jit
+def _joint(laws: list[Array]) -> Float[Array, "outcomes"]:
+    """The law of all outputs, then of bottom, from the single laws."""
+    joint = functools.reduce(jnp.multiply.outer, [law[:-1] for law in laws]).reshape(-1)
+    return jnp.append(joint, any_fails(jnp.stack([law[-1] for law in laws])))
 
 
 def direct_sum(

@@ -327,11 +327,18 @@ class _Search:
         }
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class _Same:
-    """An object that is equal to itself alone, whatever it says of itself."""
+    """An object that is equal to itself alone, whatever it says of itself, and only as long as its type and numbers are what they were."""
 
-    value: Any
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._as_found = json.dumps(_described(value), sort_keys=True, default=repr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value and self._as_found == other._as_found
+
+    def __hash__(self) -> int:
+        return hash((id(self.value), self._as_found))
 
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:

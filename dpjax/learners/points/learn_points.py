@@ -9,6 +9,8 @@ at most what their guarantee says), and the other way 1 - (1 - delta) = delta. â
 all-zero (Remark 3.3): a run always has a hypothesis, and its status is OK; info says "bottom".
 
 A random c_i errs on D(i) and on D(target), which the proof of Lemma 3.2 overlooks; `bounds.learn_points` has the repair.
+
+Plain twin: `dpjax.verify.plain.learn_points`.
 """
 
 import math
