@@ -139,7 +139,9 @@ def test_a_run_exported_and_on_padded_data_is_the_run_of_the_batch(entry: Entry)
         hypothesis, status = again(algorithm, words[i], data)
         assert status.dtype == jnp.int32 and status.shape == () and status == outcomes.status[i]
         for one, many in zip(*map(jax.tree.leaves, (hypothesis, outcomes.hypothesis)), strict=True):
-            np.testing.assert_allclose(one, many[i], rtol=1e-6)  # the last digit of a real number may depend on the program
+            np.testing.assert_allclose(
+                one, many[i], rtol=1e-6
+            )  # the last digit of a real number may depend on the program
 
 
 @over_all
