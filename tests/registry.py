@@ -33,7 +33,8 @@ from dpjax.mechanisms import (
 from dpjax.multi import direct_sum, generic, reductions
 from dpjax.multi import parities as k_parities
 from dpjax.multi import points as k_points
-from dpjax.optimizers import interior_point, quantiles, quasi_concave, tree_log_budget
+from dpjax.optimizers import interior_point, quantiles, quasi_concave
+from dpjax.optimizers.interior_point import planning
 from dpjax.sanitizers import cdf
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify.plain import rec_concave as rec_concave_twin
@@ -236,8 +237,8 @@ def _depth_twin(entry: Entry) -> np.ndarray:
 
 def _small_tree_log(epsilon: Any) -> Any:
     """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
-    budget = tree_log_budget.Budget(epsilon, 0.2, epsilon, 0.2, epsilon, epsilon, None)
-    plan = tree_log_budget.plan(
+    budget = planning.Budget(epsilon, 0.2, epsilon, 0.2, epsilon, epsilon, None)
+    plan = planning.plan(
         budget, bits=8, depth=1, beta=0.1, accountant="basic", guarantee=Guarantee.none(ADD_OR_REMOVE_ONE)
     )
     return interior_point.tree_log_planned(bits=5, plan=dataclasses.replace(plan, m1=4, m2=plan.K))

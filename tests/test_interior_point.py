@@ -11,7 +11,8 @@ from dpjax import Points, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.data import algorithm
 from dpjax.domains import wide
-from dpjax.optimizers import interior_point, tree_log_budget
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import planning
 from dpjax.verify.plain import tree_log as reference
 
 RNG = np.random.default_rng(20)
@@ -32,9 +33,9 @@ def points_of(values, bits, rows=None):
 
 def small_plan(epsilon, delta, *, depth=1, m1=2, extra=0, slice_epsilon=None):
     """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
-    budget = tree_log_budget.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
+    budget = planning.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
     nothing = Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE)
-    plan = tree_log_budget.plan(budget, bits=8, depth=depth, beta=0.1, accountant="basic", guarantee=nothing)
+    plan = planning.plan(budget, bits=8, depth=depth, beta=0.1, accountant="basic", guarantee=nothing)
     return dataclasses.replace(plan, m1=m1, m2=plan.K + extra)
 
 
@@ -321,9 +322,7 @@ def test_bad_input_is_refused(call, message):
 def test_plan_keeps_its_promises(accountant):
     totals = ((1.0, 1e-6, 1), (0.3, 1e-8, 2), (2.0, 1e-4, 3))
     for epsilon, delta, depth in totals if accountant != "slicing" else totals[1:2]:
-        plan = tree_log_budget.calibrate(
-            bits=64, epsilon=epsilon, delta=delta, beta=0.1, accountant=accountant, depth=depth
-        )
+        plan = planning.calibrate(bits=64, epsilon=epsilon, delta=delta, beta=0.1, accountant=accountant, depth=depth)
         assert plan.guarantee.covers(epsilon, delta)
         assert plan.guarantee.relation == ADD_OR_REMOVE_ONE
         g = reference.saturation(plan.budget.walk_epsilon, plan.stop_delta)
@@ -346,7 +345,7 @@ def pass_probability(plan, lighter):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-2), (1.0, 1e-3), (2.0, 0.05)])
 def test_cheapest_walk_costs_what_it_may(epsilon, delta):
-    walk = tree_log_budget.cheapest_walk(epsilon, delta)
+    walk = planning.cheapest_walk(epsilon, delta)
     assert reference.walk_delta(epsilon, walk.stop_delta, walk.t1) <= delta * (1 + 1e-6)
     plain = reference.saturation(epsilon, delta) - 1  # t1 = g - 1 costs nothing extra, and is where sharing begins
     assert walk.t2 <= 2 * plain
@@ -357,12 +356,12 @@ def test_cheapest_walk_costs_what_it_may(epsilon, delta):
 @pytest.mark.slow
 def test_the_best_plan_is_the_least_and_a_split_beats_equal_shares():
     kwargs = {"bits": 64, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1, "depth": 1}
-    best = tree_log_budget.calibrate(**kwargs)
-    each = [tree_log_budget.calibrate(**kwargs, accountant=name) for name in ("basic", "optimal", "slicing")]
+    best = planning.calibrate(**kwargs)
+    each = [planning.calibrate(**kwargs, accountant=name) for name in ("basic", "optimal", "slicing")]
     assert best.sample_size == min(plan.sample_size for plan in each)
-    equal = tree_log_budget.Budget(0.2, 5e-7, 0.2, 5e-7 / math.exp(0.2), 0.2, 0.2)
+    equal = planning.Budget(0.2, 5e-7, 0.2, 5e-7 / math.exp(0.2), 0.2, 0.2)
     total = Guarantee(1.0 + 1e-9, 1.01e-6, ADD_OR_REMOVE_ONE)
-    shared = tree_log_budget.plan(
+    shared = planning.plan(
         equal, bits=64, depth=1, beta=0.1, accountant="basic", guarantee=equal.guarantee("basic", total, 1)
     )
     assert best.sample_size < shared.sample_size

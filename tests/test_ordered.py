@@ -268,7 +268,7 @@ def test_best_between_is_the_lowest_best_point(shape):
 @pytest.mark.parametrize("bits", [6, 40])
 def test_the_three_shapes_agree_on_realizable_samples(bits):
     """Peak (no sort), walk (one sort) and any (binary lifting) give the same windows, with ties, padding and one-sided labels."""
-    from dpjax.optimizers import rec_concave
+    from dpjax.optimizers.quasi_concave import recursion
 
     limbs, rows, rng = wide.limbs_for(bits + 1), 31, np.random.default_rng(bits)
     shapes = ("peak", "walk", "any")
@@ -276,7 +276,7 @@ def test_the_three_shapes_agree_on_realizable_samples(bits):
     @jax.jit
     def windows(points, rises, falls):
         pieces = ordered.from_peak(points, rises, falls, jnp.int32(bits))
-        return [rec_concave.best_windows(dataclasses.replace(pieces, shape=shape)) for shape in shapes]
+        return [recursion.best_windows(dataclasses.replace(pieces, shape=shape)) for shape in shapes]
 
     for ones, zeros in [(0, 1), (1, 0), (1, 1), (31, 0), (0, 31), (20, 11), (5, 9), (9, 5), (2, 29), (12, 0), (0, 7)]:
         target = int(rng.integers(1, 2**bits - 1))

@@ -18,8 +18,9 @@ from dpjax import Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, basic, total_delta
 from dpjax.data import algorithm
 from dpjax.domains import ordered, wide
-from dpjax.optimizers import amplified as interior
-from dpjax.optimizers import quasi_concave, rec_concave
+from dpjax.optimizers import quasi_concave
+from dpjax.optimizers.quasi_concave import amplification as interior
+from dpjax.optimizers.quasi_concave import recursion
 from dpjax.verify import exact
 
 FALSE_ALARM = 2e-5
@@ -106,7 +107,7 @@ class Case:
     promise: float
     alpha: float
 
-    def problem(self) -> rec_concave.Problem:
+    def problem(self) -> recursion.Problem:
         pieces = ordered.from_breakpoints(self.starts, self.values, self.last, beyond=min(0.0, self.values[-1]))
         return quasi_concave.problem(pieces, promise=self.promise, alpha=self.alpha)
 
@@ -226,7 +227,7 @@ def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
     return float(stats.chisquare(counts[seen], expected[seen] * counts.sum() / expected[seen].sum()).pvalue)
 
 
-def points_drawn(optimizer: Any, problem: rec_concave.Problem, trials: int) -> np.ndarray:
+def points_drawn(optimizer: Any, problem: recursion.Problem, trials: int) -> np.ndarray:
     """The first limbs of released points, 65 for bottom."""
 
     @jax.jit
@@ -424,13 +425,13 @@ def all_qualities(points: int, top: int) -> np.ndarray:
     return np.array(list(itertools.product(range(top + 1), repeat=points)), float)
 
 
-def on_points(points: int) -> tuple[ordered.Pieces, Callable[[Any, Any, Any], rec_concave.Problem]]:
+def on_points(points: int) -> tuple[ordered.Pieces, Callable[[Any, Any, Any], recursion.Problem]]:
     template = ordered.from_breakpoints(list(range(points)), [0.0] * points, points - 1, beyond=0.0)
 
-    def problem(values: Any, promise: Any, alpha: Any) -> rec_concave.Problem:
+    def problem(values: Any, promise: Any, alpha: Any) -> recursion.Problem:
         padded = jnp.concatenate([values, jnp.zeros((template.count - points,), values.dtype)])
         pieces = dataclasses.replace(template, values=padded)
-        return rec_concave.Problem(pieces=pieces, promise=jnp.asarray(promise), alpha=jnp.asarray(alpha))
+        return recursion.Problem(pieces=pieces, promise=jnp.asarray(promise), alpha=jnp.asarray(alpha))
 
     return template, problem
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpjax import bounds
 from dpjax.domains import events, ordered, wide
-from dpjax.optimizers import rec_concave as optimizer
+from dpjax.optimizers.quasi_concave import recursion as optimizer
 from dpjax.verify.plain import rec_concave as reference
 
 FALSE_ALARM = 2e-5

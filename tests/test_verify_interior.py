@@ -12,16 +12,17 @@ import pytest
 
 from dpjax import Points
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.optimizers import interior_point, tree_log_budget
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import planning
 from dpjax.verify import histograms, neighbours, probabilities, records, worst_pair
 
 
 def plan(epsilon, delta, *, depth=1, m1=1, slice_epsilon=None, **replaced):
     """All mechanisms at one budget, the slices as small as privacy allows; what is claimed is basic composition at the largest epsilon."""
-    budget = tree_log_budget.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
+    budget = planning.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
     plain = dataclasses.replace(budget, slice_epsilon=None)
     whole = plain.guarantee("basic", Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE), depth)
-    made = tree_log_budget.plan(budget, bits=8, depth=depth, beta=0.5, accountant="basic", guarantee=whole)
+    made = planning.plan(budget, bits=8, depth=depth, beta=0.5, accountant="basic", guarantee=whole)
     return dataclasses.replace(made, m1=m1, m2=made.K, **replaced)
 
 

@@ -93,7 +93,7 @@ def is_interior(
     Args:
       k, n, bits: the comb; n >= 1.
       point: the point's index; -1 for the prefix 0...0.
-      length, upper: see `dpjax.optimizers.tree_log.Answer`.
+      length, upper: see `dpjax.optimizers.interior_point.walk.Answer`.
     """
     most, least = k[0], k[jnp.maximum(n - 1, 0)]  # leading zeros of the least and of the greatest point
     own = jnp.where(point < 0, bits, k[jnp.maximum(point, 0)])

@@ -4,7 +4,8 @@
 is realizable: the number Q of correctly labelled examples rises up to one piece and falls from there on. (`dpjax` does not use that.)
 A trial draws all n examples in order (the partial sums of exponential spacings over their sum: Renyi), makes Q a piecewise constant
 function of the threshold with n + 1 pieces, and learns from the pieces: L(j), q(j), k, the best block of both partitions, A_dist twice
-and the exponential mechanism on the released pieces, all as in `dpjax.optimizers.rec_concave` at depth 2 with the printed constants.
+and the exponential mechanism on the released pieces, all as in
+`dpjax.optimizers.quasi_concave.recursion` at depth 2 with the printed constants.
 
 What makes it fast: batches of trials whose arrays stay in cache; buffers allocated once; float32 where digits do not matter; sums of
 integers instead of floats where each waits for the one before; 32-bit positions for d <= 31; a run of thresholds with at most e errors

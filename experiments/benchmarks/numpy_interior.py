@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpjax.optimizers import tree_log_budget
+from dpjax.optimizers.interior_point import planning
 from experiments.benchmarks import numpy_general
 from experiments.benchmarks.numpy_driver import LARGEST_BATCH, Program, choose, fitting, kept, within
 from experiments.benchmarks.numpy_general import Batch, Constants, position_bytes
@@ -114,7 +114,7 @@ def tree_log(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 @functools.lru_cache(maxsize=4)
 def _plan(d: int) -> tuple[Any, Array]:
     """dpjax's plan, and p~, the odds that a walk stops where the lighter child has c points: optimal partition selection."""
-    plan = tree_log_budget.calibrate(bits=d, epsilon=EPSILON, delta=DELTA, beta=BETA, accountant="optimal", depth=None)
+    plan = planning.calibrate(bits=d, epsilon=EPSILON, delta=DELTA, beta=BETA, accountant="optimal", depth=None)
     epsilon, delta = plan.budget.walk_epsilon, plan.stop_delta
     chance = [0.0] * plan.t1
     while chance[-1] < 1.0:

@@ -12,7 +12,9 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
-from dpjax.optimizers import depth, interior_point, quasi_concave, tree_log, tree_log_budget
+from dpjax.optimizers import interior_point, quasi_concave
+from dpjax.optimizers.interior_point import depth, planning
+from dpjax.optimizers.interior_point import walk as tree_log
 from dpjax.trials import estimates, search
 from experiments import least_n
 from experiments.records import Row, exact
@@ -59,10 +61,10 @@ def solver(name: str, bits: int, n: int, settings: Settings) -> Any:
     return interior_point.tree_log_planned(bits=bits, plan=plan(name, bits, settings))
 
 
-def plan(name: str, bits: int, settings: Settings) -> tree_log_budget.Plan:
+def plan(name: str, bits: int, settings: Settings) -> planning.Plan:
     """TreeLog's parameters."""
     given = {key: settings[key] for key in ("epsilon", "delta", "beta")}
-    return tree_log_budget.calibrate(bits=bits, accountant=ACCOUNTANT[name], **given)
+    return planning.calibrate(bits=bits, accountant=ACCOUNTANT[name], **given)
 
 
 def failure(key: Array, cell: Cell) -> Float[Array, ""]:

@@ -13,7 +13,8 @@ from jax import lax
 from dpjax.bounds import optimal
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
-from dpjax.optimizers import depth, interior_point, quasi_concave
+from dpjax.optimizers import interior_point, quasi_concave
+from dpjax.optimizers.interior_point import depth
 from dpjax.trials.progress import Progress
 from experiments.records import Row, exact
 from experiments.runner import Context

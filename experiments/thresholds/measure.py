@@ -10,7 +10,7 @@ from dpjax.concepts import thresholds as concept
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
-from dpjax.optimizers import rec_concave
+from dpjax.optimizers.quasi_concave import recursion
 from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
 from experiments import least_n
@@ -170,9 +170,9 @@ def _dissect(key: jax.Array, experiment: pac.Experiment) -> dict[str, Any]:
     learner = experiment.learner
     pieces = concept.quality(sample, learner.bits, learner.limbs)
     problem, budget = learner.problem(pieces), learner.budget()
-    windows = rec_concave.best_windows(pieces)
-    quality = rec_concave.window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
-    run = rec_concave.sample(key_coins, problem, budget, learner.levels)
+    windows = recursion.best_windows(pieces)
+    quality = recursion.window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
+    run = recursion.sample(key_coins, problem, budget, learner.levels)
     return {"pieces": pieces, "windows": windows, "quality": quality, "run": run}
 
 

@@ -19,7 +19,7 @@ from dpjax.domains.events import Goal
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds import base
 from dpjax.learners.thresholds.base import ThresholdLearner
-from dpjax.optimizers import rec_concave as optimizer
+from dpjax.optimizers.quasi_concave import recursion as optimizer
 
 CALIBRATIONS = ("printed", "proved")
 
@@ -69,7 +69,7 @@ class ThresholdRecConcave(ThresholdLearner):
         return optimizer.law(self.problem(pieces), self.budget(), self.levels, goal)
 
     def guarantee(self) -> Guarantee:
-        """What is proved, by basic composition, under REPLACE_ONE; see `dpjax.optimizers.rec_concave`.
+        """What is proved, by basic composition, under REPLACE_ONE; see `dpjax.optimizers.quasi_concave.recursion`.
 
         For `printed` that is ((5N-4) e, (N-1) exp(2e) d), e and d the shares of one mechanism: within (epsilon, delta) for depth
         up to 2, and more than epsilon from depth 3 on. `claimed_guarantee` is what Theorem 3.15 says.

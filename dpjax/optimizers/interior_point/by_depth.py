@@ -7,8 +7,7 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
-from dpjax.optimizers import depth
-from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point import base, depth
 from dpjax.optimizers.interior_point.base import InteriorPoint
 
 
@@ -21,7 +20,7 @@ class ByDepth(InteriorPoint):
     wider: int = static()
 
     def pieces(self, points: Points, count: int | None = None) -> Pieces:
-        """The depth; see `dpjax.optimizers.depth.pieces`."""
+        """The depth; see `dpjax.optimizers.interior_point.depth.pieces`."""
         return depth.pieces(points.x, points.n_valid, self.bits, self.wider, count)
 
     def goal(self, interval: Interval) -> Goal:

@@ -15,8 +15,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.optimizers import depth
-from dpjax.optimizers.interior_point import by_depth
+from dpjax.optimizers.interior_point import by_depth, depth
 from dpjax.optimizers.interior_point.by_depth import ByDepth
 
 

@@ -13,10 +13,10 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
-from dpjax.optimizers import rec_concave as optimizer
 from dpjax.optimizers.interior_point import by_depth
 from dpjax.optimizers.interior_point.by_depth import ByDepth
 from dpjax.optimizers.quasi_concave import QuasiConcaveRecConcave
+from dpjax.optimizers.quasi_concave import recursion as optimizer
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""TreeLog (CLNSS §1.3.3) as an interior point solver; the algorithm and its proof are in `dpjax.optimizers.tree_log`.
+"""TreeLog (CLNSS §1.3.3) as an interior point solver; the algorithm and its proof are in `dpjax.optimizers.interior_point.walk`.
 
 Plain twin: `dpjax.verify.plain.tree_log`.
 """
@@ -18,16 +18,15 @@ from dpjax.domains import trie, wide
 from dpjax.domains.events import Accurate, Interval
 from dpjax.domains.trie import Trie
 from dpjax.mechanisms.one_sided_geometric import log_pmf as one_sided_log_pmf
-from dpjax.optimizers import tree_log as tree
-from dpjax.optimizers import tree_log_budget
-from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point import base, planning
+from dpjax.optimizers.interior_point import walk as tree
 from dpjax.optimizers.interior_point.base import InteriorPoint
-from dpjax.optimizers.tree_log import Parameters
+from dpjax.optimizers.interior_point.walk import Parameters
 
 
 @frozen
 class TreeLog(InteriorPoint):
-    """TreeLog; see `tree_log` and `dpjax.optimizers.tree_log`.
+    """TreeLog; see `tree_log` and `dpjax.optimizers.interior_point.walk`.
 
     Attributes:
       parameters: thresholds, sizes and budgets.
@@ -47,11 +46,11 @@ class TreeLog(InteriorPoint):
 
     def guarantee(self) -> Guarantee:
         """What the accountant proves of the parameters in use, under ADD_OR_REMOVE_ONE; nothing, where the walk's theorem does not hold."""
-        budget = tree_log_budget.spent(self.parameters)
+        budget = planning.spent(self.parameters)
         if budget is None:
             return Guarantee.none(ADD_OR_REMOVE_ONE)
         at = Guarantee(arguments.known("epsilon", self.epsilon), float(self.delta), ADD_OR_REMOVE_ONE)
-        return tree_log_budget.proved(budget, self.accountant, at, self.parameters.depth)
+        return planning.proved(budget, self.accountant, at, self.parameters.depth)
 
     def points_needed(self, beta: float) -> int:
         """The plan's sample size for the plan's beta, and fewer for a larger one; the slices are too small for a smaller one.
@@ -59,7 +58,7 @@ class TreeLog(InteriorPoint):
         Raises:
           ValueError: the slices are too small for beta.
         """
-        return tree_log_budget.sample_size(self.parameters, bits=int(self.bits), beta=beta)
+        return planning.sample_size(self.parameters, bits=int(self.bits), beta=beta)
 
     def _tree(self, points: Points) -> Trie:
         return trie.from_points(points.x, points.n_valid, jnp.asarray(self.bits, jnp.int32))
@@ -142,7 +141,7 @@ def _estimates(solver: TreeLog, key: Array, data: Points, event: Any, draws: int
 def tree_log(
     *, bits: int, epsilon: Any, delta: Any, beta: Any = 0.1, accountant: str = "optimal", depth: int | None = None
 ) -> TreeLog:
-    """TreeLog (CLNSS §1.3.3) with the parameters that need the fewest points; see `dpjax.optimizers.tree_log`.
+    """TreeLog (CLNSS §1.3.3) with the parameters that need the fewest points; see `dpjax.optimizers.interior_point.walk`.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, for any data, by the accountant that is named; a walk that was stopped
     never returns an element that is no interior point. Not promised: floating-point side channels; a cryptographic generator.
@@ -152,7 +151,7 @@ def tree_log(
       epsilon: total, from 1e-4 to 700.
       delta: total, in (0, 1).
       beta: failure is at most beta on `sample_size(beta=beta)` points or more, whatever they are.
-      accountant, depth: as for `tree_log_budget.calibrate`, which also tells every number that was chosen.
+      accountant, depth: as for `planning.calibrate`, which also tells every number that was chosen.
 
     Raises:
       TypeError, ValueError: an argument out of range, or traced: the plan is made on the host.
@@ -162,13 +161,11 @@ def tree_log(
     >>> solver.sample_size(beta=0.1) < exponential(bits=1024, epsilon=1.0).sample_size(beta=0.1)
     True
     """
-    plan = tree_log_budget.calibrate(
-        bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant=accountant, depth=depth
-    )
+    plan = planning.calibrate(bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant=accountant, depth=depth)
     return tree_log_planned(bits=bits, plan=plan)
 
 
-def tree_log_planned(*, bits: int, plan: tree_log_budget.Plan) -> TreeLog:
+def tree_log_planned(*, bits: int, plan: planning.Plan) -> TreeLog:
     """TreeLog with a plan of one's own (`dataclasses.replace` changes one).
 
     Raises:

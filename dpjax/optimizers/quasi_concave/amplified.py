@@ -1,4 +1,4 @@
-"""Amplified interior points (CLNSS §1.3.5, Theorem 1.2); the algorithm and its proof are in `dpjax.optimizers.amplified`."""
+"""Amplified interior points (CLNSS §1.3.5, Theorem 1.2); the algorithm and its proof are in `amplification`."""
 
 from fractions import Fraction
 from typing import Any
@@ -15,10 +15,10 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
 from dpjax.domains import wide
 from dpjax.domains.events import Goal
-from dpjax.optimizers import amplified as interior
+from dpjax.optimizers.quasi_concave import amplification as interior
 from dpjax.optimizers.quasi_concave import base
 from dpjax.optimizers.quasi_concave.base import QuasiConcave
-from dpjax.optimizers.rec_concave import Problem
+from dpjax.optimizers.quasi_concave.recursion import Problem
 
 DEEPEST = 4  # more levels than {0, ..., 2^4096} has use for
 ACCOUNTANTS = ("basic", "optimal")
@@ -26,7 +26,7 @@ ACCOUNTANTS = ("basic", "optimal")
 
 @frozen
 class Amplified(QuasiConcave):
-    """The 2^(log* T) optimiser: N levels, and a budget for each mechanism and margin; see `dpjax.optimizers.amplified`."""
+    """The 2^(log* T) optimiser: N levels, and a budget for each mechanism and margin; see `amplification`."""
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
@@ -84,7 +84,7 @@ class Amplified(QuasiConcave):
         return Guarantee(epsilon, delta, self.relation) if found.covers(epsilon, delta) else found
 
     def error(self, beta: float) -> float:
-        """n/2 + p - R of `dpjax.optimizers.amplified`, for the margins that were chosen when this was built.
+        """n/2 + p - R of `dpjax.optimizers.quasi_concave.amplification`, for the margins that were chosen when this was built.
 
         Raises:
           ValueError: beta is not above what the margins leave for it.

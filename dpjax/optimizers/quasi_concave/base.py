@@ -14,7 +14,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.optimizers.rec_concave import Problem
+from dpjax.optimizers.quasi_concave.recursion import Problem
 
 
 def problem(pieces: Pieces, *, promise: Any, alpha: Any) -> Problem:

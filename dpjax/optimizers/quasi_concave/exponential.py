@@ -12,7 +12,7 @@ from dpjax.domains.events import Goal
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.quasi_concave import base
 from dpjax.optimizers.quasi_concave.base import QuasiConcave
-from dpjax.optimizers.rec_concave import Problem
+from dpjax.optimizers.quasi_concave.recursion import Problem
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""RecConcave (BNS §3.3, Figure 5) for any quasi-concave quality; the algorithm is in `dpjax.optimizers.rec_concave`."""
+"""RecConcave (BNS §3.3, Figure 5) for any quasi-concave quality; the algorithm is in `dpjax.optimizers.quasi_concave.recursion`."""
 
 from typing import Any
 
@@ -10,10 +10,9 @@ from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.domains.events import Goal
-from dpjax.optimizers import rec_concave as recursive
-from dpjax.optimizers.quasi_concave import base
+from dpjax.optimizers.quasi_concave import base, recursion
 from dpjax.optimizers.quasi_concave.base import QuasiConcave
-from dpjax.optimizers.rec_concave import Problem
+from dpjax.optimizers.quasi_concave.recursion import Problem
 
 
 @frozen
@@ -27,20 +26,20 @@ class QuasiConcaveRecConcave(QuasiConcave):
     levels: int = static()
     relation: str = static()
 
-    def budget(self) -> recursive.Budget:
+    def budget(self) -> recursion.Budget:
         """What each of N exponential mechanisms and 2(N - 1) A_dists may spend."""
         epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
         parts = 3 * self.levels - 2
-        return recursive.Budget(
+        return recursion.Budget(
             epsilon=epsilon / parts, delta=delta / max(2 * (self.levels - 1), 1), calibration="proved"
         )
 
     def draw(self, key: Array, problem: Problem) -> Any:
-        run = recursive.sample(key, problem, self.budget(), self.levels)
+        run = recursion.sample(key, problem, self.budget(), self.levels)
         return run.point.position, run.ok, run
 
     def law(self, problem: Problem, goal: Goal) -> Float[Array, "2"]:
-        return recursive.law(problem, self.budget(), self.levels, goal)
+        return recursion.law(problem, self.budget(), self.levels, goal)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) by basic composition; delta is 0 if a single level runs."""

@@ -75,7 +75,7 @@ from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential, laplace
-from dpjax.optimizers.rec_concave import Problem
+from dpjax.optimizers.quasi_concave.recursion import Problem
 
 # What a point is worth: maps its position (limbs,) and the index of its piece to a vector.
 Reward = Callable[[Array, Array], Array]

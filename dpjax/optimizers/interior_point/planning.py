@@ -1,6 +1,6 @@
 """How TreeLog's parameters follow from (epsilon, delta, beta): the split of the budget that needs the fewest points.
 
-**What is spent** under add/remove, with N levels before the last (`dpjax.optimizers.tree_log` has the proof):
+**What is spent** under add/remove, with N levels before the last (`dpjax.optimizers.interior_point.walk` has the proof):
 
 | part | times | public slice sizes (composition) | noisy slice sizes (slicing) |
 |---|---|---|---|
@@ -33,7 +33,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, s
 from dpjax.accounting.composition import total_delta
 from dpjax.core import arguments, bisection
 from dpjax.mechanisms import partition_selection
-from dpjax.optimizers.tree_log import Parameters
+from dpjax.optimizers.interior_point.walk import Parameters
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds of 2^24 points at most; exp(epsilon) a float64
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
@@ -221,7 +221,7 @@ class Walk(NamedTuple):
 def cheapest_walk(epsilon: float, delta: float) -> Walk:
     """The walk with the least t2 whose price is (epsilon, delta).
 
-    The walk's theorem (`dpjax.optimizers.tree_log`): with partition selection at (epsilon, d), saturating at g, shifted to start
+    The walk's theorem (`dpjax.optimizers.interior_point.walk`): with partition selection at (epsilon, d), saturating at g, shifted to start
     at t1, the price is d + e^epsilon max q~(m) p~(floor(m/2)) over 2 t1 <= m < t2 = t1 + g - 1, if 2 t1 >= g - 1. From t1 = g - 1 on
     there is no such m. A smaller t1 is paid for with a smaller d.
 

@@ -69,14 +69,14 @@ from dpjax.domains.trie import Heaviest, Path, Trie
 from dpjax.mechanisms import exponential, laplace, partition_selection, stability
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms.geometric import one_sided_geometric
-from dpjax.optimizers import depth
+from dpjax.optimizers.interior_point import depth
 
 NOTHING = np.int32(2**31 - 1)  # sorts behind every level
 
 
 @frozen
 class Parameters:
-    """What a run may spend and how it cuts; see `dpjax.optimizers.tree_log_budget` for a choice that keeps a total.
+    """What a run may spend and how it cuts; see `dpjax.optimizers.interior_point.planning` for a choice that keeps a total.
 
     Attributes:
       walk_epsilon, walk_delta: those of the partition selection that stops the walk.
