@@ -95,6 +95,12 @@ def known(name: str, value: Any) -> float:
     return float(real(name, value))
 
 
+def known_integer(name: str, value: Any) -> int:
+    """The integer in a parameter leaf; TypeError for a traced one."""
+    known(name, value)
+    return int(value)
+
+
 def counts(*, at_least: int = 1, **values: Any) -> None:
     """Refuses what is no integer >= `at_least`."""
     for name, value in values.items():

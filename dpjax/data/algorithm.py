@@ -15,7 +15,9 @@ An algorithm of one's own need not derive from this class. Whatever has `__call_
 audited; with `pmf`, `probability` or `guarantee` it is verified exactly, measured without trials, and held to its claim.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -29,6 +31,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Interval
 
 LARGEST_PMF = 12  # bits of a domain whose points `pmf` lists
+ON_THE_HOST = {"guarantee", "guarantee_under", "sample_size"}  # in float64, from numbers and not from traced values
 
 
 class Algorithm:
@@ -36,6 +39,12 @@ class Algorithm:
 
     kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
     largest_error: ClassVar[float] = 1.0  # for `success_probability`: errors are fractions of the examples
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """What the host computes refuses traced parameters by name, whichever class defines it."""
+        super().__init_subclass__(**given)
+        for name in ON_THE_HOST & vars(cls).keys():
+            setattr(cls, name, _of_known_numbers(vars(cls)[name]))
 
     # What an algorithm defines --------------------------------------------------------------------------------
 
@@ -182,6 +191,20 @@ class Algorithm:
 
         each = jax.vmap(mass)(jnp.arange(outputs, dtype=jnp.uint32))
         return jnp.append(each, self.law(view, self.event(view, self.anything()))[1])
+
+
+def _of_known_numbers(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **given: Any) -> Any:
+        for path, leaf in jax.tree_util.tree_leaves_with_path(self):
+            if arguments.is_traced(leaf):
+                name = jax.tree_util.keystr(path).lstrip(".")
+                raise TypeError(
+                    f"{name} must be a known number for {method.__name__}, which the host computes, got {leaf!r}"
+                )
+        return method(self, *args, **given)
+
+    return checked
 
 
 @jax.jit

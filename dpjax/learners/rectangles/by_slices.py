@@ -162,7 +162,7 @@ class Rectangles(Algorithm):
 
     def listed(self) -> int:
         """Low and high face of the first axis, of the second, ..., the last one running fastest; then all-zero."""
-        digits = 2 * self.axes * int(self.bits)
+        digits = 2 * self.axes * arguments.known_integer("bits", self.bits)
         return (1 << arguments.integer("2 * axes * bits", digits, at_least=1, at_most=LARGEST_PMF)) + 1
 
     def output(self, index: UInt32[Array, ""]) -> Rectangle:

@@ -36,7 +36,9 @@ class ThresholdLearner(Ordered):
         return Goal(marked=(n - pieces.values) / n <= event.error, within=piecewise.everything(pieces))
 
     def listed(self) -> int:
-        return (1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)) + 1
+        return (
+            1 << arguments.integer("bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF)
+        ) + 1
 
     def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows"]:
         """The labels that the threshold gives to points."""

@@ -223,7 +223,9 @@ class ManyPointsLearner(KLearner):
 
     def listed(self) -> int:
         """All vectors of k hypotheses, the last one running fastest; each a point or, last, all-zero."""
-        single = (1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)) + 1
+        single = (
+            1 << arguments.integer("bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF)
+        ) + 1
         if single**self.k > 1 << LARGEST_PMF:
             raise ValueError(f"k must leave at most 2^{LARGEST_PMF} outputs for a list, got {single}^{self.k}")
         return single**self.k

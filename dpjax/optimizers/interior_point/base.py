@@ -54,7 +54,9 @@ class InteriorPoint(Ordered):
         return Interval.closed(output, output)
 
     def listed(self) -> int:
-        return 1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)
+        return 1 << arguments.integer(
+            "bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF
+        )
 
     def anything(self) -> Interval:
         return Interval.everything(self.limbs + 1)

@@ -79,7 +79,9 @@ class QuasiConcave(Ordered):
         return Goal(marked=None, within=Interval(low=event.low, high=wide.minimum(event.high, end)))
 
     def listed(self) -> int:
-        return (1 << arguments.integer("bits", int(self.bits), at_least=1, at_most=LARGEST_PMF)) + 1
+        return (
+            1 << arguments.integer("bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF)
+        ) + 1
 
     def success_probability(self, data: Problem, *, error: Any = None) -> Float[Array, ""]:
         """P[Q(x) >= p - error], exactly; bottom is a failure.
