@@ -576,6 +576,7 @@ RECTANGLES = [
         _segment,
         0.7,
         sweeps=False,
+        slow=True,
         **_BY_SIZES,
     ),
 ]
