@@ -13,6 +13,7 @@ from scipy import stats
 
 from dpjax import accounting, bounds
 from dpjax.fingerprinting import boneh_shaw
+from dpjax.verify.plain.choosing import choosing_law
 
 # -------------------------------------------------------------------------------- iterated logarithms
 
@@ -137,14 +138,6 @@ def test_learn_points_needs_room_for_a_random_answer():
     assert bounds.learn_points(3, 0.1, 0.1, 1.0, 1e-6, bottom="zero") > 0
 
 
-def choosing_law(counts, alpha, epsilon):
-    """Exact law of the Choosing Mechanism on point counts (growth 1): bottom first, then the points."""
-    counts = np.asarray(counts, float)
-    passed = stats.laplace.sf(alpha * counts.sum() / 2 - counts.max(), scale=4 / epsilon)
-    weights = np.where(counts >= 1, np.exp(epsilon / 4 * (counts - counts.max())), 0.0)
-    return np.concatenate([[1 - passed], passed * weights / weights.sum()])
-
-
 def choosing_delta(m, alpha, epsilon):
     """Largest exact delta of two shapes of neighbours: one record moves to a new place, or between piles."""
     worst = 0.0
@@ -154,7 +147,7 @@ def choosing_delta(m, alpha, epsilon):
             ((heavy, rest, 0), (heavy, rest - 1, 1)),
             ((heavy, rest), (heavy - 1, rest + 1)),
         ):
-            laws = choosing_law(before, alpha, epsilon), choosing_law(after, alpha, epsilon)
+            laws = [np.array(choosing_law(counts, m, alpha, epsilon)) for counts in (before, after)]
             for one, other in (laws, laws[::-1]):
                 worst = max(worst, float(np.maximum(one - math.exp(epsilon) * other, 0).sum()))
     return worst

@@ -14,6 +14,8 @@ from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning
 from dpjax.verify.plain import tree_log as reference
+from dpjax.verify.plain.laplace import laplace_tail
+from dpjax.verify.plain.partition_selection import keep_probability, saturation
 
 RNG = np.random.default_rng(20)
 BEGINNING = RNG.bit_generator.state
@@ -325,7 +327,7 @@ def test_plan_keeps_its_promises(accountant):
         plan = planning.calibrate(bits=64, epsilon=epsilon, delta=delta, beta=0.1, accountant=accountant, depth=depth)
         assert plan.guarantee.covers(epsilon, delta)
         assert plan.guarantee.relation == ADD_OR_REMOVE_ONE
-        g = reference.saturation(plan.budget.walk_epsilon, plan.stop_delta)
+        g = saturation(plan.budget.walk_epsilon, plan.stop_delta)
         assert (plan.t2, plan.K) == (plan.t1 + g - 1, 2 * plan.t2 - 2)
         share = 0.1 / (3 * depth + (1 if plan.noise == 0 else 2))
         assert plan.m1 >= 2 / plan.budget.count_epsilon * math.log(1 / (2 * share))
@@ -333,21 +335,21 @@ def test_plan_keeps_its_promises(accountant):
         epsilon, delta = plan.budget.select_epsilon, plan.budget.select_delta
         passed = next(c for c in range(plan.t2 + 1) if pass_probability(plan, c + 1) <= share)
         test = 1 + math.log(1 / (2 * delta)) / epsilon
-        assert reference.laplace_tail(plan.m2 - 2 * passed - test, epsilon) <= share * (1 + 1e-9)
+        assert laplace_tail((plan.m2 - 2 * passed - test) * epsilon) <= share * (1 + 1e-9)
         assert plan.sample_size == depth * (plan.m1 + plan.m2) + plan.base + plan.noise
 
 
 def pass_probability(plan, lighter):
     """1 - p~ by the recursion."""
     epsilon, delta = plan.budget.walk_epsilon, plan.stop_delta
-    return 1 - reference.keep_probability(max(lighter - plan.t1 + 1, 0), epsilon, delta)
+    return 1 - keep_probability(max(lighter - plan.t1 + 1, 0), epsilon, delta)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-2), (1.0, 1e-3), (2.0, 0.05)])
 def test_cheapest_walk_costs_what_it_may(epsilon, delta):
     walk = planning.cheapest_walk(epsilon, delta)
     assert reference.walk_delta(epsilon, walk.stop_delta, walk.t1) <= delta * (1 + 1e-6)
-    plain = reference.saturation(epsilon, delta) - 1  # t1 = g - 1 costs nothing extra, and is where sharing begins
+    plain = saturation(epsilon, delta) - 1  # t1 = g - 1 costs nothing extra, and is where sharing begins
     assert walk.t2 <= 2 * plain
     assert reference.walk_delta(epsilon, delta, plain) <= delta * (1 + 1e-9)
     assert reference.walk_delta(epsilon, delta, plain - 1) > delta

@@ -4,16 +4,15 @@ Statistical tests use fixed keys and a false-alarm rate of 2e-5; each has a nega
 """
 
 import dataclasses
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from dpjax import Status, bounds
 from dpjax.accounting.guarantee import Guarantee
@@ -33,6 +32,11 @@ from dpjax.mechanisms import (
     report_noisy_max,
     stability,
 )
+from dpjax.verify.plain.above_threshold import first_above
+from dpjax.verify.plain.choosing import choosing_law
+from dpjax.verify.plain.exponential import exponential_law
+from dpjax.verify.plain.partition_selection import keep_table
+from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 
 FALSE_ALARM = 2e-5
 SCORES = jnp.array([3, 5, 0, 4, 5], jnp.int32)
@@ -405,8 +409,7 @@ def test_intervals_keep_small_probabilities_and_may_be_empty_or_endless() -> Non
 def test_exponential_piecewise_law_against_a_sum_over_points() -> None:
     mechanism = exponential_piecewise.mechanism(epsilon=0.8, relation="ADD_OR_REMOVE_ONE")
     assert mechanism.guarantee() == Guarantee(0.8, 0.0, "ADD_OR_REMOVE_ONE")
-    weights = np.exp(0.4 * np.array([1, 1, 4, 4, 4, 3, 3, 3, 3, 3]))
-    law = weights / weights.sum()
+    law = np.array(exponential_law([1, 1, 4, 4, 4, 3, 3, 3, 3, 3], 0.4))
     np.testing.assert_allclose(mechanism.pmf(pieces()), np.append(law, 0.0), rtol=1e-6)
     np.testing.assert_allclose(mechanism.probability(pieces(), (1, 6))[0], law[1:6].sum(), rtol=1e-6)
     np.testing.assert_allclose(mechanism.probability(pieces(), (7, 2**40))[0], law[7:].sum(), rtol=1e-6)
@@ -505,7 +508,7 @@ def test_exponential_mechanism_against_the_formula() -> None:
     got = compiled(exponential.log_pmf, scores, epsilon=0.8, sensitivity=1.5, log_measure=jnp.asarray(measure, float))
     np.testing.assert_allclose(np.exp(got), weights / weights.sum(), rtol=1e-6)
     monotone = np.exp(compiled(exponential.log_pmf, scores, epsilon=0.8, monotone=True))
-    np.testing.assert_allclose(monotone, np.exp(0.8 * scores) / np.exp(0.8 * scores).sum(), rtol=1e-6)
+    np.testing.assert_allclose(monotone, exponential_law(scores, 0.8), rtol=1e-6)
 
 
 def test_exponential_mechanism_keeps_the_last_digit_of_large_counts() -> None:
@@ -537,13 +540,7 @@ def test_scores_that_are_no_numbers_are_not_ok(bad: float) -> None:
 
 def test_report_noisy_max_is_permute_and_flip() -> None:
     scores, epsilon = np.array([3, 5, 0, 4, 5]), 0.9
-    accept = np.exp(epsilon * (scores - scores.max()) / 2)
-    law = np.zeros(5)
-    for order in itertools.permutations(range(5)):
-        reached = 1.0
-        for candidate in order:
-            law[candidate] += reached * accept[candidate] / math.factorial(5)
-            reached *= 1 - accept[candidate]
+    law = permute_and_flip_law(scores, epsilon)
     np.testing.assert_allclose(np.exp(compiled(report_noisy_max.log_pmf, scores, epsilon=epsilon)), law, rtol=2e-6)
 
 
@@ -615,9 +612,7 @@ def test_stability_guarantees() -> None:
 
 def test_choosing_law_against_figure_8() -> None:
     scores, n, epsilon, alpha = np.array([0, 3, 9, 1]), 20, 0.8, 0.6
-    passes = stats.laplace(scale=4 / epsilon).sf(alpha * n / 2 - 9)
-    weights = np.where(scores >= 1, np.exp(epsilon * scores / 4), 0.0)
-    expected = np.append(passes * weights / weights.sum(), 1 - passes)
+    expected = choosing_law(scores, n, alpha, epsilon)
     got = np.exp(compiled(choosing.log_pmf, scores, n=n, epsilon=epsilon, alpha=alpha))
     np.testing.assert_allclose(got, expected, rtol=2e-6)
 
@@ -640,26 +635,11 @@ def test_choosing_needs_its_sample_size() -> None:
 # Partition selection
 
 
-def _keep_table(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """p and 1-p by the recursion, each half on its small side."""
-    p, q = [0.0], [1.0]
-    while q[-1] > 0:
-        first = math.exp(epsilon) * p[-1] + delta
-        second = math.exp(-epsilon) * (q[-1] - delta)
-        if first <= 1 - second:
-            p.append(first)
-            q.append(1 - first)
-        else:
-            q.append(max(second, 0.0))
-            p.append(1 - q[-1])
-    return np.array(p), np.array(q)
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta", "least"), [(1.0, 1e-6, 28), (0.1, 1e-8, 310), (0.05, 1e-9, 683), (3.0, 0.4, None)]
 )
 def test_partition_selection_against_the_recursion(epsilon: float, delta: float, least: int | None) -> None:
-    p, q = _keep_table(epsilon, delta)
+    p, q = keep_table(epsilon, delta)
     counts = np.arange(len(p) + 3, dtype=np.int32)
     p, q = np.append(p, [1.0] * 3), np.append(q, [0.0] * 3)
     assert partition_selection.saturation(epsilon, delta) == len(p) - 4
@@ -689,27 +669,10 @@ def test_partition_selection_spends_its_budget_exactly(epsilon: float, delta: fl
 # AboveThreshold
 
 
-def _first_above(queries: np.ndarray, threshold: float, epsilon: float, outcomes: Sequence[int]) -> np.ndarray:
-    """The law of some outcomes, by adaptive quadrature between kinks of the integrand."""
-    unit, law = 2 / epsilon, stats.laplace
-    margins = (queries - threshold) / unit
-    kinks = np.unique(np.clip(np.concatenate([margins, [0.0, -40.0, 40.0, -5.0, 5.0]]), -40, 40))
-
-    def density(z: float, i: int) -> float:
-        silent = np.prod(law.cdf((z - margins[:i]) / 2))
-        return law.pdf(z) * silent * (law.sf((z - margins[i]) / 2) if i < len(margins) else 1.0)
-
-    pieces = [
-        [integrate.quad(density, low, high, (i,), epsabs=0, epsrel=1e-10)[0] for low, high in itertools.pairwise(kinks)]
-        for i in outcomes
-    ]
-    return np.array(pieces).sum(axis=1)
-
-
 @pytest.mark.parametrize("threshold", [4.0, -20.0, 30.0])
 def test_above_threshold_law_against_adaptive_quadrature(threshold: float) -> None:
     queries = np.array([3.0, 5.0, 0.0, 4.0, 5.0])
-    expected = _first_above(queries, threshold, 1.0, range(6))
+    expected = first_above(queries, threshold, 1.0, range(6))
     np.testing.assert_allclose(
         np.exp(compiled(above_threshold.log_pmf, queries, threshold, epsilon=1.0)), expected, rtol=1e-5
     )
@@ -723,6 +686,6 @@ def test_above_threshold_law_of_64_queries() -> None:
     with jax.enable_x64(True):
         exact = np.exp(np.asarray(compiled(above_threshold.log_pmf, queries, 25, epsilon=1.0)))
     assert abs(exact.sum() - 1) < 1e-11
-    np.testing.assert_allclose(exact[[20, 64]], _first_above(queries, 25, 1.0, [20, 64]), rtol=1e-9)
+    np.testing.assert_allclose(exact[[20, 64]], first_above(queries, 25, 1.0, [20, 64]), rtol=1e-9)
     got = compiled(above_threshold.log_pmf, queries.astype(np.int32), jnp.int32(25), epsilon=1.0)
     np.testing.assert_allclose(np.exp(np.asarray(got, float)), exact, rtol=1e-5)

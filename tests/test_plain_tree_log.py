@@ -15,7 +15,8 @@ from collections import Counter
 import pytest
 
 from dpjax.verify.plain import tree_log as reference
-from dpjax.verify.plain.tree_log import Level, hockey_stick, saturation, tree_log_law, uniform_level, walk_delta
+from dpjax.verify.plain.partition_selection import saturation
+from dpjax.verify.plain.tree_log import Level, hockey_stick, tree_log_law, uniform_level, walk_delta
 
 TOLERANCE = 1e-12
 

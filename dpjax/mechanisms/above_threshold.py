@@ -118,7 +118,7 @@ class AboveThreshold(Chooser):
     """AboveThreshold for a stream of queries; see `above_threshold`, and `mechanism`, which makes it.
 
     It takes the true answers in order (`candidates(answers, where=...)` for some of them) and returns the index of the first that is
-    found above; ⊥ where none is.
+    found above; ⊥ where none is. Its plain twin is `dpjax.verify.plain.above_threshold`.
     """
 
     epsilon: Number

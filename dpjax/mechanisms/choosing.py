@@ -118,7 +118,10 @@ def choosing(
 
 @frozen
 class Choosing(Chooser):
-    """The Choosing Mechanism for n records; see `choosing`, and `mechanism`, which makes it."""
+    """The Choosing Mechanism for n records; see `choosing`, and `mechanism`, which makes it.
+
+    Its plain twin is `dpjax.verify.plain.choosing`.
+    """
 
     n: Number
     epsilon: Number

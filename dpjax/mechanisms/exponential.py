@@ -136,7 +136,10 @@ def exponential(
 
 @frozen
 class Exponential(Chooser):
-    """The exponential mechanism among candidates; see `exponential`, and `mechanism`, which makes it."""
+    """The exponential mechanism among candidates; see `exponential`, and `mechanism`, which makes it.
+
+    Its plain twin is `dpjax.verify.plain.exponential`.
+    """
 
     takes_measure = True
 

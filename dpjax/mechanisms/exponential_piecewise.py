@@ -220,7 +220,7 @@ class ExponentialPiecewise(Mechanism):
 
     It takes the quality as `dpjax.domains.ordered.Pieces` and returns a point. An event is a half-open interval (low, high) of points,
     ints or wide integers, or the points of marked pieces: a `goal`. Its error is by how much a point's quality falls short of the best.
-    The plain twin of its law is in `tests/reference.py`.
+    Its plain twin, point by point, is `dpjax.verify.plain.exponential`.
     """
 
     kind: ClassVar[type] = Pieces

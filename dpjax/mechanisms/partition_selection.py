@@ -152,6 +152,7 @@ class PartitionSelection(Mechanism):
     """Optimal partition selection; see `partition_selection`, and `mechanism`, which makes it.
 
     It takes the counts, of any shape, and returns which groups are kept. An event is one such answer, an array of flags.
+    Its plain twin is `dpjax.verify.plain.partition_selection`.
     """
 
     kind: ClassVar[type] = jax.Array

@@ -88,7 +88,7 @@ def report_noisy_max(
 class ReportNoisyMax(Chooser):
     """Report-noisy-max; see `report_noisy_max`, and `mechanism`, which makes it.
 
-    Its plain twin, permute-and-flip over all orders of the candidates, is in `tests/test_mechanisms.py`.
+    Its plain twin, permute-and-flip over all orders of the candidates, is `dpjax.verify.plain.report_noisy_max`.
     """
 
     epsilon: Number

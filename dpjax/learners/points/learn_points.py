@@ -10,7 +10,7 @@ all-zero (Remark 3.3): a run always has a hypothesis, and its status is OK; info
 
 A random c_i errs on D(i) and on D(target), which the proof of Lemma 3.2 overlooks; `bounds.learn_points` has the repair.
 
-Plain twin: `dpjax.verify.plain.learn_points`.
+Its plain twin is `dpjax.verify.plain.learn_points`.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Noisy binary search for the threshold (after BNS §3.2).
 
-Plain twin: `dpjax.verify.plain.binary_search`.
+Its plain twin is `dpjax.verify.plain.binary_search`.
 """
 
 from typing import Any

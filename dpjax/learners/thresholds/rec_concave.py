@@ -1,6 +1,6 @@
 """LearnThresholds: RecConcave on the number of correctly labelled examples (BNS §3.4, Theorem 3.18).
 
-Plain twin: `dpjax.verify.plain.rec_concave`.
+Its plain twin is `dpjax.verify.plain.rec_concave`.
 """
 
 import math

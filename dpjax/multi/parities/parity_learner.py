@@ -13,7 +13,7 @@ P[Lap(2/eps) >= threshold - 1] < delta.
 *Utility.* The failure probability on uniform points is known exactly, over points and coins: `bounds.parity_learner_failure`. k does not
 occur in it. In closed form: `bounds.parity_learner_theorem`.
 
-Plain twin: `dpjax.verify.plain.parity_learner`.
+Its plain twin is `dpjax.verify.plain.parity_learner`.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """TreeLog (CLNSS §1.3.3) as an interior point solver; the algorithm and its proof are in `dpjax.optimizers.interior_point.walk`.
 
-Plain twin: `dpjax.verify.plain.tree_log`.
+Its plain twin is `dpjax.verify.plain.tree_log`.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """A naive exact reference for the noisy binary search on the threshold (after BNS §3.2): every path of the search, in plain Python."""
 
-import math
 from collections.abc import Sequence
+
+from dpjax.verify.plain.laplace import laplace_tail
 
 
 def binary_search_law(xs: Sequence[int], ys: Sequence[int], bits: int, comparison_epsilon: float) -> list[float]:
@@ -20,13 +21,8 @@ def binary_search_law(xs: Sequence[int], ys: Sequence[int], bits: int, compariso
         ones = sum(y == 1 and x >= middle for x, y in zip(xs, ys, strict=True))
         zeros = sum(y == 0 and x <= middle for x, y in zip(xs, ys, strict=True))
         margin = (ones - zeros) * comparison_epsilon / 2
-        visit(middle + 1, high, reach * _laplace_cdf(margin))
-        visit(low, middle, reach * _laplace_cdf(-margin))
+        visit(middle + 1, high, reach * laplace_tail(-margin))
+        visit(low, middle, reach * laplace_tail(margin))
 
     visit(0, 2**bits, 1.0)
     return law
-
-
-def _laplace_cdf(x: float) -> float:
-    """P[Lap(1) <= x]."""
-    return math.exp(x) / 2 if x <= 0 else 1 - math.exp(-x) / 2

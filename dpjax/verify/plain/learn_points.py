@@ -1,8 +1,9 @@
 """A naive exact reference for LearnPoints (BNS §3.1), from the paper's text, in plain Python: every point of the domain is scored."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
+
+from dpjax.verify.plain.laplace import laplace_tail
 
 
 def learn_points_law(
@@ -23,12 +24,7 @@ def learn_points_law(
     """
     ones = Counter(x for x, y in examples if y == 1)
     best, second, *_ = sorted(range(points), key=lambda x: (-ones[x], x))  # ties: the lowest
-    keep = _laplace_sf((threshold - (ones[best] - ones[second])) / scale) if ones[best] else 0.0
+    keep = laplace_tail((threshold - (ones[best] - ones[second])) / scale) if ones[best] else 0.0
     law = [0.0] * points if bottom == "zero" else [(1 - keep) / points] * points
     law[best] += keep
     return [*law, 1 - keep if bottom == "zero" else 0.0]
-
-
-def _laplace_sf(x: float) -> float:
-    """P[Lap(1) >= x]."""
-    return math.exp(-x) / 2 if x >= 0 else 1 - math.exp(x) / 2

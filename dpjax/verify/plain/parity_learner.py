@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from dpjax.verify.plain.laplace import laplace_tail
+
 Example = tuple[int, Sequence[int]]
 
 
@@ -47,10 +49,5 @@ def parity_learner_law(examples: Sequence[Example], bits: int, size: int, epsilo
         leader, count = ranked[0]
         gap = count - (ranked[1][1] if len(ranked) > 1 else 0)
         threshold = 2 + 2 / epsilon * math.log(1 / (2 * delta))
-        law[sum(v << (bits * j) for j, v in enumerate(leader))] = _laplace_sf((threshold - gap) * epsilon / 2)
+        law[sum(v << (bits * j) for j, v in enumerate(leader))] = laplace_tail((threshold - gap) * epsilon / 2)
     return [*law, 1 - sum(law)]
-
-
-def _laplace_sf(x: float) -> float:
-    """P[Lap(1) >= x]."""
-    return math.exp(-x) / 2 if x >= 0 else 1 - math.exp(x) / 2

@@ -22,6 +22,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dpjax.verify.plain.exponential import depth_law
+from dpjax.verify.plain.laplace import laplace_tail
+from dpjax.verify.plain.partition_selection import keep_probability, saturation
+
 Law = dict[int | None, float]
 
 
@@ -51,29 +55,6 @@ def uniform_level(epsilon: float, delta: float, t1: int, m1: int, m2: int, slice
     """A level whose mechanisms all have the same budget, with t2 = t1 + g - 1."""
     t2 = t1 + saturation(epsilon, delta) - 1
     return Level(epsilon, delta, t1, t2, m1, m2, epsilon, delta, epsilon, slice_epsilon)
-
-
-@functools.cache
-def keep_probability(count: int, epsilon: float, delta: float) -> float:
-    """p(count) of optimal partition selection, by its recursion.
-
-    >>> [round(keep_probability(count, 1.0, 0.1), 4) for count in range(6)]
-    [0.0, 0.1, 0.3718, 0.8057, 0.9653, 1.0]
-    """
-    p = 0.0
-    for _ in range(count):
-        p = min(math.exp(epsilon) * p + delta, 1 - math.exp(-epsilon) * (1 - p - delta), 1.0)
-    return p
-
-
-@functools.cache
-def saturation(epsilon: float, delta: float) -> int:
-    """g: the least count kept surely.
-
-    >>> saturation(1.0, 1e-6)
-    28
-    """
-    return next(g for g in range(10**6) if keep_probability(g, epsilon, delta) == 1)
 
 
 def walk_delta(epsilon: float, delta: float, t1: int) -> float:
@@ -111,20 +92,13 @@ def most_stopped(keep: Sequence[float]) -> list[float]:
 
 
 def base_law(data: Iterable[int], size: int, epsilon: float, monotone: bool = False) -> Law:
-    """The exponential mechanism on {0..size-1} with q(x) = min(#<=x, #>=x).
+    """The exponential mechanism on the depth, over {0, ..., size - 1}.
 
     >>> law = base_law([1], 3, 2.0)  # weights 1, e, 1
     >>> round(law[1], 6)
     0.576117
     """
-    data, rate = list(data), epsilon if monotone else epsilon / 2
-    weights = [math.exp(rate * depth(data, x)) for x in range(size)]
-    return {x: weight / math.fsum(weights) for x, weight in enumerate(weights)}
-
-
-def depth(data: Sequence[int], x: int) -> int:
-    """q(x) = min(#<=x, #>=x)."""
-    return min(sum(y <= x for y in data), sum(y >= x for y in data))
+    return dict(enumerate(depth_law(list(data), size, epsilon if monotone else epsilon / 2)))
 
 
 def tree_log_law(
@@ -220,7 +194,7 @@ def delayed_law(star: int | None, left: Sequence[int], deep: Sequence[int], bits
     first = prefix << (bits - length)
     last = first + (1 << (bits - length)) - 1
     below = sum(x < first for x in left)
-    low = laplace_tail(level.m1 / 2 - below, level.count_epsilon)
+    low = laplace_tail((level.m1 / 2 - below) * level.count_epsilon)
     law: Law = {None: 1 - released}
     add(law, first, released * low)
     add(law, last, released * (1 - low))
@@ -235,12 +209,7 @@ def stable_prefix(deep: Sequence[int], bits: int, length: int, epsilon: float, d
         counts[prefix] = counts.get(prefix, 0) + 1
     best = min(counts, key=lambda prefix: (-counts[prefix], prefix))
     gap = counts.pop(best) - max(counts.values())
-    return best, laplace_tail(1 + math.log(1 / (2 * delta)) / epsilon - gap, epsilon)
-
-
-def laplace_tail(x: float, epsilon: float) -> float:
-    """P[Lap(1/epsilon) >= x]."""
-    return math.exp(-epsilon * x) / 2 if x > 0 else 1 - math.exp(epsilon * x) / 2
+    return best, laplace_tail(math.log(1 / (2 * delta)) - (gap - 1) * epsilon)
 
 
 def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
