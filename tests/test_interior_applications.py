@@ -23,6 +23,9 @@ from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.verify import histograms, neighbours, probabilities, records
 from dpjax.verify.exact import sticks
+from dpjax.verify.plain.exponential import threshold_errors, threshold_law
+from dpjax.verify.plain.interior import solver_law, threshold_learner_law
+from dpjax.verify.plain.quantiles import direct_laws, in_order, rank, recursive_law, sliced_law
 
 FALSE_ALARM = 2e-5
 EPSILON = 0.8
@@ -30,51 +33,11 @@ EPSILON = 0.8
 # ------------------------------------------------------------------------------------------------- naive references
 
 
-def naive_law(points: list[int], size: int, epsilon: float = EPSILON) -> np.ndarray:
-    """The exponential mechanism on the depth over {0, ..., size - 1}."""
-    depths = [min(sum(p <= z for p in points), sum(p >= z for p in points)) for z in range(size)]
-    weights = np.exp(epsilon * np.array(depths, float))
-    return weights / weights.sum()
-
-
-def naive_boundary(xs: list[int], ys: list[int], bits: int, m: int) -> list[int]:
-    """The m largest numbers of the ones and the m smallest of the zeros."""
-    ones = sorted([0] * m + [x + 1 for x, y in zip(xs, ys, strict=True) if y == 1])
-    zeros = sorted([2**bits] * m + [x for x, y in zip(xs, ys, strict=True) if y == 0])
-    return ones[-m:] + zeros[:m]
-
-
-def naive_learner_law(xs: list[int], ys: list[int], bits: int, m: int, epsilon: float = EPSILON) -> np.ndarray:
-    """P[j], j = 0, ..., 2^bits."""
-    law = naive_law(naive_boundary(xs, ys, bits, m), 2 ** (bits + 1), epsilon)
-    return np.append(law[: 2**bits], law[2**bits :].sum())
-
-
-def naive_errors(xs: list[int], ys: list[int], bits: int) -> np.ndarray:
-    """How many examples each threshold gets wrong."""
-    return np.array([sum((x < j) != y for x, y in zip(xs, ys, strict=True)) for j in range(2**bits + 1)])
-
-
-def naive_window(points: list[int], k: int, m: int, low: int, high: int) -> list[int]:
-    """Sorted points k - m, ..., k + m - 1 (from 0) of an endless sequence."""
-    ordered = sorted(points)
-    return [low if i < 0 else ordered[i] if i < len(ordered) else high for i in range(k - m, k + m)]
-
-
-def rounded(fraction: float, n: int) -> int:
-    return math.floor(fraction * n + 0.5)
-
-
-def naive_median_of_medians(points: list[int], size: int, m: int, epsilon: float = EPSILON) -> np.ndarray:
-    """The joint law of three recursive quartiles, no ties broken: the middle one first, then each side of it."""
-    joint = np.zeros((size,) * 3)
-    middle = naive_law(naive_window(points, (len(points) + 1) // 2, m, 0, size - 1), size, epsilon)
-    for z in range(size):
-        sides = []
-        for low, high, part in [(0, z, [p for p in points if p < z]), (z, size - 1, [p for p in points if p >= z])]:
-            law = naive_law(naive_window(part, (len(part) + 1) // 2, m, low, high), size, epsilon)
-            sides.append(np.bincount(np.clip(np.arange(size), low, high), law, minlength=size))
-        joint[:, z, :] = middle[z] * np.outer(*sides)
+def quartiles_law(points: list[int], epsilon: float = EPSILON) -> np.ndarray:
+    """The joint law of three recursive quartiles of points of 2 bits, no ties broken, in the order of 16 z_1 + 4 z_2 + z_3."""
+    joint = np.zeros(64)
+    for (first, second, third), p in recursive_law(points, 2, levels=2, m=1, epsilon=epsilon).items():
+        joint[16 * first + 4 * second + third] = p
     return joint
 
 
@@ -160,7 +123,7 @@ def test_no_neighbouring_samples_refute_the_threshold_learner() -> None:
     rows = {"v": np.tile(values, (3, 1)), "n": np.tile(sizes, 3), "m": np.repeat(ms, len(sizes))}
     for m, table in zip(ms, np.split(probabilities(law, rows, batch_size=78), 3), strict=True):
         for row, n, p in zip(values, sizes, table, strict=True):
-            naive = naive_learner_law((row[:n] // 2).tolist(), (row[:n] % 2).tolist(), 2, m)
+            naive = threshold_learner_law((row[:n] // 2).tolist(), (row[:n] % 2).tolist(), 2, m, EPSILON)
             np.testing.assert_allclose(p, [*naive, 0.0], rtol=1e-9)
         holds_and_is_needed(table, neighbours(counts, ADD_OR_REMOVE_ONE), guarantee)
         assert not refuted(table, neighbours(counts, REPLACE_ONE), guarantee.under(REPLACE_ONE))
@@ -179,18 +142,8 @@ def test_no_neighbouring_points_refute_an_interior_point_from_a_learner() -> Non
     # Its labels never change sides, so this learner spends less than half of that; across the middle it is more.
     assert EPSILON / 4 < largest_loss(table, large) < EPSILON / 2 < largest_loss(table, pairs)
     for row, n, p in zip(values, sizes, table, strict=True):
-        np.testing.assert_allclose(p, naive_learned(sorted(row[:n].tolist()), 2), rtol=1e-9)
-
-
-def naive_learned(points: list[int], m: int) -> np.ndarray:
-    """The law of an interior point by the exponential threshold learner on 3 bits, points of 2 bits, and of bottom."""
-    k = len(points) // 2
-    ones, zeros = points[:k][:m], points[k:][max(len(points) - k - m, 0) :]
-    xs = [0] * (m - len(ones)) + [2 * x for x in ones] + [2 * x + 1 for x in zeros] + [7] * (m - len(zeros))
-    weights = np.exp(-EPSILON / 2 * naive_errors(xs, [1] * m + [0] * m, 3))
-    law = weights / weights.sum()
-    folded = [law[0] + law[1], law[2] + law[3], law[4] + law[5], law[6:].sum()]
-    return np.array([*folded, 0.0])
+        naive = solver_law(row[:n].tolist(), 2, 2, lambda xs, ys: threshold_law(xs, ys, 3, EPSILON))
+        np.testing.assert_allclose(p, [*naive, 0.0], rtol=1e-9)
 
 
 def test_no_neighbouring_points_refute_the_quantiles() -> None:
@@ -210,7 +163,7 @@ def test_no_neighbouring_points_refute_the_quantiles() -> None:
     table = point_tables(joint, values, sizes)
     naive = []
     for row, n in zip(values, sizes, strict=True):
-        laws = [naive_law(naive_window(row[:n].tolist(), rounded(f, int(n)), 1, 0, 3), 4) for f in (0.3, 0.5)]
+        laws = direct_laws(row[:n].tolist(), (0.3, 0.5), size=4, m=1, epsilon=EPSILON)
         naive.append(np.outer(*laws).reshape(16))
     np.testing.assert_allclose(table, naive, rtol=1e-9)
     median = table.reshape(-1, 4, 4).sum(axis=1)
@@ -228,9 +181,7 @@ def test_no_neighbouring_points_refute_the_quantiles() -> None:
 def test_no_neighbouring_points_refute_recursive_quartiles() -> None:
     """By the naive law, which the next test ties to the sampler: two levels, though three runs."""
     counts, values, sizes = all_points(4, 4)
-    table = np.array(
-        [naive_median_of_medians(r[:n].tolist(), 4, 1).reshape(64) for r, n in zip(values, sizes, strict=True)]
-    )
+    table = np.array([quartiles_law(r[:n].tolist()) for r, n in zip(values, sizes, strict=True)])
     mechanism = quantiles.recursive(
         solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, depth=2, m=1, allow_unproved=True
     )
@@ -262,7 +213,7 @@ def test_samplers_follow_their_laws() -> None:
     xs, ys = [0, 1, 1, 2, 3, 3, 5], [1, 1, 0, 1, 0, 0, 1]
     learner = interior.threshold_learner(solver=interior_point.exponential(bits=4, epsilon=EPSILON), m=3)
     drawn = runs(learner, keys, as_sample(xs, ys, 3, 7)).hypothesis[:, 0]
-    fits(np.bincount(drawn, minlength=9), naive_learner_law(xs, ys, 3, 3))
+    fits(np.bincount(drawn, minlength=9), np.array(threshold_learner_law(xs, ys, 3, 3, EPSILON)))
 
     data = [0, 1, 1, 2, 3, 3]
     mechanism = quantiles.recursive(
@@ -270,9 +221,9 @@ def test_samplers_follow_their_laws() -> None:
     )
     drawn = runs(mechanism, jax.random.split(jax.random.key(2), 6000), as_points(data, 2, 7)).hypothesis[:, :, 0]
     drawn = np.asarray(drawn).astype(int) @ [16, 4, 1]
-    fits(np.bincount(drawn, minlength=64), naive_median_of_medians(data, 4, 1).reshape(64))
+    fits(np.bincount(drawn, minlength=64), quartiles_law(data))
     with pytest.raises(AssertionError):  # negative control
-        fits(np.bincount(drawn, minlength=64), naive_median_of_medians(data, 4, 1, 1.3 * EPSILON).reshape(64))
+        fits(np.bincount(drawn, minlength=64), quartiles_law(data, 1.3 * EPSILON))
 
 
 @pytest.mark.slow
@@ -286,7 +237,8 @@ def test_laws_of_samples_of_any_kind_agree_with_the_naive_ones(x64: None) -> Non
         ys = (xs < int(rng.integers(0, 33))).astype(int) if realizable else rng.integers(0, 2, n)
         learner = interior.threshold_learner(solver=interior_point.exponential(bits=6, epsilon=epsilon), m=m)
         sample = Sample(x=wide.from_ints(xs.tolist(), 5), y=ys, realizable=realizable).padded(15)
-        law, wrong = naive_learner_law(xs.tolist(), ys.tolist(), bits, m, epsilon), naive_errors(xs, ys, bits)
+        law = np.array(threshold_learner_law(xs.tolist(), ys.tolist(), bits, m, epsilon))
+        wrong = np.array(threshold_errors(xs.tolist(), ys.tolist(), bits))
         error = float(rng.uniform(0, 0.6))
         good, bad = law[wrong / n <= error].sum(), law[wrong / n > error].sum()
         np.testing.assert_allclose(learner.success_probability(sample, error=error), good, rtol=1e-9, atol=1e-15)
@@ -308,11 +260,12 @@ def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
             solver=interior_point.exponential(bits=5, epsilon=EPSILON), fractions=fractions, m=m, allow_unproved=True
         )
         laws = mechanism.laws(as_points(data, 5, 15), rank_error=t)
-        for fraction, law in zip(fractions, np.asarray(laws), strict=True):
-            k = rounded(fraction, n)
+        naive = direct_laws(data, fractions, size=32, m=m, epsilon=EPSILON)
+        for fraction, law, expected in zip(fractions, np.asarray(laws), naive, strict=True):
+            k = rank(fraction, n)
             good = [sum(p < z for p in data) <= k + t and sum(p <= z for p in data) >= k - t for z in range(32)]
-            naive = naive_law(naive_window(data, k, m, 0, 31), 32)
-            np.testing.assert_allclose(law, [naive @ good, naive @ ~np.array(good)], rtol=1e-9, atol=1e-12)
+            both = [np.dot(expected, good), np.dot(expected, np.logical_not(good))]
+            np.testing.assert_allclose(law, both, rtol=1e-9, atol=1e-12)
         if n == 0:
             continue
         error = min(t / n, 1.0)
@@ -425,7 +378,7 @@ def test_direct_quantiles_succeed_at_their_sample_size() -> None:
 
 
 def bisected(xs: list[int], z: int, fraction: float, m: int) -> bool:
-    k = rounded(fraction, len(xs))
+    k = rank(fraction, len(xs))
     return sum(x < z for x in xs) <= k + m - 1 and sum(x <= z for x in xs) >= k - m + 1
 
 
@@ -483,29 +436,6 @@ def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
 # ------------------------------------------------------------------------------------------------ Reorder-Slice-Compute
 
 
-def naive_sliced_law(points: list[int], gap_of: Any, size: int, rate: float, count_rate: float) -> np.ndarray:
-    """One sliced quantile of points of 2 bits: sums over the released count and both sizes, as far as they differ."""
-    ordered, n = sorted(points), len(points)
-    law = np.zeros(4)
-    mass = [(1 - math.exp(-rate)) * math.exp(-rate * i) for i in range(n)] + [
-        math.exp(-rate * n)
-    ]  # n or more: all that is left
-    r = math.exp(-count_rate)
-    chances: dict[int, float] = {}
-    for noise in range(-80, 81):
-        least = gap_of[max(n + noise, 0)]
-        chances[least] = chances.get(least, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
-    for (least, p), gap, length in itertools.product(chances.items(), range(n + 1), range(n + 1)):
-        start = min(least + gap, n)
-        law += p * mass[gap] * mass[length] * law_of_four(tuple(ordered[start : start + size + length]))
-    return law
-
-
-@functools.cache
-def law_of_four(points: tuple[int, ...]) -> np.ndarray:
-    return naive_law(list(points), 4)
-
-
 def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     """q = 1: the exact law with the mechanism's own plan, over all neighbours."""
     rate = 0.4
@@ -518,12 +448,12 @@ def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
         delta=0.1,
         allow_unproved=True,
     )
-    gap_of = np.asarray(jax.jit(jax.vmap(mechanism.gaps))(np.arange(90, dtype=np.int32)))[:, 0].tolist()
-    assert gap_of[:4] == [0] * 4 and gap_of[-1] > 30
+    gaps = np.asarray(jax.jit(jax.vmap(mechanism.gaps))(np.arange(90, dtype=np.int32)))
+    assert gaps[:4, 0].tolist() == [0] * 4 and gaps[-1, 0] > 30
+    rates = {"slice_epsilon": rate, "count_epsilon": rate, "epsilon": EPSILON}
+    law = functools.partial(sliced_law, gaps=dict(enumerate(gaps.tolist())), domain=4, size=2, **rates)
     counts, values, sizes = all_points(4, 4)
-    table = np.array(
-        [naive_sliced_law(r[:n].tolist(), gap_of, 2, rate, rate) for r, n in zip(values, sizes, strict=True)]
-    )
+    table = np.array([law(r[:n].tolist()) for r, n in zip(values, sizes, strict=True)])
     pairs = neighbours(counts, ADD_OR_REMOVE_ONE)
     for delta in (0.01, 0.1):
         for accountant in ("slicing", "optimal"):
@@ -532,7 +462,7 @@ def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     assert largest_loss(table, pairs) > EPSILON / 4
     data = [0, 1, 3, 3]
     drawn = runs(mechanism, jax.random.split(jax.random.key(8), 4000), as_points(data, 2, 7)).hypothesis[:, 0, 0]
-    fits(np.bincount(drawn, minlength=4), naive_sliced_law(data, gap_of, 2, rate, rate) * 1.0)
+    fits(np.bincount(drawn, minlength=4), law(data))
 
 
 # --------------------------------------------------------------------------------------------------- one of the family
@@ -652,10 +582,7 @@ def test_answers_in_order_have_the_law_of_the_runs(x64: None) -> None:
     data = [0, 1, 1, 2, 3, 3]
     solver = interior_point.exponential(bits=2, epsilon=EPSILON)
     mechanism = quantiles.direct(solver=solver, fractions=[0.3, 0.5], m=1, allow_unproved=True)
-    naive = np.zeros((4, 4))
-    laws = [naive_law(naive_window(data, rounded(f, len(data)), 1, 0, 3), 4) for f in (0.3, 0.5)]
-    for (a, p), (b, q) in itertools.product(enumerate(laws[0]), enumerate(laws[1])):
-        naive[min(a, b), max(a, b)] += p * q
+    naive = in_order(direct_laws(data, [0.3, 0.5], size=4, m=1, epsilon=EPSILON))
     np.testing.assert_allclose(mechanism.pmf(as_points(data, 2, 7)), [*naive.reshape(16), 0.0], rtol=1e-9, atol=1e-12)
 
 
@@ -664,8 +591,8 @@ def test_an_event_of_quantiles_has_an_interval_for_each() -> None:
     mechanism = quantiles.direct(solver=solver, fractions=[0.3, 0.5], m=1, allow_unproved=True)
     data = [0, 1, 1, 2, 3, 3]
     points, low, high = as_points(data, 2, 7), wide.from_ints([0, 1], 2), wide.from_ints([2, 3], 2)
-    laws = [naive_law(naive_window(data, rounded(f, len(data)), 1, 0, 3), 4) for f in (0.3, 0.5)]
-    inside = laws[0][0:2].sum() * laws[1][1:3].sum()
+    laws = direct_laws(data, [0.3, 0.5], size=4, m=1, epsilon=EPSILON)
+    inside = sum(laws[0][0:2]) * sum(laws[1][1:3])
     np.testing.assert_allclose(mechanism.probability(points, (low, high)), [inside, 1 - inside], rtol=1e-5)
     with pytest.raises(ValueError, match="a row for each of the 2 quantiles"):
         mechanism.probability(points, (0, 3))

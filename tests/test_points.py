@@ -22,6 +22,7 @@ from dpjax.domains import events, groups, wide
 from dpjax.learners import pac, points
 from dpjax.learners.points import base
 from dpjax.sanitizers import points as sanitizer
+from dpjax.verify.plain.exponential import point_law
 from dpjax.verify.plain.learn_points import learn_points_law
 
 FALSE_ALARM = 2e-5
@@ -162,13 +163,6 @@ def test_k_targets_label_columns_and_errors_are_each_ones_own() -> None:
 # ------------------------------------------------------------------------------------------- learners: laws, references
 
 
-def naive_exponential(examples: Any, epsilon: float, zero: bool) -> np.ndarray:
-    """P of 0..7, all-zero and bottom (never) under the exponential mechanism."""
-    right = [sum((x == h) == (y == 1) for x, y in examples) for h in [*range(8), -1]]
-    weights = np.exp(epsilon / 2 * np.array(right, float)) * ([1] * 8 + [int(zero)])
-    return np.append(weights / weights.sum(), 0.0)
-
-
 @pytest.mark.parametrize("examples", [MIXED, ZEROS, [(x, 1) for x in range(8)]])
 def test_laws_equal_the_references(examples: Any) -> None:
     sample = sample_of(examples, 3)
@@ -183,11 +177,11 @@ def test_laws_equal_the_references(examples: Any) -> None:
         learner = points.learn_points(bits=3, epsilon=epsilon, delta=delta, calibration=calibration, bottom=bottom)
         np.testing.assert_allclose(learner.pmf(sample), [*law, 0.0], atol=1e-6)  # bottom never
     np.testing.assert_allclose(
-        points.exponential(bits=3, epsilon=epsilon).pmf(sample), naive_exponential(examples, epsilon, False), atol=1e-6
+        points.exponential(bits=3, epsilon=epsilon).pmf(sample), [*point_law(examples, 8, epsilon), 0.0], atol=1e-6
     )
     # A hash: the same mechanism on hashed points, all-zero included.
     buckets = [(int(b), y) for b, (_, y) in zip(np.asarray(HASHED.hash(sample.x))[:, 0], examples, strict=False)]
-    np.testing.assert_allclose(HASHED.pmf(sample), naive_exponential(buckets, epsilon, True), atol=1e-6)
+    np.testing.assert_allclose(HASHED.pmf(sample), [*point_law(buckets, 8, epsilon, zero=True), 0.0], atol=1e-6)
 
 
 def learners() -> list[Any]:

@@ -24,6 +24,8 @@ from dpjax.multi import direct_sum, generic, reductions
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.verify import exact
+from dpjax.verify.plain.quantiles import recursive_law, sliced_law
+from dpjax.verify.plain.rectangles import plane_law
 
 FALSE_ALARM = 2e-5
 
@@ -162,46 +164,6 @@ def test_the_columns_are_those_of_the_joint_law() -> None:
 # ------------------------------------------------------------------------------------- GenericLearner with thresholds
 
 
-def naive_law(points: list[int], size: int, epsilon: float) -> np.ndarray:
-    """The exponential mechanism on the depth over {0, ..., size - 1}."""
-    depths = [min(sum(p <= z for p in points), sum(p >= z for p in points)) for z in range(size)]
-    weights = np.exp(epsilon * np.array(depths, float))
-    return weights / weights.sum()
-
-
-def naive_window(points: list[int], m: int, low: int, high: int) -> list[int]:
-    """The 2m points around the median, continued by the ends."""
-    ordered, k = sorted(points), (len(points) + 1) // 2
-    return [low if i < 0 else ordered[i] if i < len(ordered) else high for i in range(k - m, k + m)]
-
-
-def naive_recursive(points: list[int], bits: int, extra: int, levels: int, m: int, epsilon: float) -> dict[Any, float]:
-    """P[(z_1, ..., z_q)] of `quantiles.recursive`, `extra` bits breaking ties: all ties, medians, and medians of what lies beside them."""
-
-    def node(part: list[int], left: int, right: int, level: int) -> dict[Any, float]:
-        if level == 0:
-            return {(): 1.0}
-        law: dict[Any, float] = {}
-        window = naive_window(part, m, left, right)
-        for z, p in enumerate(naive_law(window, 2 ** (bits + extra), epsilon)):
-            middle = min(max(z, left), right)
-            below = node([x for x in part if x < middle], left, middle, level - 1)
-            above = node([x for x in part if x >= middle], middle, right, level - 1)
-            for (a, pa), (b, pb) in itertools.product(below.items(), above.items()):
-                answers = (*a, middle, *b)
-                law[answers] = law.get(answers, 0.0) + p * pa * pb
-        return law
-
-    total: dict[Any, float] = {}
-    ties = list(itertools.product(range(2**extra), repeat=len(points)))
-    for tie in ties:
-        split = [(x << extra) + u for x, u in zip(points, tie, strict=True)]
-        for answers, p in node(split, 0, 2 ** (bits + extra) - 1, levels).items():
-            cut = tuple(z >> extra for z in answers)
-            total[cut] = total.get(cut, 0.0) + p / len(ties)
-    return total
-
-
 class Generic:
     """GenericLearner over thresholds of 2^bits points with all its laws: P[the quantiles told, and the k hypotheses]."""
 
@@ -249,7 +211,7 @@ class Generic:
         laws = []
         for xs in self.data["x"][..., 0].tolist():
             if tuple(xs) not in found:
-                law = naive_recursive(xs, self.bits, self.extra, self.levels, 1, self.epsilon)
+                law = recursive_law(xs, self.bits, extra=self.extra, levels=self.levels, m=1, epsilon=self.epsilon)
                 found[tuple(xs)] = np.asarray([law.get(tuple(z), 0.0) for z in self.told.tolist()])
             laws.append(found[tuple(xs)])
         return np.asarray(laws)
@@ -403,49 +365,20 @@ def test_empirical_runs_follow_the_law_that_was_verified() -> None:
 # ------------------------------------------------------------------------------------- several slices in one pass
 
 
-def noisy_size(least: int, rate: float, left: int) -> list[tuple[int, float]]:
-    """(size, probability) of a slice of least + Geom elements out of `left`."""
-    if least >= left:
-        return [(left, 1.0)]
-    more = [(least + i, (1 - math.exp(-rate)) * math.exp(-rate * i)) for i in range(left - least)]
-    return [*more, (left, math.exp(-rate * (left - least)))]
-
-
-@functools.cache
-def solver_law(points: tuple[int, ...], size: int, epsilon: float) -> np.ndarray:
-    return naive_law(list(points), size, epsilon)
-
-
-def naive_sliced(points: tuple[int, ...], plans: dict[int, list[int]], mechanism: Any) -> np.ndarray:
-    """The joint law of two sliced quantiles of points of 2 bits, before they are put in order."""
-    n, law = len(points), np.zeros((4, 4))
-    rate, size, epsilon = (float(v) for v in (mechanism.slice_epsilon, mechanism.size, mechanism.solver.epsilon))
-    r = math.exp(-float(mechanism.count_epsilon))
-    chances: dict[tuple[int, ...], float] = {}
-    for noise in range(-60, 61):  # beyond, exp(-60) of the rate
-        gaps = tuple(min(gap, n) for gap in plans[max(n + noise, 0)])
-        chances[gaps] = chances.get(gaps, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
-
-    def walk(at: int, leasts: list[int], sides: list[np.ndarray], p: float) -> None:
-        if not leasts:
-            law[...] += p * np.outer(*sides)
-            return
-        for length, chance in noisy_size(leasts[0], rate, n - at):
-            cut = points[at : at + length]
-            more = [solver_law(cut, 4, epsilon)] if len(leasts) % 2 else []
-            walk(at + length, leasts[1:], sides + more, p * chance)
-
-    for (first, second), p in chances.items():
-        walk(0, [first, int(size), second, int(size)], [], p)
-    return law.reshape(-1)
-
-
 def two_quantiles(epsilon: float, rate: float) -> tuple[Any, dict[int, list[int]]]:
     """(the mechanism, its gaps for every released count)."""
     solver = interior_point.exponential(bits=2, epsilon=epsilon)
     given: dict[str, Any] = {"count": 2, "size": 1, "slice_epsilon": rate, "count_epsilon": 0.5, "delta": 0.01}
     sliced = quantiles.sliced(solver=solver, **given, allow_unproved=True)
     return sliced, dict(enumerate(np.asarray(gaps_of(sliced, np.arange(80, dtype=np.int32))).tolist()))
+
+
+def law_of_two(points: tuple[int, ...], plans: dict[int, list[int]], mechanism: Any) -> np.ndarray:
+    """The joint law of two sliced quantiles of points of 2 bits, before they are put in order."""
+    numbers = {name: float(getattr(mechanism, name)) for name in ("slice_epsilon", "count_epsilon")}
+    return sliced_law(
+        points, plans, domain=4, size=int(mechanism.size), epsilon=float(mechanism.solver.epsilon), **numbers
+    )
 
 
 @jax.jit
@@ -462,7 +395,7 @@ def test_two_sliced_quantiles_keep_their_guarantee(largest: int) -> None:
 
     def table(epsilon: float, rate: float) -> np.ndarray:
         sliced, plans = two_quantiles(epsilon, rate)
-        return np.asarray([naive_sliced(xs, plans, sliced) for xs in multisets])
+        return np.asarray([law_of_two(xs, plans, sliced).reshape(-1) for xs in multisets])
 
     p, broken = table(0.4, 0.8), table(12.0, 40.0)  # the latter without noise in the sizes, and with a careless solver
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
@@ -485,34 +418,8 @@ def test_two_sliced_quantiles_follow_the_law_that_was_verified() -> None:
     drawn = runs(sliced, jax.random.split(jax.random.key(3), 6000), points).hypothesis[..., 0]
     seen = np.bincount(np.asarray(drawn).astype(int) @ [4, 1], minlength=16)
     for each, right in ((sliced, True), (greedy, False)):
-        law = naive_sliced(xs, plans, each).reshape(4, 4)
+        law = law_of_two(xs, plans, each)
         assert fits(seen, np.triu(law + np.tril(law, -1).T).reshape(-1)) == right
-
-
-def naive_rectangle(points: Any, *, size: int, bits: int, rate: float, spent: float, epsilon: float) -> np.ndarray:
-    """P[four faces], then P[all-zero]: slices of the low and the high end of each axis, rows breaking ties; the test of one or more left.
-
-    The solvers spend `spent`, the test epsilon.
-    """
-    side = 2**bits
-    law, nothing = np.zeros((side,) * 4), 0.0
-    r = math.exp(-epsilon)
-
-    def walk(left: tuple[int, ...], faces: list[np.ndarray], p: float) -> None:
-        nonlocal nothing
-        if len(faces) == 4:
-            too_few = r ** len(left) / (1 + r) if left else 1 / (1 + r)  # P[left + noise <= 0]
-            law[...] += p * (1 - too_few) * functools.reduce(np.multiply.outer, faces)
-            nothing += p * too_few
-            return
-        axis, high = divmod(len(faces), 2)
-        ordered = sorted(left, key=lambda row: (points[row][axis], row), reverse=bool(high))
-        for length, chance in noisy_size(size, rate, len(left)):
-            cut = tuple(sorted(points[row][axis] for row in ordered[:length]))
-            walk(tuple(ordered[length:]), [*faces, solver_law(cut, side, spent)], p * chance)
-
-    walk(tuple(range(len(points))), [], 1.0)
-    return np.append(law.reshape(-1), nothing)
 
 
 def insertions(bits: int, largest: int, ordered: bool) -> tuple[list[Any], np.ndarray]:
@@ -546,7 +453,7 @@ def test_rectangles_in_the_plane_are_private_exactly(bits: int, largest: int, or
 
     def table(rate: float, spent: float, epsilon: float) -> np.ndarray:
         given: dict[str, Any] = {"size": 1, "bits": bits, "rate": rate, "spent": spent, "epsilon": epsilon}
-        return np.asarray([naive_rectangle(xs, **given) for xs in lists])
+        return np.asarray([plane_law(xs, **given) for xs in lists])
 
     public, noisy, broken = table(40.0, 0.7, 0.7), table(0.8, 0.4, 0.4), table(40.0, 12.0, 0.4)
     np.testing.assert_allclose(noisy.sum(axis=1), 1.0, rtol=1e-12)
@@ -571,5 +478,5 @@ def test_rectangles_in_the_plane_follow_the_law_that_was_verified() -> None:
     drawn = runs(learner, jax.random.split(jax.random.key(4), 6000), data)
     faces = np.stack([drawn.hypothesis.low[..., 0], drawn.hypothesis.high[..., 0]], axis=-1).reshape(-1, 4).astype(int)
     seen = np.bincount(np.where(drawn.info["enough"], faces @ [8, 4, 2, 1], 16), minlength=17)
-    law = functools.partial(naive_rectangle, points, size=1, bits=1, rate=0.8, epsilon=1.5)
+    law = functools.partial(plane_law, points, size=1, bits=1, rate=0.8, epsilon=1.5)
     assert fits(seen, law(spent=1.5)) and not fits(seen, law(spent=3.0))

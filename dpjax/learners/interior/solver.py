@@ -10,6 +10,8 @@ error below 1/2 on 2m examples is all it takes.
 and pushes one out: one replacement. With n < 2m the middle may move across it: k stays and the point falls among the first
 k, so x_k becomes a zero in place of a filler; or k grows and it falls behind them, so x_(k+1) becomes a one in place of a
 filler: two replacements. Hence (2e, (1 + exp(e)) d) for a learner that is (e, d)-private under replace-one.
+
+Its plain twin is `dpjax.verify.plain.interior.solver_law`.
 """
 
 from typing import Any

@@ -21,6 +21,8 @@ least; the zeros' part stays. So neighbours under add/remove have D's that are e
 2: (2e, (1 + exp(e)) d) for an (e, d)-private solver. Replacing an example by one with the same label is still one
 replacement (of the m largest of A + p and of A + q at most one differs); with the other label it is one in each part:
 distance 4, which is `guarantee().under(REPLACE_ONE)`.
+
+Its plain twin is `dpjax.verify.plain.interior.threshold_learner_law`.
 """
 
 import math

@@ -3,6 +3,8 @@
 The score of v is the number of examples that c_v labels right, (n + F(v)) / 2, with F the Walsh-Hadamard transform of
 f(x) = #{zeros at x} - #{ones at x}: all 2^d scores in d 2^d additions. Labels are arbitrary. Replacing one example changes a score by at
 most 1, so the learner is (epsilon, 0)-private under REPLACE_ONE.
+
+Its plain twin is `dpjax.verify.plain.exponential.parity_law`.
 """
 
 from typing import Any, ClassVar, NamedTuple

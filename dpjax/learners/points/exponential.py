@@ -2,6 +2,8 @@
 
 q(h) = number of correctly labelled examples, P[h] ∝ exp(epsilon q(h) / 2). For the sample size there is no need of uniform convergence;
 see `bounds.exponential_points`.
+
+Its plain twin is `dpjax.verify.plain.exponential.point_law`.
 """
 
 import math

@@ -4,6 +4,8 @@
 X_m is pairwise independent, and drawn without looking at the data: given it, the learner is the exponential mechanism on X_m, all-zero
 included. The target's bucket has error D(others in it), 2^-m on average: above alpha/8 with probability at most 2^-m 8/alpha <= beta/2
 for 2^m >= 16/(alpha beta). Seen buckets only are looked at, so the dependence on beta costs nothing but a logarithm.
+
+Its plain twin, given the hash, is `dpjax.verify.plain.exponential.point_law` with the all-zero hypothesis.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The learner of rectangles (CLNSS §1.3.4): slices from both ends of every axis, an interior point of each.
 
-Plain twin of the slices: `dpjax.verify.plain.rectangles`.
+Its plain twin, of the slices and of the law in the plane, is `dpjax.verify.plain.rectangles`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The exponential mechanism on the depth."""
+"""The exponential mechanism on the depth. Its plain twin is `dpjax.verify.plain.exponential.depth_law`."""
 
 import math
 from typing import Any

@@ -1,4 +1,7 @@
-"""Quantiles at any fractions, one run of an interior point solver for each."""
+"""Quantiles at any fractions, one run of an interior point solver for each.
+
+Its plain twin is `dpjax.verify.plain.quantiles.direct_laws`.
+"""
 
 import functools
 import math

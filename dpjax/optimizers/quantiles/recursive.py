@@ -1,4 +1,7 @@
-"""The median, the medians of what lies left and right of it, and so on: all multiples of 2^-L for the price of L runs."""
+"""The median, the medians of what lies left and right of it, and so on: all multiples of 2^-L for the price of L runs.
+
+Its plain twin is `dpjax.verify.plain.quantiles.recursive_law`.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,7 @@
-"""Evenly spaced quantiles in one pass, by Reorder-Slice-Compute (CLNSS Algorithm 1)."""
+"""Evenly spaced quantiles in one pass, by Reorder-Slice-Compute (CLNSS Algorithm 1).
+
+Its plain twin is `dpjax.verify.plain.quantiles.sliced_law`.
+"""
 
 from typing import Any
 

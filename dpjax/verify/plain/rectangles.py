@@ -1,6 +1,13 @@
-"""A naive reference for the slices of rectangles (CLNSS §1.3.4): both ends of axis after axis, cut off by sorting lists."""
+"""Naive references for rectangles (CLNSS §1.3.4): both ends of axis after axis, cut off by sorting lists, and the law in the plane."""
 
+import functools
+import math
 from collections.abc import Sequence
+
+import numpy as np
+
+from dpjax.verify.plain.quantiles import cut_law
+from dpjax.verify.plain.tree_log import slice_sizes
 
 
 def slices(points: Sequence[Sequence[float]], labels: Sequence[bool], sizes: Sequence[int]) -> tuple[list[int], int]:
@@ -21,3 +28,37 @@ def slices(points: Sequence[Sequence[float]], labels: Sequence[bool], sizes: Seq
             where[row] = number
         remaining = [row for row in remaining if where[row] < 0]
     return where, len(remaining)
+
+
+def plane_law(
+    points: Sequence[Sequence[int]], *, size: int, bits: int, rate: float, spent: float, epsilon: float
+) -> np.ndarray:
+    """P[four faces], then P[all-zero], of positive examples: slices of both ends of each axis, then the test of one or more left.
+
+    Args:
+      points: of the plane, {0, ..., 2^bits - 1}^2; rows in their order tell equal coordinates apart.
+      size: points at least of a slice. rate: of the noise in the sizes.
+      spent: by the solvers on the depth. epsilon: by the test.
+
+    >>> law = plane_law([(0, 1)] * 5, size=1, bits=1, rate=9.0, spent=30.0, epsilon=30.0)
+    >>> int(law.argmax()), round(float(law.max()), 3)  # 0 to 0 and 1 to 1
+    (3, 1.0)
+    """
+    side, r = 2**bits, math.exp(-epsilon)
+    law, nothing = np.zeros((side,) * 4), 0.0
+
+    def walk(left: tuple[int, ...], faces: list[np.ndarray], p: float) -> None:
+        nonlocal nothing
+        if len(faces) == 4:
+            too_few = r ** len(left) / (1 + r) if left else 1 / (1 + r)  # P[left + noise <= 0]
+            law[...] += p * (1 - too_few) * functools.reduce(np.multiply.outer, faces)
+            nothing += p * too_few
+            return
+        axis, high = divmod(len(faces), 2)
+        ordered = sorted(left, key=lambda row: (points[row][axis], row), reverse=bool(high))
+        for chance, length in slice_sizes(size, len(left), rate):
+            cut = tuple(sorted(points[row][axis] for row in ordered[:length]))
+            walk(tuple(ordered[length:]), [*faces, cut_law(cut, side, spent)], p * chance)
+
+    walk(tuple(range(len(points))), [], 1.0)
+    return np.append(law.reshape(-1), nothing)

@@ -1,0 +1,140 @@
+"""Naive exact references for direct, recursive and sliced quantiles (CLNSS §1.4) by the exponential mechanism on the depth."""
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpjax.verify.plain.exponential import depth_law
+from dpjax.verify.plain.tree_log import slice_sizes
+
+
+def rank(fraction: float, n: int) -> int:
+    """floor(fraction n + 1/2).
+
+    >>> rank(0.5, 3), rank(0.3, 5)
+    (2, 2)
+    """
+    return math.floor(fraction * n + 0.5)
+
+
+def window(points: Sequence[int], k: int, m: int, low: int, high: int) -> list[int]:
+    """Sorted points k - m, ..., k + m - 1 (from 0) of an endless sequence, `low` before them and `high` after.
+
+    >>> window([5, 3, 4], 1, 2, 0, 7)
+    [0, 3, 4, 5]
+    """
+    ordered = sorted(points)
+    return [low if i < 0 else ordered[i] if i < len(ordered) else high for i in range(k - m, k + m)]
+
+
+def direct_laws(
+    points: Sequence[int], fractions: Sequence[float], *, size: int, m: int, epsilon: float
+) -> list[list[float]]:
+    """P[z], z = 0, ..., size - 1, of the run for each fraction.
+
+    >>> [[round(p, 3) for p in law] for law in direct_laws([1, 1], [0.5], size=3, m=1, epsilon=math.log(2))]
+    [[0.167, 0.667, 0.167]]
+    """
+    ranks = [rank(fraction, len(points)) for fraction in fractions]
+    return [depth_law(window(points, k, m, 0, size - 1), size, epsilon) for k in ranks]
+
+
+def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:
+    """The joint law of the answers of two independent runs, put in order.
+
+    >>> in_order([[0.0, 1.0], [0.5, 0.5]]).tolist()
+    [[0.0, 0.5], [0.0, 0.5]]
+    """
+    first, second = laws
+    runs = np.outer(first, second)
+    return np.triu(runs) + np.tril(runs, -1).T
+
+
+def recursive_law(
+    points: Sequence[int], bits: int, *, extra: int = 0, levels: int, m: int, epsilon: float
+) -> dict[tuple[int, ...], float]:
+    """P[(z_1, ..., z_q)] of medians and medians of what lies beside them, over all ties, which `extra` bits break at random.
+
+    >>> law = recursive_law([0, 1], 1, levels=1, m=1, epsilon=math.log(2))
+    >>> {answers: round(p, 3) for answers, p in law.items()}
+    {(0,): 0.5, (1,): 0.5}
+    """
+
+    def node(part: list[int], left: int, right: int, level: int) -> dict[tuple[int, ...], float]:
+        if level == 0:
+            return {(): 1.0}
+        law: dict[tuple[int, ...], float] = {}
+        around = window(part, (len(part) + 1) // 2, m, left, right)
+        for z, p in enumerate(depth_law(around, 2 ** (bits + extra), epsilon)):
+            middle = min(max(z, left), right)
+            below = node([x for x in part if x < middle], left, middle, level - 1)
+            above = node([x for x in part if x >= middle], middle, right, level - 1)
+            for (a, pa), (b, pb) in itertools.product(below.items(), above.items()):
+                answers = (*a, middle, *b)
+                law[answers] = law.get(answers, 0.0) + p * pa * pb
+        return law
+
+    total: dict[tuple[int, ...], float] = {}
+    ties = list(itertools.product(range(2**extra), repeat=len(points)))
+    for tie in ties:
+        split = [(x << extra) + u for x, u in zip(points, tie, strict=True)]
+        for answers, p in node(split, 0, 2 ** (bits + extra) - 1, levels).items():
+            cut = tuple(z >> extra for z in answers)
+            total[cut] = total.get(cut, 0.0) + p / len(ties)
+    return total
+
+
+def sliced_law(
+    points: Sequence[int],
+    gaps: Mapping[int, Sequence[int]],
+    *,
+    domain: int,
+    size: int,
+    slice_epsilon: float,
+    count_epsilon: float,
+    epsilon: float,
+) -> np.ndarray:
+    """The joint law of sliced quantiles before they are put in order: sums over the released count and over all sizes.
+
+    Args:
+      points: in {0, ..., domain - 1}.
+      gaps: for every released count how many points at least are passed over before each slice.
+      size: points at least of a slice on which the solver, which spends epsilon, runs.
+      slice_epsilon, count_epsilon: rates of the noise in the sizes and in the count.
+
+    >>> law = sliced_law([0, 1], dict.fromkeys(range(70), [0]), domain=2, size=2, slice_epsilon=9.0, count_epsilon=1.0, epsilon=1.0)
+    >>> law.round(3).tolist()
+    [0.5, 0.5]
+    """
+    ordered, count = tuple(sorted(points)), len(gaps[0])
+    n, r = len(ordered), math.exp(-count_epsilon)
+    law = np.zeros((domain,) * count)
+    chances: dict[tuple[int, ...], float] = {}
+    for noise in range(-60, 61):  # beyond, exp(-60) of the rate
+        leasts = tuple(min(gap, n) for gap in gaps[max(n + noise, 0)])
+        chances[leasts] = chances.get(leasts, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
+
+    def walk(at: int, least: list[int], answers: list[np.ndarray], p: float) -> None:
+        if not least:
+            law[...] += p * functools.reduce(np.multiply.outer, answers)
+            return
+        for chance, length in slice_sizes(least[0], n - at, slice_epsilon):
+            computed = [cut_law(ordered[at : at + length], domain, epsilon)] if len(least) % 2 else []
+            walk(at + length, least[1:], answers + computed, p * chance)
+
+    for leasts, p in chances.items():
+        walk(0, [least for gap in leasts for least in (gap, size)], [], p)
+    return law
+
+
+@functools.cache
+def cut_law(points: tuple[int, ...], size: int, epsilon: float) -> np.ndarray:
+    """`depth_law` as an array, of slices that come up again and again.
+
+    >>> cut_law((0, 1), 2, 1.0).tolist()
+    [0.5, 0.5]
+    """
+    return np.array(depth_law(points, size, epsilon))
