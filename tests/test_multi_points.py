@@ -1,9 +1,7 @@
 """k points at once: the exact gap, naive references, laws against samplers, and the same n for every k."""
 
 import functools
-import itertools
 import math
-from collections import Counter
 from typing import Any
 
 import builders
@@ -20,6 +18,7 @@ from dpjax.core import bits as packed
 from dpjax.data import algorithm
 from dpjax.multi import pac, points
 from dpjax.multi.points import base
+from dpjax.verify.plain import point_learner as twin
 
 FALSE_ALARM = 2e-5
 
@@ -45,17 +44,6 @@ SINGLE = [(100 + i, (0, 1)) for i in range(120)]
 # ------------------------------------------------------------------------------------------------- counts, and the gap
 
 
-def naive_gap(examples: Any, heavy: Any, k: int) -> float:
-    """Q1 - Q2 by going through every set of vectors."""
-    count = Counter(examples)
-    vectors = list(itertools.product((0, 1), repeat=k))
-    scores = sorted(
-        min(count[x, v] for x, v in zip(heavy, choice, strict=True))
-        for choice in itertools.product(vectors, repeat=len(heavy))
-    )
-    return scores[-1] - scores[-2]
-
-
 def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
     rng, k = np.random.default_rng(0), 2
     gap = jax.jit(lambda sample, heavy: base.gap(*base.distinct_points(base.distinct(sample), 1)[3:], heavy))
@@ -69,7 +57,7 @@ def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
         chosen = [x for x in seen if rng.random() < 0.7] or seen[:1]
         mask = np.zeros(31, bool)
         mask[[seen.index(x) for x in chosen]] = True
-        assert float(gap(sample_of(pairs), jnp.asarray(mask))) == naive_gap(pairs, chosen, k)
+        assert float(gap(sample_of(pairs), jnp.asarray(mask))) == twin.gap(pairs, chosen, k)
     assert float(gap(sample_of(pairs), jnp.zeros((31,), bool))) == np.inf  # a single candidate, the empty set
 
 
@@ -97,26 +85,9 @@ def point_learner(calibration: str) -> Any:
     return points.point_learner(**budget, n=len(CLOSE + SINGLE), allow_unproved=True)
 
 
-def naive_success(learner: Any, examples: Any, error: float, scale: float, test: Any, pairs: bool) -> float:
-    """P[every empirical error <= error], going through all sets of heavy items as in the paper."""
-    count, n, k = Counter(examples), len(examples), len(examples[0][1])
-    names = sorted(count) if pairs else sorted({x for x, _ in examples})
-    counts = [count[i] if pairs else sum(c for (x, _), c in count.items() if x == i) for i in names]
-    low, high = float(learner.counts.low), max(float(learner.counts.high), float(learner.heavy))
-    chances = [stats.laplace.sf(high - c, scale=scale) if c > low else 0.0 for c in counts]
-    total = 0.0
-    for heavy in itertools.product(*[(0, 1) if q > 0.0 else (0,) for q in chances]):
-        p = math.prod(q if h else 1 - q for q, h in zip(chances, heavy, strict=True))
-        chosen = [name for name, h in zip(names, heavy, strict=True) if h]
-        if not pairs:
-            p *= test(naive_gap(examples, chosen, k)) if chosen else 1.0
-            chosen = [(x, max(sorted(v for y, v in count if y == x), key=lambda v, x=x: count[x, v])) for x in chosen]
-        good = True
-        for j in range(k):
-            named = next((x for x, v in chosen if v[j]), None)
-            good &= sum((x == named) != v[j] for x, v in examples) / n <= error
-        total += p * good
-    return total
+def thresholds(learner: Any) -> dict[str, float]:
+    """Up to which count nothing is released, and from which noisy count on an item is heavy."""
+    return {"low": float(learner.counts.low), "high": max(float(learner.counts.high), float(learner.heavy))}
 
 
 @pytest.mark.parametrize("name", [pytest.param("printed", marks=pytest.mark.slow), "proved", "histogram"])
@@ -125,13 +96,14 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
     sample, (epsilon, delta) = sample_of(examples, rows=255), (3.0, 0.2)
     if name == "histogram":
         learner = points.histogram_learner(bits=8, k=2, epsilon=epsilon / 6, delta=delta)
-        scale, test = 12 / epsilon, None
+        law = twin.histogram_law(examples, **thresholds(learner), scale=12 / epsilon)
     else:
-        learner, scale = point_learner(name), 4 / epsilon
+        learner = point_learner(name)
         width, threshold = (2 / epsilon, 2 / epsilon * math.log(2 / delta))
         if name == "proved":
             width, threshold = 4 / epsilon, 2 + 4 / epsilon * math.log(1 / delta)
-        test = lambda gap: stats.laplace.sf(threshold - gap, scale=width)  # noqa: E731
+        keep = lambda gap: stats.laplace.sf(threshold - gap, scale=width)  # noqa: E731
+        law = twin.point_learner_law(examples, **thresholds(learner), scale=4 / epsilon, keep=keep)
     outcomes = jax.device_get(runs_of(learner, jax.random.split(jax.random.key(5), runs), sample))
     labels = np.array([v for _, v in examples])
     x = np.array([x for x, _ in examples])
@@ -144,9 +116,7 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
     for error in levels[:3]:
         error = float(error)
         exact = float(learner.success_probability(sample, error=error + 1e-6))
-        np.testing.assert_allclose(
-            exact, naive_success(learner, examples, error + 1e-6, scale, test, name == "histogram"), atol=2e-5
-        )
+        np.testing.assert_allclose(exact, twin.success(law, examples, error + 1e-6), atol=2e-5)
         seen = int((released & (wrong <= error + 1e-6)).sum())
         assert stats.binomtest(seen, runs, min(exact, 1.0)).pvalue > FALSE_ALARM
     if name != "histogram":

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -22,6 +22,8 @@ from dpjax.optimizers import quasi_concave
 from dpjax.optimizers.quasi_concave import amplification as interior
 from dpjax.optimizers.quasi_concave import recursion
 from dpjax.verify import exact
+from dpjax.verify.plain.amplified import amplified_law
+from dpjax.verify.plain.tree_log import Law
 
 FALSE_ALARM = 2e-5
 
@@ -29,72 +31,6 @@ FALSE_ALARM = 2e-5
 def slow(*values: Any) -> Any:
     """A case that takes too long for every day: mostly one more compilation."""
     return pytest.param(*values, marks=pytest.mark.slow)
-
-
-# ---------------------------------------------------------------------------------- a naive reference: Python numbers
-
-
-def weights_of(scores: Sequence[float], factor: float) -> list[float]:
-    """The exponential mechanism."""
-    weights = [math.exp(factor * (score - max(scores))) for score in scores]
-    return [weight / sum(weights) for weight in weights]
-
-
-def laplace_exceeds(x: float) -> float:
-    return 0.5 * math.exp(-x) if x > 0 else 1 - 0.5 * math.exp(x)
-
-
-Law = dict[int | None, float]  # None is bottom
-
-
-def reference_level(
-    steps: Sequence[int],
-    value: Callable[[int], float],
-    last: int,
-    n: float,
-    c: float,
-    budget: tuple[float, ...],
-    levels: int,
-) -> Law:
-    """Level(F, c) of the module, literally; F may rise at `steps` only."""
-    epsilon, delta, beta = budget
-
-    def depth(x: int) -> float:
-        return min(value(x), n - value(x - 1))
-
-    if levels == 0:
-        return dict(enumerate(weights_of([depth(x) for x in range(last + 1)], epsilon / (2 * c))))
-    trim = 2 * c / epsilon * math.log(2 / beta)
-    trimmed = max(n - 2 * trim, 0.0)
-    rate = epsilon / (4 * c)
-    factor = (2 / 3) ** 1.5 * (1 + math.exp(epsilon / 2)) * math.exp(1 + epsilon / 2) / (1 + epsilon / 2)
-    bar = math.log(factor * max(trimmed * rate, 1) / delta) / rate
-    reserve = bar + 2 * c / epsilon * math.log(1 / (2 * beta))
-
-    def rise(first: int, stop: int) -> float:
-        ends = [min(max(value(x - 1) - trim, 0), trimmed) for x in (first, stop)]
-        return ends[1] - ends[0]
-
-    height = last.bit_length()
-    blocks = [{k: rise(k << s, (k + 1) << s) for k in {x >> s for x in steps}} for s in range(height + 1)]
-    following = [max(max(of_size.values()) - reserve, 0.0) for of_size in blocks]
-    rest = max(trimmed - reserve, 0.0)
-
-    def inner_value(s: int) -> float:
-        return 0.0 if s < 0 else following[s] if s < height else rest
-
-    inner = reference_level(range(height + 1), inner_value, height, rest, 2 * c, budget, levels - 1)
-    law: Law = {None: inner.pop(None, 0.0)}
-    for s, chance in inner.items():
-        heavy = {k: w for k, w in blocks[s].items() if w >= 1 / rate}
-        some = laplace_exceeds((bar - max(blocks[s].values())) * epsilon / (2 * c)) if heavy else 0.0
-        law[None] += chance * (1 - some)
-        for k, of_block in zip(heavy, weights_of(list(heavy.values()), rate) if heavy else [], strict=True):
-            first, size = k << s, 1 << s
-            points = [min(x, last) for x in (first, first + max(size // 2 - 1, 0), first + size - 1)]
-            for x, of_point in zip(points, weights_of([depth(x) for x in points], epsilon / (2 * c)), strict=True):
-                law[x] = law.get(x, 0.0) + chance * some * of_block * of_point
-    return law
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,29 +52,15 @@ class Case:
 
     def reference(self, optimizer: quasi_concave.Amplified) -> Law:
         budget = optimizer.budget
-        epsilon, delta, beta = (float(x) for x in (budget.epsilon, budget.delta, budget.beta))
-        margin = -math.log(2 * beta) / epsilon
-        top = self.promise - margin - 1 + math.log(2 * delta) / epsilon
-        low = self.promise - self.alpha * self.promise
-        r = max(top - low, 0.0)
-        clipped = [min(max(value - low, 0.0), r) for value in self.values]
-        left = list(itertools.accumulate(clipped, max))
-        right = [*reversed(list(itertools.accumulate(reversed(clipped), max))), 0.0]
-        ends = [start - 1 for start in self.starts[1:]] + [self.last]
-
-        def value(x: int) -> float:
-            if x < 0:
-                return 0.0
-            if x >= self.last:
-                return 2 * r
-            piece = bisect.bisect_right(self.starts, x) - 1
-            return left[piece] + r - right[piece + (x == ends[piece])]
-
-        passes = laplace_exceeds((self.promise - margin - max(self.values)) * epsilon)
-        steps = [0, *self.starts, *ends]
-        law = reference_level(steps, value, self.last, 2 * r, 1.0, (epsilon, delta, beta), optimizer.levels)
-        law = {x: passes * chance for x, chance in law.items()}
-        return law | {None: law[None] + 1 - passes}
+        return amplified_law(
+            self.starts,
+            self.values,
+            self.last,
+            promise=self.promise,
+            alpha=self.alpha,
+            budget=(float(budget.epsilon), float(budget.delta), float(budget.beta)),
+            levels=optimizer.levels,
+        )
 
     def success(self, law: Law) -> float:
         return sum(p for x, p in law.items() if x is not None and self.value(x) >= (1 - self.alpha) * self.promise)

@@ -4,6 +4,8 @@ The counts of pairs (x, v) are a histogram over X x {0,1}^k, on which `sanitizer
 ⊥. h_j is the x of the first released pair with v_j = 1. On consistent labels a pair is as frequent as its point. One stage with the whole
 budget asks for less than two with half of it each: 536 examples instead of 1784 at epsilon = 1, delta = 1e-6, alpha = beta = 0.1
 (`bounds.labelled_histogram`, `bounds.point_learner_exact`).
+
+Its plain twin is `dpjax.verify.plain.point_learner.histogram_law`.
 """
 
 from typing import Any

@@ -23,6 +23,8 @@ Every heavy point occurs g times, surely; if labels are consistent so does its v
 count at least r = high + (4/epsilon) ln(2/(alpha beta)) is heavy but for alpha beta/4. So all points of mass > alpha (fewer than
 1/alpha) are heavy, and all h_j good, except with probability beta/4 + beta/4 + P[Bin(n, alpha) < r]/alpha, and n is the least that
 makes the last term beta/2. A point that is not heavy errs on its own mass, at most alpha.
+
+Its plain twin is `dpjax.verify.plain.point_learner.point_learner_law`.
 """
 
 from typing import Any

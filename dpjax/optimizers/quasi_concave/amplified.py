@@ -1,4 +1,7 @@
-"""Amplified interior points (CLNSS §1.3.5, Theorem 1.2); the algorithm and its proof are in `amplification`."""
+"""Amplified interior points (CLNSS §1.3.5, Theorem 1.2); the algorithm and its proof are in `amplification`.
+
+Its plain twin is `dpjax.verify.plain.amplified`.
+"""
 
 from fractions import Fraction
 from typing import Any

@@ -16,6 +16,8 @@ truth they are (epsilon, p):
   u = exp(-epsilon/2), where it is 1 - exp(epsilon/2) (1 - p) <= p.
 
 Thresholds are set by the n given to the factory: no count of the actual dataset enters, so the guarantee does not rest on it.
+
+The plain twin of what is released is `dpjax.verify.plain.point_learner.noisy_count_chance`.
 """
 
 from typing import Any
