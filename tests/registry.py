@@ -37,9 +37,20 @@ from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning
 from dpjax.sanitizers import cdf
 from dpjax.sanitizers import points as point_sanitizers
+from dpjax.verify.plain import exponential as exponential_twin
+from dpjax.verify.plain import interior as interior_twin
+from dpjax.verify.plain import point_learner as k_points_twin
 from dpjax.verify.plain import rec_concave as rec_concave_twin
-from dpjax.verify.plain import tree_log as tree_log_twin
+from dpjax.verify.plain.above_threshold import first_above
+from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.binary_search import binary_search_law
+from dpjax.verify.plain.choosing import choosing_law
+from dpjax.verify.plain.laplace import laplace_tail
+from dpjax.verify.plain.learn_points import learn_points_law
+from dpjax.verify.plain.parity_learner import parity_learner_law
+from dpjax.verify.plain.partition_selection import keep_probability
+from dpjax.verify.plain.quantiles import direct_laws, in_order
+from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 
 
 def first_limb(hypothesis: Any) -> np.ndarray:
@@ -95,10 +106,22 @@ class Entry:
     slow: bool = False
 
 
-def _labelled(data: Any) -> tuple[list[int], list[int]]:
-    """The valid rows as plain integers."""
+def _labelled(data: Any) -> tuple[list[int], list[Any]]:
+    """The valid rows as plain integers, with one label each, or k."""
     n = int(data.n_valid)
-    return wide.to_ints(data.x)[:n], np.asarray(data.y)[:n].tolist()
+    labels = data.labels if isinstance(data, MultiSample) else data.y
+    return wide.to_ints(data.x)[:n], np.asarray(labels)[:n].astype(int).tolist()
+
+
+def _ending(law: Any) -> np.ndarray:
+    """A law without bottom as a pmf."""
+    return np.append(law, 0.0)
+
+
+def _made(entry: "Entry") -> Any:
+    """The algorithm with its numbers in float64."""
+    with jax.enable_x64(True):
+        return entry.make(entry.epsilon)
 
 
 def _listed(law: Any, outputs: int) -> np.ndarray:
@@ -113,7 +136,7 @@ def _exponential_twin(entry: "Entry") -> np.ndarray:
 
 
 def _binary_search_twin(entry: "Entry") -> np.ndarray:
-    return np.array([*binary_search_law(*_labelled(entry.data()), 6, entry.epsilon / 7), 0.0])
+    return _ending(binary_search_law(*_labelled(entry.data()), 6, entry.epsilon / 7))
 
 
 def _rec_concave_twin(calibration: str) -> Callable[["Entry"], np.ndarray]:
@@ -184,6 +207,20 @@ def _place_of_point(hypothesis: Any) -> np.ndarray:
     return np.where(hypothesis.zero, 8, np.asarray(hypothesis.position)[..., -1])
 
 
+def _learn_points_twin(bottom: str) -> Callable[[Entry], np.ndarray]:
+    def pmf(entry: Entry) -> np.ndarray:
+        examples, unit = list(zip(*_labelled(entry.data()), strict=True)), 2 / entry.epsilon
+        threshold = 2 + unit * math.log(1 / (2 * 0.2))
+        return _ending(learn_points_law(examples, 8, scale=unit, threshold=threshold, bottom=bottom))
+
+    return pmf
+
+
+def _point_twin(entry: Entry) -> np.ndarray:
+    examples = list(zip(*_labelled(entry.data()), strict=True))
+    return _ending(exponential_twin.point_law(examples, 8, entry.epsilon))
+
+
 POINTS = [
     Entry(
         "points.learn_points",
@@ -191,6 +228,7 @@ POINTS = [
         _point_sample,
         1.0,
         place=_place_of_point,
+        twin=_learn_points_twin("random"),
         alpha=None,  # 8 points are too few for a random one after bottom
     ),
     Entry(
@@ -199,6 +237,7 @@ POINTS = [
         _point_sample,
         1.0,
         place=_place_of_point,
+        twin=_learn_points_twin("zero"),
         slow=True,
     ),
     Entry(
@@ -207,6 +246,7 @@ POINTS = [
         _point_sample,
         0.6,
         place=_place_of_point,
+        twin=_point_twin,
     ),
 ]
 
@@ -218,6 +258,7 @@ PARITIES = [
         lambda e: parities.exponential(bits=6, epsilon=e),
         lambda: builders.mixed_sample(3),
         0.4,
+        twin=lambda entry: _ending(exponential_twin.parity_law(*_labelled(entry.data()), 6, entry.epsilon)),
     ),
 ]
 
@@ -231,8 +272,7 @@ def _clusters() -> Points:
 
 
 def _depth_twin(entry: Entry) -> np.ndarray:
-    law = tree_log_twin.base_law(_CLUSTERS, 32, entry.epsilon, monotone=True)
-    return np.array([*(law.get(x, 0.0) for x in range(32)), 0.0])
+    return _ending(exponential_twin.depth_law(_CLUSTERS, 32, entry.epsilon))
 
 
 def _small_tree_log(epsilon: Any) -> Any:
@@ -276,24 +316,52 @@ INTERIOR_POINTS = [
 # -------------------------------------------------------------------------------------------- quasi-concave functions
 
 
+_STARTS, _HEIGHTS = [0, 5, 9, 14, 20], [1.0, 6.0, 11.0, 7.0, 2.0]
+
+
 def _hill() -> Any:
-    pieces = ordered.from_breakpoints([0, 5, 9, 14, 20], [1.0, 6.0, 11.0, 7.0, 2.0], 32, beyond=0.0)
+    pieces = ordered.from_breakpoints(_STARTS, _HEIGHTS, 32, beyond=0.0)
     return quasi_concave.problem(pieces, promise=11.0, alpha=0.5)
 
 
+def _hill_twin(entry: Entry) -> np.ndarray:
+    lengths = np.diff([*_STARTS, 33])
+    return _ending(exponential_twin.exponential_law(np.repeat(_HEIGHTS, lengths), entry.epsilon / 2))
+
+
+def _hill_rec_concave_twin(entry: Entry) -> np.ndarray:
+    each = rec_concave_twin.per_mechanism(5, *map(rec_concave_twin.exact, (entry.epsilon, 0.2)), 2, "proved")
+    return _listed(rec_concave_twin.rec_concave_law(_STARTS, _HEIGHTS, 32, 11, 0.5, *each, 2, "proved"), 33)
+
+
+def _amplified_twin(entry: Entry) -> np.ndarray:
+    made = _made(entry)
+    budget = tuple(float(getattr(made.budget, name)) for name in ("epsilon", "delta", "beta"))
+    law = amplified_law(_STARTS, _HEIGHTS, 32, promise=11.0, alpha=0.5, budget=budget, levels=made.levels)
+    return np.array([law.get(x, 0.0) for x in [*range(33), None]])
+
+
 QUASI_CONCAVE = [
-    Entry("quasi_concave.exponential", lambda e: quasi_concave.exponential(bits=5, epsilon=e), _hill, 0.4),
+    Entry(
+        "quasi_concave.exponential",
+        lambda e: quasi_concave.exponential(bits=5, epsilon=e),
+        _hill,
+        0.4,
+        twin=_hill_twin,
+    ),
     Entry(
         "quasi_concave.rec_concave",
         lambda e: quasi_concave.rec_concave(bits=5, epsilon=e, delta=0.2, depth=2),
         _hill,
         0.4,
+        twin=_hill_rec_concave_twin,
     ),
     Entry(
         "quasi_concave.amplified",
         lambda e: quasi_concave.amplified(bits=5, epsilon=e, delta=0.5, beta=0.9, depth=1),
         _hill,
         20.0,
+        twin=_amplified_twin,
         alpha=None,  # a larger promise than this beta leaves room for
     ),
 ]
@@ -311,6 +379,35 @@ def _place_of_k_points(hypothesis: Any) -> np.ndarray:
     return np.where(hypothesis.zero[..., 0], 4, np.asarray(hypothesis.position)[..., 0, -1])
 
 
+def _k_point_twin(law_of: Callable[[Any, list[Any], dict[str, float]], Any]) -> Callable[[Entry], np.ndarray]:
+    """By (learner, examples, thresholds) -> law."""
+
+    def pmf(entry: Entry) -> np.ndarray:
+        xs, labels = _labelled(entry.data())
+        made, examples = _made(entry), [(x, (int(label[0]),)) for x, label in zip(xs, labels, strict=True)]
+        low, high, heavy = (float(number) for number in (made.counts.low, made.counts.high, made.heavy))
+        law = law_of(made, examples, {"low": low, "high": max(high, heavy)})
+        return np.array([law.get(outcome, 0.0) for outcome in [*((x,) for x in range(4)), (None,), None]])
+
+    return pmf
+
+
+def _histogram_law(made: Any, examples: list[Any], limits: dict[str, float]) -> Any:
+    return k_points_twin.histogram_law(examples, **limits, scale=2 / float(made.counts.epsilon))
+
+
+def _point_learner_law(made: Any, examples: list[Any], limits: dict[str, float]) -> Any:
+    unit = 4 / float(made.epsilon)
+    threshold = 2 + unit * math.log(1 / float(made.delta))
+    keep = lambda gap: laplace_tail((threshold - gap) / unit)  # noqa: E731
+    return k_points_twin.point_learner_law(examples, **limits, scale=unit, keep=keep)
+
+
+def _column_twin(entry: Entry) -> np.ndarray:
+    xs, labels = _labelled(entry.data())
+    return _ending(exponential_twin.threshold_law(xs, [label[0] for label in labels], 2, entry.epsilon))
+
+
 def _k_rows(low: int, high: int, k: int) -> tuple[Any, Any]:
     return tuple(wide.from_ints([end] * k, 32) for end in (low, high))
 
@@ -322,6 +419,7 @@ MANY = [
         _k_points,
         0.3,
         place=_place_of_k_points,
+        twin=_k_point_twin(_histogram_law),
         event=(_k_rows(1, 3, 1), slice(1, 3)),
     ),
     Entry(
@@ -330,6 +428,7 @@ MANY = [
         _k_points,
         1.5,
         place=_place_of_k_points,
+        twin=_k_point_twin(_point_learner_law),
         event=(_k_rows(1, 3, 1), slice(1, 3)),
         alpha=None,  # no beta below its own
     ),
@@ -340,6 +439,7 @@ MANY = [
         0.3,
         place=lambda hypothesis: np.asarray(hypothesis)[..., 0, -1],
         event=(_k_rows(1, 3, 1), slice(1, 3)),
+        twin=_column_twin,
         sweeps=False,  # its epsilon is that of its learner
     ),
 ]
@@ -394,6 +494,11 @@ def _each_point(mechanism: Any, data: Any) -> Any:
     return jnp.append(law, 0.0)
 
 
+def _partition_twin(entry: Entry) -> np.ndarray:
+    first, second = (keep_probability(int(count), entry.epsilon, 0.01) for count in entry.data())
+    return _ending(np.outer([1 - second, second], [1 - first, first]).reshape(4))
+
+
 _EDGES = np.linspace(-1.5, 7.5, 10).tolist()
 MECHANISMS = [
     _noise("laplace", lambda e: laplace.mechanism(epsilon=e), [-math.inf, *_EDGES, math.inf], np.float32),
@@ -407,8 +512,16 @@ MECHANISMS = [
         np.int32,
         error=1,
     ),
-    _choice("exponential", lambda e: exponential.mechanism(epsilon=e)),
-    _choice("report_noisy_max", lambda e: report_noisy_max.mechanism(epsilon=e)),
+    _choice(
+        "exponential",
+        lambda e: exponential.mechanism(epsilon=e),
+        twin=lambda entry: _ending(exponential_twin.exponential_law(entry.data(), entry.epsilon / 2)),
+    ),
+    _choice(
+        "report_noisy_max",
+        lambda e: report_noisy_max.mechanism(epsilon=e),
+        twin=lambda entry: _ending(permute_and_flip_law(entry.data(), entry.epsilon)),
+    ),
     _choice("stability", lambda e: stability.mechanism(epsilon=e, delta=0.2), scores=(3, 8, 0, 1, 2)),
     _choice(
         "choosing",
@@ -416,14 +529,21 @@ MECHANISMS = [
         scores=(46, 52, 0, 48, 50),
         epsilon=1.0,
         alpha=0.5,
+        twin=lambda entry: np.array(choosing_law(entry.data(), 200, 0.5, entry.epsilon)),
     ),
-    _choice("above_threshold", lambda e: above_threshold.mechanism(epsilon=e, threshold=4), error=None),
+    _choice(
+        "above_threshold",
+        lambda e: above_threshold.mechanism(epsilon=e, threshold=4),
+        error=None,
+        twin=lambda entry: first_above(entry.data(), 4, entry.epsilon, range(6)),
+    ),
     Entry(
         "mechanisms.exponential_piecewise",
         lambda e: exponential_piecewise.mechanism(epsilon=e),
         _small_pieces,
         0.7,
         law=_each_point,
+        twin=lambda entry: _ending(exponential_twin.exponential_law([1, 1, 4, 4, 4, 3, 3, 3, 3, 3], entry.epsilon / 2)),
         event=((1, 6), slice(1, 6)),
         error=1.5,
         alpha=None,
@@ -434,6 +554,7 @@ MECHANISMS = [
         lambda: np.array([4, 7], np.int32),
         0.7,
         place=lambda kept: np.asarray(kept) @ [1, 2],
+        twin=_partition_twin,
         events=False,
         error=None,
         alpha=None,
@@ -477,6 +598,11 @@ def _quartiles(epsilon: Any, **given: Any) -> Any:
     return quantiles.direct(solver=solver, fractions=[0.4, 0.7], m=4, allow_unproved=True, **given)
 
 
+def _quartiles_twin(entry: Entry) -> np.ndarray:
+    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    return _ending(in_order(direct_laws(points, [0.4, 0.7], size=8, m=4, epsilon=entry.epsilon)).reshape(64))
+
+
 _BY_SIZES: dict[str, Any] = {
     "law": None,
     "alpha": None,
@@ -490,6 +616,7 @@ QUERIES = [
         0.7,
         place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
         single=False,
+        twin=_quartiles_twin,
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
@@ -591,6 +718,20 @@ def _two_parities() -> MultiSample:
     return builders.multi_sample_of(rows, labels, 2, 31)
 
 
+def _parity_learner_twin(entry: Entry) -> np.ndarray:
+    xs, labels = _labelled(entry.data())
+    return np.array(parity_learner_law(list(zip(xs, labels, strict=True)), 2, 3, entry.epsilon, 0.2))
+
+
+def _solver_twin(entry: Entry) -> np.ndarray:
+    learner_law = lambda xs, ys: exponential_twin.threshold_law(xs, ys, 6, entry.epsilon)  # noqa: E731
+    return _ending(interior_twin.solver_law(_CLUSTERS, 5, 9, learner_law))
+
+
+def _boundary_twin(entry: Entry) -> np.ndarray:
+    return _ending(interior_twin.threshold_learner_law(*_labelled(entry.data()), 6, 6, entry.epsilon))
+
+
 _FROM_ONE_TO_THREE = np.array([one + 4 * other for one in range(1, 4) for other in range(1, 4)])
 
 MADE = [
@@ -606,6 +747,7 @@ MADE = [
         lambda e: interior.solver(learner=thresholds.exponential(bits=6, epsilon=e), m=9),
         _clusters,
         0.3,
+        twin=_solver_twin,
         sweeps=False,  # its epsilon is that of its learner
         error=0.0,
         alpha=None,
@@ -615,6 +757,7 @@ MADE = [
         lambda e: interior.threshold_learner(solver=interior_point.exponential(bits=7, epsilon=e), m=6),
         builders.mixed_sample,
         0.5,
+        twin=_boundary_twin,
         sweeps=False,
         alpha=None,
     ),
@@ -625,6 +768,7 @@ MADE = [
         1.0,
         place=lambda v: np.asarray(v)[..., -1] @ [1, 4],
         event=(_k_rows(1, 4, 2), _FROM_ONE_TO_THREE),
+        twin=_parity_learner_twin,
         alpha=0.0,
     ),
     Entry(
