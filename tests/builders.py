@@ -6,6 +6,7 @@ import numpy as np
 
 from dpjax import MultiSample, Points, Sample
 from dpjax.domains import wide
+from dpjax.verify.plain import tree_log
 
 
 def sample_of(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:
@@ -39,3 +40,22 @@ def multi_sample_of(xs: Any, ys: Any, bits: int, rows: int) -> MultiSample:
     extra = rows - len(xs)
     labels = np.pad(np.asarray(ys), ((0, extra), (0, 0)))
     return MultiSample.create(wide.from_ints([*map(int, xs), *[0] * extra], bits), labels, len(xs))
+
+
+def tree_log_pmf(values: list[int], bits: int, plan: Any) -> np.ndarray:
+    """TreeLog's law for a plan by its plain twin, bottom last."""
+    budget = plan.budget
+    level = tree_log.Level(
+        walk_epsilon=budget.walk_epsilon,
+        walk_delta=plan.stop_delta,
+        t1=plan.t1,
+        t2=plan.t2,
+        m1=plan.m1,
+        m2=plan.m2,
+        stable_epsilon=budget.select_epsilon,
+        stable_delta=budget.select_delta,
+        count_epsilon=budget.count_epsilon,
+        slice_epsilon=budget.slice_epsilon,
+    )
+    law = tree_log.tree_log_law(values, bits, [level] * plan.depth, budget.base_epsilon, monotone=True)
+    return np.array([law.get(x, 0.0) for x in [*range(2**bits), None]])

@@ -275,13 +275,17 @@ def _depth_twin(entry: Entry) -> np.ndarray:
     return _ending(exponential_twin.depth_law(_CLUSTERS, 32, entry.epsilon))
 
 
-def _small_tree_log(epsilon: Any) -> Any:
+def _small_plan(epsilon: Any) -> Any:
     """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
     budget = planning.Budget(epsilon, 0.2, epsilon, 0.2, epsilon, epsilon, None)
     plan = planning.plan(
         budget, bits=8, depth=1, beta=0.1, accountant="basic", guarantee=Guarantee.none(ADD_OR_REMOVE_ONE)
     )
-    return interior_point.tree_log_planned(bits=5, plan=dataclasses.replace(plan, m1=4, m2=plan.K))
+    return dataclasses.replace(plan, m1=4, m2=plan.K)
+
+
+def _small_tree_log(epsilon: Any) -> Any:
+    return interior_point.tree_log_planned(bits=5, plan=_small_plan(epsilon))
 
 
 INTERIOR_POINTS = [
@@ -307,6 +311,7 @@ INTERIOR_POINTS = [
         _small_tree_log,
         _clusters,
         0.6,
+        twin=lambda entry: builders.tree_log_pmf(_CLUSTERS, 5, _small_plan(entry.epsilon)),
         sweeps=False,
         error=0.0,
         alpha=None,

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import builders
 import jax
 import numpy as np
 import pytest
@@ -41,25 +42,6 @@ def small_plan(epsilon, delta, *, depth=1, m1=2, extra=0, slice_epsilon=None):
     return dataclasses.replace(plan, m1=m1, m2=plan.K + extra)
 
 
-def naive_law(values, bits, plan):
-    """The reference's law as a vector, bottom last."""
-    budget = plan.budget
-    level = reference.Level(
-        walk_epsilon=budget.walk_epsilon,
-        walk_delta=plan.stop_delta,
-        t1=plan.t1,
-        t2=plan.t2,
-        m1=plan.m1,
-        m2=plan.m2,
-        stable_epsilon=budget.select_epsilon,
-        stable_delta=budget.select_delta,
-        count_epsilon=budget.count_epsilon,
-        slice_epsilon=budget.slice_epsilon,
-    )
-    law = reference.tree_log_law(values, bits, [level] * plan.depth, budget.base_epsilon, monotone=True)
-    return np.array([law.get(x, 0.0) for x in [*range(2**bits), None]])
-
-
 DATASETS = {
     "empty": lambda bits, n: [],
     "uniform": lambda bits, n: RNG.integers(0, 2**bits, n).tolist(),
@@ -80,7 +62,7 @@ def test_tree_log_law_is_the_reference(name, depth):
         # `pmf` in one program for all bits: on {0, ..., 31}, what lies outside the domain has probability 0.
         law = np.asarray(algorithm._pmf(solver, solver.fit(points_of(values, bits, 63)), 32))
         np.testing.assert_allclose(
-            law, np.insert(naive_law(values, bits, plan), 2**bits, [0.0] * (32 - 2**bits)), atol=3e-6
+            law, np.insert(builders.tree_log_pmf(values, bits, plan), 2**bits, [0.0] * (32 - 2**bits)), atol=3e-6
         )
 
 
@@ -90,7 +72,7 @@ def test_tree_log_law_is_the_reference_in_double_precision(x64):
     for bits, name in ((4, "uniform"), (5, "powers")):
         values = DATASETS[name](bits, 60)
         law = np.asarray(interior_point.tree_log_planned(bits=bits, plan=plan).pmf(points_of(values, bits, 63)))
-        np.testing.assert_allclose(law, naive_law(values, bits, plan), atol=1e-12)
+        np.testing.assert_allclose(law, builders.tree_log_pmf(values, bits, plan), atol=1e-12)
 
 
 @pytest.mark.slow
@@ -98,7 +80,7 @@ def test_noisy_slices_have_the_law_of_the_reference():
     plan = small_plan(1.5, 0.2, m1=1, slice_epsilon=0.7)
     values = [1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 7, 7, 7, 7, 7, 7, 7]
     solver = interior_point.tree_log_planned(bits=3, plan=plan)
-    expected = naive_law(values, 3, plan)
+    expected = builders.tree_log_pmf(values, 3, plan)
     points = points_of(values, 3, 31)
     law = np.asarray(solver.probability(points, (3, 5)))
     np.testing.assert_allclose(law, [expected[3:5].sum(), expected[:3].sum() + expected[5:].sum()], atol=3e-6)
@@ -121,11 +103,11 @@ def test_sampler_follows_the_law(noisy):
     answers = np.where(np.asarray(outcomes.status) == Status.OK, np.asarray(outcomes.hypothesis)[:, 0], 32)
     drawn = np.bincount(answers, minlength=33) / 20_000
     if noisy:
-        law = naive_law(values, 5, plan)
+        law = builders.tree_log_pmf(values, 5, plan)
     else:
         law = np.asarray(solver.pmf(points_of(values, 5, 63)))
     assert np.all(np.abs(drawn - law) < 5.1 * np.sqrt(law * (1 - law) / 20_000) + 2e-4)  # false alarm 33 x 3.4e-7
-    wrong = naive_law(values, 5, dataclasses.replace(plan, t1=plan.t1 - 3))
+    wrong = builders.tree_log_pmf(values, 5, dataclasses.replace(plan, t1=plan.t1 - 3))
     assert np.abs(drawn - wrong).max() > 0.02
 
 

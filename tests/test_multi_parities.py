@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any, NamedTuple
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +22,7 @@ from dpjax.learners import parities as single
 from dpjax.multi import direct_sum, pac, parities
 from dpjax.verify import histograms, neighbours, probabilities, records, sequence_neighbours, sequences
 from dpjax.verify.exact import sticks
-from dpjax.verify.plain.parity_learner import inner, parity_learner_law
+from dpjax.verify.plain.parity_learner import inner, parity_learner_law, vote
 
 FALSE_ALARM = 2e-5
 
@@ -265,6 +266,20 @@ def test_a_thousand_parities_of_256_bits_are_recovered_at_the_sample_size() -> N
         outcome = learner(key_coins, law.sample(key_sample, 16383, n))
         assert int(outcome.status) == Status.OK
         assert float(law.errors(outcome.hypothesis).max()) == 0
+
+
+def test_elimination_is_the_only_fit_among_all_parities() -> None:
+    rng, learner = np.random.default_rng(5), parities.elimination(bits=3, k=2)
+    seen = set()
+    for _ in range(40):
+        n, targets = int(rng.integers(1, 8)), rng.integers(0, 8, 2)
+        xs = rng.integers(0, 8, n)
+        ys = [[inner(int(v), int(x)) ^ int(rng.random() < 0.05) for v in targets] for x in xs]
+        found = learner(jax.random.key(0), builders.multi_sample_of(xs, ys, 3, 7))
+        expected = vote(list(zip(xs.tolist(), ys, strict=True)), 3)
+        assert (tuple(wide.to_ints(found.hypothesis)) if int(found.status) == Status.OK else None) == expected
+        seen.add(expected is None)
+    assert seen == {True, False}
 
 
 def test_elimination_recovers_and_refuses() -> None:

@@ -1,4 +1,7 @@
-"""Gaussian elimination on the whole sample: the baseline without privacy."""
+"""Gaussian elimination on the whole sample: the baseline without privacy.
+
+Its plain twin, which tries all parities, is `dpjax.verify.plain.parity_learner.vote`.
+"""
 
 import jax.numpy as jnp
 
