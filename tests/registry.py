@@ -51,6 +51,7 @@ from dpjax.verify.plain.parity_learner import parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
 from dpjax.verify.plain.quantiles import direct_laws, in_order
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
+from dpjax.verify.plain.stability import stability_law
 
 
 def first_limb(hypothesis: Any) -> np.ndarray:
@@ -130,9 +131,7 @@ def _listed(law: Any, outputs: int) -> np.ndarray:
 
 
 def _exponential_twin(entry: "Entry") -> np.ndarray:
-    xs, ys = _labelled(entry.data())
-    starts, values = rec_concave_twin.threshold_quality(xs, ys)
-    return _listed(rec_concave_twin.rec_concave_law(starts, values, 64, len(xs), 1, entry.epsilon, 1, 1, "printed"), 65)
+    return _ending(exponential_twin.threshold_law(*_labelled(entry.data()), 6, entry.epsilon))
 
 
 def _binary_search_twin(entry: "Entry") -> np.ndarray:
@@ -275,6 +274,12 @@ def _depth_twin(entry: Entry) -> np.ndarray:
     return _ending(exponential_twin.depth_law(_CLUSTERS, 32, entry.epsilon))
 
 
+def _depth_rec_concave_twin(entry: Entry) -> np.ndarray:
+    each = rec_concave_twin.per_mechanism(5, *map(rec_concave_twin.exact, (entry.epsilon, 0.2)), 2, "proved")
+    depths = [exponential_twin.depth(_CLUSTERS, z) for z in range(32)]
+    return _listed(rec_concave_twin.rec_concave_law(range(32), depths, 31, 15, 0.8, *each, 2, "proved"), 32)
+
+
 def _small_plan(epsilon: Any) -> Any:
     """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
     budget = planning.Budget(epsilon, 0.2, epsilon, 0.2, epsilon, epsilon, None)
@@ -303,6 +308,7 @@ INTERIOR_POINTS = [
         lambda e: interior_point.rec_concave(bits=5, epsilon=e, delta=0.2, promise=15.0, alpha=0.8),
         _clusters,
         0.6,
+        twin=_depth_rec_concave_twin,
         error=0.0,
         alpha=None,  # the promise is too small for any failure probability
     ),
@@ -499,6 +505,11 @@ def _each_point(mechanism: Any, data: Any) -> Any:
     return jnp.append(law, 0.0)
 
 
+def _stability_twin(entry: Entry) -> np.ndarray:
+    unit = 2 / entry.epsilon
+    return np.array(stability_law(entry.data(), scale=unit, threshold=2 + unit * math.log(1 / (2 * 0.2))))
+
+
 def _partition_twin(entry: Entry) -> np.ndarray:
     first, second = (keep_probability(int(count), entry.epsilon, 0.01) for count in entry.data())
     return _ending(np.outer([1 - second, second], [1 - first, first]).reshape(4))
@@ -527,7 +538,12 @@ MECHANISMS = [
         lambda e: report_noisy_max.mechanism(epsilon=e),
         twin=lambda entry: _ending(permute_and_flip_law(entry.data(), entry.epsilon)),
     ),
-    _choice("stability", lambda e: stability.mechanism(epsilon=e, delta=0.2), scores=(3, 8, 0, 1, 2)),
+    _choice(
+        "stability",
+        lambda e: stability.mechanism(epsilon=e, delta=0.2),
+        scores=(3, 8, 0, 1, 2),
+        twin=_stability_twin,
+    ),
     _choice(
         "choosing",
         lambda e: choosing.mechanism(n=200, epsilon=e, delta=0.1, alpha=0.5),

@@ -24,6 +24,7 @@ from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify import exact
+from dpjax.verify.plain.exponential import threshold_law
 
 FALSE_ALARM = 1e-6
 
@@ -123,11 +124,10 @@ def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
     _, sample = sample_of([0, 2, 17, 32], n=n, bits=5, capacity=255)
     summed, trials = exponentials(k=4, epsilon=epsilon, bits=5), 4000
     drawn = np.asarray(runs_of(summed, jax.random.split(jax.random.key(5), trials), sample).hypothesis[..., 0])
-    x, y = np.array(wide.to_ints(sample.x))[:n, None], np.asarray(sample.labels)[:n]
+    x, y = wide.to_ints(sample.x)[:n], np.asarray(sample.labels)[:n]
     for j in range(4):
-        right = ((x < np.arange(33)) == y[:, [j]]).sum(axis=0)
-        weights = np.exp(epsilon / 8 * (right - right.max()))
-        wanted, seen = trials * weights / weights.sum(), np.bincount(drawn[:, j], minlength=33)
+        wanted = trials * np.array(threshold_law(x, y[:, j].tolist(), 5, epsilon / 4))
+        seen = np.bincount(drawn[:, j], minlength=33)
         many = wanted > 5
         assert stats.chi2.sf(((seen - wanted)[many] ** 2 / wanted[many]).sum(), many.sum()) > FALSE_ALARM
         assert abs((seen - wanted)[~many].sum()) <= 30

@@ -143,7 +143,7 @@ def stability(
 
 @frozen
 class Stability(Chooser):
-    """A_dist; see `stability`, and `mechanism`, which makes it."""
+    """A_dist; see `stability`, and `mechanism`, which makes it. Its plain twin is `dpjax.verify.plain.stability`."""
 
     epsilon: Number
     delta: Number

@@ -1,6 +1,6 @@
 """The exponential mechanism over all thresholds (Kasiviswanathan et al. 2011; BNS Proposition 2.26).
 
-Its plain twin is `dpjax.verify.plain.rec_concave.exponential_success`.
+Its plain twin is `dpjax.verify.plain.exponential.threshold_law`, and on wide domains `dpjax.verify.plain.rec_concave.exponential_success`.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""RecConcave on the depth (BNS §3.3, Figure 5)."""
+"""RecConcave on the depth (BNS §3.3, Figure 5). Its plain twin is `dpjax.verify.plain.rec_concave`."""
 
 import math
 from typing import Any

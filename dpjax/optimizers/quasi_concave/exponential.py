@@ -1,4 +1,7 @@
-"""The exponential mechanism over all points (McSherry and Talwar 2007; BNS Proposition 2.26)."""
+"""The exponential mechanism over all points (McSherry and Talwar 2007; BNS Proposition 2.26).
+
+Its plain twin, point by point, is `dpjax.verify.plain.exponential`.
+"""
 
 import math
 from typing import Any

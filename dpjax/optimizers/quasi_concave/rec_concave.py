@@ -1,4 +1,7 @@
-"""RecConcave (BNS §3.3, Figure 5) for any quasi-concave quality; the algorithm is in `dpjax.optimizers.quasi_concave.recursion`."""
+"""RecConcave (BNS §3.3, Figure 5) for any quasi-concave quality; the algorithm is in `dpjax.optimizers.quasi_concave.recursion`.
+
+Its plain twin is `dpjax.verify.plain.rec_concave`.
+"""
 
 from typing import Any
 

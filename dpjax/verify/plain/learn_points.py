@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from dpjax.verify.plain.laplace import laplace_tail
+from dpjax.verify.plain.stability import stability_law
 
 
 def learn_points_law(
@@ -23,8 +23,6 @@ def learn_points_law(
     [0.25, 0.75, 0.0]
     """
     ones = Counter(x for x, y in examples if y == 1)
-    best, second, *_ = sorted(range(points), key=lambda x: (-ones[x], x))  # ties: the lowest
-    keep = laplace_tail((threshold - (ones[best] - ones[second])) / scale) if ones[best] else 0.0
-    law = [0.0] * points if bottom == "zero" else [(1 - keep) / points] * points
-    law[best] += keep
-    return [*law, 1 - keep if bottom == "zero" else 0.0]
+    counts = [ones[x] for x in range(points)]
+    *law, none = stability_law(counts, scale=scale, threshold=threshold) if ones else [0.0] * points + [1.0]
+    return [*law, none] if bottom == "zero" else [*(p + none / points for p in law), 0.0]
