@@ -80,6 +80,18 @@ def test_half_the_noise_is_refuted(concepts: Any) -> None:
     assert check(SaysHalf(learner(concepts)), n=3, domain=2).holds is False
 
 
+def semi(concepts: Any, xs: Any, bits: int = 2) -> Any:
+    return label_private.semi_private(concepts=concepts(bits=bits), public=builders.points_of(xs, bits), epsilon=1.0)
+
+
+@over_classes
+def test_with_public_points_examples_are_protected_whole(concepts: Any) -> None:
+    """All multisets of three examples, beside two public points, one of which no example has."""
+    report = check(semi(concepts, [1, 3]), n=3, domain=3)
+    assert report.relation == REPLACE_ONE and report.exact and report.holds
+    assert report.refutes(Guarantee(0.7, 0.0, REPLACE_ONE))
+
+
 @pytest.mark.parametrize("relation", [REPLACE_ONE, REPLACE_LABEL])
 def test_what_protects_examples_protects_labels(relation: str) -> None:
     report = check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=3, relation=relation)
@@ -117,6 +129,13 @@ def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None
     for concept, p in plain_law(concepts.__name__, _XS, _YS, unlabelled, 1.0).items():
         expected[concept] = p
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@over_classes
+def test_public_points_are_as_examples_without_labels(concepts: Any) -> None:
+    split = learner(concepts, bits=3, unlabelled=3).pmf(builders.sample_of(_XS, _YS, 3, 15))
+    found = semi(concepts, _XS[:3], bits=3).pmf(builders.sample_of(_XS[3:], _YS[3:], 2, 15))
+    np.testing.assert_allclose(found, split, rtol=1e-5, atol=1e-7)
 
 
 @over_classes
@@ -236,6 +255,17 @@ def test_the_constants_of_theorem_6_2() -> None:
 def test_bad_parameters_are_refused_by_name(given: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         label_private.label_private(**{"concepts": label_private.points(bits=3), "epsilon": 1.0, **given})
+
+
+def test_too_few_or_wrong_public_points_are_refused() -> None:
+    with pytest.raises(ValueError, match="unlabelled must be >="):
+        semi(CLASSES[0], [1, 3]).sample_size(alpha=0.1, beta=0.1)
+    many = semi(CLASSES[0], [1] * 7384).sample_size(alpha=0.1, beta=0.1)
+    assert many == 8392 - 7384
+    with pytest.raises(TypeError, match=r"public must be a dpjax\.Points"):
+        label_private.semi_private(concepts=CLASSES[0](bits=2), public=[1, 3], epsilon=1.0)
+    with pytest.raises(ValueError, match="public"):
+        semi(lambda bits: label_private.points(bits=1), [1, 3])
 
 
 @over_classes

@@ -17,6 +17,9 @@ Which examples give B, and which labels count:
   The first n must be a random part, so data that promise to be sorted are refused.
 * default: B are the points of all examples and all labels count. Nothing is set aside, as points are public: 2,031 examples there.
 
+`semi_private` (BNS §6.2) takes B from public points and all labels from the sample, whose examples then count only in step 2:
+(epsilon, 0) under REPLACE_ONE, with r examples beside n public points.
+
 Both sizes are derived in `dpjax.bounds.labels`. They need labels of the class; privacy holds for any.
 
     >>> import jax
@@ -39,11 +42,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
-from dpjax.accounting import REPLACE_LABEL, Guarantee
+from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thresholds
 from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.fitting import fitted
+from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import groups, wide
 from dpjax.domains.events import Accurate, Interval
@@ -51,7 +56,15 @@ from dpjax.learners.points.base import OnePointLearner
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.mechanisms import exponential
 
-__all__ = ["LabelPrivate", "LabelPrivatePoints", "LabelPrivateThresholds", "label_private", "points", "thresholds"]
+__all__ = [
+    "LabelPrivate",
+    "LabelPrivatePoints",
+    "LabelPrivateThresholds",
+    "label_private",
+    "points",
+    "semi_private",
+    "thresholds",
+]
 
 
 class Choices(NamedTuple):
@@ -78,11 +91,14 @@ class LabelPrivate(Algorithm):
         examples that they label right; `vc`, its VC dimension.
       epsilon: privacy parameter.
       unlabelled: n, how many examples give points only; None: all give both.
+      public: the points B of a semi-private learner, to which no example of the sample is added; None: label privacy.
     """
 
     concepts: Any
     epsilon: Any
     unlabelled: Any
+    public: Any
+    limbs: int
 
     @property
     def bits(self) -> Any:
@@ -98,21 +114,32 @@ class LabelPrivate(Algorithm):
         return super().fit(data)
 
     def prepare(self, sample: Any) -> Any:
-        found = groups.group(sample.x, sample.valid)
-        ones = found.sums(sample.y)
-        wrong = sample.n_valid - self.concepts.right(ones, found.counts - ones)
-        public, counted = found.valid, sample.valid
-        if self.unlabelled is not None:
-            first = jnp.arange(sample.rows, dtype=jnp.int32) < self.unlabelled
-            public = found.sums((sample.valid & first).astype(jnp.int32)) > 0
-            counted = sample.valid & ~first
-        ones = found.sums(jnp.where(counted, sample.y, 0))
-        zeros = found.sums(jnp.where(counted, 1 - sample.y, 0))
+        valid, x = sample.valid, wide.resize(sample.x, self.limbs)
+        if self.public is not None:
+            none = jnp.zeros(self.public.rows, bool)
+            mine = jnp.concatenate([none, valid])
+            both = jnp.concatenate([wide.resize(self.public.x, self.limbs), x])
+            gives = jnp.concatenate([self.public.valid, jnp.zeros_like(valid)])
+            return self._choices(both, jnp.concatenate([none.astype(jnp.int32), sample.y]), gives, mine, mine)
+        if self.unlabelled is None:
+            return self._choices(x, sample.y, valid, valid, valid)
+        first = jnp.arange(sample.rows, dtype=jnp.int32) < self.unlabelled
+        return self._choices(x, sample.y, valid & first, valid & ~first, valid)
+
+    def _choices(self, x: Array, y: Array, gives: Array, counted: Array, mine: Array) -> Choices:
+        """From all rows: which of them give B, which have a label that counts, which are examples of the sample."""
+        found = groups.group(x, gives | mine)
+
+        def right(rows: Array) -> Array:
+            ones, zeros = (found.sums(jnp.where(rows, label, 0)) for label in (y, 1 - y))
+            return self.concepts.right(ones, zeros)
+
+        n = jnp.sum(mine, dtype=jnp.int32)
         return Choices(
             concepts=self.concepts.each(found.rows),
-            where=jnp.concatenate([jnp.ones(1, bool), public]),
-            right=self.concepts.right(ones, zeros),
-            wrong=wrong.astype(float) / sample.n_valid.astype(float),
+            where=jnp.concatenate([jnp.ones(1, bool), found.sums(gives.astype(jnp.int32)) > 0]),
+            right=right(counted),
+            wrong=(n - right(mine)).astype(float) / n.astype(float),
         )
 
     def run(self, key: Array, data: Any) -> Any:
@@ -137,16 +164,19 @@ class LabelPrivate(Algorithm):
         return self._inside(choices.concepts, event)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under REPLACE_LABEL: BNS Proposition 2.26 (i), H being public."""
-        return Guarantee(float(self.epsilon), 0.0, REPLACE_LABEL)
+        """(epsilon, 0): BNS Proposition 2.26 (i), H being public. Under REPLACE_LABEL, or REPLACE_ONE where H comes from other points."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_LABEL if self.public is None else REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """All examples, those without labels among them, for labels of the class; see the module.
+        """Examples of the sample, for labels of the class; see the module.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1), or an `unlabelled` that is too small for them.
+          ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
         """
         epsilon, vc = float(self.epsilon), self.concepts.vc
+        if self.public is not None:
+            n = int(self.public.n_valid)
+            return whole(bounds.label_private(vc, alpha, beta, epsilon, unlabelled=n) - n)
         if self.unlabelled is None:
             return whole(bounds.label_private_whole(vc, alpha, beta, epsilon))
         return whole(bounds.label_private(vc, alpha, beta, epsilon, unlabelled=int(self.unlabelled)))
@@ -169,7 +199,8 @@ class LabelPrivateThresholds(LabelPrivate, ThresholdLearner):
 
     concepts: ThresholdClass
     epsilon: Float[Array, ""]
-    unlabelled: Any
+    unlabelled: Any = None
+    public: Points | None = None
     limbs: int = static()
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
@@ -185,7 +216,8 @@ class LabelPrivatePoints(LabelPrivate, OnePointLearner):
 
     concepts: PointClass
     epsilon: Float[Array, ""]
-    unlabelled: Any
+    unlabelled: Any = None
+    public: Points | None = None
     limbs: int = static()
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
@@ -203,14 +235,17 @@ class LabelPrivatePoints(LabelPrivate, OnePointLearner):
         return jnp.where(concepts.zero, event.zero, jnp.where(jnp.any(same, axis=1), named, event.others))
 
 
-def label_private(*, concepts: ThresholdClass | PointClass, epsilon: Any, unlabelled: int | None = None) -> Any:
+Learner = LabelPrivateThresholds | LabelPrivatePoints
+
+
+def label_private(*, concepts: ThresholdClass | PointClass, epsilon: Any, unlabelled: int | None = None) -> Learner:
     """The label-private learner of BNS §6.1; see the module.
 
     Formal guarantees: (epsilon, 0) under REPLACE_LABEL, for arbitrary labels; points, their order and their number are public. Not
     promised: anything under REPLACE_ONE; floating-point side channels; a cryptographic generator.
 
     Args:
-      concepts: `thresholds(bits=...)` or `points(bits=...)` of this module.
+      concepts: `thresholds(bits=...)` or `points(bits=...)` of this module (whose `most` plays no part here).
       epsilon: > 0, finite.
       unlabelled: n, >= 1: the first n examples give points only, the others labels only, as BNS do; `bounds.label_private_unlabelled`
         says how many. By default all examples give both.
@@ -218,10 +253,41 @@ def label_private(*, concepts: ThresholdClass | PointClass, epsilon: Any, unlabe
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    if not isinstance(concepts, ThresholdClass | PointClass):
-        raise TypeError(f"concepts must be a class, as label_private.thresholds(bits=...) makes it, got {concepts!r}")
     n = None if unlabelled is None else np.int32(arguments.integer("unlabelled", unlabelled, at_least=1))
-    given = {"epsilon": arguments.epsilon(epsilon), "unlabelled": n}
+    return _learner(concepts, epsilon=arguments.epsilon(epsilon), unlabelled=n)
+
+
+def semi_private(*, concepts: ThresholdClass | PointClass, public: Points, epsilon: Any) -> Learner:
+    """The semi-private learner of BNS §6.2: B are public points of the same distribution, and examples are protected whole.
+
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for arbitrary points and labels of the sample; the public points are fixed. Not
+    promised: anything for the public points; floating-point side channels; a cryptographic generator.
+
+    Args:
+      concepts: as for `label_private`.
+      public: points without labels, drawn independently of the sample; `bounds.label_private_unlabelled` says how many.
+      epsilon: > 0, finite.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, or public points outside the domain.
+
+    >>> from dpjax import Points
+    >>> learner = semi_private(concepts=thresholds(bits=8), public=Points.create(wide.from_ints([3, 70, 200], 8), 3), epsilon=1.0)
+    >>> print(learner.guarantee())
+    (1.0, 0.0)-private under REPLACE_ONE
+    """
+    _check_class(concepts)
+    fit = fitted(public, Points, bits=concepts.bits, limbs=(wide.limbs_for(int(concepts.bits)),), name="public")
+    return _learner(concepts, epsilon=arguments.epsilon(epsilon), public=fit)
+
+
+def _learner(concepts: Any, **given: Any) -> Learner:
+    _check_class(concepts)
     if isinstance(concepts, ThresholdClass):
         return LabelPrivateThresholds(concepts=concepts, limbs=concepts.limbs, **given)
     return LabelPrivatePoints(concepts=concepts, limbs=wide.limbs_for(int(concepts.bits)), **given)
+
+
+def _check_class(concepts: Any) -> None:
+    if not isinstance(concepts, ThresholdClass | PointClass):
+        raise TypeError(f"concepts must be a class, as label_private.thresholds(bits=...) makes it, got {concepts!r}")
