@@ -17,7 +17,7 @@ from dpjax import MultiSample, Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.domains import ordered, wide
-from dpjax.learners import interior, parities, points, rectangles, thresholds
+from dpjax.learners import interior, label_private, parities, points, rectangles, thresholds
 from dpjax.mechanisms import (
     above_threshold,
     choosing,
@@ -202,6 +202,11 @@ def _point_sample() -> Sample:
     return builders.sample_of(*zip(*examples, strict=True), 2, 31)  # 3 bits
 
 
+def _shuffled_point_sample() -> Sample:
+    examples = [(1, 1), (3, 1), (6, 0)] * 3 + [(3, 1)] * 6 + [(0, 0), (3, 0), (0, 1), (3, 0), (6, 0)]
+    return builders.sample_of(*zip(*examples, strict=True), 2, 31)
+
+
 def _place_of_point(hypothesis: Any) -> np.ndarray:
     return np.where(hypothesis.zero, 8, np.asarray(hypothesis.position)[..., -1])
 
@@ -246,6 +251,25 @@ POINTS = [
         0.6,
         place=_place_of_point,
         twin=_point_twin,
+    ),
+]
+
+# ------------------------------------------------------------------------------------------------------- label privacy
+
+LABEL_PRIVATE = [
+    Entry(
+        "label_private.thresholds",
+        lambda e: label_private.label_private(concepts=label_private.thresholds(bits=6), epsilon=e),
+        builders.mixed_sample,
+        0.4,
+    ),
+    Entry(
+        "label_private.points",
+        lambda e: label_private.label_private(concepts=label_private.points(bits=3), epsilon=e, unlabelled=6),
+        _shuffled_point_sample,
+        0.6,
+        place=_place_of_point,
+        alpha=None,  # 6 points are too few for a promise
     ),
 ]
 
@@ -819,6 +843,7 @@ MADE = [
 ENTRIES = [
     *THRESHOLDS,
     *POINTS,
+    *LABEL_PRIVATE,
     *PARITIES,
     *INTERIOR_POINTS,
     *QUASI_CONCAVE,

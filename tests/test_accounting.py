@@ -17,7 +17,7 @@ import pytest
 from dpjax import accounting
 from dpjax.accounting import Guarantee
 
-REPLACE, ADD = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE
+REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
 
 
 def exact_delta(parts, epsilon):
@@ -70,12 +70,17 @@ def test_guarantee_is_plain_and_frozen():
         guarantee.epsilon = 0.1
 
 
-@pytest.mark.parametrize("relation", accounting.RELATIONS)
+@pytest.mark.parametrize("relation", [REPLACE, ADD])
 def test_relation_is_dp_accountings(relation):
     import dp_accounting
 
     member = Guarantee(1.0, 0.0, relation).neighboring_relation
     assert member is dp_accounting.NeighboringRelation[relation] and member.name == relation
+
+
+def test_labels_are_no_relation_of_dp_accounting():
+    with pytest.raises(ValueError, match="none for labels"):
+        _ = Guarantee(1.0, 0.0, LABEL).neighboring_relation
 
 
 def test_covers_asks_for_both_numbers():
@@ -114,6 +119,22 @@ def test_conversion_goes_one_way():
         converted.under(ADD)
     with pytest.raises(ValueError, match="relation"):
         guarantee.under("REPLACE_SPECIAL")
+
+
+def test_a_label_is_a_part_of_a_record():
+    """Replace-one says the same of labels, add/remove what it says of two steps; nothing follows from labels alone."""
+    guarantee = Guarantee(0.7, 1e-8, REPLACE)
+    assert guarantee.under(LABEL) == Guarantee(0.7, 1e-8, LABEL)
+    added = Guarantee(0.7, 1e-8, ADD)
+    assert added.under(LABEL) == dataclasses.replace(added.under(REPLACE), relation=LABEL)
+    label = Guarantee(0.7, 1e-8, LABEL)
+    assert label.under(LABEL) is label and label.group(2) == dataclasses.replace(guarantee.group(2), relation=LABEL)
+    for other in (REPLACE, ADD):
+        assert guarantee.follows_under(LABEL) and added.follows_under(LABEL) and not label.follows_under(other)
+        with pytest.raises(ValueError, match=f"{other} does not follow from REPLACE_LABEL, where the points"):
+            label.under(other)
+        with pytest.raises(ValueError, match="one relation"):
+            accounting.basic([label, Guarantee(0.1, 0.0, other)])
 
 
 @pytest.mark.parametrize("relation", accounting.RELATIONS)

@@ -1,6 +1,7 @@
 """`dpjax.check` on algorithms that somebody else might write: right ones, broken ones, odd ones."""
 
 import math
+import types
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpjax import Outcome, Sample, Status
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
@@ -379,6 +380,31 @@ def test_families_against_brute_force(relation: str, ordered: bool) -> None:
 
     expected = {(i, j) for i, a in enumerate(rows) for j, b in enumerate(rows) if near(a, b)}
     assert {(int(i), int(j)) for i, j in found.pairs} == expected and len(found.pairs) == len(expected)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("kind", [Sample, MultiSample])
+def test_families_of_labels_against_brute_force(kind: Any, ordered: bool) -> None:
+    """Under REPLACE_LABEL one example keeps its point and takes other labels."""
+    algorithm = types.SimpleNamespace(k=2)
+    found = family(kind_of(algorithm, kind, 2), 2, REPLACE_LABEL, ordered=ordered)
+    rows = [tuple(found.shown(i)) for i in range(len(found.sizes))]
+    as_data = list if ordered else sorted  # a multiset has no order
+    values = {value for row in rows for value in row}
+
+    def near(a: Any, b: Any) -> bool:
+        relabelled = [(*a[:i], v, *a[i + 1 :]) for i in range(2) for v in values if v[0] == a[i][0] and v != a[i]]
+        return any(as_data(other) == as_data(b) for other in relabelled)
+
+    expected = {(i, j) for i, a in enumerate(rows) for j, b in enumerate(rows) if near(a, b)}
+    assert {(int(i), int(j)) for i, j in found.pairs} == expected and len(found.pairs) == len(expected)
+
+
+def test_labels_are_replaced_only_where_there_are_some() -> None:
+    with pytest.raises(ValueError, match="relation REPLACE_LABEL must be for records with labels"):
+        family(kind_of(None, Points, 2), 2, REPLACE_LABEL, ordered=False)
+    with pytest.raises(ValueError, match="labels must divide"):
+        neighbours(histograms(3, [2]), REPLACE_LABEL)
 
 
 def test_shuffling_keeps_the_records() -> None:

@@ -3,12 +3,13 @@
 from dpjax.accounting import slicing
 from dpjax.accounting.calibration import calibrate, closed_form_epsilon
 from dpjax.accounting.composition import advanced, basic, optimal, total_delta, total_epsilon
-from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.accounting.subsampling import with_replacement
 
 __all__ = [
     "ADD_OR_REMOVE_ONE",
     "RELATIONS",
+    "REPLACE_LABEL",
     "REPLACE_ONE",
     "Guarantee",
     "advanced",

@@ -10,7 +10,17 @@ from dpjax.core import arguments
 
 REPLACE_ONE = "REPLACE_ONE"
 ADD_OR_REMOVE_ONE = "ADD_OR_REMOVE_ONE"
-RELATIONS = (REPLACE_ONE, ADD_OR_REMOVE_ONE)
+REPLACE_LABEL = "REPLACE_LABEL"
+RELATIONS = (REPLACE_ONE, ADD_OR_REMOVE_ONE, REPLACE_LABEL)
+
+# From a relation to another: how many neighbouring steps of the first lead from neighbours of the second to one another.
+STEPS = {
+    (ADD_OR_REMOVE_ONE, REPLACE_ONE): 2,
+    (ADD_OR_REMOVE_ONE, REPLACE_LABEL): 2,
+    (REPLACE_ONE, REPLACE_LABEL): 1,
+}
+# Why there is no way: what a relation makes public that another one protects.
+PUBLIC = {REPLACE_ONE: "the number of records is public", REPLACE_LABEL: "the points and their order are public"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +33,10 @@ class Guarantee:
     Args:
         epsilon: >= 0, in nats; `math.inf` says that nothing is promised, and delta is then 1.
         delta: in [0, 1]; 0 is pure privacy.
-        relation: "REPLACE_ONE" (one record takes another value; the number of records is public) or
-            "ADD_OR_REMOVE_ONE" (one record more or fewer), as in `dp_accounting.NeighboringRelation`.
+        relation: "REPLACE_ONE" (one record takes another value; the number of records is public),
+            "ADD_OR_REMOVE_ONE" (one record more or fewer), both as in `dp_accounting.NeighboringRelation`, or
+            "REPLACE_LABEL" (one example (x, y) keeps its x and takes another y, with k labels any other k; all
+            points and their order are public: BNS, Definition 6.1).
 
     Raises:
         TypeError, ValueError: an argument is not a number, out of range, or an unknown relation.
@@ -68,9 +80,11 @@ class Guarantee:
 
     @property
     def neighboring_relation(self) -> Any:
-        """The relation as a member of `dp_accounting.NeighboringRelation`."""
+        """The relation as a member of `dp_accounting.NeighboringRelation`, which has none for labels: ValueError."""
         import dp_accounting
 
+        if self.relation == REPLACE_LABEL:
+            raise ValueError(f"relation must be one of dp_accounting's, which has none for labels, got {self.relation}")
         return dp_accounting.NeighboringRelation[self.relation]
 
     @property
@@ -120,31 +134,44 @@ class Guarantee:
         epsilon = at_most(Fraction(self.epsilon) - Fraction(spent.epsilon))
         return Guarantee(epsilon, at_most(Fraction(self.delta) - Fraction(spent.delta)), self.relation)
 
+    def follows_under(self, relation: str) -> bool:
+        """Whether a promise under another neighbouring relation follows from this one.
+
+        >>> Guarantee(1.0, 0.0, "REPLACE_LABEL").follows_under("REPLACE_ONE")
+        False
+        """
+        arguments.choice("relation", relation, RELATIONS)
+        return self.is_none or relation == self.relation or (self.relation, relation) in STEPS
+
     def under(self, relation: str) -> "Guarantee":
         """The same promise under another neighbouring relation.
 
         Replacing a record removes one and adds one, so add/remove gives replace-one by group privacy of
-        size 2: (2 e, (1 + exp(e)) d). There is no way back (but for no promise at all): a mechanism that prints the number of records
-        is (0, 0)-private under replace-one, where that number is public, and promises nothing under
-        add/remove.
+        size 2: (2 e, (1 + exp(e)) d). Replacing a label replaces a record by one with the same point, so
+        replace-one gives the same numbers for labels, and add/remove those of size 2. There is no way back
+        (but for no promise at all): a mechanism that prints the number of records is (0, 0)-private under
+        replace-one, where that number is public, and promises nothing under add/remove; one that prints the
+        points is (0, 0)-private for labels, and promises nothing under replace-one.
 
         Raises:
-            ValueError: unknown relation, or replace-one asked to become add/remove.
+            ValueError: unknown relation, or one under which nothing follows.
 
         Example:
             >>> Guarantee(1.0, 0.0, "ADD_OR_REMOVE_ONE").under("REPLACE_ONE")
             Guarantee(epsilon=2.0, delta=0.0, relation='REPLACE_ONE')
+            >>> Guarantee(1.0, 0.0, "REPLACE_ONE").under("REPLACE_LABEL")
+            Guarantee(epsilon=1.0, delta=0.0, relation='REPLACE_LABEL')
         """
-        if arguments.choice("relation", relation, RELATIONS) == self.relation:
+        if not self.follows_under(relation):
+            raise ValueError(
+                f"relation {relation} does not follow from {self.relation}, where {PUBLIC[self.relation]}: "
+                "a mechanism that prints what is public is private under the one and not under the other"
+            )
+        if relation == self.relation:
             return self
         if self.is_none:
             return Guarantee.none(relation)
-        if relation == ADD_OR_REMOVE_ONE:
-            raise ValueError(
-                "relation ADD_OR_REMOVE_ONE does not follow from REPLACE_ONE, where the number of records is "
-                "public: a mechanism that prints it is private under the one and not under the other"
-            )
-        return dataclasses.replace(self.group(2), relation=relation)
+        return dataclasses.replace(self.group(STEPS[self.relation, relation]), relation=relation)
 
     def under_replace_one(self) -> "Guarantee":
         """This promise under replace-one; see `under`."""

@@ -29,6 +29,12 @@ from dpjax.bounds.generic import (
     generic_thresholds,
     vc_of_differences,
 )
+from dpjax.bounds.labels import (
+    label_private,
+    label_private_unlabelled,
+    label_private_whole,
+    log_dichotomies,
+)
 from dpjax.bounds.learning import agnostic, pac_lower_bound, realizable
 from dpjax.bounds.mechanisms import (
     choosing_mechanism,
@@ -148,11 +154,15 @@ __all__ = [
     "generic_thresholds",
     "histogram_margin",
     "iterated_log2",
+    "label_private",
+    "label_private_unlabelled",
+    "label_private_whole",
     "labelled_histogram",
     "learn_points",
     "learn_thresholds",
     "learn_thresholds_full_depth",
     "levels_run",
+    "log_dichotomies",
     "log_spread_sets",
     "log_star",
     "multiplicative_weights",

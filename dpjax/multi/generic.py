@@ -42,6 +42,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
+from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thresholds
 from dpjax.core import arguments
 from dpjax.core.logspace import any_fails
 from dpjax.core.pytree import frozen, static
@@ -51,7 +52,6 @@ from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.mechanisms import exponential
 from dpjax.multi.base import KLearner
-from dpjax.multi.dichotomies import PointClass, ThresholdClass, points, thresholds
 
 __all__ = ["GenericLearner", "PointClass", "ThresholdClass", "learner", "points", "thresholds"]
 

@@ -9,7 +9,7 @@ import inspect
 import math
 from typing import Any, Protocol
 
-from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.verify.agreement import disagreement
 from dpjax.verify.family import Family, family, kind_of
@@ -122,7 +122,8 @@ def check(
       domain: points are 0, ..., domain - 1 (and labels 0 and 1).
       epsilon: where delta is computed, >= 0.
       delta: tests the claim (epsilon, delta) instead of the algorithm's own.
-      relation: "REPLACE_ONE" or "ADD_OR_REMOVE_ONE"; default that of the guarantee, else REPLACE_ONE.
+      relation: "REPLACE_ONE", "ADD_OR_REMOVE_ONE", or "REPLACE_LABEL" (of an example; all k of one with k labels); default that of the
+        guarantee, else REPLACE_ONE.
       data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`; default its attribute `kind`, else
         `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
         which count.
@@ -198,8 +199,7 @@ def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | 
         return Guarantee(epsilon, delta, relation or (stated.relation if stated else REPLACE_ONE))
     if stated is None or relation in (None, stated.relation):
         return stated
-    # Nothing follows for add/remove from what is promised for replaced records.
-    return stated.under(relation) if relation == REPLACE_ONE else None
+    return stated.under(relation) if stated.follows_under(relation) else None
 
 
 def _stated(algorithm: Any) -> Guarantee | None:
@@ -222,7 +222,7 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
     """The paragraph that a report prints as."""
     name = getattr(algorithm, "__name__", type(algorithm).__name__)
     what = "sequences" if ordered else "multisets"
-    size = f"{n} records" if report.relation == REPLACE_ONE else f"up to {n} records"
+    size = f"up to {n} records" if report.relation == ADD_OR_REMOVE_ONE else f"{n} records"
     listed = f"{len(datasets.sizes)} {what} of {size}, each {datasets.kind.record}"
     many = f"{len(datasets.pairs)} neighbouring pairs ({report.relation}) of {listed}"
     at = f"epsilon = {report.epsilon:g}"

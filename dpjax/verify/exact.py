@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import RELATIONS, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 
 Law = Callable[[Any], Any]
@@ -78,7 +78,7 @@ def histograms(domain: int, sizes: Sequence[int]) -> np.ndarray:
 
     Args:
       domain: how many values a record can take.
-      sizes: the sizes wanted; one for REPLACE_ONE, consecutive ones for ADD_OR_REMOVE_ONE.
+      sizes: the sizes wanted; one for REPLACE_ONE and REPLACE_LABEL, consecutive ones for ADD_OR_REMOVE_ONE.
 
     Returns:
       int32 array (datasets, domain), in lexicographic order within a size.
@@ -139,8 +139,13 @@ def sequences(domain: int, size: int) -> np.ndarray:
     return (digits % domain).astype(np.int32)
 
 
-def neighbours(counts: np.ndarray, relation: str) -> np.ndarray:
+def neighbours(counts: np.ndarray, relation: str, *, labels: int = 2) -> np.ndarray:
     """All ordered neighbouring pairs among histograms, as indices (pairs, 2).
+
+    Args:
+      counts: histograms, as `histograms` makes them.
+      relation: of `dpjax.accounting.RELATIONS`.
+      labels: for REPLACE_LABEL alone: the record value of point x with label y is `labels` x + y.
 
     >>> sorted(neighbours(histograms(2, [1]), "REPLACE_ONE").tolist())
     [[0, 1], [1, 0]]
@@ -148,8 +153,9 @@ def neighbours(counts: np.ndarray, relation: str) -> np.ndarray:
     arguments.choice("relation", relation, RELATIONS)
     counts = _checked_counts(counts)
     unit = np.eye(counts.shape[1], dtype=counts.dtype)
-    if relation == REPLACE_ONE:
-        moves = [b - a for a, b in itertools.permutations(unit, 2)]
+    if relation in (REPLACE_ONE, REPLACE_LABEL):
+        replaced = _replacements(counts.shape[1], relation, labels)
+        moves = [unit[new] - unit[old] for old, new in replaced]
     else:
         moves = [sign * a for a in unit for sign in (1, -1)]
     places = {row.tobytes(): place for place, row in enumerate(counts)}
@@ -162,19 +168,31 @@ def neighbours(counts: np.ndarray, relation: str) -> np.ndarray:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def sequence_neighbours(domain: int, size: int) -> np.ndarray:
+def sequence_neighbours(domain: int, size: int, relation: str = REPLACE_ONE, *, labels: int = 2) -> np.ndarray:
     """All ordered pairs among `sequences(domain, size)` that differ in one position, as indices (pairs, 2).
+
+    Under REPLACE_LABEL they differ there in the label alone; see `neighbours`.
 
     >>> sequence_neighbours(2, 1).tolist()
     [[0, 1], [1, 0]]
     """
-    values = sequences(domain, size).astype(np.int64)
+    arguments.choice("relation", relation, (REPLACE_ONE, REPLACE_LABEL))
+    values = sequences(domain, size)
     pairs = []
-    for position, shift in itertools.product(range(size), range(1, domain)):
-        old = values[:, position]
-        step = domain ** (size - 1 - position) * ((old + shift) % domain - old)
-        pairs.append(np.stack([np.arange(len(values)), np.arange(len(values)) + step], axis=1))
+    for position, (old, new) in itertools.product(range(size), _replacements(domain, relation, labels)):
+        before = np.flatnonzero(values[:, position] == old)
+        pairs.append(np.stack([before, before + domain ** (size - 1 - position) * (new - old)], axis=1))
     return np.concatenate(pairs) if pairs else np.zeros((0, 2), np.int64)
+
+
+def _replacements(domain: int, relation: str, labels: int) -> list[tuple[int, int]]:
+    """The ordered pairs of record values that may replace one another."""
+    if relation == REPLACE_ONE:
+        return list(itertools.permutations(range(domain), 2))
+    labels = arguments.integer("labels", labels, at_least=2)
+    if domain % labels:
+        raise ValueError(f"labels must divide the number of record values, {domain}, got {labels}")
+    return [(old, new) for old, new in itertools.permutations(range(domain), 2) if old // labels == new // labels]
 
 
 def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from dpjax.accounting.guarantee import REPLACE_ONE
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_LABEL
 from dpjax.core import arguments
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
@@ -32,6 +32,7 @@ class Kind:
       show: a record value as people read it.
       record: what a record is, in words.
       may_be_empty: whether a dataset may hold no records.
+      labels: record values that differ in their labels only follow one another in blocks of so many; 1 where there are none.
     """
 
     values: int
@@ -39,6 +40,7 @@ class Kind:
     show: Callable[[int], Any]
     record: str
     may_be_empty: bool
+    labels: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +92,7 @@ def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
             lambda v: (v // 2, v % 2),
             "(x, y)",
             False,
+            2,
         )
     if data is MultiSample:
         k = arguments.integer("k of the algorithm", getattr(algorithm, "k", None), at_least=1, at_most=16)
@@ -100,6 +103,7 @@ def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
             lambda v: (v >> k, *(v >> j & 1 for j in range(k))),
             "(x, y_1, ..., y_k)",
             False,
+            1 << k,
         )
     if isinstance(data, type) or not callable(data):
         rule = "dpjax.Sample, dpjax.MultiSample, dpjax.Points, or a function (values, size) -> data"
@@ -119,12 +123,15 @@ def _limbs(algorithm: Any, domain: int) -> int:
 
 
 def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
-    """All datasets of n records (REPLACE_ONE), or of up to n (ADD_OR_REMOVE_ONE), and all their neighbours.
+    """All datasets of up to n records (ADD_OR_REMOVE_ONE), or of n (the other relations), and all their neighbours.
 
     Raises:
-      ValueError: there are too many of them.
+      ValueError: there are too many of them, or labels are to be replaced where there are none.
     """
-    sizes = [n] if relation == REPLACE_ONE else list(range(0 if kind.may_be_empty else 1, n + 1))
+    if relation == REPLACE_LABEL and kind.labels < 2:
+        raise ValueError(f"relation {relation} must be for records with labels, got records that are {kind.record}")
+    varies = relation == ADD_OR_REMOVE_ONE
+    sizes = list(range(0 if kind.may_be_empty else 1, n + 1)) if varies else [n]
     m, what = kind.values, "sequences" if ordered else "multisets"
     datasets = sum(m**size if ordered else math.comb(size + m - 1, size) for size in sizes)
     pairs = datasets * n * m
@@ -136,10 +143,10 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
     if not ordered:
         counts = histograms(m, sizes)
         values, count = records(counts, n)
-        return Family(kind, values, count, neighbours(counts, relation))
-    if relation == REPLACE_ONE:
-        values = sequences(m, n)
-        return Family(kind, values, np.full(len(values), n, np.int32), sequence_neighbours(m, n))
+        return Family(kind, values, count, neighbours(counts, relation, labels=kind.labels))
+    if not varies:
+        values, pairs = sequences(m, n), sequence_neighbours(m, n, relation, labels=kind.labels)
+        return Family(kind, values, np.full(len(values), n, np.int32), pairs)
     values = np.concatenate([np.pad(sequences(m, size), ((0, 0), (0, n - size))) for size in sizes])
     count = np.repeat(np.array(sizes, np.int32), [m**size for size in sizes])
     return Family(kind, values, count, _removals(values, count))

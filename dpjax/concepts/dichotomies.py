@@ -1,6 +1,6 @@
-"""Classes of concepts as GenericLearner needs them: one concept for every way in which the class labels a few points."""
+"""Classes of concepts by what they do on a few points: one concept for every way in which the class labels them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,20 @@ from dpjax.domains import wide
 class ThresholdClass:
     """c_j(x) = 1 iff x < j on X_bits."""
 
+    vc: ClassVar[int] = 1
     bits: Int[Any, ""]
     limbs: int = static()
+
+    def each(self, points: UInt32[Array, "slots limbs"]) -> UInt32[Array, "dichotomies more"]:
+        """The threshold 0, which labels nothing 1, and the one after each point: of distinct points, all dichotomies."""
+        x = wide.resize(points, self.limbs)
+        after = wide.add(x, wide.from_uint32(jnp.ones(x.shape[0], jnp.uint32), self.limbs))
+        return jnp.concatenate([jnp.zeros((1, self.limbs), jnp.uint32), after])
+
+    def right(self, ones: Int[Array, "slots"], zeros: Int[Array, "slots"]) -> Int[Array, "dichotomies"]:
+        """How many examples each of them labels right, from the labels of each point; points increase."""
+        gained = jnp.cumsum(ones - zeros, dtype=jnp.int32)
+        return jnp.sum(zeros, dtype=jnp.int32) + jnp.concatenate([jnp.zeros(1, jnp.int32), gained])
 
     def representatives(
         self, points: UInt32[Array, "slots limbs"], where: Bool[Array, "slots"]
@@ -29,10 +41,8 @@ class ThresholdClass:
         x = wide.sort(jnp.where(where[:, None], wide.resize(points, self.limbs), np.uint32(2**32 - 1)))[0]
         n = jnp.sum(where, dtype=jnp.int32)
         first = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(x[1:], x[:-1])])
-        after = wide.add(x, wide.from_uint32(jnp.ones(x.shape[0], jnp.uint32), self.limbs))
-        zero = jnp.zeros((1, self.limbs), jnp.uint32)
         kept = first & (jnp.arange(x.shape[0], dtype=jnp.int32) < n)
-        return jnp.concatenate([zero, after]), jnp.concatenate([jnp.ones(1, bool), kept]), jnp.bool_(True)
+        return self.each(x), jnp.concatenate([jnp.ones(1, bool), kept]), jnp.bool_(True)
 
     def predict(self, hypotheses: UInt32[Array, "h more"], x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows h"]:
         """What each threshold says of each point."""
@@ -50,8 +60,18 @@ class ThresholdClass:
 class PointClass:
     """c_x, and the all-zero concept (BNS Remark 3.3), which stands for every point outside the sanitized database."""
 
+    vc: ClassVar[int] = 1
     bits: Int[Any, ""]
     most: int = static()
+
+    def each(self, points: UInt32[Array, "slots limbs"]) -> point_concept.Point:
+        """All-zero, and each point: of distinct points, all dichotomies."""
+        position = jnp.concatenate([jnp.zeros((1, points.shape[1]), jnp.uint32), points])
+        return point_concept.Point(position=position, zero=jnp.arange(position.shape[0], dtype=jnp.int32) == 0)
+
+    def right(self, ones: Int[Array, "slots"], zeros: Int[Array, "slots"]) -> Int[Array, "dichotomies"]:
+        """How many examples each of them labels right, from the labels of each point."""
+        return jnp.sum(zeros, dtype=jnp.int32) + jnp.concatenate([jnp.zeros(1, jnp.int32), ones - zeros])
 
     def representatives(
         self, points: UInt32[Array, "slots limbs"], where: Bool[Array, "slots"]
@@ -59,9 +79,7 @@ class PointClass:
         """(concepts, which of them count, all fit): all-zero, and the points of the sanitized database, distinct and in front."""
         fits = ~jnp.any(where[self.most :])
         points, where = points[: self.most], where[: self.most]
-        position = jnp.concatenate([jnp.zeros((1, points.shape[1]), jnp.uint32), points])
-        zero = jnp.arange(position.shape[0], dtype=jnp.int32) == 0
-        return point_concept.Point(position=position, zero=zero), jnp.concatenate([jnp.ones(1, bool), where]), fits
+        return self.each(points), jnp.concatenate([jnp.ones(1, bool), where]), fits
 
     def predict(self, hypotheses: point_concept.Point, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows h"]:
         """What each concept says of each point."""

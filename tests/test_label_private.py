@@ -1,0 +1,283 @@
+"""The label-private learner (BNS §6.1): private for labels and for nothing else, and as cheap as the theorem says, on every domain."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+
+from dpjax import Sample, bounds, check
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
+from dpjax.concepts import points as point_concept
+from dpjax.concepts import thresholds as threshold_concept
+from dpjax.domains import wide
+from dpjax.learners import label_private, thresholds
+
+CLASSES = [label_private.thresholds, label_private.points]
+over_classes = pytest.mark.parametrize("concepts", CLASSES)
+ALPHA = BETA = 0.2
+
+
+def learner(concepts: Any, bits: int = 2, epsilon: float = 1.0, **given: Any) -> Any:
+    return label_private.label_private(concepts=concepts(bits=bits), epsilon=epsilon, **given)
+
+
+# ------------------------------------------------------------------------------------------------------------- privacy
+
+
+@over_classes
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: float) -> None:
+    """All labellings of all multisets of five of two points: it holds, and 3/4 of epsilon is refuted."""
+    report = check(learner(concepts, epsilon=epsilon), n=5, domain=2)
+    assert report.relation == REPLACE_LABEL and report.exact and report.holds
+    assert report.refutes(Guarantee(0.75 * epsilon, 0.0, REPLACE_LABEL))
+    assert report.worst_pair[0] != report.worst_pair[1]
+    assert [x for x, _ in report.worst_pair[0]] == [x for x, _ in report.worst_pair[1]]
+
+
+@over_classes
+def test_so_it_is_with_examples_that_give_points_only(concepts: Any) -> None:
+    """All labels of all sequences of four points; labels of the first two do not matter at all."""
+    report = check(learner(concepts, unlabelled=2), n=4, domain=3, ordered=True)
+    assert report.exact and report.holds and report.refutes(Guarantee(0.7, 0.0, REPLACE_LABEL))
+    ignored = learner(concepts, unlabelled=4)
+    assert check(ignored, n=2, domain=3, ordered=True).epsilon_at(0.0) == pytest.approx(0.0, abs=1e-12)
+
+
+@over_classes
+@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_OR_REMOVE_ONE])
+def test_points_are_not_protected(concepts: Any, relation: str) -> None:
+    """Negative control: a point that is there can be the answer, one that is not cannot."""
+    report = check(learner(concepts), n=2, domain=3, relation=relation)
+    assert report.guarantee is None and report.refutes(Guarantee(50.0, 0.01, relation))
+
+
+class SaysHalf:
+    """A learner that spends twice the epsilon that it states."""
+
+    bits = 2
+
+    def __init__(self, learner: Any) -> None:
+        self.pmf, self.run, self.epsilon = learner.pmf, learner, float(learner.epsilon)
+
+    def __call__(self, key: Any, data: Any) -> Any:
+        return self.run(key, data)
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.epsilon / 2, 0.0, REPLACE_LABEL)
+
+
+def test_half_the_noise_is_refuted() -> None:
+    """Negative control."""
+    assert check(SaysHalf(learner(label_private.points)), n=3, domain=2).holds is False
+
+
+def semi(concepts: Any, xs: Any, bits: int = 2) -> Any:
+    return label_private.semi_private(concepts=concepts(bits=bits), public=builders.points_of(xs, bits), epsilon=1.0)
+
+
+@over_classes
+def test_with_public_points_examples_are_protected_whole(concepts: Any) -> None:
+    """All multisets of three examples, beside two public points, one of which no example has."""
+    report = check(semi(concepts, [1, 3]), n=3, domain=3)
+    assert report.relation == REPLACE_ONE and report.exact and report.holds
+    assert report.refutes(Guarantee(0.7, 0.0, REPLACE_ONE))
+
+
+@pytest.mark.parametrize("relation", [REPLACE_ONE, REPLACE_LABEL])
+def test_what_protects_examples_protects_labels(relation: str) -> None:
+    report = check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=3, relation=relation)
+    assert report.holds and report.guarantee == Guarantee(1.0, 0.0, relation)
+
+
+# ------------------------------------------------------------------------------------------------------------- the law
+
+_XS = [1, 1, 4, 4, 4, 6, 2, 6, 1, 4]
+_YS = [1, 0, 0, 1, 0, 0, 1, 0, 1, 1]
+
+
+def plain_law(kind: str, xs: list[int], ys: list[int], unlabelled: int | None, epsilon: float) -> dict[Any, float]:
+    """The law in plain Python: every dichotomy by trying all concepts of X_3, the first that has it counts."""
+    named = xs if unlabelled is None else xs[:unlabelled]
+    labelled = list(zip(xs, ys, strict=True))[unlabelled or 0 :]
+    if kind == "thresholds":
+        says, every = (lambda c, x: int(x < c)), range(9)
+    else:
+        says, every = (lambda c, x: int(x == c)), [8, *range(8)]  # 8 for all-zero
+    first: dict[tuple[int, ...], Any] = {}
+    for concept in every:
+        first.setdefault(tuple(says(concept, b) for b in named), concept)
+    right = {c: sum(says(c, x) == y for x, y in labelled) for c in first.values()}
+    total = sum(math.exp(epsilon * q / 2) for q in right.values())
+    return {c: math.exp(epsilon * q / 2) / total for c, q in right.items()}
+
+
+@pytest.mark.parametrize("unlabelled", [None, 3])
+@over_classes
+def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None) -> None:
+    sample = builders.sample_of(_XS, _YS, 3, 15)
+    found = np.asarray(learner(concepts, bits=3, unlabelled=unlabelled).pmf(sample))
+    expected = np.zeros(10)
+    for concept, p in plain_law(concepts.__name__, _XS, _YS, unlabelled, 1.0).items():
+        expected[concept] = p
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@over_classes
+def test_public_points_are_as_examples_without_labels(concepts: Any) -> None:
+    split = learner(concepts, bits=3, unlabelled=3).pmf(builders.sample_of(_XS, _YS, 3, 15))
+    found = semi(concepts, _XS[:3], bits=3).pmf(builders.sample_of(_XS[3:], _YS[3:], 2, 15))
+    np.testing.assert_allclose(found, split, rtol=1e-5, atol=1e-7)
+
+
+@over_classes
+def test_the_sampler_follows_the_law(concepts: Any) -> None:
+    sample = builders.sample_of(_XS, _YS, 3, 15)
+    algorithm = learner(concepts, bits=3, unlabelled=3)
+    run = jax.jit(jax.vmap(algorithm, in_axes=(0, None)))
+    outcomes = jax.device_get(run(jax.random.split(jax.random.key(3), 4096), sample))
+    assert not outcomes.status.any()
+    h = outcomes.hypothesis
+    place = h[:, -1] if concepts is label_private.thresholds else np.where(h.zero, 8, h.position[:, -1])
+    counts = np.bincount(place, minlength=10)
+    for epsilon, follows in ((1.0, True), (2.0, False)):  # the second is the negative control
+        law = np.asarray(dataclasses.replace(algorithm, epsilon=epsilon).pmf(sample), np.float64)
+        assert (p_value(counts, 4096 * law / law.sum()) > FALSE_ALARM) == follows
+
+
+@over_classes
+def test_success_and_failure_are_sums_over_the_law(concepts: Any) -> None:
+    sample = builders.sample_of(_XS, _YS, 3, 15)
+    algorithm, twin = learner(concepts, bits=3), plain_law(concepts.__name__, _XS, _YS, None, 1.0)
+    says = (lambda c, x: x < c) if concepts is label_private.thresholds else (lambda c, x: x == c)
+    wrong = {c: sum(says(c, x) != y for x, y in zip(_XS, _YS, strict=True)) for c in twin}
+    expected = sum(p for c, p in twin.items() if wrong[c] <= 4)
+    assert 0.1 < expected < 0.9
+    assert float(algorithm.success_probability(sample, error=0.4)) == pytest.approx(expected, rel=1e-5)
+    assert float(algorithm.failure_probability(sample, error=0.4)) == pytest.approx(1 - expected, rel=1e-5)
+    inside = sum(p for c, p in twin.items() if 2 <= c < 6)
+    assert float(algorithm.probability(sample, (2, 6))[0]) == pytest.approx(inside, rel=1e-5)
+
+
+# --------------------------------------------------------------------------------------------------- how many suffice
+
+
+def shuffled(sample: Sample, seed: int) -> Sample:
+    """The examples in the order in which they might have been drawn."""
+    n = int(sample.n_valid)
+    order = np.r_[np.random.default_rng(seed).permutation(n), np.arange(n, sample.rows)]
+    return Sample(x=np.asarray(sample.x)[order], y=np.asarray(sample.y)[order], n_valid=n)
+
+
+@functools.cache
+def size(concepts: Any, unlabelled: int | None) -> int:
+    return learner(concepts, unlabelled=unlabelled).sample_size(alpha=ALPHA, beta=BETA)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@over_classes
+def test_the_stated_number_suffices(concepts: Any, split: bool) -> None:
+    """The exact failure probability given the sample, on three samples."""
+    n = math.ceil(bounds.label_private_unlabelled(1, ALPHA, BETA)) if split else None
+    m = size(concepts, n)
+    if concepts is label_private.thresholds:
+        law: Any = threshold_concept.log_uniform(bits=30)
+    else:
+        masses = [0.25, *[0.75 / 9] * 9]
+        law = point_concept.point_masses(bits=30, points=[2**i for i in range(10)], masses=masses, target=1)
+    algorithm, capacity = learner(concepts, bits=30, unlabelled=n), (1 << m.bit_length()) - 1
+    for seed in range(3):
+        sample = shuffled(law.sample(jax.random.key(seed), capacity, m), seed)
+        assert float(algorithm.probability(sample, law.within(ALPHA))[1]) <= BETA
+
+
+def test_sizes_do_not_know_the_domain() -> None:
+    sizes = {learner(c, bits=bits).sample_size(alpha=0.1, beta=0.1) for c in CLASSES for bits in (8, 64, 1024)}
+    assert sizes == {2031}
+    n = math.ceil(bounds.label_private_unlabelled(1, 0.1, 0.1))
+    assert n == 7384 and learner(CLASSES[0], unlabelled=n).sample_size(alpha=0.1, beta=0.1) == 8392
+
+
+@pytest.mark.parametrize("bits", [8, 1024])
+def test_what_it_takes_does_not_grow_with_the_domain(bits: int) -> None:
+    """127 examples: enough for labels at any d; the learner that protects examples has lost at d = 1024."""
+    law = threshold_concept.log_uniform(bits=bits)
+    private, pure = learner(CLASSES[0], bits=bits), thresholds.exponential(bits=bits, epsilon=1.0)
+    samples = [law.sample(jax.random.key(seed), 127, 127) for seed in range(4)]
+    failure, other = (
+        np.mean([float(a.probability(sample, law.within(0.2))[1]) for sample in samples]) for a in (private, pure)
+    )
+    assert failure < 2e-3
+    assert other < 0.1 if bits == 8 else other > 0.9
+
+
+def test_the_constants_of_theorem_6_2() -> None:
+    """Printed is Theorem 2.13 at alpha/4 where the proof uses it at alpha/8; and each event of the proof is paid for."""
+    assert bounds.label_private_unlabelled(3, 0.1, 0.2) == pytest.approx(bounds.realizable(3, 0.1 / 8, 0.2 / 4))
+    printed = bounds.label_private_unlabelled(3, 0.1, 0.2, calibration="printed")
+    assert printed == pytest.approx(bounds.realizable(3, 0.1 / 4, 0.2 / 4))
+    assert printed == pytest.approx(320 * (3 * math.log(640) + math.log(40)))
+    for epsilon in (0.1, 1.0, 10.0):
+        n = math.ceil(bounds.label_private_unlabelled(1, 0.1, 0.1))
+        r = bounds.label_private(1, 0.1, 0.1, epsilon) - n
+        failures = [
+            math.exp(-r * 0.1 / 24),
+            (n + 1) * math.exp(-r * 0.1 / 8),
+            (n + 1) * math.exp(-epsilon * r * 0.1 / 8),
+        ]
+        assert max(failures) == pytest.approx(0.1 / 4)
+        m = bounds.label_private_whole(1, 0.1, 0.1, epsilon)
+        assert 4 * (2 * m + 1) * math.exp(-0.1 * m / 16) <= 0.05 and (m + 1) * math.exp(-epsilon * 0.1 * m / 4) <= 0.05
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"epsilon": 0.0}, ValueError, "epsilon"),
+        ({"epsilon": math.inf}, ValueError, "epsilon"),
+        ({"epsilon": "1"}, TypeError, "epsilon"),
+        ({"unlabelled": 0}, ValueError, "unlabelled must be"),
+        ({"unlabelled": 1.5}, TypeError, "unlabelled must be"),
+        ({"concepts": 3}, TypeError, "concepts must be a class"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(given: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        label_private.label_private(**{"concepts": label_private.points(bits=3), "epsilon": 1.0, **given})
+
+
+def test_too_few_or_wrong_public_points_are_refused() -> None:
+    with pytest.raises(ValueError, match="unlabelled must be >="):
+        semi(CLASSES[0], [1, 3]).sample_size(alpha=0.1, beta=0.1)
+    many = semi(CLASSES[0], [1] * 7384).sample_size(alpha=0.1, beta=0.1)
+    assert many == 8392 - 7384
+    with pytest.raises(TypeError, match=r"public must be a dpjax\.Points"):
+        label_private.semi_private(concepts=CLASSES[0](bits=2), public=[1, 3], epsilon=1.0)
+    with pytest.raises(ValueError, match="public"):
+        semi(lambda bits: label_private.points(bits=1), [1, 3])
+
+
+@over_classes
+def test_bad_data_and_sizes_are_refused(concepts: Any) -> None:
+    split = learner(concepts, bits=3, unlabelled=2)
+    with pytest.raises(ValueError, match="unlabelled must be >="):
+        split.sample_size(alpha=0.1, beta=0.1)
+    with pytest.raises(ValueError, match="alpha"):
+        learner(concepts).sample_size(alpha=0.0, beta=0.1)
+    with pytest.raises(ValueError, match="order in which it was drawn"):
+        split.pmf(Sample(x=wide.from_ints([1, 2], 3), y=[1, 0], ordered=True))
+    with pytest.raises(TypeError, match="sample must be a"):
+        split.pmf([1, 2])
+    with pytest.raises(ValueError, match=r"sample\.x"):
+        split.pmf(Sample(x=wide.from_ints([1, 9], 4), y=[1, 0]))
+    assert jnp.isnan(dataclasses.replace(split, epsilon=-1.0).pmf(Sample(x=wide.from_ints([1], 3), y=[1]))).all()
