@@ -208,7 +208,9 @@ def test_laws_of_a_batch_of_epsilons_and_data_are_laws(entry: Entry) -> None:
     stack = jax.tree.map(lambda *leaves: np.stack(leaves), *map(jax.device_get, datasets))
     laws = jax.jit(jax.vmap(lambda e, rows: inside(entry, entry.make(e), rows)))(epsilons, stack)
     expected = [law_of(entry, e, rows) for e, rows in zip(epsilons, datasets, strict=True)]
-    np.testing.assert_allclose(laws, [law["event" if entry.events else "pmf"][0] for law in expected], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(
+        laws, [law["event" if entry.events else "pmf"][0] for law in expected], rtol=1e-4, atol=1e-7
+    )
 
 
 @over_swept_laws

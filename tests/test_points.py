@@ -564,7 +564,9 @@ def test_the_repaired_lemma_is_one_formula() -> None:
         (lambda: points.exponential(bits=2, epsilon=1.0)(jax.random.key(0), sample_of(MIXED, 3)), r"0, ..., 2\^2 - 1"),
         (lambda: concept.point(8, bits=3), "position must be from 0 to 7"),
         (lambda: concept.point([], bits=3), "at least one concept"),
-        (lambda: concept.uniform(bits=3, target=9), "from 0 to 7"),
+        (lambda: concept.uniform(bits=3, target=9), "target must be from 0 to 7"),
+        (lambda: concept.zero(bits=3, k=2**70), "k must be from 1"),
+        (lambda: concept.point_masses(bits=3, points=[1], masses=[1.0], target=[]), "target must name at least one"),
     ],
 )
 def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:

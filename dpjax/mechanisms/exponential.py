@@ -16,7 +16,6 @@ from dpjax.mechanisms.base import (
     Chooser,
     Number,
     Selection,
-    flag,
     largest,
     measured,
     relation_for,
@@ -187,6 +186,6 @@ def mechanism(
     return Exponential(
         epsilon=arguments.epsilon(epsilon),
         sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-        monotone=flag("monotone", monotone),
+        monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

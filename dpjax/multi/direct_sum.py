@@ -190,8 +190,9 @@ def direct_sum(
     Raises:
       TypeError, ValueError: arguments out of range; a learner that states less privacy than its budget, or another relation.
     """
-    arguments.function("make", make)
-    k = arguments.integer("k", k, at_least=1)
+    if hasattr(arguments.function("make", make), "guarantee"):
+        raise TypeError(f"make must build a learner from its budget, got the learner {make!r}: see `of`")
+    k = arguments.size("k", k)
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),
         arguments.known("delta", arguments.delta(delta, positive=False)),
@@ -219,7 +220,7 @@ def of(learner: Any, *, k: int) -> DirectSum:
     >>> of(thresholds.exponential(bits=8, epsilon=0.5), k=4).guarantee().epsilon
     2.0
     """
-    k = arguments.integer("k", k, at_least=1)
+    k = arguments.size("k", k)
     no_limit: dict[str, Any] = {"epsilon": np.float64(math.inf), "delta": np.float64(1.0)}
     return DirectSum(learner=_single("learner", learner), **no_limit, k=k, accountant="basic")
 

@@ -178,7 +178,9 @@ def least_n(
     rows = []
     with _opened(store) as keeper, _shown(progress, len(cells)) as bar:
         for name, setting in cells:
-            algorithm, source = makers[name](**setting), makers["distribution"](**setting)
+            algorithm = arguments.function(f"algorithms[{name!r}](...)", makers[name](**setting))
+            source = makers["distribution"](**setting)
+            arguments.function("distribution(...).sample", getattr(source, "sample", None))
             found, how = _Search(name, setting, algorithm, source, settings, keeper).least()
             reason = None if found.n is not None else found.status
             rows.append(

@@ -204,8 +204,8 @@ def audit(
     """
     arguments.key(key)
     arguments.function("mechanism", mechanism)
-    trials = arguments.integer("trials", trials, at_least=4)
-    batch_size = arguments.integer("batch_size", batch_size, at_least=1)
+    trials = arguments.size("trials", trials, at_least=4)
+    batch_size = arguments.size("batch_size", batch_size)
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"pair must be two datasets, got {pair!r}")
     shapes = [jax.tree.map(lambda leaf: (np.shape(leaf), jax.numpy.result_type(leaf)), dataset) for dataset in pair]

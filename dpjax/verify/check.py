@@ -153,16 +153,17 @@ def check(
     >>> report.exact, round(report.delta, 4), round(report.epsilon_at(0.0), 4), report.worst_pair
     (True, 0.5352, 1.9459, ([(0, 0)], [(0, 1)]))
     """
-    n, domain = arguments.integer("n", n, at_least=1), arguments.integer("domain", domain, at_least=1)
+    n, domain = arguments.size("n", n), arguments.size("domain", domain)
     epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
     level = float(arguments.fraction("level", level))
-    trials = None if trials is None else arguments.integer("trials", trials, at_least=4)
+    trials = None if trials is None else arguments.size("trials", trials, at_least=4)
     seed = arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1)
     if not callable(algorithm) or inspect.isclass(algorithm):
         raise TypeError(f"algorithm must have __call__(key, data), and be an object, not a class; got {algorithm!r}")
     claim = _claim(algorithm, epsilon, delta, relation)
     relation = relation or (claim.relation if claim else REPLACE_ONE)
-    datasets = family(kind_of(algorithm, data, domain), n, relation, ordered=bool(ordered))
+    ordered = arguments.flag("ordered", ordered)
+    datasets = family(kind_of(algorithm, data, domain), n, relation, ordered=ordered)
     evidence: Any = laws_of(algorithm, datasets, ordered)
     if exact := evidence is not None:
         level = 1.0
@@ -182,7 +183,7 @@ def check(
         summary="",
         _evidence=evidence,
     )
-    return dataclasses.replace(report, summary=_summary(algorithm, report, datasets, n, bool(ordered)))
+    return dataclasses.replace(report, summary=_summary(algorithm, report, datasets, n, ordered))
 
 
 # ------------------------------------------------------------------------------------------------------- what is claimed

@@ -194,7 +194,7 @@ def hashed(
     """
     buckets = _least_buckets(alpha, beta) if buckets is None else buckets
     buckets = arguments.integer("buckets", buckets, at_least=1, at_most=31)
-    if not allow_inaccurate:
+    if not arguments.flag("allow_inaccurate", allow_inaccurate):
         _enough(buckets, alpha, beta)
     return HashedPoints(**base.domain(bits), epsilon=arguments.epsilon(epsilon), buckets=buckets)
 

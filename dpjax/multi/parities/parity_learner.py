@@ -186,5 +186,5 @@ def parity_learner(
             beta=float(arguments.fraction("beta", beta)),
             calibration=calibration,
         )
-    size = arguments.integer("size", size, at_least=where["bits"])
+    size = arguments.size("size", size, at_least=where["bits"])
     return ParityLearner(**where, epsilon=test.epsilon, delta=test.delta, size=size, calibration=calibration)

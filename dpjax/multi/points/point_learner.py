@@ -126,8 +126,11 @@ def point_learner(
     Raises:
       TypeError, ValueError: an argument out of range, no n or one too small for "printed".
     """
-    k = arguments.integer("k", k, at_least=1)
+    k = arguments.size("k", k)
     arguments.choice("calibration", calibration, CALIBRATIONS)
+    arguments.flag("allow_unproved", allow_unproved)
+    if n is not None and not arguments.is_traced(n):
+        arguments.size("n", n)
     epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
     alpha, beta = arguments.fraction("alpha", alpha), arguments.fraction("beta", beta)
     if calibration == "proved":

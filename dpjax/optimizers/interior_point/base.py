@@ -11,7 +11,7 @@ from dpjax.data.algorithm import LARGEST_PMF, Ordered
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.events import Accurate, Interval
+from dpjax.domains.events import Accurate, Interval, number
 
 
 class InteriorPoint(Ordered):
@@ -51,6 +51,7 @@ class InteriorPoint(Ordered):
         )
 
     def exactly(self, output: UInt32[Array, "limbs"]) -> Interval:
+        output = number("output", output, self.limbs)
         return Interval.closed(output, output)
 
     def listed(self) -> int:

@@ -436,7 +436,7 @@ def calibrate(
     >>> chosen.depth, chosen.m2 >= chosen.K, chosen.guarantee.covers(1.0, 1e-6)
     (1, True, True)
     """
-    bits = arguments.integer("bits", bits, at_least=1)
+    bits = arguments.size("bits", bits)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     epsilon = arguments.number("epsilon", epsilon, at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     delta = arguments.known("delta", arguments.delta(delta))
