@@ -121,6 +121,7 @@ def san_points_budget(
         >>> round(1 / e, 2), d
         (27.21, 1e-07)
     """
+    epsilon, delta, rounds = arguments.epsilon(epsilon), arguments.delta(delta), arguments.count("rounds", rounds)
     return epsilon / sqrt(8 * (rounds + 2) * log(5 / delta)), 2 * delta / (5 * rounds)
 
 

@@ -219,7 +219,7 @@ def point_masses(
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    share = float(arguments.real("background", background, at_least=0.0, at_most=1.0))
+    share = arguments.known("background", background, at_least=0.0, at_most=1.0)
     return PointDistribution(
         heavy=thresholds.point_masses(bits=bits, points=points, masses=masses, target=0),
         background=jnp.uint32(min(round(math.ldexp(share, 32)), 0xFFFFFFFF)),

@@ -239,7 +239,7 @@ def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5
     (0.5, [62, 62, 62, 62, 62])
     """
     target = rectangle(bits=bits, low=low, high=high)
-    share = float(arguments.fraction("mass", mass)) ** (1 / len(low))
+    share = arguments.known_fraction("mass", mass) ** (1 / len(low))
     octaves = []
     for start, end in zip(low, high, strict=True):
         room = min(start, (1 << bits) - end, (end - start) // 2)
@@ -263,6 +263,6 @@ def centred(*, axes: int, bits: int, mass: float = 0.5) -> tuple[list[int], list
     ([64, 64], [191, 191])
     """
     axes, bits = arguments.size("axes", axes), arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    side = float(arguments.fraction("mass", mass)) ** (1 / axes)
+    side = arguments.known_fraction("mass", mass) ** (1 / axes)
     margin = math.floor((1 - side) / 2 * 2**53) * (1 << bits) >> 53
     return [margin] * axes, [(1 << bits) - 1 - margin] * axes

@@ -19,7 +19,7 @@ CALIBRATIONS = ("printed", "proved")
 # 64 times the least normal float32, so that the shares of a budget can be held as well; XLA takes subnormal numbers for 0.
 _LEAST, _MOST = 2.0**-120, float(np.finfo(np.float32).max)
 _LONGEST = 2**31 - 1  # indices are int32
-_MOST_EXACT = 2**53  # as a float64
+_MOST_THINGS = 2**128  # of what formulas in floats count
 
 
 def is_traced(value: Any) -> bool:
@@ -42,7 +42,7 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None)
     return value
 
 
-def count(name: str, value: Any, *, at_least: int = 1, at_most: int = _MOST_EXACT) -> int:
+def count(name: str, value: Any, *, at_least: int = 1, at_most: int = _MOST_THINGS) -> int:
     """`value` as a number of things, small enough for formulas in floats."""
     integer(name, value, at_least=at_least)
     return integer(name, value, at_least=at_least, at_most=at_most)
@@ -95,20 +95,29 @@ def real(name: str, value: Any, **bounds: float | None) -> Any:
         import jax.numpy as jnp
 
         return jnp.asarray(value, float)
-    # An array without axes is a number, unless it holds something else (a PRNG key).
+    return _held(name, np.float64(number(name, _plain(value), **bounds)))
+
+
+def _plain(value: Any) -> Any:
+    """The number in an array without axes, unless that holds something else (a PRNG key)."""
     plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0
-    return _held(name, np.float64(number(name, value.item() if plain else value, **bounds)))
+    return value.item() if plain else value
 
 
-def known(name: str, value: Any) -> float:
-    """The number in a parameter leaf, for guarantees and sample sizes, which are computed on the host.
+def known(name: str, value: Any, **bounds: float | None) -> float:
+    """The number in a parameter leaf, for guarantees, sample sizes and whatever else is computed on the host.
 
     Raises:
         TypeError: a traced value, or a batch of them.
     """
     if is_traced(value):
-        raise TypeError(f"{name} must be a known number: guarantees and sizes are for the host, got {value!r}")
-    return float(real(name, value))
+        raise TypeError(f"{name} must be a known number: the host computes with it, got {value!r}")
+    return number(name, _plain(value), **bounds)
+
+
+def known_fraction(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1 for the host."""
+    return known(name, value, above=0.0, below=1.0)
 
 
 def known_integer(name: str, value: Any) -> int:

@@ -276,7 +276,7 @@ def audit(
     """
     arguments.instance("attack", attack, Attack, article="an")
     arguments.key(root, "root")
-    delta = float(arguments.delta(delta, positive=False))
+    delta = arguments.known("delta", arguments.delta(delta, positive=False))
     code = attack.code
     if victim is None:
         pilots = engine.count(trial, attack, root=root, cell=0, trials=arguments.integer("pilot", pilot, at_least=1))

@@ -143,7 +143,7 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     (296, [False, True, False])
     """
     users = arguments.size("users", users, at_least=2)
-    log_term = math.log(2 * users / float(arguments.fraction("xi", xi)))
+    log_term = math.log(2 * users / arguments.known_fraction("xi", xi))
     variant = arguments.choice("variant", variant, VARIANTS)
     proved = math.ceil(2 * users**2 * log_term)
     copies = proved if copies is None else arguments.size("copies", copies)

@@ -206,7 +206,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     (6400, 320.0, [False, True, False, False])
     """
     users = arguments.size("users", users, at_least=4)
-    log_term = math.ceil(math.log(users / float(arguments.fraction("xi", xi))))
+    log_term = math.ceil(math.log(users / arguments.known_fraction("xi", xi)))
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
     length = proved if length is None else arguments.size("length", length)
     if length > _MOST_COLUMNS:

@@ -185,7 +185,9 @@ def mechanism(
     """
     return Exponential(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+        sensitivity=arguments.known(
+            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+        ),
         monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

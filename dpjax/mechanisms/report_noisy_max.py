@@ -125,7 +125,9 @@ def mechanism(
     """
     return ReportNoisyMax(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+        sensitivity=arguments.known(
+            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+        ),
         monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

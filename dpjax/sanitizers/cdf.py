@@ -162,7 +162,7 @@ class CdfRelease(Algorithm):
         Raises:
           ValueError: alpha is not above half the widest gap; slices too small for beta.
         """
-        left = float(arguments.fraction("alpha", alpha)) - widest_gap(self.quantiles.fractions) / 2
+        left = arguments.known_fraction("alpha", alpha) - widest_gap(self.quantiles.fractions) / 2
         if left <= 0.0:
             raise ValueError(
                 f"alpha must be above half the widest gap between fractions, {alpha - left:g}, got {alpha}"

@@ -28,7 +28,7 @@ def known(value: float) -> Estimate:
     >>> known(0.25)
     Estimate(value=0.25, low=0.25, high=0.25, level=1.0, count=0)
     """
-    number = float(arguments.real("value", value))
+    number = arguments.known("value", value)
     return Estimate(number, number, number, 1.0, 0)
 
 
@@ -199,7 +199,7 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         >>> round(estimate.low, 4), round(estimate.high, 4)
         (0.0, 0.0289)
     """
-    level = float(arguments.fraction("level", level))
+    level = arguments.known_fraction("level", level)
     draws = _numbers(values)
     if draws.ndim != 1 or not draws.size or not np.all((draws >= 0) & (draws <= 1)):
         raise ValueError(f"values must be one row of numbers in [0, 1], got {values!r}")

@@ -160,14 +160,14 @@ def least_n(
     exponential     8  37   36    38  law
     """
     settings = _Settings(
-        alpha=float(arguments.real("alpha", alpha, at_least=0.0, at_most=1.0)),
-        beta=float(arguments.fraction("beta", beta)),
-        level=float(arguments.fraction("level", level)),
+        alpha=arguments.known("alpha", alpha, at_least=0.0, at_most=1.0),
+        beta=arguments.known_fraction("beta", beta),
+        level=arguments.known_fraction("level", level),
         seed=arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1),
         by=by if by is None else arguments.choice("by", by, (LAW, TRIALS)),
         maximum=arguments.integer("maximum", maximum, at_least=1),
         start=arguments.integer("start", start, at_least=1, at_most=maximum),
-        rtol=float(arguments.real("rtol", rtol, at_least=0.0, below=1.0)),
+        rtol=arguments.known("rtol", rtol, at_least=0.0, below=1.0),
         draws=arguments.integer("draws", draws, at_least=2),
         trials=arguments.integer("trials", trials, at_least=1),
     )

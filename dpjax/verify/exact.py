@@ -28,7 +28,7 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
     >>> round(float(hockey_stick([0.0, -np.inf], [-np.inf, 0.0], 1.0)), 3)
     1.0
     """
-    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
     p, q = (np.exp(arguments.array(*each).astype(float)) for each in (("log_p", log_p), ("log_q", log_q)))
     if p.shape[-1:] != q.shape[-1:]:
         raise ValueError(f"log_p and log_q must list the same outcomes, got shapes {p.shape} and {q.shape}")
@@ -63,7 +63,7 @@ def laplace_deltas(epsilon: Any, *, loss: float, count: Any) -> Any:
     >>> laplace_deltas(0.0, loss=1.0, count=np.arange(3)).round(4).tolist()
     [0.0, 0.3935, 0.4482]
     """
-    loss = float(arguments.real("loss", loss, at_least=0.0, below=math.inf))
+    loss = arguments.known("loss", loss, at_least=0.0, below=math.inf)
     t, count = np.broadcast_arrays(arguments.array("epsilon", epsilon).astype(float), arguments.array("count", count))
     if np.any(np.isnan(t)):
         raise ValueError(f"epsilon must be a number, not NaN, got {epsilon!r}")
@@ -286,14 +286,14 @@ def delta_curve(
     pairs = _checked_pairs(pairs, _checked_datasets(datasets))
     if not isinstance(epsilons, Sequence | np.ndarray) or len(epsilons) == 0:
         raise TypeError(f"epsilons must list at least one epsilon, got {epsilons!r}")
-    checked = [float(arguments.real("epsilons", epsilon, at_least=0.0, below=math.inf)) for epsilon in epsilons]
+    checked = [arguments.known("epsilons", epsilon, at_least=0.0, below=math.inf) for epsilon in epsilons]
     p = probabilities(law, datasets, batch_size=batch_size)
     return np.array([sticks(p, pairs, epsilon).max() for epsilon in checked])
 
 
 def _checked_question(datasets: Any, pairs: Any, epsilon: Any) -> tuple[float, np.ndarray]:
     """epsilon and the pairs, if they are sound."""
-    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
     return epsilon, _checked_pairs(pairs, _checked_datasets(datasets))
 
 

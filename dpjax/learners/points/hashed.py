@@ -201,7 +201,8 @@ def hashed(
 
 def _least_buckets(alpha: float, beta: float) -> int:
     """The least m with 2^m >= 16/(alpha beta)."""
-    return math.ceil(math.log2(2 / (LOST * arguments.fraction("alpha", alpha) * arguments.fraction("beta", beta))))
+    alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+    return math.ceil(math.log2(2 / (LOST * alpha * beta)))
 
 
 def _enough(buckets: int, alpha: float, beta: float) -> None:

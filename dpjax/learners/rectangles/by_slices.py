@@ -200,7 +200,7 @@ class Rectangles(Algorithm):
         """
         from scipy.special import betaincc
 
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         left = beta - float(self.spent_beta)
         if left <= 0.0:
             raise ValueError(f"beta must be > {float(self.spent_beta)}, for which the slices are cut, got {beta}")

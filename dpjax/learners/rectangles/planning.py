@@ -139,7 +139,7 @@ def plan(
     arguments.choice("accountant", accountant, ACCOUNTANTS)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     delta = arguments.known("delta", arguments.delta(delta, positive=accountant != "basic"))
-    beta = arguments.known("beta", arguments.fraction("beta", beta))
+    beta = arguments.known_fraction("beta", beta)
     solver = factory(solver, bits)
     share = _SOLVERS_SHARE * beta / (2 * axes)
     total = Guarantee(epsilon, delta * (1 - _CAPACITY_SHARE), ADD_OR_REMOVE_ONE)

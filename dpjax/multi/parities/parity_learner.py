@@ -183,7 +183,7 @@ def parity_learner(
             bits=bits,
             epsilon=float(test.epsilon),
             delta=float(test.delta),
-            beta=float(arguments.fraction("beta", beta)),
+            beta=arguments.known_fraction("beta", beta),
             calibration=calibration,
         )
     size = arguments.size("size", size, at_least=where["bits"])

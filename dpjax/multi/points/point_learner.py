@@ -85,7 +85,7 @@ class PointLearner(ManyPointsLearner):
         Raises:
           ValueError: an alpha below the printed learner's own, or a beta below the proved one's.
         """
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         smallest, given, own = (
             ("alpha", alpha, self.alpha) if self.calibration == "printed" else ("beta", beta, self.beta)
         )

@@ -86,7 +86,7 @@ class InteriorPoint(Ordered):
           ValueError: alpha or beta out of range, or more than this solver can promise.
         """
         arguments.real("alpha", alpha, at_least=0.0, below=1.0)
-        return self.points_needed(float(arguments.fraction("beta", beta)))
+        return self.points_needed(arguments.known_fraction("beta", beta))
 
     def points_needed(self, beta: float) -> int:
         """`sample_size` for checked arguments."""

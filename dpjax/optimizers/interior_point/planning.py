@@ -440,7 +440,7 @@ def calibrate(
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     epsilon = arguments.number("epsilon", epsilon, at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     delta = arguments.known("delta", arguments.delta(delta))
-    beta = arguments.known("beta", arguments.fraction("beta", beta))
+    beta = arguments.known_fraction("beta", beta)
     arguments.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))
     depths = range(1, DEEPEST + 1) if depth is None else [arguments.integer("depth", depth, at_least=1, at_most=64)]
     names = tuple(_ACCOUNTANTS) if accountant == "best" else (accountant,)

@@ -137,7 +137,7 @@ def half_width(solver: Any, m: Any, *, runs: int, beta: Any, allow_unproved: boo
     """
     check_solver(solver)
     m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
-    share = arguments.known("beta", arguments.fraction("beta", beta)) / runs
+    share = arguments.known_fraction("beta", beta) / runs
     if not arguments.flag("allow_unproved", allow_unproved):
         require(solver, m, share)
     return {"m": np.int32(m), "capacity": bucket(2 * m)}

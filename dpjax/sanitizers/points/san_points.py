@@ -151,7 +151,7 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
     given = {
         "epsilon": arguments.epsilon(epsilon),
         "delta": arguments.delta(delta),
-        "alpha": np.float64(arguments.known("alpha", arguments.fraction("alpha", alpha))),
+        "alpha": np.float64(arguments.known_fraction("alpha", alpha)),
     }
     where = base.domain(bits, n)
     base.refuse_small(where["n"], bounds.san_points_private, "BNS Lemma 4.4 in every round", allow_unproved, **given)
