@@ -262,7 +262,8 @@ class ExponentialPiecewise(Mechanism):
     def check_event(self, event: Any) -> Any:
         if isinstance(event, Goal):
             return event
-        return Interval.of(event, max(map(_limbs_of, event)) if isinstance(event, tuple | list) and event else 1)
+        ends = (event.low, event.high) if isinstance(event, Interval) else event
+        return Interval.of(ends, max(map(_limbs_of, ends)) if isinstance(ends, tuple | list) and ends else 1)
 
     def event(self, pieces: Pieces, event: Any) -> Goal:
         if isinstance(event, Goal):
