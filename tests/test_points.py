@@ -598,3 +598,11 @@ def test_a_point_outside_the_domain_shows_in_the_status() -> None:
     mechanism = sanitizer.histogram(bits=2, n=16, epsilon=1.0, delta=0.1)
     status = jax.jit(lambda s: mechanism(jax.random.key(0), s).status)(Points.of(sample))
     assert int(status) == Status.OUTSIDE_DOMAIN
+
+
+def test_sanitizers_refuse_a_chance_that_is_none_and_have_no_law_of_one_output() -> None:
+    release = sanitizer.san_points(bits=3, n=4, epsilon=1.0, delta=1e-6, alpha=0.5, allow_unproved=True)
+    with pytest.raises(ValueError, match="alpha must be a number, not NaN"):
+        release.sample_size(alpha=math.nan, beta=0.1)
+    with pytest.raises(TypeError, match="SanPoints has no probability of a single output, got 'x'"):
+        release.log_prob(Points.create(wide.from_ints([1, 2, 3, 4], 3)), "x")

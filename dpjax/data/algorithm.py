@@ -96,7 +96,7 @@ class Algorithm:
 
     def exactly(self, output: Any) -> Any:
         """The event that this is the output."""
-        raise NotImplementedError
+        raise TypeError(f"output: {type(self).__name__} has no probability of a single output, got {output!r}")
 
     def listed(self) -> int:
         """How many outputs there are, bottom aside; ValueError if too many for a list."""

@@ -117,6 +117,8 @@ class DirectSum(KLearner):
         return _joint(laws)
 
     def exactly(self, output: Any) -> Any:
+        if {np.shape(leaf)[:1] for leaf in jax.tree.leaves(output)} != {(self.k,)}:
+            raise TypeError(f"output must hold one output for each of the {self.k} concepts, got {output!r}")
         return jax.vmap(self.learner.exactly)(output)
 
     def sound(self) -> Bool[Array, ""]:
@@ -140,7 +142,7 @@ class DirectSum(KLearner):
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The single learner's theorem at beta / k (union bound)."""
-        return self.learner.sample_size(alpha=alpha, beta=beta / self.k)
+        return self.learner.sample_size(alpha=alpha, beta=arguments.known_fraction("beta", beta) / self.k)
 
     def _each(self, sample: MultiSample, function: Callable[[Array, Any], Any]) -> Any:
         """function(j, sample of concept j) for every j, LANES at a time.

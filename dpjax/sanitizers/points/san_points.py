@@ -122,7 +122,11 @@ class SanPoints(PointSanitizer):
         Raises:
           ValueError: an alpha below this mechanism's own.
         """
-        own = float(self.alpha)
+        own, alpha, beta = (
+            float(self.alpha),
+            arguments.known_fraction("alpha", alpha),
+            arguments.known_fraction("beta", beta),
+        )
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, which this sanitizer was built for, got {alpha}")
         return bounds.san_points(float(self.epsilon), float(self.delta), own, beta)
