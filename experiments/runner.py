@@ -49,6 +49,7 @@ class Experiment:
         measure: settings, context -> rows of the table.
         draw: rows, settings, directory -> None; writes the pictures.
         timed: whether rows are timings of this machine, so that several processes cannot share the work.
+        words: what a setting that is a word may be, by its key; others are not checked before the measuring.
     """
 
     summary: str
@@ -56,6 +57,7 @@ class Experiment:
     measure: Callable[[settings.Settings, "Context"], list[records.Row]]
     draw: Callable[[list[records.Row], settings.Settings, pathlib.Path], None]
     timed: bool = False
+    words: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +146,7 @@ def check(
     experiment = load(name)
     with refusing():
         arguments.choice("preset", preset, tuple(experiment.presets))
-        chosen = settings.changed(experiment.presets[preset], changes)
+        chosen = settings.changed(experiment.presets[preset], changes, words=experiment.words)
     if distributed and experiment.timed:
         raise Refused(f"{name} times this machine: run it without --distributed")
     return experiment, chosen

@@ -5,6 +5,7 @@ dots, such as "success.bits".
 """
 
 import json
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,12 +18,15 @@ _FRACTIONS = ("alpha", "beta", "delta", "level", "rtol", "xi")
 _COUNTS = ("bits", "draws", "trials", "users")
 
 
-def changed(settings: Settings, changes: Sequence[str]) -> dict[str, Any]:
+def changed(
+    settings: Settings, changes: Sequence[str], *, words: Mapping[str, tuple[str, ...]] = types.MappingProxyType({})
+) -> dict[str, Any]:
     """The settings with every change made, each value of the type of the one before.
 
     Args:
         settings: of a preset; left as it is.
         changes: texts "key=value". The elements of a list are separated by commas, with or without brackets around them.
+        words: what some settings that are words may be.
 
     Returns:
         New settings with the same keys.
@@ -46,6 +50,8 @@ def changed(settings: Settings, changes: Sequence[str]) -> dict[str, Any]:
         for group in groups:
             place = place[group]
         place[last] = _value(key, change.removeprefix(f"{key}="), place[last])
+        if key in words:
+            arguments.choice(key, place[last], words[key])
     return result
 
 

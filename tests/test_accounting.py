@@ -398,3 +398,20 @@ def test_closed_form_refuses(wrong):
 def test_dp_accounting_is_imported_only_when_used():
     program = "import sys, dpjax.accounting, dpjax.bounds; assert 'dp_accounting' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_is_no_guarantee_or_no_count_is_refused():
+    given = Guarantee(0.1, 0.0, "REPLACE_ONE")
+    assert str(accounting.calibrate(given, 2, accountant="basic").delta) == "0.0"
+    for call, error, words in (
+        (lambda: accounting.calibrate(None, 2), TypeError, "total must be a Guarantee, got None"),
+        (lambda: accounting.advanced(None, 2, 0.1), TypeError, "guarantee must be a Guarantee, got None"),
+        (lambda: accounting.with_replacement(None, drawn=1, rows=9), TypeError, "guarantee must be a Guarantee"),
+        (lambda: given.minus(0.1), TypeError, "spent must be a Guarantee, got 0.1"),
+        (lambda: given.covers("1", 0.0), TypeError, "epsilon must be a real number, got '1'"),
+        (lambda: accounting.basic(3), TypeError, "guarantees must be several guarantees, got 3"),
+        (lambda: accounting.optimal({given: 2**30}, delta=1e-6), ValueError, "the count of guarantees must be from 1"),
+        (lambda: accounting.calibrate(given, 2**70), ValueError, "count must be from 1"),
+    ):
+        with pytest.raises(error, match=words):
+            call()

@@ -332,6 +332,18 @@ def probably(hypotheses, x):
             ValueError,
             "coalition must be booleans",
         ),
+        (lambda: against(most, code=None, form=forms.agnostic(2), predict=says), TypeError, "code must be a Code"),
+        (lambda: against(most, code=SHORT, form=None, predict=says), TypeError, "form must be a Form"),
+        (
+            lambda: attack(0, most, code=SHORT, form=forms.agnostic(2), predict=says),
+            TypeError,
+            "key must be a single PRNG key",
+        ),
+        (lambda: audit(None, root=jax.random.key(0), trials=9), TypeError, "attack must be an Attack, got None"),
+        (lambda: implied_epsilon(users=0, completeness=0, innocent=0, inaccuracy=0), ValueError, "users must be"),
+        (lambda: implied_epsilon(users=2, completeness=2, innocent=0, inaccuracy=0), ValueError, "completeness must"),
+        (lambda: boneh_shaw(10**400), ValueError, "users must be from 2 to"),
+        (lambda: tardos(5, length=2**70), ValueError, "length must be from 1"),
         (lambda: evidence(toy("most"), victim=4), ValueError, "victim must be from 0 to 3"),
         (lambda: evidence(toy("most"), delta=1.0), ValueError, "delta must be < 1"),
         (

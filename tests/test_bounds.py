@@ -515,3 +515,18 @@ def test_further_refusals():
         bounds.log_star(-1)
     with pytest.raises(ValueError, match="constant"):
         bounds.pure_lower_bound(9, constant=0.0)
+
+
+def test_formulas_refuse_by_name_what_they_once_took():
+    for call, words in (
+        (lambda: bounds.histogram_margin("1", 1e-6), "epsilon must be a real number"),
+        (lambda: bounds.point_learner_above(0.1, 0.1, -1.0, 9.0), "epsilon must be > 0"),
+        (lambda: bounds.point_learner_least_count(True, 1.0, 1e-6), "beta must be a real number"),
+        (lambda: bounds.exponential_points(5.0, 0.1, 0.1, 1.0, lost=math.nan), "lost must be a number, not NaN"),
+        (lambda: bounds.any_class(5.0, 5.0, 2, 4, 0.1, 0.1, 1.0, constant=-1.0), "constant must be > 0"),
+        (lambda: bounds.empirical_to_pac(1, 0.1, 0.1, agnostic="no"), "agnostic must be True or False"),
+        (lambda: bounds.agnostic(10**400, 0.1, 0.1), "vc must be from 1"),
+        (lambda: bounds.iterated_log2(16, 2, ceil=1), "ceil must be True or False"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            call()

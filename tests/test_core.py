@@ -469,6 +469,21 @@ def test_bucket_is_the_least_one(n):
         (lambda: arguments.fractions(alpha=0.5, beta=1.0), ValueError, "beta must be < 1.0, got 1.0"),
         (lambda: arguments.positive(a=1, b=math.inf), ValueError, "b must be < inf, got inf"),
         (lambda: arguments.function("make", None), TypeError, "make must be callable, got None of type NoneType"),
+        (
+            lambda: arguments.epsilon(10**400),
+            ValueError,
+            "epsilon must be .* float64 can hold, got an int of 1329 bits",
+        ),
+        (lambda: arguments.fraction("alpha", 1e-300), ValueError, "alpha must be from .* float32 can hold"),
+        (lambda: arguments.real("x", -1e300), ValueError, "x must be from .* float32 can hold"),
+        (lambda: arguments.size("k", 2**31), ValueError, "k must be from 1 to 2147483647, got 2147483648"),
+        (lambda: arguments.size("k", 0), ValueError, "k must be >= 1, got 0"),
+        (lambda: arguments.counts(vc=10**400), ValueError, "vc must be from 1 to 340282.*, got an int"),
+        (lambda: arguments.known_fraction("beta", 1.0), ValueError, "beta must be < 1.0, got 1.0"),
+        (lambda: arguments.several("points", 3), TypeError, "points must be a list, got 3 of type int"),
+        (lambda: arguments.several("points", "abc"), TypeError, "points must be a list, got 'abc' of type str"),
+        (lambda: arguments.array("y", [[0], [0, 1]]), TypeError, "y must be an array of numbers"),
+        (lambda: arguments.instance("plan", None, dict), TypeError, "plan must be a dict, got None of type NoneType"),
     ],
 )
 def test_checks_refuse(check, error, message):

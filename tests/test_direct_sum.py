@@ -561,3 +561,13 @@ class Fickle(ThresholdLearner):
 
     def guarantee(self):
         return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+
+
+def test_outputs_and_chances_that_are_none_are_refused_by_name():
+    learner = direct_sum.of(thresholds.exponential(bits=8, epsilon=1.0), k=2)
+    sample = MultiSample.create(wide.from_ints([1, 2], 8), [[0, 1], [1, 1]])
+    for output in (None, "x", 3, (1,)):
+        with pytest.raises(TypeError, match="output must hold one output for each of the 2 concepts"):
+            learner.log_prob(sample, output)
+    with pytest.raises(TypeError, match="beta must be a real number, got None"):
+        learner.sample_size(alpha=0.1, beta=None)

@@ -368,6 +368,8 @@ def test_in_domain_sees_points_and_labels_but_no_padding():
         (lambda: masses([1, 2], [1.0, 1e-12]), ValueError, "masses must each be at least 2\\^-32"),
         (lambda: masses([1, 256], [1.0, 1.0]), ValueError, "points must be from 0 to 255, got 256"),
         (lambda: masses([1, 2.5], [1.0, 1.0]), TypeError, "points must be an int, got 2.5"),
+        (lambda: masses(3, [1.0]), TypeError, "points must be a list, got 3"),
+        (lambda: masses([3], None), TypeError, "masses must be a list, got None"),
     ],
 )
 def test_factories_refuse(factory, error, message):

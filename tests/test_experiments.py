@@ -99,6 +99,8 @@ def test_list_names_every_experiment(capsys):
         (["run", "thresholds", "--set", "epsilon"], ["'epsilon'", "KEY=VALUE"]),
         (["run", "thresholds", "--set", "epsilon=-1"], ["epsilon", "> 0", "-1"]),
         (["run", "thresholds", "--set", "success.bits=many"], ["success.bits", "'many'"]),
+        (["run", "thresholds", "--set", "calibration=bogus"], ["calibration", "'bogus'", "'proved'"]),
+        (["run", "rectangles", "--set", "picture.accountant=bogus"], ["picture.accountant", "'bogus'", "'slicing'"]),
         (["run", "nothing.py"], ["'nothing.py'", "exists"]),
         (["run", "nothing:EXPERIMENT"], ["'nothing'", "module"]),
         (["run", "json:EXPERIMENT"], ["json", "EXPERIMENT"]),

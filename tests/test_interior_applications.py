@@ -547,6 +547,21 @@ def test_padding_changes_nothing_and_parameters_are_data() -> None:
         (lambda s: quantiles.recursive(solver=s, bits=8, depth=2, m=7), ValueError, "m must be >= 9 for the solver"),
         (lambda s: quantiles.recursive(solver=None, bits=8, depth=2, m=9), TypeError, "solver must be one of"),
         (lambda s: cdf.release(quantiles=s), TypeError, "quantiles must be a mechanism"),
+        (lambda s: cdf.widest_gap([0.7, 0.3]), TypeError, "fractions must be a list of uint32"),
+        (lambda s: quantiles.half_slice("x", beta=0.1), TypeError, "solver must be one of"),
+        (
+            lambda s: quantiles.direct(solver=thresholds.exponential(bits=8, epsilon=1.0), fractions=[0.5], m=20),
+            TypeError,
+            "solver must be one of",
+        ),
+        (
+            lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, allow_unproved=1),
+            TypeError,
+            "allow_unproved must be True or False, got 1",
+        ),
+        (lambda s: quantiles.sliced(**(SLICED | {"beta": "1"}), solver=s), TypeError, "beta must be a real number"),
+        (lambda s: interior_point.tree_log_planned(bits=8, plan=None), TypeError, "plan must be a Plan, got None"),
+        (lambda s: interior_point.tree_log(bits=10**400, epsilon=1.0, delta=1e-6), ValueError, "bits must be from 1"),
     ],
 )
 def test_bad_arguments_are_refused(build: Any, error: type[Exception], message: str) -> None:

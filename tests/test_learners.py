@@ -14,12 +14,12 @@ from builders import mixed_sample, sample_of
 from frequencies import FALSE_ALARM
 from scipy import stats
 
-from dpjax import Sample, Status, bounds
+from dpjax import Sample, Status, bounds, fingerprinting, mechanisms
 from dpjax.concepts import thresholds as concept
 from dpjax.data import algorithm
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
-from dpjax.learners import pac, thresholds
+from dpjax.learners import pac, points, thresholds
 from dpjax.verify.plain import rec_concave as reference
 from dpjax.verify.plain.binary_search import binary_search_law
 
@@ -523,3 +523,25 @@ def test_more_examples_than_rows_are_refused() -> None:
         pac.Experiment(
             learner=thresholds.erm(bits=6), distribution=concept.log_uniform(bits=6), n=64, alpha=0.1, capacity=63
         )
+
+
+def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_refused():
+    """BinarySearch subtracts what lies below the ends, and said -0.02 of an interval whose ends were swapped."""
+    learner, sample = thresholds.binary_search(bits=8, epsilon=1.0), Sample(x=wide.from_ints([3, 9], 8), y=[1, 0])
+    np.testing.assert_allclose(learner.probability(sample, (5, 1)), [0.0, 1.0], atol=1e-6)
+    np.testing.assert_allclose(
+        learner.log_prob(sample, 4), learner.log_prob(sample, wide.from_ints([4], 9)[0]), rtol=1e-6
+    )
+    for output in (None, "x", 1.5, True, (4,), np.zeros(1)):
+        with pytest.raises(TypeError, match="output must be an int, or a uint32 array"):
+            learner.log_prob(sample, output)
+
+
+def test_factories_that_compute_on_the_host_refuse_traced_numbers_by_name():
+    for name, make in {
+        "alpha": lambda alpha: points.hashed(bits=8, epsilon=1.0, alpha=alpha),
+        "sensitivity": lambda sensitivity: mechanisms.laplace.mechanism(epsilon=1.0, sensitivity=sensitivity),
+        "xi": lambda xi: fingerprinting.tardos(5, xi=xi),
+    }.items():
+        with pytest.raises(TypeError, match=f"{name} must be a known number"):
+            jax.make_jaxpr(lambda number, make=make: [make(number), number][1])(0.1)

@@ -558,7 +558,9 @@ def test_the_repaired_lemma_is_one_formula() -> None:
         (lambda: points.exponential(bits=2, epsilon=1.0)(jax.random.key(0), sample_of(MIXED, 3)), r"0, ..., 2\^2 - 1"),
         (lambda: concept.point(8, bits=3), "position must be from 0 to 7"),
         (lambda: concept.point([], bits=3), "at least one concept"),
-        (lambda: concept.uniform(bits=3, target=9), "from 0 to 7"),
+        (lambda: concept.uniform(bits=3, target=9), "target must be from 0 to 7"),
+        (lambda: concept.zero(bits=3, k=2**70), "k must be from 1"),
+        (lambda: concept.point_masses(bits=3, points=[1], masses=[1.0], target=[]), "target must name at least one"),
     ],
 )
 def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
@@ -590,3 +592,11 @@ def test_a_point_outside_the_domain_shows_in_the_status() -> None:
     mechanism = sanitizer.histogram(bits=2, n=16, epsilon=1.0, delta=0.1)
     status = jax.jit(lambda s: mechanism(jax.random.key(0), s).status)(Points.of(sample))
     assert int(status) == Status.OUTSIDE_DOMAIN
+
+
+def test_sanitizers_refuse_a_chance_that_is_none_and_have_no_law_of_one_output() -> None:
+    release = sanitizer.san_points(bits=3, n=4, epsilon=1.0, delta=1e-6, alpha=0.5, allow_unproved=True)
+    with pytest.raises(ValueError, match="alpha must be a number, not NaN"):
+        release.sample_size(alpha=math.nan, beta=0.1)
+    with pytest.raises(TypeError, match="SanPoints has no probability of a single output, got 'x'"):
+        release.log_prob(Points.create(wide.from_ints([1, 2, 3, 4], 3)), "x")

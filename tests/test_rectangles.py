@@ -456,6 +456,9 @@ def test_another_solver_that_spends_delta():
         ({"accountant": "wishful"}, ValueError, "accountant"),
         ({"solver": "wishful"}, ValueError, "solver"),
         ({"axes": 1.5}, TypeError, "axes"),
+        ({"axes": 2**70}, ValueError, "axes must be from 1 to 65536"),
+        ({"delta": np.array([0.5, 0.6]), "accountant": "best"}, TypeError, "delta must be a real number"),
+        ({"solver": lambda *each: None}, TypeError, r"solver\(epsilon, delta, beta\) must be one of"),
     ],
 )
 def test_bad_parameters(changes, error, words):
@@ -489,6 +492,16 @@ def test_bad_examples_and_promises():
     with pytest.raises(ValueError, match="solver must promise"):
         generous = lambda epsilon, delta, beta: interior_point.exponential(bits=16, epsilon=2 * epsilon)  # noqa: E731
         rectangles.from_plan(plan("basic"), solver=generous)
+    with pytest.raises(TypeError, match="plan must be a Plan, got None"):
+        rectangles.from_plan(None)
+    with pytest.raises(TypeError, match="low must be a list, got None"):
+        concept.rectangle(bits=8, low=None, high=[1])
+    with pytest.raises(ValueError, match=r"high\[0\] must be in 0, ..., 2\^8 - 1, got 300"):
+        concept.rectangle(bits=8, low=[0], high=[300])
+    with pytest.raises(ValueError, match="bits must be from 1 to 4096, got -1"):
+        concept.centred(axes=2, bits=-1)
+    with pytest.raises(ValueError, match="axes must be >= 1"):
+        concept.nothing(0, 1)
     with pytest.raises(ValueError, match="grid point"):
         concept.uniform(bits=40, low=[1], high=[2])
     with pytest.raises(ValueError, match="room"):

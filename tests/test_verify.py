@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpjax import verify
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import proportions
 from dpjax.mechanisms import (
@@ -406,3 +407,17 @@ def test_a_large_epsilon_is_as_good_as_infinite() -> None:
     pairs = neighbours(counts, REPLACE_ONE)
     assert worst_pair(lambda count: jnp.log(jnp.array([0.5, 0.5])), counts, pairs, 1e5).delta == 0
     assert not audit_samples([0] * 99, [0, 1, 1] * 33).refutes(Guarantee(1e5, 0.0, REPLACE_ONE))
+
+
+def test_lists_that_would_fill_the_memory_and_arrays_that_are_none_are_refused():
+    for call, error, words in (
+        (lambda: verify.sequences(2, 40), ValueError, r"domain\^size must be below 2\^31, .* got 2\^40"),
+        (lambda: verify.histograms(2**70, [2]), ValueError, "domain must be from 1"),
+        (lambda: verify.records(np.array([[1, 2]]), "1"), TypeError, "capacity must be an int"),
+        (lambda: verify.hockey_stick("x", [0.0], 1.0), TypeError, "log_p must be an array of numbers"),
+        (lambda: verify.laplace_deltas(math.nan, loss=1.0, count=1), ValueError, "epsilon must be a number, not NaN"),
+        (lambda: verify.laplace_deltas("1", loss=1.0, count=1), TypeError, "epsilon must be an array of numbers"),
+        (lambda: verify.laplace_deltas(1.0, loss=1.0, count=True), ValueError, "count must be 0, 1 or 2"),
+    ):
+        with pytest.raises(error, match=words):
+            call()

@@ -49,7 +49,8 @@ def calibrate(
         >>> round(each.epsilon, 3)
         0.024
     """
-    count = arguments.integer("count", count, at_least=1)
+    arguments.instance("total", total, Guarantee)
+    count = arguments.count("count", count)
     arguments.choice("accountant", accountant, ACCOUNTANTS)
     if not 0.0 < total.epsilon < math.inf:
         raise ValueError(f"total.epsilon must be finite and > 0, got {total.epsilon}")

@@ -28,6 +28,7 @@ _FFT_ERROR = 2.0**-52
 # mechanism. Every budget is then raised by at most 2/_CELLS_EACH of the average one.
 _CELLS = 2**16
 _CELLS_EACH = 64
+_MOST_PARTS = 2**24  # more would fill the memory
 # Budgets this close to multiples of the smallest are taken for multiples (and rounded up): 0.1 and 0.3 are.
 _NEARLY = 1.0 + 2.0**-48
 # exp(epsilon) must stay a float64; beyond this no composition beats the basic one anyway.
@@ -79,7 +80,8 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
         >>> round(advanced(Guarantee(0.01, 0.0, "REPLACE_ONE"), 100, 1e-6).epsilon, 4)
         0.5457
     """
-    count = arguments.integer("count", count, at_least=1)
+    arguments.instance("guarantee", guarantee, Guarantee)
+    count = arguments.count("count", count)
     slack = arguments.number("slack", slack, above=0.0, at_most=1.0)
     if guarantee.is_none:
         return guarantee
@@ -185,13 +187,17 @@ def optimal(guarantees: Guarantees, *, epsilon: float | None = None, delta: floa
 
 def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
     """Each distinct guarantee with how often it is used; one relation only."""
+    if not isinstance(guarantees, Iterable):
+        raise TypeError(
+            f"guarantees must be several guarantees, got {guarantees!r} of type {type(guarantees).__name__}"
+        )
     parts = Counter(guarantees)
     if not parts:
         raise ValueError("guarantees must hold at least one guarantee, got none")
     for part, count in parts.items():
         if not isinstance(part, Guarantee):
             raise TypeError(f"guarantees must hold Guarantee objects, got {part!r}")
-        arguments.integer("the count of each guarantee", count, at_least=1)
+        arguments.count("the count of each guarantee", count)
     relations = sorted({part.relation for part in parts})
     if len(relations) > 1:
         raise ValueError(f"guarantees must be under one relation, got {', '.join(relations)}: convert first")
@@ -207,6 +213,7 @@ def _loss_distribution(parts: Counter[Guarantee]) -> Any:
     """The privacy-loss distribution of the worst mechanisms with these guarantees; None if hopeless."""
     if any(part.epsilon > _LARGEST_EPSILON or part.delta >= 1.0 for part in parts):
         return None
+    arguments.integer("the count of guarantees", parts.total(), at_least=1, at_most=_MOST_PARTS)
     interval = _interval(parts)
     if interval == 0.0:
         return None

@@ -98,7 +98,7 @@ class Guarantee:
         >>> Guarantee(1.0, 1e-9, "REPLACE_ONE").covers(1.0, 1e-6)
         True
         """
-        return self.epsilon <= epsilon and self.delta <= delta
+        return self.epsilon <= arguments.number("epsilon", epsilon) and self.delta <= arguments.number("delta", delta)
 
     def group(self, size: int) -> "Guarantee":
         """The promise to a group of `size` records: (k e, (1 + exp(e) + ... + exp((k-1) e)) d), rounded up.
@@ -113,14 +113,14 @@ class Guarantee:
             >>> Guarantee(0.1, 0.0, "REPLACE_ONE").group(10).epsilon
             1.0000000000000002
         """
-        size = arguments.integer("size", size, at_least=1)
+        size = arguments.count("size", size)
         if self.is_none:
             return self
         epsilon = at_least(size * Fraction(self.epsilon))
         return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
 
-    def minus(self, spent: "Guarantee") -> "Guarantee":
-        """What is left of this budget after another mechanism: (e - e', d - d'), rounded down.
+    def minus(self, spent: "Guarantee", name: str = "spent") -> "Guarantee":
+        """What is left of this budget after another mechanism: (e - e', d - d'), rounded down. Errors call that one `name`.
 
         Raises:
             ValueError: another relation, or nothing of epsilon or less than nothing of delta is left.
@@ -129,8 +129,9 @@ class Guarantee:
             >>> Guarantee(1.0, 0.0, "REPLACE_ONE").minus(Guarantee(0.25, 0.0, "REPLACE_ONE")).epsilon
             0.75
         """
+        arguments.instance(name, spent, Guarantee)
         if spent.relation != self.relation or spent.epsilon >= self.epsilon or spent.delta > self.delta:
-            raise ValueError(f"spent must leave some of {self}, got {spent}")
+            raise ValueError(f"{name} must leave some of {self}, got {spent}")
         epsilon = at_most(Fraction(self.epsilon) - Fraction(spent.epsilon))
         return Guarantee(epsilon, at_most(Fraction(self.delta) - Fraction(spent.delta)), self.relation)
 

@@ -20,4 +20,4 @@ def at_most(exact: Fraction) -> float:
     >>> Fraction(at_most(Fraction(1) / 3)) <= Fraction(1) / 3
     True
     """
-    return -at_least(-exact)
+    return 0.0 - at_least(-exact)  # and not -0.0

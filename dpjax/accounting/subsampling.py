@@ -53,6 +53,7 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
         >>> round(with_replacement(Guarantee(1.0, 0.0, REPLACE_ONE), drawn=100, rows=900).epsilon, 3)
         0.191
     """
+    arguments.instance("guarantee", guarantee, Guarantee)
     arguments.counts(drawn=drawn, rows=rows)
     arguments.calibration(calibration)
     if guarantee.relation != REPLACE_ONE:

@@ -57,6 +57,7 @@ def histogram_margin(epsilon: Any, delta: Any, *, log: Callable[[Any], Any] = ma
         >>> histogram_margin(2.0, 0.5)
         1.0
     """
+    arguments.epsilon(epsilon), arguments.delta(delta)
     return 1 - 2 / epsilon * log(2 * delta)
 
 
@@ -120,6 +121,7 @@ def san_points_budget(
         >>> round(1 / e, 2), d
         (27.21, 1e-07)
     """
+    epsilon, delta, rounds = arguments.epsilon(epsilon), arguments.delta(delta), arguments.count("rounds", rounds)
     return epsilon / sqrt(8 * (rounds + 2) * log(5 / delta)), 2 * delta / (5 * rounds)
 
 
@@ -170,6 +172,8 @@ def _san_points(epsilon: float, delta: float, alpha: float) -> tuple[float, floa
 
 def point_learner_least_count(beta: float, epsilon: float, delta: float) -> int:
     """g: the gap at which the proved A_dist at (epsilon/2, delta/2) fails with probability beta/4, rounded up."""
+    arguments.fractions(beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
     return math.ceil(stability_gap(beta / 4, epsilon / 2, delta / 2))
 
 
@@ -211,6 +215,8 @@ def point_learner_exact(alpha: float, beta: float, epsilon: float, delta: float,
 
 def point_learner_above(alpha: float, beta: float, epsilon: float, high: float) -> int:
     """The proved size for this threshold: noisy counts above `high` make a point heavy."""
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon, high=high)
     return _until_seen(alpha, beta, high - 4 / epsilon * math.log(alpha * beta / 2))
 
 

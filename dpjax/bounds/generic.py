@@ -173,6 +173,8 @@ def any_class(
         direct_sum(log_concepts, concepts, alpha, beta, epsilon, delta),
         generic_pure(log_domain, vc, concepts, alpha, beta, epsilon, delta=delta),
     ]
+    if constant is not None:
+        arguments.positive(constant=constant)
     if constant is not None and delta > 0.0:
         half = {"epsilon": epsilon / 2.0, "delta": delta / 2.0}
         m = multiplicative_weights(log_domain, 2.0 * log_concepts, alpha / 5.0, beta / 5.0, **half, constant=constant)

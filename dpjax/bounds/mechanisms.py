@@ -31,8 +31,7 @@ def exponential_mechanism(log_solutions: float, error: float, beta: float, epsil
         >>> round(exponential_mechanism(1024 * math.log(2), 0.1, 0.1, 1.0))
         14242
     """
-    if log_solutions != 0.0:
-        arguments.positive(log_solutions=log_solutions)
+    arguments.number("log_solutions", log_solutions, at_least=0.0, below=math.inf)
     arguments.fractions(beta=beta)
     arguments.positive(error=error, epsilon=epsilon)
     return 2.0 / (epsilon * error) * (log_solutions - math.log(beta))

@@ -36,7 +36,7 @@ def empirical_to_pac(
     arguments.counts(vc=vc, concepts=concepts)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.calibration(calibration)
-    if not agnostic:
+    if not arguments.flag("agnostic", agnostic):
         return 32.0 / alpha * (vc * math.log(32.0 / alpha) + math.log(8.0 / beta))
     deviation = alpha if calibration == "printed" else alpha / 2.0
     return 64.0 / deviation**2 * (vc * math.log(6.0 / deviation) + math.log(8.0 * concepts / beta))
@@ -207,7 +207,7 @@ def fingerprinting_thresholds(
         n = _largest(lambda n: (n + 1) * math.ceil(2.0 * n**2 * math.log(2.0 * n / xi)) <= concepts)
         n = n if n >= 2.0 else 0.0
     if domain is not None:
-        n = min(n, arguments.integer("domain", domain, at_least=2) - 1.0)
+        n = float(min(n, arguments.integer("domain", domain, at_least=2) - 1))
     return _padded(n, alpha)
 
 

@@ -110,7 +110,7 @@ def interior_point(
     >>> round(best.failure, 6), round(best.lower_bound, 6), round(1 / (1 + math.e), 6)
     (0.268941, 0.268941, 0.268941)
     """
-    arguments.counts(at_least=2, domain=domain)
+    arguments.counts(at_least=2, domain=domain, unbounded=True)
     arguments.counts(n=n)
     arguments.positive(epsilon=epsilon)
     if epsilon > MAX_EPSILON:
@@ -182,7 +182,7 @@ def worst_failure(laws: Callable[[np.ndarray], Any], domain: int, n: int) -> flo
     >>> worst_failure(lambda datasets: np.eye(3)[np.zeros(len(datasets), int)], 3, 2)
     1.0
     """
-    arguments.counts(domain=domain, n=n)
+    arguments.counts(domain=domain, n=n, unbounded=True)
     datasets = multisets(domain, n)
     p = np.asarray(laws(datasets), np.float64)
     if p.ndim != 2 or len(p) != len(datasets) or p.shape[1] < domain:
@@ -207,8 +207,8 @@ def multisets(domain: int, size: int) -> np.ndarray:
     >>> multisets(3, 2).tolist()
     [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]]
     """
-    arguments.counts(domain=domain)
-    arguments.counts(at_least=0, size=size)
+    arguments.counts(domain=domain, unbounded=True)
+    arguments.counts(at_least=0, size=size, unbounded=True)
     rows = list(itertools.combinations_with_replacement(range(domain), size))
     return np.array(rows, np.int32).reshape(len(rows), size)
 

@@ -47,7 +47,7 @@ def pure_interior_point(domain: int, beta: float, epsilon: float) -> int:
         >>> pure_interior_point(2**64, 0.1, 1.0)
         47
     """
-    arguments.counts(at_least=2, domain=domain)
+    arguments.counts(at_least=2, domain=domain, unbounded=True)
     return _needed(math.log(domain - 1), 1.0, beta, epsilon)
 
 
@@ -177,7 +177,7 @@ def log_spread_sets(points: int, size: int) -> Sequence[float]:
         >>> [round(float(value), 3) for value in log_spread_sets(7, 3)]  # 35 sets of 3; the greedy choice is sure of 2 disjoint ones
         [0.121, 0.99, 3.555]
     """
-    arguments.counts(size=size)
+    arguments.counts(size=size, unbounded=True)
     arguments.integer("points", points, at_least=size)
     shares = _log_binomials(size, size)
     others = _log_binomials(points - size, size)

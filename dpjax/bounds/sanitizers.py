@@ -121,7 +121,7 @@ def sanitizer_packing(size: int, alpha: float, beta: float, epsilon: float, *, c
         >>> sanitizer_packing(2**64, 0.1, 0.1, 1.0), sanitizer_packing(2**64, 0.1, 0.1, 1.0, calibration="printed")
         (230, 156)
     """
-    arguments.counts(at_least=2, size=size)
+    arguments.counts(at_least=2, size=size, unbounded=True)
     arguments.number("alpha", alpha, above=0.0, below=0.5)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)

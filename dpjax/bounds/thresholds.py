@@ -30,7 +30,7 @@ def log_star(number: int) -> int:
         >>> [log_star(n) for n in (1, 2, 3, 16, 17, 2**64, 2**4096)]
         [0, 1, 2, 3, 4, 5, 5]
     """
-    arguments.counts(at_least=0, number=number)
+    arguments.counts(at_least=0, number=number, unbounded=True)
     times = 0
     while number > 1:
         number = (int(number) - 1).bit_length()
@@ -58,8 +58,9 @@ def iterated_log2(number: int, times: int, *, ceil: bool = False) -> float:
         >>> iterated_log2(2**64, 3, ceil=True)
         3.0
     """
-    arguments.counts(number=number)
+    arguments.counts(number=number, unbounded=True)
     arguments.counts(at_least=0, times=times)
+    arguments.flag("ceil", ceil)
     value: float = number
     for _ in range(times):
         if value <= 1:
@@ -100,7 +101,7 @@ def rec_concave_lemma(
         >>> round(rec_concave_lemma(2**64, 2, 0.1, 0.1, 1.0, 1e-6, calibration="printed"))
         87689
     """
-    arguments.counts(size=size, depth=depth)
+    arguments.counts(size=size, depth=depth, unbounded=True)
     logarithm = _log2_of(32.0, beta, delta) + iterated_log2(size, depth, ceil=True)
     return _promise(depth, alpha, beta, epsilon, delta, calibration) * logarithm
 
@@ -124,7 +125,7 @@ def levels_run(last: int, depth: int) -> int:
         >>> levels_run(2**64, 2), levels_run(2**64, 9), levels_run(2**31, 9), levels_run(32, 9)
         (2, 3, 2, 1)
     """
-    arguments.counts(last=last, depth=depth)
+    arguments.counts(last=last, depth=depth, unbounded=True)
     levels = 1
     while last > _SMALL_RANGE and levels < depth:
         last, levels = (last - 1).bit_length(), levels + 1
@@ -172,7 +173,7 @@ def rec_concave_error(size: int, levels: int, beta: float, epsilon: float, delta
         >>> round(rec_concave_error(2**64, 2, 0.1, 1.0, 1e-6))
         485
     """
-    arguments.counts(size=size, levels=levels)
+    arguments.counts(size=size, levels=levels, unbounded=True)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     delta = arguments.number("delta", delta, at_least=0.0, at_most=0.5)
@@ -223,7 +224,7 @@ def rec_concave(
         >>> round(rec_concave(2**64, 2, 0.1, 0.1, 1.0, 1e-6))
         4848
     """
-    arguments.counts(size=size, depth=depth)
+    arguments.counts(size=size, depth=depth, unbounded=True)
     arguments.positive(epsilon=epsilon)
     arguments.calibration(calibration)
     if calibration == "proved":
@@ -254,7 +255,7 @@ def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float,
         >>> f"{rec_concave_full_depth(2**64, 0.1, 0.1, 1.0, 1e-6):.1e}"
         '1.7e+09'
     """
-    arguments.counts(at_least=2, size=size)
+    arguments.counts(at_least=2, size=size, unbounded=True)
     depth = log_star(size)
     arguments.positive(epsilon=epsilon)
     return 9.0 * depth * _promise(depth, alpha, beta, epsilon, delta, "printed") * _log2_of(12.0 * depth, beta, delta)

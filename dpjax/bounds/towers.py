@@ -165,7 +165,7 @@ def quasi_concave_error(size: int, beta: float, epsilon: float, delta: float) ->
         >>> [quasi_concave_error(2**bits, 0.1, 0.1, 1e-6) for bits in (1, 1024, 4096)]
         [32, 32, 42]
     """
-    arguments.counts(size=size)
+    arguments.counts(size=size, unbounded=True)
     excluded = _excluded(size + 1, beta, epsilon, delta, 1.0, 0.0)
     return max((copies if levels == 1 else copies * 2 ** (levels - 2) for copies, levels in excluded), default=0)
 
@@ -174,7 +174,7 @@ def _excluded(
     domain: int, beta: float, epsilon: float, delta: float, factor: float, missed: float
 ) -> list[tuple[int, int]]:
     """All (c, N) for which S(N) values are too many: t_c - (N - 1) (factor/b + missed) > beta, with the greatest N for each c."""
-    arguments.counts(at_least=2, domain=domain)
+    arguments.counts(at_least=2, domain=domain, unbounded=True)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     arguments.number("delta", delta, at_least=0.0, below=1.0)

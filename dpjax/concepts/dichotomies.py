@@ -108,4 +108,4 @@ def points(*, bits: int, most: int = 256) -> PointClass:
       TypeError, ValueError: an argument out of range.
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    return PointClass(bits=np.int32(bits), most=arguments.integer("most", most, at_least=1))
+    return PointClass(bits=np.int32(bits), most=arguments.size("most", most))

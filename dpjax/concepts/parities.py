@@ -134,8 +134,9 @@ def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> 
     (True, [0.5, 0.5])
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
-    if isinstance(targets, Sequence):
-        ints = [arguments.integer("targets", v, at_least=0, at_most=(1 << bits) - 1) for v in targets]
+    if not hasattr(targets, "dtype"):
+        listed = arguments.several("targets", targets)
+        ints = [arguments.integer("targets", v, at_least=0, at_most=(1 << bits) - 1) for v in listed]
         vectors = wide.from_ints(ints, bits)
     else:
         vectors = jnp.asarray(targets)
@@ -164,4 +165,4 @@ def random_targets(key: Array, *, bits: int, k: int) -> UInt32[Array, "k limbs"]
     (3, 2)
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
-    return _points(key, arguments.integer("k", k, at_least=1), bits)
+    return _points(arguments.key(key), arguments.size("k", k), bits)

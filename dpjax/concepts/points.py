@@ -80,21 +80,24 @@ def point(position: Target | Sequence[Target], *, bits: int) -> Point:
     Raises:
       TypeError, ValueError: a position that is no point of X_bits, or an empty list.
     """
+    return _named("position", position, bits)
+
+
+def _named(name: str, position: Target | Sequence[Target], bits: int) -> Point:
+    """`point`, for an argument of this name."""
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    single = position is None or not isinstance(position, Sequence)
+    single = position is None or isinstance(position, str) or not isinstance(position, Sequence)
     targets: list[Any] = [position] if single else list(position)  # type: ignore[arg-type]
     if not targets:
-        raise ValueError("position must name at least one concept, got []")
-    values = [
-        0 if t is None else arguments.integer("position", t, at_least=0, at_most=(1 << bits) - 1) for t in targets
-    ]
+        raise ValueError(f"{name} must name at least one concept, got []")
+    values = [0 if t is None else arguments.integer(name, t, at_least=0, at_most=(1 << bits) - 1) for t in targets]
     made = Point(position=wide.from_ints(values, bits), zero=jnp.asarray([t is None for t in targets]))
     return jax.tree.map(lambda leaf: leaf[0], made) if single else made
 
 
 def zero(*, bits: int, k: int | None = None) -> Point:
     """The all-zero hypothesis, or k of them."""
-    return point(None if k is None else [None] * arguments.integer("k", k, at_least=1), bits=bits)
+    return point(None if k is None else [None] * arguments.size("k", k), bits=bits)
 
 
 # ----------------------------------------------------------------------------------------------------- distributions
@@ -216,12 +219,12 @@ def point_masses(
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    share = float(arguments.real("background", background, at_least=0.0, at_most=1.0))
+    share = arguments.known("background", background, at_least=0.0, at_most=1.0)
     return PointDistribution(
         heavy=thresholds.point_masses(bits=bits, points=points, masses=masses, target=0),
         background=jnp.uint32(min(round(math.ldexp(share, 32)), 0xFFFFFFFF)),
         bits=jnp.int32(bits),
-        targets=point(target, bits=bits),
+        targets=_named("target", target, bits),
         limbs=wide.limbs_for(bits),
         spread=share > 0,
     )

@@ -46,14 +46,15 @@ def rectangle(*, bits: int, low: list[int], high: list[int]) -> Rectangle:
     >>> to_ints(box)
     ([0, 1099511627776], [9223372036854775808, 2199023255552])
     """
+    low, high = arguments.several("low", low), arguments.several("high", high)
     if len(low) != len(high) or not low:
         raise ValueError(f"high must have one coordinate an axis, as low does, got {len(high)} for {len(low)} axes")
-    return Rectangle(low=wide.from_ints(low, bits), high=wide.from_ints(high, bits))
+    return Rectangle(low=wide.from_ints(low, bits, "low"), high=wide.from_ints(high, bits, "high"))
 
 
 def nothing(axes: int, limbs: int) -> Rectangle:
     """The all-zero concept: low is the greatest number and high 0 on every axis."""
-    shape = (axes, limbs)
+    shape = (arguments.size("axes", axes), arguments.size("limbs", limbs))
     return Rectangle(low=jnp.full(shape, np.uint32(2**32 - 1)), high=jnp.zeros(shape, jnp.uint32))
 
 
@@ -213,7 +214,7 @@ def uniform(*, bits: int, low: list[int], high: list[int]) -> UniformProduct:
     starts = [-(-side // step) * unit for side in low]
     widths = [min((end // step + 1) * unit - start, 2**32 - 1) for start, end in zip(starts, high, strict=True)]
     if min(widths) <= 0:
-        raise ValueError(f"high must leave a grid point on every side, got [{low}, {high}]")
+        raise ValueError(f"low and high must leave a grid point on every side, got low = {low}, high = {high}")
     return UniformProduct(
         target=target,
         first=jnp.asarray(np.asarray(starts, np.uint32)),
@@ -238,7 +239,7 @@ def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5
     (0.5, [62, 62, 62, 62, 62])
     """
     target = rectangle(bits=bits, low=low, high=high)
-    share = float(arguments.fraction("mass", mass)) ** (1 / len(low))
+    share = arguments.known_fraction("mass", mass) ** (1 / len(low))
     octaves = []
     for start, end in zip(low, high, strict=True):
         room = min(start, (1 << bits) - end, (end - start) // 2)
@@ -261,6 +262,7 @@ def centred(*, axes: int, bits: int, mass: float = 0.5) -> tuple[list[int], list
     >>> centred(axes=2, bits=8, mass=0.25)
     ([64, 64], [191, 191])
     """
-    side = float(arguments.fraction("mass", mass)) ** (1 / arguments.integer("axes", axes, at_least=1))
+    axes, bits = arguments.size("axes", axes), arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    side = arguments.known_fraction("mass", mass) ** (1 / axes)
     margin = math.floor((1 - side) / 2 * 2**53) * (1 << bits) >> 53
     return [margin] * axes, [(1 << bits) - 1 - margin] * axes

@@ -320,7 +320,7 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
     width = _bits(bits)
     if not isinstance(base, Uniform | PointMasses):
         raise TypeError(f"base must be uniform(...) or point_masses(...), got {type(base).__name__}")
-    if not targets:
+    if not (targets := arguments.several("targets", targets)):
         raise ValueError("targets must hold at least one threshold, got none")
     checked = [arguments.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
     return Several(base=base, targets=wide.from_ints(checked, width + 1))
@@ -365,6 +365,7 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
     0.75
     """
     bits = _bits(bits)
+    points, masses = arguments.several("points", points), arguments.several("masses", masses)
     if len(points) != len(masses) or not points:
         raise ValueError(f"masses must have one entry a point, got {len(masses)} for {len(points)} points")
     points = [arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in points]

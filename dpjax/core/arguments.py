@@ -18,6 +18,8 @@ import numpy as np
 CALIBRATIONS = ("printed", "proved")
 # 64 times the least normal float32, so that the shares of a budget can be held as well; XLA takes subnormal numbers for 0.
 _LEAST, _MOST = 2.0**-120, float(np.finfo(np.float32).max)
+_LONGEST = 2**31 - 1  # indices are int32
+_MOST_THINGS = 2**128  # of what formulas in floats count
 
 
 def is_traced(value: Any) -> bool:
@@ -36,8 +38,19 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None)
     value = int(value)
     if value < at_least or (at_most is not None and value > at_most):
         rule = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ValueError(f"{name} must be {rule}, got {value}")
+        raise ValueError(f"{name} must be {rule}, got {_brief(value)}")
     return value
+
+
+def count(name: str, value: Any, *, at_least: int = 1, at_most: int = _MOST_THINGS) -> int:
+    """`value` as a number of things, small enough for formulas in floats."""
+    integer(name, value, at_least=at_least)
+    return integer(name, value, at_least=at_least, at_most=at_most)
+
+
+def size(name: str, value: Any, *, at_least: int = 1) -> int:
+    """`value` as the length of an axis of an array, or the number of steps of a program."""
+    return count(name, value, at_least=at_least, at_most=_LONGEST)
 
 
 def number(
@@ -55,7 +68,10 @@ def number(
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
-    given = float(value)
+    try:
+        given = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that float64 can hold, got {_brief(value)}") from None
     rules = [
         (not math.isnan(given), "a number, not NaN"),
         (above is None or given > above, f"> {above}"),
@@ -73,26 +89,35 @@ def real(name: str, value: Any, **bounds: float | None) -> Any:
     """`value` as a parameter leaf: float64 on the host if it has a number, else the tracer in the default float.
 
     Host float64 keeps guarantees exact; a compiled program sees one dtype whatever Python type came in, so a sweep
-    never retraces. The bounds are those of `number`.
+    never retraces. The bounds are those of `number`; what the default float would take for 0 or infinity is refused, too.
     """
     if is_traced(value):
         import jax.numpy as jnp
 
         return jnp.asarray(value, float)
-    # An array without axes is a number, unless it holds something else (a PRNG key).
+    return _held(name, np.float64(number(name, _plain(value), **bounds)))
+
+
+def _plain(value: Any) -> Any:
+    """The number in an array without axes, unless that holds something else (a PRNG key)."""
     plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0
-    return np.float64(number(name, value.item() if plain else value, **bounds))
+    return value.item() if plain else value
 
 
-def known(name: str, value: Any) -> float:
-    """The number in a parameter leaf, for guarantees and sample sizes, which are computed on the host.
+def known(name: str, value: Any, **bounds: float | None) -> float:
+    """The number in a parameter leaf, for guarantees, sample sizes and whatever else is computed on the host.
 
     Raises:
         TypeError: a traced value, or a batch of them.
     """
     if is_traced(value):
-        raise TypeError(f"{name} must be a known number: guarantees and sizes are for the host, got {value!r}")
-    return float(real(name, value))
+        raise TypeError(f"{name} must be a known number: the host computes with it, got {value!r}")
+    return number(name, _plain(value), **bounds)
+
+
+def known_fraction(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1 for the host."""
+    return known(name, value, above=0.0, below=1.0)
 
 
 def known_integer(name: str, value: Any) -> int:
@@ -101,10 +126,10 @@ def known_integer(name: str, value: Any) -> int:
     return int(value)
 
 
-def counts(*, at_least: int = 1, **values: Any) -> None:
-    """Refuses what is no integer >= `at_least`."""
+def counts(*, at_least: int = 1, unbounded: bool = False, **values: Any) -> None:
+    """Refuses what is no integer >= `at_least`, and what formulas in floats cannot hold unless `unbounded`, as sizes of domains are."""
     for name, value in values.items():
-        integer(name, value, at_least=at_least)
+        integer(name, value, at_least=at_least) if unbounded else count(name, value, at_least=at_least)
 
 
 def positive(**values: Any) -> None:
@@ -128,22 +153,29 @@ def fraction(name: str, value: Any) -> Any:
 
 
 def epsilon(value: Any, name: str = "epsilon") -> Any:
-    """A privacy parameter epsilon: a finite number > 0 that the default float can hold."""
-    return _held(name, real(name, value, above=0.0, below=math.inf))
+    """A privacy parameter epsilon: a finite number > 0."""
+    return real(name, value, above=0.0, below=math.inf)
 
 
 def delta(value: Any, name: str = "delta", *, positive: bool = True) -> Any:
-    """A privacy parameter delta that the default float can hold: in (0, 1), or in [0, 1) where the mechanism can do without."""
-    return _held(name, real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0))
+    """A privacy parameter delta: in (0, 1), or in [0, 1) where the mechanism can do without."""
+    return real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0)
 
 
 def _held(name: str, value: Any) -> Any:
     """The leaf, unless compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
     jax = sys.modules.get("jax")
-    if is_traced(value) or value == 0.0 or jax is None or jax.config.jax_enable_x64 or _LEAST <= value <= _MOST:
+    exact = value == 0.0 or math.isinf(value) or jax is None or jax.config.jax_enable_x64
+    if exact or _LEAST <= abs(value) <= _MOST:
         return value
     rule = f"from {_LEAST:.2g} to {_MOST:.2g}, which float32 can hold (or enable x64)"
     raise ValueError(f"{name} must be {rule}, got {float(value)!r}")
+
+
+def _brief(value: Any) -> str:
+    """The value; a long integer by its length, as Python may refuse to write it."""
+    length = int(value).bit_length()
+    return str(value) if length <= 1024 else f"an int of {length} bits"
 
 
 # -------------------------------------------------------------------------------------------------------- other things
@@ -166,6 +198,31 @@ def flag(name: str, value: Any) -> bool:
 def calibration(value: Any) -> str:
     """Whose constants: "printed" (the paper's to the letter) or "proved" (those for which the claim holds)."""
     return choice("calibration", value, CALIBRATIONS)
+
+
+def array(name: str, value: Any) -> np.ndarray:
+    """An array of real numbers or booleans, or what NumPy makes one of; TypeError for the rest."""
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError):  # rows of different lengths, a PRNG key
+        found = np.asarray("")
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of numbers, got {value!r} of type {type(value).__name__}")
+    return found
+
+
+def several(name: str, value: Any) -> list[Any]:
+    """A list, tuple or array of things, as a list; TypeError for what is none."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
+        raise TypeError(f"{name} must be a list, got {value!r} of type {type(value).__name__}")
+    return list(value)
+
+
+def instance(name: str, value: Any, kind: type, *, article: str = "a") -> Any:
+    """Something of this class; TypeError for the rest."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {article} {kind.__name__}, got {value!r} of type {type(value).__name__}")
+    return value
 
 
 def function(name: str, value: Any) -> Callable[..., Any]:

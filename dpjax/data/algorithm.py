@@ -28,7 +28,7 @@ from dpjax.core import arguments
 from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
-from dpjax.domains.events import Accurate, Interval
+from dpjax.domains.events import Accurate, Interval, number
 
 LARGEST_PMF = 12  # bits of a domain whose points `pmf` lists
 ON_THE_HOST = {"guarantee", "guarantee_under", "sample_size"}  # in float64, from numbers and not from traced values
@@ -96,7 +96,7 @@ class Algorithm:
 
     def exactly(self, output: Any) -> Any:
         """The event that this is the output."""
-        raise NotImplementedError
+        raise TypeError(f"output: {type(self).__name__} has no probability of a single output, got {output!r}")
 
     def listed(self) -> int:
         """How many outputs there are, bottom aside; ValueError if too many for a list."""
@@ -286,7 +286,7 @@ class Ordered(Algorithm):
         return Interval.of(event, self.limbs)
 
     def exactly(self, output: Any) -> Interval:
-        return Interval.single(output)
+        return Interval.single(number("output", output, self.limbs))
 
     def output(self, index: Array) -> Array:
         return wide.from_uint32(index, self.limbs)

@@ -97,7 +97,7 @@ class MultiSample:
 def _labels(y: Any, rows: int) -> Array:
     """y as booleans (rows, k)."""
     if not isinstance(y, jax.Array):
-        y = np.asarray(y)
+        y = arguments.array("y", y)
     if y.dtype.kind not in "biuf":
         raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.ndim != 2 or y.shape[0] != rows or y.shape[1] == 0:

@@ -39,8 +39,8 @@ class Interval:
             event = (event.low, event.high)
         if not isinstance(event, tuple | list) or len(event) != 2:
             raise TypeError(f"event must be a pair (low, high), the half-open interval of both, got {event!r}")
-        low, high = (_end(name, end, limbs) for name, end in zip(("low", "high"), event, strict=True))
-        return cls(low=low, high=high)
+        low, high = (number(name, end, limbs) for name, end in zip(("low", "high"), event, strict=True))
+        return cls(low=low, high=wide.maximum(low, high))  # laws may then subtract one end's mass from the other's
 
     @classmethod
     def single(cls, point: UInt32[Array, "limbs"]) -> "Interval":
@@ -93,8 +93,8 @@ class PointSet:
     zero: Bool[Array, "*k"]
 
 
-def _end(name: str, value: Any, limbs: int) -> Array:
-    """An end of an interval as a number with `limbs` limbs."""
+def number(name: str, value: Any, limbs: int) -> Array:
+    """An int or a wide number, as a number with `limbs` limbs; TypeError, ValueError for what is none."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         arguments.integer(name, value, at_least=0, at_most=(1 << (32 * limbs)) - 1)
         return wide.from_ints([int(value)], 32 * limbs)[0]

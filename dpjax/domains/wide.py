@@ -42,7 +42,7 @@ def limbs_for(bits: int) -> int:
 # ---------------------------------------------------------------------------------------------- to and from Python
 
 
-def from_ints(values: Iterable[int], bits: int) -> UInt32[Array, "n limbs"]:
+def from_ints(values: Iterable[int], bits: int, name: str = "values") -> UInt32[Array, "n limbs"]:
     """Python ints, each in 0, ..., 2^bits - 1, as a wide array; exact.
 
     Raises:
@@ -50,12 +50,14 @@ def from_ints(values: Iterable[int], bits: int) -> UInt32[Array, "n limbs"]:
       or bits is not in 1, ..., 4097 (4096-bit points have thresholds up to 2^4096).
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS + 1)
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of ints, got {values!r} of type {type(values).__name__}")
     values = list(values)
     for position, value in enumerate(values):
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise TypeError(f"values[{position}] must be an int, got {value!r} of type {type(value).__name__}")
+            raise TypeError(f"{name}[{position}] must be an int, got {value!r} of type {type(value).__name__}")
         if not 0 <= int(value) < 1 << bits:
-            raise ValueError(f"values[{position}] must be in 0, ..., 2^{bits} - 1, got {value}")
+            raise ValueError(f"{name}[{position}] must be in 0, ..., 2^{bits} - 1, got {value}")
     size = 4 * limbs_for(bits)
     raw = b"".join(int(value).to_bytes(size, "big") for value in values)
     # Put on the device as it is: `jnp.asarray` would compile a program for every shape.

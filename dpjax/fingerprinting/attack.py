@@ -101,6 +101,8 @@ def against(
       TypeError: the learner is not callable, or has no `predict` and none is given. ValueError: form and code have different
         users; the form needs the Boneh-Shaw code; a coalition that is no mask over the users.
     """
+    arguments.instance("code", code, Code)
+    arguments.instance("form", form, Form)
     if form.users != code.users:
         raise ValueError(f"form must be for the code's {code.users} users, got {form.users}")
     if form.thresholds_only and not isinstance(code, BonehShaw):
@@ -148,7 +150,7 @@ def attack(
     >>> bool(report.feasible), bool(report.accurate), int(report.user), bool(report.falsely_accused)
     (True, True, 2, False)
     """
-    return run(key, against(learner, code=code, form=form, predict=predict, coalition=coalition))
+    return run(arguments.key(key), against(learner, code=code, form=form, predict=predict, coalition=coalition))
 
 
 def run(key: Array, attack: Attack) -> Report:
@@ -272,7 +274,9 @@ def audit(
     >>> evidence.victim, round(evidence.epsilon, 2), round(evidence.measured, 2), round(evidence.implied, 2)
     (1, 8.66, 3.28, 7.56)
     """
-    delta = float(arguments.delta(delta, positive=False))
+    arguments.instance("attack", attack, Attack, article="an")
+    arguments.key(root, "root")
+    delta = arguments.known("delta", arguments.delta(delta, positive=False))
     code = attack.code
     if victim is None:
         pilots = engine.count(trial, attack, root=root, cell=0, trials=arguments.integer("pilot", pilot, at_least=1))
@@ -321,6 +325,10 @@ def implied_epsilon(
     >>> round(implied_epsilon(users=10, completeness=1e-3, innocent=1e-3, inaccuracy=0.1, delta=1e-2), 3)
     4.381
     """
+    users = arguments.size("users", users)
+    for name, chance in {"completeness": completeness, "innocent": innocent, "inaccuracy": inaccuracy}.items():
+        arguments.number(name, chance, at_least=0.0, at_most=1.0)
+    delta = arguments.number("delta", delta, at_least=0.0, below=1.0)
     return _ratio((1 - completeness - inaccuracy) / users - delta, innocent)
 
 

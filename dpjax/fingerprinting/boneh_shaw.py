@@ -142,11 +142,11 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     >>> code.length, code.trace(book, book.bits[1]).accused.tolist()
     (296, [False, True, False])
     """
-    users = arguments.integer("users", users, at_least=2)
-    log_term = math.log(2 * users / float(arguments.fraction("xi", xi)))
+    users = arguments.size("users", users, at_least=2)
+    log_term = math.log(2 * users / arguments.known_fraction("xi", xi))
     variant = arguments.choice("variant", variant, VARIANTS)
     proved = math.ceil(2 * users**2 * log_term)
-    copies = proved if copies is None else arguments.integer("copies", copies, at_least=1)
+    copies = proved if copies is None else arguments.size("copies", copies)
     code = BonehShaw(log_term=np.float64(log_term), users=users, copies=copies, variant=variant)
     if code.length > _MOST_COLUMNS:
         raise ValueError(f"users and xi must give fewer than 2^31 columns, got {code.length} for {users} users")

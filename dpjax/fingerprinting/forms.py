@@ -132,7 +132,7 @@ def parities(users: int, *, bits: int | None = None, alpha: Any = 1 / 6) -> Form
     >>> parities(8).x[:, 0].tolist()
     [0, 1, 2, 3, 4, 5, 6, 7]
     """
-    users = arguments.integer("users", users, at_least=4)
+    users = arguments.size("users", users, at_least=4)
     if users & (users - 1):
         raise ValueError(f"users must be a power of two, got {users}")
     bits = users.bit_length() - 1 if bits is None else bits
@@ -143,7 +143,7 @@ def parities(users: int, *, bits: int | None = None, alpha: Any = 1 / 6) -> Form
 
 def _padding(users: int, alpha: Any) -> tuple[int, int, Any]:
     """(n, N, α): n users among N rows make a share of at least 3α."""
-    users = arguments.integer("users", users, at_least=2)
+    users = arguments.size("users", users, at_least=2)
     alpha = arguments.real("alpha", alpha, above=0.0, at_most=THIRD)
     return users, max(users, int(users / (3 * float(alpha)))), alpha
 

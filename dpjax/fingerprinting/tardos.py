@@ -205,10 +205,10 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     >>> code.length, float(code.threshold), code.trace(book, book.bits[1]).accused.tolist()
     (6400, 320.0, [False, True, False, False])
     """
-    users = arguments.integer("users", users, at_least=4)
-    log_term = math.ceil(math.log(users / float(arguments.fraction("xi", xi))))
+    users = arguments.size("users", users, at_least=4)
+    log_term = math.ceil(math.log(users / arguments.known_fraction("xi", xi)))
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
-    length = proved if length is None else arguments.integer("length", length, at_least=1)
+    length = proved if length is None else arguments.size("length", length)
     if length > _MOST_COLUMNS:
         raise ValueError(f"users and xi must give fewer than 2^31 columns, got {length} for {users} users")
     steepness = min(math.sqrt(log_term / length), _STEEPEST / math.sqrt(300 * users))

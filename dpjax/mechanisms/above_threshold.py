@@ -172,6 +172,8 @@ def mechanism(
     return AboveThreshold(
         epsilon=arguments.epsilon(epsilon),
         threshold=threshold,
-        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
+        sensitivity=arguments.known(
+            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+        ),
         relation=arguments.choice("relation", relation, RELATIONS),
     )

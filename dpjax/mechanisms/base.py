@@ -65,12 +65,12 @@ def scored(
         raise ValueError(f"{name} must have shape (k,) with k >= 1, one a candidate, got shape {values.shape}")
     if where is None:
         return values, jnp.ones(values.shape, bool)
-    mask = jnp.asarray(where)
+    mask: Any = where if arguments.is_traced(where) else np.asarray(where)
     if mask.dtype != bool:
         raise TypeError(f"where must hold booleans, got {mask.dtype}")
     if mask.shape != values.shape:
         raise ValueError(f"where must have the shape {values.shape} of {name}, got {mask.shape}")
-    return values, mask
+    return values, jnp.asarray(mask)
 
 
 def measured(log_measure: Any, scores: Real[Array, "k"]) -> Float[Array, "k"] | None:
@@ -324,13 +324,6 @@ def all_or_first_failure(right: Float[Array, "n"], wrong: Float[Array, "n"]) -> 
 def with_bottom(log_p: Float[Array, "k"]) -> Float[Array, "k+1"]:
     """The law of a choice among the candidates that are possible: ⊥, last, is sure where none is, else impossible."""
     return jnp.append(log_p, jnp.where(jnp.any(log_p > -jnp.inf), -jnp.inf, 0.0))
-
-
-def flag(name: str, value: Any) -> bool:
-    """True or False; TypeError for anything else."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 def relation_for(monotone: bool, relation: str | None) -> str:

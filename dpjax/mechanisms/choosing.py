@@ -22,7 +22,7 @@ from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound, whole
 from dpjax.mechanisms import exponential as em
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, flag, largest, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, scored
 from dpjax.mechanisms.laplace import log_tails
 
 
@@ -194,7 +194,7 @@ def mechanism(
         growth=arguments.integer("growth", growth, at_least=1),
     )
     known = not any(map(arguments.is_traced, (made.epsilon, made.delta, made.alpha)))
-    if known and not flag("allow_unproved", allow_unproved):
+    if known and not arguments.flag("allow_unproved", allow_unproved):
         needed = private_sample_size(**made._known())
         if n < needed:
             raise ValueError(

@@ -16,7 +16,6 @@ from dpjax.mechanisms.base import (
     Chooser,
     Number,
     Selection,
-    flag,
     largest,
     measured,
     relation_for,
@@ -189,7 +188,9 @@ def mechanism(
     """
     return Exponential(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-        monotone=flag("monotone", monotone),
+        sensitivity=arguments.known(
+            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+        ),
+        monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

@@ -31,7 +31,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
 from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
-from dpjax.domains.events import Accurate, Goal, Interval
+from dpjax.domains.events import Accurate, Goal, Interval, number
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms.base import Mechanism
 
@@ -262,7 +262,8 @@ class ExponentialPiecewise(Mechanism):
     def check_event(self, event: Any) -> Any:
         if isinstance(event, Goal):
             return event
-        return Interval.of(event, max(map(_limbs_of, event)) if isinstance(event, tuple | list) and event else 1)
+        ends = (event.low, event.high) if isinstance(event, Interval) else event
+        return Interval.of(ends, max(map(_limbs_of, ends)) if isinstance(ends, tuple | list) and ends else 1)
 
     def event(self, pieces: Pieces, event: Any) -> Goal:
         if isinstance(event, Goal):
@@ -278,9 +279,8 @@ class ExponentialPiecewise(Mechanism):
         )
 
     def exactly(self, output: Any) -> Interval:
-        if isinstance(output, int | np.integer):
-            return self.check_event((int(output), int(output) + 1))
-        return Interval.single(output)
+        output = number("output", output, _limbs_of(output))
+        return Interval.closed(output, output)
 
     def outputs(self, pieces: Pieces) -> int:
         if arguments.is_traced(pieces.last):
@@ -298,7 +298,7 @@ def _limbs_of(end: Any) -> int:
     """How many limbs an interval's end takes."""
     if isinstance(end, int | np.integer):
         return wide.limbs_for(max(int(end).bit_length(), 1))
-    return jnp.shape(end)[-1] if jnp.ndim(end) else 1
+    return np.shape(end)[-1] if np.ndim(end) else 1
 
 
 def mechanism(*, epsilon: Any, relation: str = REPLACE_ONE) -> ExponentialPiecewise:

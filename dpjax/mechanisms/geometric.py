@@ -20,7 +20,7 @@ from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, checked_rate, on
 
 def _rate(epsilon: Number, sensitivity: int) -> Number:
     """-ln r = epsilon / sensitivity, refused when the noise would not fit int32."""
-    sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1)
+    sensitivity = arguments.size("sensitivity", sensitivity)
     return checked_rate(epsilon, sensitivity) / sensitivity
 
 
@@ -148,7 +148,7 @@ def mechanism(*, epsilon: Number, sensitivity: int = 1, relation: str = "REPLACE
     >>> round(float(release.success_probability(40, error=4)), 4)
     0.8978
     """
-    sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1)
+    sensitivity = arguments.size("sensitivity", sensitivity)
     return Geometric(
         epsilon=checked_rate(epsilon, sensitivity),
         sensitivity=sensitivity,

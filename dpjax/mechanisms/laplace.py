@@ -195,6 +195,6 @@ def mechanism(*, epsilon: Number, sensitivity: Number = 1.0, relation: str = "RE
     """
     return Laplace(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=float(_sensitivity(sensitivity)),
+        sensitivity=arguments.known("sensitivity", _sensitivity(sensitivity)),
         relation=arguments.choice("relation", relation, RELATIONS),
     )

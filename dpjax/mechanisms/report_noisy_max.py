@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, flag, relation_for, with_bottom
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, relation_for, with_bottom
 from dpjax.mechanisms.exponential import log_weights
 from dpjax.mechanisms.laplace import standard_exponential
 
@@ -125,7 +125,9 @@ def mechanism(
     """
     return ReportNoisyMax(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=float(arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)),
-        monotone=flag("monotone", monotone),
+        sensitivity=arguments.known(
+            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
+        ),
+        monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

@@ -117,6 +117,8 @@ class DirectSum(KLearner):
         return _joint(laws)
 
     def exactly(self, output: Any) -> Any:
+        if {np.shape(leaf)[:1] for leaf in jax.tree.leaves(output)} != {(self.k,)}:
+            raise TypeError(f"output must hold one output for each of the {self.k} concepts, got {output!r}")
         return jax.vmap(self.learner.exactly)(output)
 
     def sound(self) -> Bool[Array, ""]:
@@ -140,7 +142,7 @@ class DirectSum(KLearner):
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The single learner's theorem at beta / k (union bound)."""
-        return self.learner.sample_size(alpha=alpha, beta=beta / self.k)
+        return self.learner.sample_size(alpha=alpha, beta=arguments.known_fraction("beta", beta) / self.k)
 
     def _each(self, sample: MultiSample, function: Callable[[Array, Any], Any]) -> Any:
         """function(j, sample of concept j) for every j, LANES at a time.
@@ -190,8 +192,9 @@ def direct_sum(
     Raises:
       TypeError, ValueError: arguments out of range; a learner that states less privacy than its budget, or another relation.
     """
-    arguments.function("make", make)
-    k = arguments.integer("k", k, at_least=1)
+    if hasattr(arguments.function("make", make), "guarantee"):
+        raise TypeError(f"make must build a learner from its budget, got the learner {make!r}: see `of`")
+    k = arguments.size("k", k)
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),
         arguments.known("delta", arguments.delta(delta, positive=False)),
@@ -219,7 +222,7 @@ def of(learner: Any, *, k: int) -> DirectSum:
     >>> of(thresholds.exponential(bits=8, epsilon=0.5), k=4).guarantee().epsilon
     2.0
     """
-    k = arguments.integer("k", k, at_least=1)
+    k = arguments.size("k", k)
     no_limit: dict[str, Any] = {"epsilon": np.float64(math.inf), "delta": np.float64(1.0)}
     return DirectSum(learner=_single("learner", learner), **no_limit, k=k, accountant="basic")
 

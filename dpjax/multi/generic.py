@@ -218,14 +218,15 @@ def learner(
         raise TypeError(f"sanitizer must be one of dpjax.sanitizers, got {sanitizer!r}")
     if not hasattr(concepts, "representatives"):
         raise TypeError(f"concepts must be a class, as generic.thresholds(bits=...) makes it, got {concepts!r}")
-    k = arguments.integer("k", k, at_least=1)
+    k = arguments.size("k", k)
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),
         arguments.known("delta", arguments.delta(delta, positive=False)),
         REPLACE_ONE,
     )
     arguments.choice("accountant", accountant, ACCOUNTANTS)
-    each = calibrate(total.minus(_promised(sanitizer)), k, accountant=accountant, delta_share=0.0)
+    left = total.minus(_promised(sanitizer), "sanitizer")
+    each = calibrate(left, k, accountant=accountant, delta_share=0.0)
     return GenericLearner(
         sanitizer=sanitizer,
         concepts=concepts,

@@ -118,7 +118,10 @@ def widest_gap(fractions: Any) -> float:
     >>> widest_gap(np.uint32([2**30, 2**31]))
     0.5
     """
-    return int(max(np.diff([0, *(int(f) for f in np.asarray(fractions)), 2**32]))) / 2**32
+    given = np.asarray(fractions)
+    if given.dtype != np.uint32 or given.ndim != 1:
+        raise TypeError(f"fractions must be a list of uint32, in units of 2^-32, got {fractions!r}")
+    return int(max(np.diff([0, *(int(f) for f in given), 2**32]))) / 2**32
 
 
 # ------------------------------------------------------------------------------------------ from private quantiles
@@ -159,7 +162,7 @@ class CdfRelease(Algorithm):
         Raises:
           ValueError: alpha is not above half the widest gap; slices too small for beta.
         """
-        left = float(arguments.fraction("alpha", alpha)) - widest_gap(self.quantiles.fractions) / 2
+        left = arguments.known_fraction("alpha", alpha) - widest_gap(self.quantiles.fractions) / 2
         if left <= 0.0:
             raise ValueError(
                 f"alpha must be above half the widest gap between fractions, {alpha - left:g}, got {alpha}"

@@ -143,6 +143,8 @@ def count(
         for step, sums in _in_parallel(work, _steps(first, last, lanes, mesh.size)):
             yield int((step[:, 2] - step[:, 1]).sum()), devices.add_up(sums)
 
+    if report is not None:
+        arguments.function("report", report)
     total: Any = None
     lanes = _check_batch(batch) or default_batch(run, params)
     for amount, part in _fitting(build, steps, first, lanes, ("sums", traceable, *_shapes_of(params), mesh)):

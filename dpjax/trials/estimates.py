@@ -28,7 +28,7 @@ def known(value: float) -> Estimate:
     >>> known(0.25)
     Estimate(value=0.25, low=0.25, high=0.25, level=1.0, count=0)
     """
-    number = float(arguments.real("value", value))
+    number = arguments.known("value", value)
     return Estimate(number, number, number, 1.0, 0)
 
 
@@ -199,7 +199,7 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         >>> round(estimate.low, 4), round(estimate.high, 4)
         (0.0, 0.0289)
     """
-    level = float(arguments.fraction("level", level))
+    level = arguments.known_fraction("level", level)
     draws = _numbers(values)
     if draws.ndim != 1 or not draws.size or not np.all((draws >= 0) & (draws <= 1)):
         raise ValueError(f"values must be one row of numbers in [0, 1], got {values!r}")
@@ -236,20 +236,17 @@ def hidden_mass(draws: int, *, level: float = 0.95) -> float:
         >>> round(hidden_mass(64), 4)
         0.0457
     """
-    draws = arguments.integer("draws", draws, at_least=1)
+    draws = arguments.count("draws", draws)
     return -math.expm1(math.log1p(-arguments.fraction("level", level)) / draws)
 
 
 def _numbers(values: Any) -> np.ndarray:
     """The values as float64."""
-    draws = np.asarray(values)
-    if draws.dtype.kind not in "biuf":
-        raise TypeError(f"values must be numbers, got {draws.dtype}")
-    return draws.astype(np.float64)
+    return arguments.array("values", values).astype(np.float64)
 
 
 def _check(events: Any, trials: Any, level: Any) -> tuple[int, int, float]:
     """(trials, events, probability of one tail)."""
-    trials = arguments.integer("trials", trials, at_least=1)
+    trials = arguments.count("trials", trials)
     events = arguments.integer("events", events, at_least=0, at_most=trials)
     return trials, events, float(1 - arguments.fraction("level", level)) / 2

@@ -78,9 +78,9 @@ def least_n(
         'failure > beta up to maximum'
     """
     arguments.function("failure", failure)
-    beta = float(arguments.fraction("beta", beta))
-    rtol = float(arguments.real("rtol", rtol, at_least=0.0, below=1.0))
-    reach = float(arguments.real("reach", reach, at_least=1.0, below=math.inf))
+    beta = arguments.known_fraction("beta", beta)
+    rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
+    reach = arguments.known("reach", reach, at_least=1.0, below=math.inf)
     minimum = arguments.integer("minimum", minimum, at_least=1)
     maximum = arguments.integer("maximum", maximum, at_least=minimum)
     start = arguments.integer("start", start, at_least=minimum, at_most=maximum)

@@ -31,8 +31,8 @@ def narrow(*, width: float | None = None, relative: float | None = None) -> Enou
     """
     if width is None and relative is None:
         raise ValueError("narrow needs width or relative, got neither")
-    width = 0.0 if width is None else float(arguments.real("width", width, above=0.0))
-    relative = 0.0 if relative is None else float(arguments.real("relative", relative, above=0.0))
+    width = 0.0 if width is None else arguments.known("width", width, above=0.0)
+    relative = 0.0 if relative is None else arguments.known("relative", relative, above=0.0)
     return lambda estimate: estimate.high - estimate.low <= max(width, relative * estimate.value)
 
 
@@ -42,7 +42,7 @@ def apart_from(number: float) -> Enough:
     >>> apart_from(0.1)(Estimate(0.05, 0.01, 0.09, 0.95, 300))
     True
     """
-    number = float(arguments.real("number", number))
+    number = arguments.known("number", number)
     return lambda estimate: estimate.high < number or number < estimate.low
 
 

@@ -160,14 +160,14 @@ def least_n(
     exponential     8  37   36    38  law
     """
     settings = _Settings(
-        alpha=float(arguments.real("alpha", alpha, at_least=0.0, at_most=1.0)),
-        beta=float(arguments.fraction("beta", beta)),
-        level=float(arguments.fraction("level", level)),
+        alpha=arguments.known("alpha", alpha, at_least=0.0, at_most=1.0),
+        beta=arguments.known_fraction("beta", beta),
+        level=arguments.known_fraction("level", level),
         seed=arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1),
         by=by if by is None else arguments.choice("by", by, (LAW, TRIALS)),
         maximum=arguments.integer("maximum", maximum, at_least=1),
         start=arguments.integer("start", start, at_least=1, at_most=maximum),
-        rtol=float(arguments.real("rtol", rtol, at_least=0.0, below=1.0)),
+        rtol=arguments.known("rtol", rtol, at_least=0.0, below=1.0),
         draws=arguments.integer("draws", draws, at_least=2),
         trials=arguments.integer("trials", trials, at_least=1),
     )
@@ -178,7 +178,9 @@ def least_n(
     rows = []
     with _opened(store) as keeper, _shown(progress, len(cells)) as bar:
         for name, setting in cells:
-            algorithm, source = makers[name](**setting), makers["distribution"](**setting)
+            algorithm = arguments.function(f"algorithms[{name!r}](...)", makers[name](**setting))
+            source = makers["distribution"](**setting)
+            arguments.function("distribution(...).sample", getattr(source, "sample", None))
             found, how = _Search(name, setting, algorithm, source, settings, keeper).least()
             reason = None if found.n is not None else found.status
             rows.append(

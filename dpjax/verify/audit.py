@@ -78,10 +78,10 @@ def audit_samples(
     >>> 0.7 < audit_samples(noise[0], noise[1] + 1).epsilon < 1
     True
     """
-    delta = float(arguments.delta(delta, positive=False))
-    level = float(arguments.fraction("level", level))
+    delta = arguments.known("delta", arguments.delta(delta, positive=False))
+    level = arguments.known_fraction("level", level)
     if epsilon is not None:
-        epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+        epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
     first, second = _outcomes("first", first), _outcomes("second", second)
     if first.shape != second.shape or len(first) < 4:
         rule = "hold equally many outcomes of one shape, at least 4 of each"
@@ -204,8 +204,8 @@ def audit(
     """
     arguments.key(key)
     arguments.function("mechanism", mechanism)
-    trials = arguments.integer("trials", trials, at_least=4)
-    batch_size = arguments.integer("batch_size", batch_size, at_least=1)
+    trials = arguments.size("trials", trials, at_least=4)
+    batch_size = arguments.size("batch_size", batch_size)
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"pair must be two datasets, got {pair!r}")
     shapes = [jax.tree.map(lambda leaf: (np.shape(leaf), jax.numpy.result_type(leaf)), dataset) for dataset in pair]

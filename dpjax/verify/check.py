@@ -61,11 +61,11 @@ class Report:
 
     def delta_at(self, epsilon: float) -> float:
         """As `delta`, at another epsilon >= 0."""
-        return self._evidence.delta_at(float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf)))[0]
+        return self._evidence.delta_at(arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf))[0]
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon for which the algorithm is (epsilon, delta)-private on the datasets enumerated, or a lower bound on it."""
-        return self._evidence.epsilon_at(float(arguments.real("delta", delta, at_least=0.0, below=1.0)))
+        return self._evidence.epsilon_at(arguments.known("delta", delta, at_least=0.0, below=1.0))
 
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether a pair contradicts the guarantee.
@@ -154,16 +154,17 @@ def check(
     >>> report.exact, round(report.delta, 4), round(report.epsilon_at(0.0), 4), report.worst_pair
     (True, 0.5352, 1.9459, ([(0, 0)], [(0, 1)]))
     """
-    n, domain = arguments.integer("n", n, at_least=1), arguments.integer("domain", domain, at_least=1)
-    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
-    level = float(arguments.fraction("level", level))
-    trials = None if trials is None else arguments.integer("trials", trials, at_least=4)
+    n, domain = arguments.size("n", n), arguments.size("domain", domain)
+    epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
+    level = arguments.known_fraction("level", level)
+    trials = None if trials is None else arguments.size("trials", trials, at_least=4)
     seed = arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1)
     if not callable(algorithm) or inspect.isclass(algorithm):
         raise TypeError(f"algorithm must have __call__(key, data), and be an object, not a class; got {algorithm!r}")
     claim = _claim(algorithm, epsilon, delta, relation)
     relation = relation or (claim.relation if claim else REPLACE_ONE)
-    datasets = family(kind_of(algorithm, data, domain), n, relation, ordered=bool(ordered))
+    ordered = arguments.flag("ordered", ordered)
+    datasets = family(kind_of(algorithm, data, domain), n, relation, ordered=ordered)
     evidence: Any = laws_of(algorithm, datasets, ordered)
     if exact := evidence is not None:
         level = 1.0
@@ -183,7 +184,7 @@ def check(
         summary="",
         _evidence=evidence,
     )
-    return dataclasses.replace(report, summary=_summary(algorithm, report, datasets, n, bool(ordered)))
+    return dataclasses.replace(report, summary=_summary(algorithm, report, datasets, n, ordered))
 
 
 # ------------------------------------------------------------------------------------------------------- what is claimed
@@ -195,7 +196,7 @@ def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | 
         arguments.choice("relation", relation, RELATIONS)
     stated = _stated(algorithm)
     if delta is not None:
-        delta = float(arguments.real("delta", delta, at_least=0.0, below=1.0))
+        delta = arguments.known("delta", delta, at_least=0.0, below=1.0)
         return Guarantee(epsilon, delta, relation or (stated.relation if stated else REPLACE_ONE))
     if stated is None or relation in (None, stated.relation):
         return stated

@@ -28,8 +28,8 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
     >>> round(float(hockey_stick([0.0, -np.inf], [-np.inf, 0.0], 1.0)), 3)
     1.0
     """
-    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
-    p, q = np.exp(np.asarray(log_p, np.float64)), np.exp(np.asarray(log_q, np.float64))
+    epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
+    p, q = (np.exp(arguments.array(*each).astype(float)) for each in (("log_p", log_p), ("log_q", log_q)))
     if p.shape[-1:] != q.shape[-1:]:
         raise ValueError(f"log_p and log_q must list the same outcomes, got shapes {p.shape} and {q.shape}")
     return np.maximum(p - math.exp(min(epsilon, LARGEST_EPSILON)) * q, 0.0).sum(axis=-1)
@@ -63,9 +63,11 @@ def laplace_deltas(epsilon: Any, *, loss: float, count: Any) -> Any:
     >>> laplace_deltas(0.0, loss=1.0, count=np.arange(3)).round(4).tolist()
     [0.0, 0.3935, 0.4482]
     """
-    loss = float(arguments.real("loss", loss, at_least=0.0, below=math.inf))
-    t, count = np.broadcast_arrays(np.asarray(epsilon, np.float64), count)
-    if not np.all(np.isin(count, (0, 1, 2))):
+    loss = arguments.known("loss", loss, at_least=0.0, below=math.inf)
+    t, count = np.broadcast_arrays(arguments.array("epsilon", epsilon).astype(float), arguments.array("count", count))
+    if np.any(np.isnan(t)):
+        raise ValueError(f"epsilon must be a number, not NaN, got {epsilon!r}")
+    if count.dtype.kind not in "iu" or not np.all(np.isin(count, (0, 1, 2))):
         raise ValueError(f"count must be 0, 1 or 2, got {count}")
     w, v = np.maximum((loss - np.abs(t)) / 2, 0.0), np.maximum(loss - np.abs(t) / 2, 0.0)
     ahead = np.select([count == 0, count == 1], [0.0, -np.expm1(-w)], -np.expm1(-v) - np.exp(-v) * v / 2)
@@ -86,10 +88,10 @@ def histograms(domain: int, sizes: Sequence[int]) -> np.ndarray:
     >>> histograms(2, [2]).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
-    domain = arguments.integer("domain", domain, at_least=1)
+    domain = arguments.size("domain", domain)
     if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or len(sizes) == 0:
         raise TypeError(f"sizes must list at least one size, got {sizes!r}")
-    rows = [_split(arguments.integer("sizes", size, at_least=0), domain) for size in sizes]
+    rows = [_split(arguments.size("sizes", size, at_least=0), domain) for size in sizes]
     return np.concatenate(rows).astype(np.int32)
 
 
@@ -109,9 +111,8 @@ def records(counts: np.ndarray, capacity: int | None = None) -> tuple[np.ndarray
     """
     counts = _checked_counts(counts)
     sizes = counts.sum(axis=1)
-    capacity = int(sizes.max(initial=0)) if capacity is None else capacity
-    if capacity < sizes.max(initial=0):
-        raise ValueError(f"capacity must be >= {sizes.max()}, the largest dataset, got {capacity}")
+    largest = int(sizes.max(initial=0))
+    capacity = largest if capacity is None else arguments.size("capacity", capacity, at_least=largest)
     positions = np.arange(capacity)
     values = (positions[None, :, None] >= counts.cumsum(axis=1)[:, None, :]).sum(axis=2)
     padded = np.where(positions[None, :] < sizes[:, None], values, 0)
@@ -133,8 +134,9 @@ def sequences(domain: int, size: int) -> np.ndarray:
     >>> sequences(2, 2).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
-    domain = arguments.integer("domain", domain, at_least=1)
-    size = arguments.integer("size", size, at_least=0)
+    domain, size = arguments.size("domain", domain), arguments.size("size", size, at_least=0)
+    if size * math.log2(domain) >= 31:
+        raise ValueError(f"domain^size must be below 2^31, the most datasets that are listed, got {domain}^{size}")
     digits = np.arange(domain**size)[:, None] // domain ** np.arange(size - 1, -1, -1)[None, :]
     return (digits % domain).astype(np.int32)
 
@@ -302,14 +304,14 @@ def delta_curve(
     pairs = _checked_pairs(pairs, _checked_datasets(datasets))
     if not isinstance(epsilons, Sequence | np.ndarray) or len(epsilons) == 0:
         raise TypeError(f"epsilons must list at least one epsilon, got {epsilons!r}")
-    checked = [float(arguments.real("epsilons", epsilon, at_least=0.0, below=math.inf)) for epsilon in epsilons]
+    checked = [arguments.known("epsilons", epsilon, at_least=0.0, below=math.inf) for epsilon in epsilons]
     p = probabilities(law, datasets, batch_size=batch_size)
     return np.array([sticks(p, pairs, epsilon).max() for epsilon in checked])
 
 
 def _checked_question(datasets: Any, pairs: Any, epsilon: Any) -> tuple[float, np.ndarray]:
     """epsilon and the pairs, if they are sound."""
-    epsilon = float(arguments.real("epsilon", epsilon, at_least=0.0, below=math.inf))
+    epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
     return epsilon, _checked_pairs(pairs, _checked_datasets(datasets))
 
 

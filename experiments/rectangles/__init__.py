@@ -4,6 +4,7 @@ Two pictures: (a) the least n with failure <= beta against D, for one algorithm 
 asks for; (b) a rectangle learned in two dimensions, with the slices that its faces come from.
 """
 
+from dpjax.learners.rectangles.planning import ACCOUNTANTS
 from experiments.rectangles.draw import draw
 from experiments.rectangles.measure import measure
 from experiments.runner import Experiment
@@ -47,4 +48,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    words={"picture.accountant": (*ACCOUNTANTS, "best")},
 )

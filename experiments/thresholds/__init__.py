@@ -4,6 +4,7 @@ Three pictures: (a) the least n with failure <= beta against d, for four learner
 (b) success against n at one d, exact law and Monte Carlo on top of each other; (c) the anatomy of one run of RecConcave.
 """
 
+from dpjax.core.arguments import CALIBRATIONS
 from experiments.runner import Experiment
 from experiments.thresholds.draw import draw
 from experiments.thresholds.measure import measure
@@ -52,4 +53,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    words={"calibration": CALIBRATIONS},
 )

@@ -130,7 +130,7 @@ class InteriorThreshold(ThresholdLearner):
         """
         from scipy.special import betainc
 
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         m, needed = int(self.m), half_slice(self.solver, beta=beta / 2)
         if m < needed:
             raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta / 2:g}, got {m}")

@@ -196,14 +196,15 @@ def hashed(
     """
     buckets = _least_buckets(alpha, beta) if buckets is None else buckets
     buckets = arguments.integer("buckets", buckets, at_least=1, at_most=31)
-    if not allow_inaccurate:
+    if not arguments.flag("allow_inaccurate", allow_inaccurate):
         _enough(buckets, alpha, beta)
     return HashedPoints(**base.domain(bits), epsilon=arguments.epsilon(epsilon), buckets=buckets)
 
 
 def _least_buckets(alpha: float, beta: float) -> int:
     """The least m with 2^m >= 16/(alpha beta)."""
-    return math.ceil(math.log2(2 / (LOST * arguments.fraction("alpha", alpha) * arguments.fraction("beta", beta))))
+    alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+    return math.ceil(math.log2(2 / (LOST * alpha * beta)))
 
 
 def _enough(buckets: int, alpha: float, beta: float) -> None:

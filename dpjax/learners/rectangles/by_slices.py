@@ -146,8 +146,11 @@ class Rectangles(Algorithm):
             raise ValueError(f"event must have a row for each of the {2 * self.axes} faces, got {event!r}")
         return Faces(within=jax.vmap(self.solver.check_event)(event), zero=jnp.bool_(False))
 
+    def exactly(self, output: Any) -> Faces:
+        return self._exactly(arguments.instance("output", output, Rectangle))
+
     @jax.jit
-    def exactly(self, output: Rectangle) -> Faces:
+    def _exactly(self, output: Rectangle) -> Faces:
         faces = jnp.stack([output.low, output.high], axis=1).reshape(2 * self.axes, -1)
         zero = concept.nothing(self.axes, self.limbs)
         same = jnp.all(output.low == zero.low) & jnp.all(output.high == zero.high)
@@ -197,7 +200,7 @@ class Rectangles(Algorithm):
         """
         from scipy.special import betaincc
 
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         left = beta - float(self.spent_beta)
         if left <= 0.0:
             raise ValueError(f"beta must be > {float(self.spent_beta)}, for which the slices are cut, got {beta}")
@@ -362,7 +365,7 @@ def rectangles(
       TypeError, ValueError: an argument out of range.
     """
     names = ACCOUNTANTS if accountant == "best" else (accountant,)
-    if accountant == "best" and not arguments.is_traced(delta) and delta == 0.0:
+    if accountant == "best" and arguments.known("delta", arguments.delta(delta, positive=False)) == 0.0:
         names = ("basic",)
     plans = [
         planning.plan(axes=axes, bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant=name, solver=solver)
@@ -377,6 +380,7 @@ def from_plan(plan: Plan, *, solver: Solver | str = "exponential") -> Rectangles
     Raises:
       ValueError: the solver promises less privacy than the plan counts on.
     """
+    arguments.instance("plan", plan, Plan)
     built = planning.factory(solver, plan.bits)(plan.compute.epsilon, plan.compute.delta, plan.solver_beta)
     promised = built.guarantee()
     if promised.relation != ADD_OR_REMOVE_ONE or not promised.covers(plan.compute.epsilon, plan.compute.delta):

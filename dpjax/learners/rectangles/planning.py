@@ -13,9 +13,11 @@ from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import InteriorPoint
+from dpjax.optimizers.quantiles.base import check_solver
 
 ACCOUNTANTS = ("basic", "optimal", "slicing_printed", "slicing")
 SOLVERS = ("exponential", "tree_log")
+MOST_AXES = 2**16  # the plan composes a mechanism an axis, numerically
 # How beta is divided: all solvers together, the test, the noises in the sizes; sampling gets the rest.
 _SOLVERS_SHARE, _TEST_SHARE, _NOISE_SHARE = 0.5, 0.125, 0.125
 # What of delta pays for noises beyond the capacity, and what the solvers' own deltas may take when they have any.
@@ -132,12 +134,12 @@ def plan(
     *, axes: int, bits: int, epsilon: float, delta: float, beta: float, accountant: str, solver: Solver | str
 ) -> Plan:
     """The plan of one accountant; arguments as for `rectangles`."""
-    axes = arguments.integer("axes", axes, at_least=1)
+    axes = arguments.integer("axes", axes, at_least=1, at_most=MOST_AXES)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     arguments.choice("accountant", accountant, ACCOUNTANTS)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     delta = arguments.known("delta", arguments.delta(delta, positive=accountant != "basic"))
-    beta = arguments.known("beta", arguments.fraction("beta", beta))
+    beta = arguments.known_fraction("beta", beta)
     solver = factory(solver, bits)
     share = _SOLVERS_SHARE * beta / (2 * axes)
     total = Guarantee(epsilon, delta * (1 - _CAPACITY_SHARE), ADD_OR_REMOVE_ONE)
@@ -178,12 +180,19 @@ def _noises(axes: int, rate: float | None, chance: float, epsilon: float, delta:
 
 
 def factory(solver: Solver | str, bits: int) -> Solver:
-    """The factory of that name."""
+    """The factory of that name, or one's own."""
     if callable(solver):
-        return solver
+        return functools.partial(_own, solver)
     if arguments.choice("solver", solver, SOLVERS) == "exponential":
         return lambda epsilon, delta, beta: interior_point.exponential(bits=bits, epsilon=epsilon)
     return lambda epsilon, delta, beta: interior_point.tree_log(bits=bits, epsilon=epsilon, delta=delta, beta=beta)
+
+
+def _own(solver: Solver, epsilon: float, delta: float, beta: float) -> InteriorPoint:
+    """TypeError unless the factory makes a solver."""
+    made = solver(epsilon, delta, beta)
+    check_solver(made, "solver(epsilon, delta, beta)")
+    return made
 
 
 def promised(

@@ -109,7 +109,7 @@ def parities(unknowns: UInt32[Array, "d words"], k: int) -> UInt32[Array, "k lim
 def domain(bits: int, k: int) -> dict[str, int]:
     """The fields that every learner has."""
     bits = arguments.integer("bits", bits, at_least=1, at_most=concept.MAX_BITS)
-    return {"bits": bits, "k": arguments.integer("k", k, at_least=1)}
+    return {"bits": bits, "k": arguments.size("k", k)}
 
 
 def check_alpha(alpha: float) -> None:

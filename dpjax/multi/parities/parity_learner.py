@@ -183,8 +183,8 @@ def parity_learner(
             bits=bits,
             epsilon=float(test.epsilon),
             delta=float(test.delta),
-            beta=float(arguments.fraction("beta", beta)),
+            beta=arguments.known_fraction("beta", beta),
             calibration=calibration,
         )
-    size = arguments.integer("size", size, at_least=where["bits"])
+    size = arguments.size("size", size, at_least=where["bits"])
     return ParityLearner(**where, epsilon=test.epsilon, delta=test.delta, size=size, calibration=calibration)

@@ -66,6 +66,4 @@ def histogram_learner(*, bits: int, k: int, epsilon: Any, delta: Any) -> Histogr
       TypeError, ValueError: an argument out of range.
     """
     counts = sanitizer.histogram(bits=bits, n=1, epsilon=epsilon, delta=delta)
-    return HistogramLearner(
-        bits=counts.bits, counts=counts, limbs=counts.limbs, k=arguments.integer("k", k, at_least=1)
-    )
+    return HistogramLearner(bits=counts.bits, counts=counts, limbs=counts.limbs, k=arguments.size("k", k))

@@ -87,7 +87,7 @@ class PointLearner(ManyPointsLearner):
         Raises:
           ValueError: an alpha below the printed learner's own, or a beta below the proved one's.
         """
-        alpha, beta = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta))
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         smallest, given, own = (
             ("alpha", alpha, self.alpha) if self.calibration == "printed" else ("beta", beta, self.beta)
         )
@@ -128,8 +128,11 @@ def point_learner(
     Raises:
       TypeError, ValueError: an argument out of range, no n or one too small for "printed".
     """
-    k = arguments.integer("k", k, at_least=1)
+    k = arguments.size("k", k)
     arguments.choice("calibration", calibration, CALIBRATIONS)
+    arguments.flag("allow_unproved", allow_unproved)
+    if n is not None and not arguments.is_traced(n):
+        arguments.size("n", n)
     epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
     alpha, beta = arguments.fraction("alpha", alpha), arguments.fraction("beta", beta)
     if calibration == "proved":

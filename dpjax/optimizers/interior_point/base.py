@@ -11,7 +11,7 @@ from dpjax.data.algorithm import LARGEST_PMF, Ordered
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.events import Accurate, Interval
+from dpjax.domains.events import Accurate, Interval, number
 
 
 class InteriorPoint(Ordered):
@@ -51,6 +51,7 @@ class InteriorPoint(Ordered):
         )
 
     def exactly(self, output: UInt32[Array, "limbs"]) -> Interval:
+        output = number("output", output, self.limbs)
         return Interval.closed(output, output)
 
     def listed(self) -> int:
@@ -85,7 +86,7 @@ class InteriorPoint(Ordered):
           ValueError: alpha or beta out of range, or more than this solver can promise.
         """
         arguments.real("alpha", alpha, at_least=0.0, below=1.0)
-        return self.points_needed(float(arguments.fraction("beta", beta)))
+        return self.points_needed(arguments.known_fraction("beta", beta))
 
     def points_needed(self, beta: float) -> int:
         """`sample_size` for checked arguments."""

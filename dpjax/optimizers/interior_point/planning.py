@@ -436,11 +436,11 @@ def calibrate(
     >>> chosen.depth, chosen.m2 >= chosen.K, chosen.guarantee.covers(1.0, 1e-6)
     (1, True, True)
     """
-    bits = arguments.integer("bits", bits, at_least=1)
+    bits = arguments.size("bits", bits)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     epsilon = arguments.number("epsilon", epsilon, at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     delta = arguments.known("delta", arguments.delta(delta))
-    beta = arguments.known("beta", arguments.fraction("beta", beta))
+    beta = arguments.known_fraction("beta", beta)
     arguments.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))
     depths = range(1, DEEPEST + 1) if depth is None else [arguments.integer("depth", depth, at_least=1, at_most=64)]
     names = tuple(_ACCOUNTANTS) if accountant == "best" else (accountant,)

@@ -171,6 +171,7 @@ def tree_log_planned(*, bits: int, plan: planning.Plan) -> TreeLog:
     Raises:
       ValueError: a deep slice of fewer than K = 2 t2 - 2 points: no privacy is proved for it.
     """
+    arguments.instance("plan", plan, planning.Plan)
     if plan.m2 < plan.K:
         raise ValueError(f"plan.m2 must be >= K = {plan.K}, else no privacy is proved, got {plan.m2}")
     return TreeLog(

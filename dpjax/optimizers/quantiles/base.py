@@ -115,14 +115,17 @@ def in_order(runs: Outcome) -> tuple[UInt32[Array, "k limbs"], Bool[Array, ""], 
 # ------------------------------------------------------------------------------------------------ what factories check
 
 
-def check_solver(solver: Any) -> None:
+def check_solver(solver: Any, name: str = "solver") -> None:
     """TypeError unless it is a solver of the interior point problem."""
-    if not (callable(solver) and all(hasattr(solver, part) for part in ("bits", "limbs", "sample_size", "guarantee"))):
-        raise TypeError(f"solver must be one of dpjax.optimizers.interior_point, got {solver!r}")
+    parts = ("bits", "limbs", "sample_size", "guarantee")
+    usable = callable(solver) and not isinstance(solver, type) and all(hasattr(solver, part) for part in parts)
+    if not usable or getattr(solver, "kind", Points) is not Points:
+        raise TypeError(f"{name} must be one of dpjax.optimizers.interior_point, got {solver!r}")
 
 
 def half_slice(solver: Any, *, beta: float) -> int:
     """The least m for which 2m points suffice for the solver, by its own `sample_size`, to fail with probability at most beta."""
+    check_solver(solver)
     return -(-solver.sample_size(beta=beta) // 2)
 
 
@@ -134,8 +137,8 @@ def half_width(solver: Any, m: Any, *, runs: int, beta: Any, allow_unproved: boo
     """
     check_solver(solver)
     m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
-    share = arguments.known("beta", arguments.fraction("beta", beta)) / runs
-    if not allow_unproved:
+    share = arguments.known_fraction("beta", beta) / runs
+    if not arguments.flag("allow_unproved", allow_unproved):
         require(solver, m, share)
     return {"m": np.int32(m), "capacity": bucket(2 * m)}
 

@@ -149,8 +149,8 @@ class DirectQuantiles(Quantiles):
         Raises:
           ValueError: 2m is below what the solver needs to fail with probability at most beta / q on each slice.
         """
-        alpha = float(arguments.fraction("alpha", alpha))
-        base.require(self.solver, int(self.m), float(arguments.fraction("beta", beta)) / self.fractions.shape[0])
+        alpha = arguments.known_fraction("alpha", alpha)
+        base.require(self.solver, int(self.m), arguments.known_fraction("beta", beta) / self.fractions.shape[0])
         return math.ceil((int(self.m) - 0.5) / alpha)
 
 
@@ -203,7 +203,7 @@ def _rounded(fractions: Any) -> list[int]:
     """Increasing multiples of 2^-32."""
     if isinstance(fractions, str) or np.ndim(fractions) != 1:
         raise TypeError(f"fractions must be a list of numbers between 0 and 1, got {fractions!r}")
-    values = [float(arguments.fraction("fractions", fraction)) for fraction in fractions]
+    values = [arguments.known_fraction("fractions", fraction) for fraction in fractions]
     rounded = [round(value * 2**32) for value in values]
     if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
         raise ValueError(f"fractions must increase strictly, by 2^-32 at least, and hold one or more; got {values}")

@@ -126,8 +126,8 @@ class RecursiveQuantiles(Quantiles):
         Raises:
           ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice.
         """
-        alpha = float(arguments.fraction("alpha", alpha))
-        base.require(self.solver, int(self.m), float(arguments.fraction("beta", beta)) / ((1 << self.depth) - 1))
+        alpha = arguments.known_fraction("alpha", alpha)
+        base.require(self.solver, int(self.m), arguments.known_fraction("beta", beta) / ((1 << self.depth) - 1))
         return math.ceil(self.rank_error() / alpha)
 
 

@@ -132,7 +132,7 @@ class SlicedQuantiles(Quantiles):
         """
         from scipy import stats
 
-        alpha, share = float(arguments.fraction("alpha", alpha)), float(arguments.fraction("beta", beta)) / 3
+        alpha, share = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta) / 3
         _require(self.solver, int(self.size), share / self.count)
         rate, mean = -np.expm1(-float(self.slice_epsilon)), 1 / np.expm1(float(self.slice_epsilon))
         noise = stats.nbinom(np.arange(1, 2 * self.count + 1), rate)
@@ -187,8 +187,9 @@ def sliced(
     base.check_solver(solver)
     count = arguments.integer("count", count, at_least=1, at_most=2**16)
     size = arguments.integer("size", size, at_least=1, at_most=base.MOST_POINTS)
-    if not allow_unproved:
-        _require(solver, size, arguments.known("beta", arguments.fraction("beta", beta)) / (3 * count))
+    share = arguments.known_fraction("beta", beta) / (3 * count)
+    if not arguments.flag("allow_unproved", allow_unproved):
+        _require(solver, size, share)
     slice_epsilon = arguments.known(
         "slice_epsilon", arguments.real("slice_epsilon", slice_epsilon, at_least=2.0**-20, below=700.0)
     )

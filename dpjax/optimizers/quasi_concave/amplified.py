@@ -92,7 +92,7 @@ class Amplified(QuasiConcave):
         Raises:
           ValueError: beta is not above what the margins leave for it.
         """
-        beta, each = float(arguments.fraction("beta", beta)), float(self.budget.beta)
+        beta, each = arguments.known_fraction("beta", beta), float(self.budget.beta)
         failure = beta - (2 * self.levels + 1) * each
         if failure <= 0:
             raise ValueError(f"beta must be > {beta - failure}, for which margins are made (see amplified), got {beta}")
@@ -136,7 +136,8 @@ def amplified(
     arguments.choice("accountant", accountant, ACCOUNTANTS)
     traced = any(arguments.is_traced(value) for value in (epsilon, delta, beta))
     if traced and (depth is None or accountant == "optimal"):
-        raise TypeError(f"depth must be given, and accountant 'basic', for traced arguments, got {depth!r}")
+        rule = "depth must be given, and accountant be 'basic', for a traced epsilon, delta or beta"
+        raise TypeError(f"{rule}, got depth={depth!r} and accountant={accountant!r}")
 
     def build(levels: int) -> Amplified:
         budget = _budget(epsilon, delta, beta, levels, accountant)

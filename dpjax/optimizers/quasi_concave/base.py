@@ -103,7 +103,7 @@ class QuasiConcave(Ordered):
 
     def required_promise(self, beta: float, alpha: float) -> float:
         """`error(beta)` / alpha: the promise from which on an answer of (1 - alpha) times it is proved, with probability 1 - beta."""
-        return self.error(beta) / float(arguments.real("alpha", alpha, above=0.0, at_most=1.0))
+        return self.error(beta) / arguments.known("alpha", alpha, above=0.0, at_most=1.0)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The required promise as a whole number: so many examples, if each of them promises 1."""

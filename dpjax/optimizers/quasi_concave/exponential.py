@@ -42,7 +42,7 @@ class QuasiConcaveExponential(QuasiConcave):
 
     def error(self, beta: float) -> float:
         """(2/epsilon) ln((2^bits + 1)/beta): BNS Proposition 2.26 (ii)."""
-        beta = float(arguments.fraction("beta", beta))
+        beta = arguments.known_fraction("beta", beta)
         return 2 / float(self.epsilon) * (math.log((1 << int(self.bits)) + 1) - math.log(beta))
 
 

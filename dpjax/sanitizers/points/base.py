@@ -92,13 +92,13 @@ class PointSanitizer(Algorithm):
 def domain(bits: int, n: Any) -> dict[str, Any]:
     """The fields that every sanitizer has."""
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    n = jnp.asarray(n, float) if arguments.is_traced(n) else np.float64(arguments.integer("n", n, at_least=1))
+    n = jnp.asarray(n, float) if arguments.is_traced(n) else np.float64(arguments.size("n", n))
     return {"bits": np.int32(bits), "n": n, "limbs": wide.limbs_for(bits)}
 
 
 def refuse_small(n: Any, needed: Any, what: str, allow_unproved: bool, **given: Any) -> None:
     """ValueError if n < needed(**given), which privacy needs, and nobody allowed that; traced numbers pass."""
-    if allow_unproved or any(map(arguments.is_traced, (n, *given.values()))):
+    if arguments.flag("allow_unproved", allow_unproved) or any(map(arguments.is_traced, (n, *given.values()))):
         return
     least = needed(**{name: float(value) for name, value in given.items()})
     if n < least:

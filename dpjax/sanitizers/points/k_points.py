@@ -18,5 +18,5 @@ def k_points(
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    alpha = arguments.fraction("alpha", alpha) / arguments.integer("k", k, at_least=1)
+    alpha = arguments.fraction("alpha", alpha) / arguments.size("k", k)
     return san_points(bits=bits, n=n, epsilon=epsilon, delta=delta, alpha=alpha, allow_unproved=allow_unproved)

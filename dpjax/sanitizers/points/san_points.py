@@ -122,7 +122,11 @@ class SanPoints(PointSanitizer):
         Raises:
           ValueError: an alpha below this mechanism's own.
         """
-        own = float(self.alpha)
+        own, alpha, beta = (
+            float(self.alpha),
+            arguments.known_fraction("alpha", alpha),
+            arguments.known_fraction("beta", beta),
+        )
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, which this sanitizer was built for, got {alpha}")
         return bounds.san_points(float(self.epsilon), float(self.delta), own, beta)
@@ -151,7 +155,7 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
     given = {
         "epsilon": arguments.epsilon(epsilon),
         "delta": arguments.delta(delta),
-        "alpha": np.float64(arguments.known("alpha", arguments.fraction("alpha", alpha))),
+        "alpha": np.float64(arguments.known_fraction("alpha", alpha)),
     }
     where = base.domain(bits, n)
     base.refuse_small(where["n"], bounds.san_points_private, "BNS Lemma 4.4 in every round", allow_unproved, **given)
