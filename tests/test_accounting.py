@@ -411,7 +411,7 @@ def test_what_is_no_guarantee_or_no_count_is_refused():
         (lambda: given.covers("1", 0.0), TypeError, "epsilon must be a real number, got '1'"),
         (lambda: accounting.basic(3), TypeError, "guarantees must be several guarantees, got 3"),
         (lambda: accounting.optimal({given: 2**30}, delta=1e-6), ValueError, "the count of guarantees must be from 1"),
-        (lambda: accounting.calibrate(given, 2**70), ValueError, "count must be from 1"),
+        (lambda: accounting.calibrate(given, 2**70), ValueError, "count of guarantees must be from 1"),
     ):
         with pytest.raises(error, match=words):
             call()

@@ -59,7 +59,7 @@ def test_padding_a_multi_sample_changes_nothing_that_counts():
         (np.zeros((2, 1), np.uint32), np.zeros((3, 1)), None, ValueError, "y must have one row of k"),
         (np.zeros((2, 1), np.uint32), np.zeros((2, 0)), None, ValueError, "y must have one row of k"),
         (np.zeros((2, 1), np.uint32), np.zeros(2), None, ValueError, "y must have one row of k"),
-        (np.zeros((2, 1), np.uint32), [["a"], ["b"]], None, TypeError, "y must hold labels"),
+        (np.zeros((2, 1), np.uint32), [["a"], ["b"]], None, TypeError, "y must be an array of numbers"),
         (np.zeros((2, 1), np.uint32), [[1], [2]], None, ValueError, r"got y\[1, 0\] = 2"),
         (np.zeros((2, 1), np.uint32), [[1], [0]], 3, ValueError, "n_valid must be from 1 to 2"),
         (np.zeros((2, 1), np.uint32), [[1], [0]], 0, ValueError, "n_valid must be from 1 to 2"),

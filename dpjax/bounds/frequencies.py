@@ -118,7 +118,7 @@ def san_points_budget(
 
     Example:
         >>> e, d = san_points_budget(1.0, 1e-6, 4)
-        >>> round(1 / e, 2), d
+        >>> float(round(1 / e, 2)), float(d)
         (27.21, 1e-07)
     """
     epsilon, delta, rounds = arguments.epsilon(epsilon), arguments.delta(delta), arguments.count("rounds", rounds)
