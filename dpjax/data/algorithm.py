@@ -257,6 +257,11 @@ def sound(parameters: Any) -> Bool[Array, ""]:
     return good
 
 
+def few_points(bits: Any) -> int:
+    """The size 2^bits of a domain that is small enough for a list; ValueError if it is not, TypeError if bits are traced."""
+    return 1 << arguments.integer("bits", arguments.known_integer("bits", bits), at_least=1, at_most=LARGEST_PMF)
+
+
 def whole(examples: float) -> int:
     """A theorem's number of examples as a whole one, at least 1.
 

@@ -16,7 +16,7 @@ from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.domains.events import Accurate
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, scored, sensitivity_of
 from dpjax.mechanisms.laplace import LN2, log_tails, standard_laplace
 
 REACH = 48  # the threshold's noise passes 48 scales with probability e^-48 = 1e-21
@@ -172,8 +172,6 @@ def mechanism(
     return AboveThreshold(
         epsilon=arguments.epsilon(epsilon),
         threshold=threshold,
-        sensitivity=arguments.known(
-            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
-        ),
+        sensitivity=sensitivity_of(sensitivity),
         relation=arguments.choice("relation", relation, RELATIONS),
     )

@@ -326,6 +326,11 @@ def with_bottom(log_p: Float[Array, "k"]) -> Float[Array, "k+1"]:
     return jnp.append(log_p, jnp.where(jnp.any(log_p > -jnp.inf), -jnp.inf, 0.0))
 
 
+def sensitivity_of(value: Any) -> float:
+    """A sensitivity, which is a number of the program: > 0, finite, known."""
+    return arguments.known("sensitivity", arguments.real("sensitivity", value, above=0.0, below=math.inf))
+
+
 def relation_for(monotone: bool, relation: str | None) -> str:
     """The relation of a sensitivity; monotone scores may claim ADD_OR_REMOVE_ONE only."""
     if relation is None:

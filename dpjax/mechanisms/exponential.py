@@ -20,6 +20,7 @@ from dpjax.mechanisms.base import (
     measured,
     relation_for,
     scored,
+    sensitivity_of,
     with_bottom,
 )
 
@@ -188,9 +189,7 @@ def mechanism(
     """
     return Exponential(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=arguments.known(
-            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
-        ),
+        sensitivity=sensitivity_of(sensitivity),
         monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

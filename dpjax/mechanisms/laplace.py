@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Real
 from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.base import Between, Noise, Number
+from dpjax.mechanisms.base import Between, Noise, Number, sensitivity_of
 
 LN2 = math.log(2.0)
 FAR = 1e4  # scales of noise: beyond them even float64 has no probability left
@@ -195,6 +195,6 @@ def mechanism(*, epsilon: Number, sensitivity: Number = 1.0, relation: str = "RE
     """
     return Laplace(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=arguments.known("sensitivity", _sensitivity(sensitivity)),
+        sensitivity=sensitivity_of(sensitivity),
         relation=arguments.choice("relation", relation, RELATIONS),
     )

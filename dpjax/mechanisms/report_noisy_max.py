@@ -4,7 +4,6 @@ The same law as permute-and-flip (McKenna and Sheldon 2020; Ding, Kifer, Sayed S
 Xiao, Zhang 2021): epsilon-DP, and never less accurate in expectation than the exponential mechanism.
 """
 
-import math
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Real
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, relation_for, with_bottom
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, relation_for, sensitivity_of, with_bottom
 from dpjax.mechanisms.exponential import log_weights
 from dpjax.mechanisms.laplace import standard_exponential
 
@@ -125,9 +124,7 @@ def mechanism(
     """
     return ReportNoisyMax(
         epsilon=arguments.epsilon(epsilon),
-        sensitivity=arguments.known(
-            "sensitivity", arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
-        ),
+        sensitivity=sensitivity_of(sensitivity),
         monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool
 
 from dpjax.concepts import thresholds as concept
 from dpjax.core import arguments
-from dpjax.data.algorithm import LARGEST_PMF, Ordered
+from dpjax.data.algorithm import Ordered, few_points
 from dpjax.data.sample import Sample, wide_row, wide_rows
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Goal, Interval
@@ -36,9 +36,7 @@ class ThresholdLearner(Ordered):
         return Goal(marked=(n - pieces.values) / n <= event.error, within=piecewise.everything(pieces))
 
     def listed(self) -> int:
-        return (
-            1 << arguments.integer("bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF)
-        ) + 1
+        return few_points(self.bits) + 1
 
     def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows"]:
         """The labels that the threshold gives to points."""

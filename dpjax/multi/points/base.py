@@ -13,9 +13,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.concepts.points import Point
-from dpjax.core import arguments, random
 from dpjax.core import bits as packed
-from dpjax.data.algorithm import LARGEST_PMF, sound
+from dpjax.core import random
+from dpjax.data.algorithm import LARGEST_PMF, few_points
 from dpjax.data.fitting import fitted
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import wide_rows
@@ -223,9 +223,7 @@ class ManyPointsLearner(KLearner):
 
     def listed(self) -> int:
         """All vectors of k hypotheses, the last one running fastest; each a point or, last, all-zero."""
-        single = (
-            1 << arguments.integer("bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF)
-        ) + 1
+        single = few_points(self.bits) + 1
         if single**self.k > 1 << LARGEST_PMF:
             raise ValueError(f"k must leave at most 2^{LARGEST_PMF} outputs for a list, got {single}^{self.k}")
         return single**self.k
@@ -240,9 +238,6 @@ class ManyPointsLearner(KLearner):
         return Point(position=wide.from_uint32(each, self.limbs), zero=each == points)
 
     # The rest -------------------------------------------------------------------------------------------------
-
-    def sound(self) -> Bool[Array, ""]:
-        return sound(self) & self.counts.sound()
 
     def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows k"]:
         """The k labels of points.

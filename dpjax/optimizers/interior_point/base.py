@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from dpjax.core import arguments
-from dpjax.data.algorithm import LARGEST_PMF, Ordered
+from dpjax.data.algorithm import Ordered, few_points
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -55,9 +55,7 @@ class InteriorPoint(Ordered):
         return Interval.closed(output, output)
 
     def listed(self) -> int:
-        return 1 << arguments.integer(
-            "bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF
-        )
+        return few_points(self.bits)
 
     def anything(self) -> Interval:
         return Interval.everything(self.limbs + 1)

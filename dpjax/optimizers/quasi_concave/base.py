@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from dpjax.accounting import RELATIONS
 from dpjax.core import arguments
-from dpjax.data.algorithm import LARGEST_PMF, Ordered, whole
+from dpjax.data.algorithm import Ordered, few_points, whole
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Goal, Interval
 from dpjax.domains.ordered import Pieces
@@ -79,9 +79,7 @@ class QuasiConcave(Ordered):
         return Goal(marked=None, within=Interval(low=event.low, high=wide.minimum(event.high, end)))
 
     def listed(self) -> int:
-        return (
-            1 << arguments.integer("bits", arguments.known_integer("bits", self.bits), at_least=1, at_most=LARGEST_PMF)
-        ) + 1
+        return few_points(self.bits) + 1
 
     def success_probability(self, data: Problem, *, error: Any = None) -> Float[Array, ""]:
         """P[Q(x) >= p - error], exactly; bottom is a failure.
