@@ -6,8 +6,9 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
+from dpjax.data.weighted import Weighted
 
 __version__ = "0.1.0"
-__all__ = ["MultiSample", "Outcome", "Points", "Sample", "Status", "check", "enable_cache", "least_n"]
+__all__ = ["MultiSample", "Outcome", "Points", "Sample", "Status", "Weighted", "check", "enable_cache", "least_n"]
 
 __getattr__, __dir__ = lazy.modules(__name__, check="dpjax.verify.check:check", least_n="dpjax.trials.sweep:least_n")

@@ -9,9 +9,10 @@ from dpjax.core import arguments
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, wide_rows
+from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 
-Kind = TypeVar("Kind", Sample, MultiSample, Points)
+Kind = TypeVar("Kind", Sample, MultiSample, Points, Weighted)
 
 
 def fitted(
@@ -28,7 +29,7 @@ def fitted(
 
     Args:
       sample: what a learner was called with.
-      kind: `Sample`, `MultiSample` or `Points`.
+      kind: `Sample`, `MultiSample`, `Points` or `Weighted`.
       bits: of the domain; may be traced, and then points are not checked.
       limbs: how many limbs points may have, the usual number first; nothing: any.
       k: how many labels an example must have.

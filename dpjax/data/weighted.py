@@ -1,0 +1,207 @@
+"""Weighted points of an ordered domain: a multiset as (value, count), or a sanitized database."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
+
+from dpjax.core import arguments, show
+from dpjax.core.pytree import frozen
+from dpjax.data.points import Points
+from dpjax.data.sample import below, on_device, padded_rows, valid_rows, wide_rows
+from dpjax.domains import groups, wide
+
+LARGEST = np.uint32(0xFFFFFFFF)
+
+
+@frozen
+class Weighted:
+    """Distinct points with weights, in increasing order, the first `n_valid` rows; build it by `Weighted.create` or `Weighted.of`.
+
+    As data, weights are whole numbers, the counts of a multiset: int32, or int64 under `jax.enable_x64(True)`, which printed constants
+    need. As a sanitized database they are real numbers >= 0. Answers are shares of the total, so that a database of any size, and one
+    with as many rows as the data, are compared alike.
+
+    Attributes:
+      x: uint32 of shape (rows, limbs); rows that do not count are all ones, so that the whole array increases.
+      weights: of shape (rows,), 0 in rows that do not count.
+      n_valid: how many rows count.
+    """
+
+    x: UInt32[Array, "rows limbs"]
+    weights: Shaped[Array, "rows"]
+    n_valid: Int[Array, ""]
+
+    ordered: ClassVar[bool] = True  # a promise, as of `Points`
+
+    @classmethod
+    def create(cls, x: Any, weights: Any) -> "Weighted":
+        """A multiset from values and counts; equal values are added up, and counts 0 left out.
+
+        Args:
+          x: values, uint32 of shape (rows, limbs) as made by `dpjax.domains.wide.from_ints`.
+          weights: as many whole numbers >= 0: Python ints, or an array of them.
+
+        Raises:
+          TypeError: x is no uint32 array, or weights are no whole numbers.
+          ValueError: another number of weights, a negative one, none above 0, or a total that the integers in use cannot hold.
+
+        >>> from dpjax.domains import wide
+        >>> data = Weighted.create(wide.from_ints([9, 2, 9], 8), [5, 1, 5])
+        >>> data
+        Weighted(x=[2, 9], weights=[1, 10])
+        >>> [round(float(share), 2) for share in data.share_below(wide.from_ints([2, 3], 8))]
+        [0.0, 0.09]
+        """
+        x = np.asarray(wide_rows("x", x))
+        given = arguments.array("weights", weights)
+        if given.shape != x.shape[:1]:
+            raise ValueError(f"weights must have one number a row of x, shape {x.shape[:1]}, got {given.shape}")
+        if given.dtype.kind not in "iu":
+            raise TypeError(f"weights must hold whole numbers, the counts of values, got {given.dtype}")
+        if (given < 0).any():
+            raise ValueError(f"weights must be >= 0, got {given.min()}")
+        integers = jax.dtypes.canonicalize_dtype(np.int64)
+        total = sum(map(int, given))
+        if not 0 < total <= np.iinfo(integers).max:
+            hint = " (jax.enable_x64(True) holds more)" if integers == np.int32 and total > 0 else ""
+            raise ValueError(f"weights must add up to 1, ..., {np.iinfo(integers).max}{hint}, got {total}")
+        distinct, place = np.unique(x[given > 0], axis=0, return_inverse=True)
+        sums = np.zeros(len(distinct), integers)
+        np.add.at(sums, place.reshape(-1), given[given > 0].astype(integers))
+        return cls(x=on_device(distinct), weights=on_device(sums), n_valid=jnp.asarray(len(distinct), jnp.int32))
+
+    @classmethod
+    def of(cls, data: Any) -> "Weighted":
+        """`data` itself, or the distinct points of `Points` or a `Sample` with how often they occur.
+
+        Raises:
+          TypeError: it is none of these.
+        """
+        if isinstance(data, cls):
+            return data
+        points = Points.of(data)
+        return cls.grouped(groups.group(points.x, points.valid))
+
+    @classmethod
+    def grouped(cls, found: groups.Groups) -> "Weighted":
+        """Groups of points with how often they occur."""
+        return cls(x=found.rows, weights=found.counts, n_valid=found.size)
+
+    @classmethod
+    def kept(
+        cls, x: UInt32[Array, "rows limbs"], weights: Shaped[Array, "rows"], keep: Bool[Array, "rows"]
+    ) -> "Weighted":
+        """The kept ones of increasing distinct points, moved to the front: nothing of the others is left."""
+        place = jnp.where(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1, keep.shape[0])
+        return cls(
+            x=jnp.full_like(x, LARGEST).at[place].set(x, mode="drop"),
+            weights=jnp.zeros_like(weights).at[place].set(weights, mode="drop"),
+            n_valid=jnp.sum(keep, dtype=jnp.int32),
+        )
+
+    def __repr__(self) -> str:
+        if not all(map(show.concrete, (self.x, self.weights, self.n_valid))) or self.x.ndim != 2:
+            return f"Weighted(x={show.short(self.x)}, weights={show.short(self.weights)})"
+        n = int(self.n_valid)
+        held = {"x": show.integers(self.x[:n]), "weights": np.asarray(self.weights)[:n].tolist()}
+        return f"Weighted({', '.join(f'{name}={show.listed(values)}' for name, values in held.items())})"
+
+    @property
+    def rows(self) -> int:
+        """The capacity: how many distinct points there is room for."""
+        return self.x.shape[0]
+
+    @property
+    def valid(self) -> Bool[Array, "rows"]:
+        """Which rows count."""
+        return valid_rows(self.rows, self.n_valid)
+
+    @property
+    def total(self) -> Shaped[Array, ""]:
+        """The sum of all weights: the size of the multiset."""
+        return jnp.sum(self.weights, dtype=self.weights.dtype)
+
+    def in_domain(self, bits: Any) -> Bool[Array, ""]:
+        """Whether there are 0, ..., `rows` valid rows, each a point of X_bits, with weights >= 0 and none elsewhere."""
+        counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
+        weighed = jnp.all(jnp.where(self.valid, self.weights >= 0, self.weights == 0))
+        return counted & weighed & below(self, bits)
+
+    def padded(self, rows: int | None = None) -> "Weighted":
+        """The same with `rows` >= its own rows (default: up to their bucket)."""
+        x, weights = padded_rows(rows, self.x, self.weights)
+        return Weighted(
+            x=jnp.where(valid_rows(x.shape[0], self.n_valid)[:, None], x, LARGEST),
+            weights=weights,
+            n_valid=self.n_valid,
+        )
+
+    # As a database: the share of its total that a concept holds ------------------------------------------------
+
+    def support(self) -> tuple[UInt32[Array, "rows limbs"], Bool[Array, "rows"]]:
+        """(points, which of them weigh something): what `multi.generic` asks of a sanitized database."""
+        return self.x, self.weights > 0
+
+    def share_below(self, j: UInt32[Array, "q more"]) -> Float[Array, "q"]:
+        """Q of the thresholds c_j(x) = 1 iff x < j, wide integers of any width."""
+        limbs = max(j.shape[-1], self.x.shape[-1])
+        x, j = self._wide(limbs), wide.resize(j, limbs)
+        return self._shares_up_to()[jax.vmap(lambda one: wide.search(x, one))(j)]
+
+    def share(self, x: UInt32[Array, "q limbs"]) -> Float[Array, "q"]:
+        """Q of the points c_x, wide integers."""
+        at, there = self._find(x)
+        return jnp.where(there, self._shares()[at], 0.0)
+
+    def threshold_error(self, truth: "Weighted") -> Float[Array, ""]:
+        """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly."""
+        return jnp.maximum(self._most_below(truth), truth._most_below(self))
+
+    def _most_below(self, other: "Weighted") -> Float[Array, ""]:
+        """The largest difference just after one of my points: between points shares are constant."""
+        limbs = max(self.x.shape[-1], other.x.shape[-1]) + 1
+        after = wide.add(wide.resize(self.x, limbs), wide.from_uint32(jnp.ones(self.rows, jnp.uint32), limbs))
+        gap = jnp.abs(self._shares_up_to()[1:] - other.share_below(after))
+        return jnp.max(jnp.where(self.valid, gap, 0.0))
+
+    def point_error(self, truth: "Weighted") -> Float[Array, ""]:
+        """The largest difference of the shares of any point."""
+        return self.point_set_error(truth, k=1)
+
+    def point_set_error(self, truth: "Weighted", *, k: int) -> Float[Array, ""]:
+        """The largest difference of the shares of any set of at most k points: k-POINT, exactly.
+
+        It is that of the k points with the greatest shares too much, or of those with the greatest shares too little.
+        """
+        k = min(arguments.size("k", k), self.rows + truth.rows)
+        too_much = jnp.where(self.valid, self._shares() - truth.share(self.x), 0.0)
+        unnamed = jnp.where(truth.valid & ~self.names(truth.x), -truth._shares(), 0.0)
+        difference = jnp.sort(jnp.concatenate([too_much, unnamed]))
+        return jnp.maximum(jnp.sum(jnp.maximum(difference[-k:], 0.0)), -jnp.sum(jnp.minimum(difference[:k], 0.0)))
+
+    def names(self, x: UInt32[Array, "q limbs"]) -> Bool[Array, "q"]:
+        """Which of these points are among mine."""
+        return self._find(x)[1]
+
+    def _find(self, x: UInt32[Array, "q limbs"]) -> tuple[Int[Array, "q"], Bool[Array, "q"]]:
+        """(the row of each point, whether there is one)."""
+        limbs = max(x.shape[-1], self.x.shape[-1])
+        mine, x = self._wide(limbs), wide.resize(x, limbs)
+        at = jnp.minimum(jax.vmap(lambda one: wide.search(mine, one))(x), self.rows - 1)
+        return at, wide.equal(mine[at], x) & self.valid[at]
+
+    def _wide(self, limbs: int) -> UInt32[Array, "rows more"]:
+        """x with so many limbs; rows that do not count hold the greatest number of them."""
+        return jnp.where(self.valid[:, None], wide.resize(self.x, limbs), LARGEST)
+
+    def _shares(self) -> Float[Array, "rows"]:
+        """Of each point; 0 of an empty multiset."""
+        return self.weights.astype(float) / jnp.maximum(self.total.astype(float), 1e-30)
+
+    def _shares_up_to(self) -> Float[Array, "sums"]:
+        """Of no points, of the first, of the first two, ..."""
+        sums = jnp.cumsum(self.weights, dtype=self.weights.dtype)
+        return jnp.concatenate([jnp.zeros(1), sums.astype(float) / jnp.maximum(sums[-1].astype(float), 1e-30)])

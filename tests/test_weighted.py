@@ -1,0 +1,82 @@
+"""Weighted points: against dictionaries and exact fractions."""
+
+import itertools
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax import Points, Sample, Weighted
+from dpjax.domains import wide
+
+A, B = {3: 2, 5: 1, 9: 7}, {0: 1, 5: 4, 9: 1, 12: 4}
+
+
+def weighted(counts: dict[int, int], bits: int = 4) -> Weighted:
+    return Weighted.create(wide.from_ints(list(counts), bits), list(counts.values()))
+
+
+def share(counts: dict[int, int], concept) -> float:
+    return float(Fraction(sum(c for x, c in counts.items() if concept(x)), sum(counts.values())))
+
+
+def largest(concepts, one=A, other=B) -> float:
+    return max(abs(share(one, c) - share(other, c)) for c in concepts)
+
+
+def test_shares_and_errors_are_those_of_the_definition():
+    a, b = weighted(A).padded(), weighted(B)
+    ends = wide.from_ints(range(17), 5)
+    np.testing.assert_allclose(a.share_below(ends), [share(A, lambda x, j=j: x < j) for j in range(17)], atol=1e-6)
+    np.testing.assert_allclose(
+        b.share(wide.from_ints(range(16), 4)), [share(B, lambda x, j=j: x == j) for j in range(16)], atol=1e-6
+    )
+    thresholds = [lambda x, j=j: x < j for j in range(17)]
+    np.testing.assert_allclose([a.threshold_error(b), b.threshold_error(a)], 2 * [largest(thresholds)], atol=1e-6)
+    for k in (1, 2, 3):
+        sets = [lambda x, s=s: x in s for s in itertools.combinations(range(16), k)]
+        np.testing.assert_allclose(
+            [a.point_set_error(b, k=k), b.point_set_error(a, k=k)], 2 * [largest(sets)], atol=1e-6
+        )
+    assert float(a.point_error(b)) == float(a.point_set_error(b, k=1)) > 0 == float(a.point_error(weighted(A)))
+
+
+def test_points_and_samples_are_counted():
+    x = wide.from_ints([7, 2**40, 7, 1], 64)
+    for data in (Points.create(x, 3), Sample(x=x, y=[0, 1, 0, 1], n_valid=3), Weighted.create(x[:3], [1, 1, 1])):
+        counted = jax.jit(Weighted.of)(data)
+        assert repr(counted) == "Weighted(x=[7, 1099511627776], weights=[2, 1])"
+        assert int(counted.total) == 3 and counted.support()[1].sum() == 2
+        assert bool(counted.in_domain(64)) and not bool(counted.in_domain(40))
+
+
+def test_counts_beyond_32_bits_are_exact_with_64():
+    x = wide.from_ints([1, 2, 2], 8)
+    with pytest.raises(ValueError, match=r"weights must add up to 1, .*enable_x64\(True\) holds more"):
+        Weighted.create(x, [10**15, 1, 1])
+    with jax.enable_x64(True):
+        data = Weighted.create(x, [10**15, 1, 1])
+        assert int(data.total) == 10**15 + 2 and data.weights.dtype == jnp.int64
+
+
+def test_an_empty_database_has_no_share_of_anything():
+    none = Weighted.kept(wide.from_ints([3, 5], 4), jnp.ones(2), jnp.zeros(2, bool))
+    assert not none.support()[1].any() and float(none.share_below(wide.from_ints([9], 4))[0]) == 0.0
+    np.testing.assert_allclose(none.point_error(weighted(A)), 0.7, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "weights, error, message",
+    [
+        ([1.0, 2.0], TypeError, "whole numbers"),
+        ([1], ValueError, "one number a row"),
+        ([1, -1], ValueError, "must be >= 0, got -1"),
+        ([0, 0], ValueError, "must add up to 1, "),
+        ("ab", TypeError, "weights"),
+    ],
+)
+def test_weights_are_checked_by_name(weights, error, message):
+    with pytest.raises(error, match=message):
+        Weighted.create(wide.from_ints([1, 2], 8), weights)
