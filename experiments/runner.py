@@ -29,6 +29,7 @@ EXPERIMENTS = (
     "multi_points",
     "multi_thresholds",
     "optimum",
+    "papers",
     "quasi_concave",
     "rectangles",
     "slicing",

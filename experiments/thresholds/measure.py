@@ -10,10 +10,10 @@ from dpjax.concepts import thresholds as concept
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
-from dpjax.optimizers.quasi_concave import recursion
 from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
 from experiments import least_n
+from experiments.anatomy import dissect
 from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
@@ -163,24 +163,11 @@ def _mean_success(
 # --------------------------------------------------------------------------------------------------- (c) one run
 
 
-@jax.jit
-def _dissect(key: jax.Array, experiment: pac.Experiment) -> dict[str, Any]:
-    """Everything RecConcave looks at and chooses in one run."""
-    key_coins, sample = pac.draw(key, experiment)
-    learner = experiment.learner
-    pieces = concept.quality(sample, learner.bits, learner.limbs)
-    problem, budget = learner.problem(pieces), learner.budget()
-    windows = recursion.best_windows(pieces)
-    quality = recursion.window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
-    run = recursion.sample(key_coins, problem, budget, learner.levels)
-    return {"pieces": pieces, "windows": windows, "quality": quality, "run": run}
-
-
 def _anatomy(settings: Settings, context: Context) -> list[Row]:
     """Q, L, q, the blocks near the target, what was chosen: the data of the paper's Figures 5 to 7 in one run."""
     bits, n = settings["anatomy"]["bits"], settings["anatomy"]["n"]
     experiment = _experiment("RecConcave, N=2", bits, n, bucket(n), settings)
-    seen = jax.device_get(_dissect(jax.random.fold_in(context.root, 2**31), experiment))
+    seen = jax.device_get(dissect(jax.random.fold_in(context.root, 2**31), experiment))
     target = 1 << (bits - 1)
     rows = _anatomy_quality(seen["pieces"], target)
     for j in range(bits + 1):

@@ -1,0 +1,16 @@
+"""All pictures, from the table alone."""
+
+import pathlib
+
+from dpjax.plotting import style
+from experiments.papers import concave, domino, tree
+from experiments.records import Row
+from experiments.settings import Settings
+
+
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+    """Writes papers_rec_concave, papers_tree_log and papers_domino as PNG and SVG."""
+    with style.house():
+        concave.draw(rows, settings["concave"], out / "papers_rec_concave")
+        tree.draw(rows, settings["tree"], out / "papers_tree_log")
+        domino.draw(rows, settings["domino"], out / "papers_domino")
