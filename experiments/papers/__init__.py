@@ -4,11 +4,13 @@ BNS Figures 4 to 7 (one run of RecConcave on a small domain), CLNSS §1.3.3 (Tre
 it stops and the slices) and CLNSS Example 1.4 (the domino effect, with and without noise in the sizes of slices).
 """
 
+from typing import Any
+
 from experiments.papers.draw import draw
 from experiments.papers.measure import measure
 from experiments.runner import Experiment
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "concave": {
         "bits": 10,
         "n": 6000,
