@@ -517,6 +517,22 @@ def test_further_refusals():
         bounds.pure_lower_bound(9, constant=0.0)
 
 
+@pytest.mark.parametrize("bits", [2**25, 10**15])
+def test_domains_too_large_to_write_down_are_refused_at_once(bits):
+    for call in (
+        lambda: bounds.learn_thresholds(bits, 2, 0.1, 0.1, 1.0, 1e-6),
+        lambda: bounds.exponential_parities(bits, 0.1, 1.0),
+        lambda: bounds.pure_proper_thresholds(bits, 0.1, 0.1, 1.0),
+        lambda: bounds.pure_points(bits, 1, 0.1, 0.1, 1.0),
+        lambda: bounds.sanitizer_k_points(bits, 1, 0.1, 0.1, 1.0),
+        lambda: bounds.approximate_proper_thresholds(bits, 0.1, 1.0, 1e-6),
+    ):
+        with pytest.raises(ValueError, match=f"bits must be from . to {2**24}, got"):
+            call()
+    with pytest.raises(ValueError, match="vc must be from 1 to 1024"):
+        bounds.vc_of_differences(bits)
+
+
 def test_formulas_refuse_by_name_what_they_once_took():
     for call, words in (
         (lambda: bounds.histogram_margin("1", 1e-6), "epsilon must be a real number"),

@@ -291,3 +291,12 @@ def test_the_plain_twin_agrees(entry: Entry) -> None:
     with jax.enable_x64(True):
         law = np.asarray(entry.make(entry.epsilon).pmf(entry.data()))
     np.testing.assert_allclose(law, entry.twin(entry), atol=1e-9)
+
+
+def test_another_law_than_the_twins_is_refused() -> None:
+    """Negative control: the same algorithm at another epsilon."""
+    entry = next(entry for entry in ENTRIES if entry.twin is not None and entry.private)
+    with jax.enable_x64(True):
+        law = np.asarray(entry.make(1.01 * entry.epsilon).pmf(entry.data()))
+    with pytest.raises(AssertionError, match="Mismatched"):
+        np.testing.assert_allclose(law, entry.twin(entry), atol=1e-9)

@@ -73,7 +73,7 @@ def vc_of_differences(vc: int) -> int:
         >>> [vc_of_differences(vc) for vc in (1, 2, 10)]
         [5, 13, 82]
     """
-    arguments.counts(vc=vc)
+    arguments.integer("vc", vc, at_least=1, at_most=2**10)  # numbers of thousands of digits
 
     def too_many(n: int) -> bool:
         return sum(math.comb(n, i) for i in range(vc + 1)) ** 2 < 2**n

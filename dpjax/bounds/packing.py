@@ -74,7 +74,7 @@ def pure_proper_thresholds(bits: int, alpha: float, beta: float, epsilon: float)
         >>> pure_proper_thresholds(64, 0.1, 0.1, 1.0)
         265
     """
-    arguments.counts(at_least=2, bits=bits)
+    arguments.domain_bits(bits, at_least=2)
     arguments.number("alpha", alpha, above=0.0, below=0.5)
     others = 2**bits - 3
     return _needed(math.log(others), 2.0 * alpha, beta, epsilon)
@@ -119,7 +119,7 @@ def pure_points(
         >>> pure_points(64, 1, 0.1, 0.1, 1.0), pure_points(64, 8, 0.1, 0.5, 1.0), pure_points(64, 8, 0.1, 0.5, 1.0, calibration="printed")
         (535, 633, 194)
     """
-    arguments.counts(bits=bits)
+    arguments.domain_bits(bits)
     arguments.integer("concepts", concepts, at_least=1, at_most=2**bits - 1)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)

@@ -38,7 +38,7 @@ def exponential_parities(bits: int, beta: float, epsilon: float) -> float:
         >>> round(exponential_parities(10, 0.01, 1.0))
         53
     """
-    arguments.counts(bits=bits)
+    arguments.domain_bits(bits)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     wrong = math.log(2**bits - 1) - math.log(beta)

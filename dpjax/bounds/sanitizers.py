@@ -229,7 +229,7 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
         >>> sanitizer_k_points(64, 1, 0.1, 0.1, 1.0), sanitizer_k_points(64, 8, 0.1, 0.1, 1.0)
         (230, 520)
     """
-    arguments.counts(bits=bits)
+    arguments.domain_bits(bits)
     arguments.integer("concepts", concepts, at_least=1, at_most=2**bits - 1)
     arguments.number("alpha", alpha, above=0.0, below=0.5)
     arguments.fractions(beta=beta)

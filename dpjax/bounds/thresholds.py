@@ -298,7 +298,8 @@ def learn_thresholds(
         >>> f"{learn_thresholds(64, 2, 0.1, 0.1, 0.1, 1e-6):.1e}"
         '1.2e+05'
     """
-    arguments.counts(bits=bits, depth=depth)
+    arguments.domain_bits(bits)
+    arguments.counts(depth=depth)
     arguments.fractions(alpha=alpha, beta=beta)
     if arguments.calibration(calibration) == "printed" and depth > log_star(2**bits):
         raise ValueError(f"depth must be <= log*(2^bits) = {log_star(2**bits)}, got {depth}")

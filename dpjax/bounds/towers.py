@@ -102,7 +102,7 @@ def approximate_proper_thresholds(
     """
     from dpjax.bounds.multi import rows_of_empirical
 
-    arguments.counts(bits=bits)
+    arguments.domain_bits(bits)
     arguments.positive(epsilon=epsilon)
     arguments.number("delta", delta, at_least=0.0, below=1.0)
     arguments.fractions(beta=beta)

@@ -20,6 +20,7 @@ CALIBRATIONS = ("printed", "proved")
 _LEAST, _MOST = 2.0**-120, float(np.finfo(np.float32).max)
 _LONGEST = 2**31 - 1  # indices are int32
 _MOST_THINGS = 2**128  # of what formulas in floats count
+_MOST_BITS = 2**24  # of a domain whose size is written down: 2 MiB
 
 
 def is_traced(value: Any) -> bool:
@@ -51,6 +52,11 @@ def count(name: str, value: Any, *, at_least: int = 1, at_most: int = _MOST_THIN
 def size(name: str, value: Any, *, at_least: int = 1) -> int:
     """`value` as the length of an axis of an array, or the number of steps of a program."""
     return count(name, value, at_least=at_least, at_most=_LONGEST)
+
+
+def domain_bits(value: Any, *, at_least: int = 1) -> int:
+    """`value` as the bits of a domain whose size 2^bits is computed as an integer."""
+    return integer("bits", value, at_least=at_least, at_most=_MOST_BITS)
 
 
 def number(
