@@ -361,6 +361,19 @@ def test_counts_that_are_no_integers_are_refused(module: Any, value: Any) -> Non
             function(jax.random.key(0), value, epsilon=1.0, **given)
 
 
+def test_outputs_and_measures_that_are_none_are_refused() -> None:
+    choose = exponential.mechanism(epsilon=1.0)
+    with pytest.raises(ValueError, match=r"output must be the index of one candidate, got shape \(2,\)"):
+        choose.log_prob([1, 2, 3], [0, 1])
+    with pytest.raises(ValueError, match="output must hold numbers, not NaN"):
+        laplace.mechanism(epsilon=1.0).log_prob([1.0, 2.0], math.nan)
+    for measure in ([math.nan, 0.0], [math.inf, 0.0]):
+        with pytest.raises(ValueError, match="log_measure must hold numbers below infinity"):
+            candidates([1.0, 2.0], log_measure=measure)
+    never = candidates([1.0, 2.0], log_measure=[-math.inf, 0.0])
+    assert choose.pmf(never).tolist() == [0.0, 1.0, 0.0]
+
+
 def test_counts_past_int32_and_negative_people_are_refused() -> None:
     with pytest.raises(ValueError, match="value must hold integers from"):
         geometric.geometric(jax.random.key(0), 2**40, epsilon=1.0)
@@ -383,7 +396,7 @@ def test_laws_of_several_numbers_are_products(module: Any, x64: None) -> None:
     np.testing.assert_allclose([inside, inside + outside], [each[0] * each[1], 1], rtol=1e-12)
     logs = [mechanism.log_prob(value, value + 2) for value in values]
     np.testing.assert_allclose(mechanism.log_prob(values, [5, 10]), sum(logs), rtol=1e-12)
-    with pytest.raises(ValueError, match="low must be a number or have the shape"):
+    with pytest.raises(ValueError, match="low of the event, or the output, must be a number or have the shape"):
         mechanism.probability(values, ([1, 2, 3], 9))
 
 

@@ -80,6 +80,8 @@ def measured(log_measure: Any, scores: Real[Array, "k"]) -> Float[Array, "k"] | 
     values = array("log_measure", log_measure).astype(float)
     if values.shape != scores.shape:
         raise ValueError(f"log_measure must have the shape {scores.shape} of scores, got {values.shape}")
+    if not arguments.is_traced(values) and not np.all(np.asarray(values) < np.inf):  # -inf: never chosen
+        raise ValueError(f"log_measure must hold numbers below infinity, got {log_measure!r}")
     return values
 
 
@@ -235,6 +237,8 @@ class Chooser(Mechanism):
 
     def exactly(self, output: Any) -> Between:
         index = array("output", output, whole=True)
+        if index.ndim > 0:
+            raise ValueError(f"output must be the index of one candidate, got shape {index.shape}")
         return Between(low=index, high=index + 1)
 
     def outputs(self, data: Candidates) -> int:
@@ -291,7 +295,7 @@ class Noise(Mechanism):
         for name, end in (("low", event.low), ("high", event.high)):
             if end.shape not in ((), value.shape):
                 raise ValueError(
-                    f"{name} must be a number or have the shape {value.shape} of the data, got {end.shape}"
+                    f"{name} of the event, or the output, must be a number or have the shape {value.shape} of the data, got {end.shape}"
                 )
         low, high = (jnp.broadcast_to(end, value.shape).astype(value.dtype) for end in (event.low, event.high))
         return Between(low=low, high=jnp.maximum(low, high))
@@ -305,6 +309,8 @@ class Noise(Mechanism):
 
     def exactly(self, output: Any) -> Between:
         output = array("output", output, whole=self.whole)
+        if not arguments.is_traced(output) and bool(np.isnan(np.asarray(output)).any()):
+            raise ValueError(f"output must hold numbers, not NaN, got {output!r}")
         return Between(low=output, high=output + 1) if self.whole else Between(low=output, high=output)
 
     def law(self, value: Real[Array, "*s"], event: Between) -> Float[Array, "2"]:
