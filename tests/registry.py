@@ -35,7 +35,7 @@ from dpjax.multi import parities as k_parities
 from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning
-from dpjax.sanitizers import cdf
+from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify.plain import exponential as exponential_twin
 from dpjax.verify.plain import interior as interior_twin
@@ -45,6 +45,7 @@ from dpjax.verify.plain.above_threshold import first_above
 from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.binary_search import binary_search_law
 from dpjax.verify.plain.choosing import choosing_law
+from dpjax.verify.plain.dense import blr_law
 from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.learn_points import learn_points_law
 from dpjax.verify.plain.parity_learner import parity_learner_law
@@ -703,6 +704,56 @@ QUERIES = [
     ),
 ]
 
+# ------------------------------------------------------------------------------------------------------ dense domains
+
+
+def _four_points() -> Points:
+    return builders.points_of([0] * 5 + [1] * 2 + [3] * 9, 2, 31)
+
+
+def _blr_twin(entry: Entry) -> np.ndarray:
+    data = wide.to_ints(entry.data().x)[:16]
+    law = blr_law([lambda x, j=j: int(x < j) for j in range(5)], data, 4, 2, entry.epsilon)
+    return _ending([p for _, p in sorted((np.bincount(each, minlength=4).tolist(), p) for each, p in law.items())])
+
+
+def _place_of_two_rows(released: Any) -> np.ndarray:
+    """The place of a database of two rows over four points."""
+    places = np.zeros((3, 3, 3), int)
+    databases = [(a, b, c) for a in range(3) for b in range(3 - a) for c in range(3 - a - b)]
+    places[tuple(np.array(databases).T)] = np.arange(10)
+    x, weights = np.asarray(released.x)[..., -1], np.asarray(released.weights)
+    return places[tuple(np.sum(np.where(x == point, weights, 0), axis=-1) for point in range(3))]
+
+
+def _largest_error_of_thresholds(released: Any) -> np.ndarray:
+    x, weights = np.asarray(released.x)[..., -1], np.asarray(released.weights)
+    sums = np.stack([np.sum(np.where(x < j, weights, 0), axis=-1) for j in range(1, 5)]) / weights.sum(axis=-1)
+    return np.abs(sums - np.array([5, 7, 7, 16])[:, None] / 16).max(axis=0)
+
+
+DENSE = [
+    Entry(
+        "sanitizers.dense.blr",
+        lambda e: dense.blr(queries=dense.thresholds(bits=2), rows=2, epsilon=e),
+        _four_points,
+        0.4,
+        place=_place_of_two_rows,
+        events=False,
+        twin=_blr_twin,
+        error=0.25,
+        alpha=0.4,
+    ),
+    Entry(
+        "sanitizers.dense.multiplicative_weights",
+        lambda e: dense.multiplicative_weights(queries=dense.thresholds(bits=2), rounds=3, epsilon=e),
+        _four_points,
+        1.5,
+        sweeps=False,  # its budget is split on the host
+        **{**_right_or_not(0.25, _largest_error_of_thresholds), "alpha": 0.6},
+    ),
+]
+
 # -------------------------------------------------------------------------------------------------------- rectangles
 
 
@@ -850,6 +901,7 @@ ENTRIES = [
     *MANY,
     *MECHANISMS,
     *QUERIES,
+    *DENSE,
     *RECTANGLES,
     *MADE,
 ]

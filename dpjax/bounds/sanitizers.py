@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from dpjax.bounds.learning import agnostic
+from dpjax.bounds.mechanisms import exponential_mechanism
 from dpjax.bounds.packing import log_spread_sets, pure_points
 from dpjax.core import arguments, bisection
 
@@ -400,7 +401,7 @@ def blr(log_domain: float, vc: int, alpha: float, beta: float, epsilon: float) -
     """
     arguments.positive(log_domain=log_domain, epsilon=epsilon)
     arguments.fractions(alpha=alpha, beta=beta)
-    return 4.0 / (alpha * epsilon) * (approximating_rows(vc, alpha / 2.0) * log_domain - math.log(beta))
+    return exponential_mechanism(approximating_rows(vc, alpha / 2.0) * log_domain, alpha / 2.0, beta, epsilon)
 
 
 def multiplicative_weights(
@@ -427,6 +428,43 @@ def multiplicative_weights(
     arguments.positive(log_domain=log_domain, log_concepts=log_concepts, epsilon=epsilon, constant=constant)
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     return constant * (log_concepts - math.log(beta)) * math.sqrt(-log_domain * math.log(delta)) / (alpha**2 * epsilon)
+
+
+def private_multiplicative_weights(
+    log_domain: float, log_candidates: float, rounds: int, alpha: float, beta: float, round_epsilon: float
+) -> float:
+    """Rows for T rounds of private multiplicative weights (MULTI Theorem 25), the constants worked out.
+
+        (2 / (e (alpha - sqrt(ln|X| / (2T))))) ln(K T / beta),   K the number of signed queries
+
+    The mean regret of T rounds is sqrt(ln|X|/(2T)), and every choice but for beta in all is within the rest of the best one
+    (`dpjax.sanitizers.dense.multiplicative_weights` has the proof). With T = 2 ln|X|/alpha^2 and e = epsilon / sqrt(2 T ln(1/delta)) that
+    is (8 / (alpha^2 epsilon)) sqrt(ln|X| ln(1/delta)) ln(K T/beta).
+
+    Args:
+        log_domain: ln|X|, > 0.
+        log_candidates: ln K, > 0: ln(2|C|) at most.
+        rounds: T > ln|X| / (2 alpha^2).
+        alpha, beta: error and failure probability, in (0, 1).
+        round_epsilon: e > 0, of one choice.
+
+    Returns:
+        Number of rows.
+
+    Raises:
+        TypeError, ValueError: an argument out of range, or too few rounds.
+
+    Example:
+        >>> round(private_multiplicative_weights(16 * math.log(2), 17 * math.log(2), 2219, 0.1, 0.1, 0.005))
+        174291
+    """
+    arguments.positive(log_domain=log_domain, log_candidates=log_candidates, round_epsilon=round_epsilon)
+    arguments.counts(rounds=rounds)
+    arguments.fractions(alpha=alpha, beta=beta)
+    regret = math.sqrt(log_domain / (2.0 * rounds))
+    if alpha <= regret:
+        raise ValueError(f"alpha must be > {regret}, the regret of {rounds} rounds, got {alpha}")
+    return exponential_mechanism(log_candidates + math.log(rounds), alpha - regret, beta, round_epsilon)
 
 
 def threshold_sanitizer(

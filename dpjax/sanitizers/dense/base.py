@@ -1,0 +1,114 @@
+"""What sanitizers of dense domains share: their data, as counts of every point, and the law of what they release."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax.core import arguments
+from dpjax.data.algorithm import Algorithm
+from dpjax.data.fitting import fitted
+from dpjax.data.points import Points
+from dpjax.data.weighted import Weighted
+from dpjax.domains import wide
+from dpjax.domains.events import Accurate
+from dpjax.sanitizers.dense.queries import Queries
+
+MOST_ROWS = 2**30  # of data: sums of counts, times the rows of a database, are int32
+
+
+class Counted(NamedTuple):
+    """A multiset of points of a dense domain.
+
+    Attributes:
+      counts: how often each point occurs.
+      n: the sum of all counts.
+    """
+
+    counts: Int[Array, "points"]
+    n: Int[Array, ""]
+
+    def shares(self) -> Float[Array, "points"]:
+        """The part of the multiset at each point; 0 of an empty one."""
+        return self.counts.astype(float) / jnp.maximum(self.n, 1).astype(float)
+
+
+class DenseSanitizer(Algorithm):
+    """A release of a `Weighted` database from `Points`, a `Sample` or `Weighted` points, of which the number is public.
+
+    The error of a release is its largest error over the queries. Where the outputs can be listed there is a law of it.
+
+    Attributes:
+      queries: the class.
+    """
+
+    kind: ClassVar[type] = Points
+    queries: Queries
+
+    @property
+    def bits(self) -> int:
+        """Of the domain."""
+        return self.queries.bits
+
+    def most(self) -> int:
+        """How many rows the data may have."""
+        return MOST_ROWS
+
+    def fit(self, data: Any) -> Any:
+        given: dict[str, Any] = {
+            "bits": self.bits,
+            "limbs": (wide.limbs_for(self.bits),),
+            "any_rows": True,
+            "name": "data",
+        }
+        if isinstance(data, Weighted):
+            data = fitted(data, Weighted, **given)
+            size = data.total
+        else:
+            data = fitted(Points.of(data), Points, **given)
+            size = data.n_valid
+        if not arguments.is_traced(size) and int(size) > self.most():
+            raise ValueError(f"data must have at most {self.most()} rows, whose sums are int32, got {int(size)}")
+        return data
+
+    def fits(self, data: Any) -> Bool[Array, ""]:
+        return data.in_domain(self.bits) & (self.prepare(data).n <= self.most())
+
+    def prepare(self, data: Any) -> Counted:
+        each = data.weights if isinstance(data, Weighted) else jnp.ones(data.rows, jnp.int32)
+        counted = jnp.where(data.valid, each, 0)
+        place = jnp.where(data.valid, data.x[:, -1], jnp.uint32(self.queries.size))
+        counts = jnp.zeros(self.queries.size, counted.dtype).at[place].add(counted, mode="drop")
+        return Counted(counts=counts, n=jnp.sum(counted, dtype=counted.dtype))
+
+    def database(self, weights: Any) -> Weighted:
+        """The points that weigh something."""
+        x = wide.from_uint32(jnp.arange(self.queries.size, dtype=jnp.uint32), wide.limbs_for(self.bits))
+        return Weighted.kept(x, weights, weights > 0)
+
+    # The law of outputs that can be listed ---------------------------------------------------------------------
+
+    def log_masses(self, view: Counted) -> Float[Array, "outputs"]:
+        """ln P of every output."""
+        raise NotImplementedError
+
+    def errors(self, view: Counted) -> Float[Array, "outputs"]:
+        """The largest error of every output over the class."""
+        raise NotImplementedError
+
+    def check_event(self, event: Any) -> Any:
+        """A flag an output, of those that are listed."""
+        flags = hasattr(event, "dtype") and event.dtype == bool
+        if not flags or event.shape != (self.listed(),):
+            raise TypeError(f"event must have one flag (bool) for each of {self.listed()} outputs, got {event!r}")
+        return jnp.asarray(event)
+
+    def event(self, view: Counted, event: Any) -> Bool[Array, "outputs"]:
+        return self.errors(view) <= event.error if isinstance(event, Accurate) else event
+
+    def law(self, view: Counted, good: Any) -> Float[Array, "2"]:
+        p = jnp.exp(self.log_masses(view))
+        return jnp.stack([jnp.sum(jnp.where(good, p, 0.0)), jnp.sum(jnp.where(good, 0.0, p))])
+
+    def masses(self, view: Counted, outputs: int) -> Float[Array, "outcomes"]:
+        return jnp.append(jnp.exp(self.log_masses(view)), 0.0)

@@ -1,0 +1,146 @@
+"""The sanitizer of Blum, Ligett and Roth (BNS Theorem 2.19, MULTI Theorem 24): the exponential mechanism over all databases.
+
+Among all multisets S' of R rows one is chosen with the score -n max_c |Q_c(S) - Q_c(S')|, n the number of rows of S.
+
+**Privacy.** n is public, and replacing a row changes every Q_c(S) by 1/n at most: the score has sensitivity 1 under REPLACE_ONE, and the
+choice is (epsilon, 0)-private (BNS Proposition 2.26 (i)).
+
+**Accuracy.** Some database of R rows is within r = `queries.rounding(R)` of S, so by Proposition 2.26 (ii) the released one is within alpha
+but with probability M exp(-epsilon (alpha - r) n / 2), M the number of databases: beta at n = `bounds.exponential_mechanism(ln M, alpha -
+r, beta, epsilon)`. The theorem is about any domain and class: there R is `bounds.approximating_rows` of the VC dimension and M at most
+|X|^R, which is `bounds.blr`. On a domain that is so small that databases can be listed, rounding does better than the VC dimension.
+
+The plain twin is `dpjax.verify.plain.dense.blr_law`.
+
+    >>> from dpjax.sanitizers import dense
+    >>> sanitizer = dense.blr(queries=dense.intervals(bits=2), rows=20, epsilon=1.0)
+    >>> sanitizer.listed(), sanitizer.sample_size(alpha=0.1, beta=0.1)
+    (1771, 392)
+    >>> print(sanitizer.guarantee())
+    (1.0, 0.0)-private under REPLACE_ONE
+"""
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.weighted import Weighted
+from dpjax.mechanisms import exponential
+from dpjax.sanitizers.dense.base import Counted, DenseSanitizer
+from dpjax.sanitizers.dense.queries import Queries
+
+MOST_DATABASES = 2**16
+MOST_NUMBERS = 2**21  # counts that the list of all databases holds
+
+
+@frozen
+class Blr(DenseSanitizer):
+    """The exponential mechanism over all databases of `rows` rows; see the module, and `blr`, which makes it."""
+
+    queries: Queries
+    epsilon: Float[Array, ""]
+    rows: int = static()
+
+    def most(self) -> int:
+        return super().most() // self.rows
+
+    def _excess(self, view: Counted) -> Int[Array, "databases"]:
+        """n R times the largest error of every database: whole numbers, so that equal errors stay equal."""
+        difference = jnp.asarray(databases(self.bits, self.rows)) * view.n - (view.counts * self.rows)[None]
+        return jax.vmap(self.queries.largest)(difference)
+
+    def _log_weights(self, view: Counted) -> Float[Array, "databases"]:
+        return exponential.log_weights(-self._excess(view), epsilon=self.epsilon, sensitivity=self.rows)
+
+    def draw(self, key: Array, view: Counted) -> Any:
+        index = exponential.draw(key, self._log_weights(view)).index
+        return self.output(index), jnp.bool_(True), {}
+
+    def log_masses(self, view: Counted) -> Float[Array, "databases"]:
+        return exponential.normalised(self._log_weights(view))
+
+    def errors(self, view: Counted) -> Float[Array, "databases"]:
+        return self._excess(view) / (jnp.maximum(view.n, 1) * self.rows)
+
+    def listed(self) -> int:
+        """How many databases there are."""
+        return math.comb(self.rows + self.queries.size - 1, self.rows)
+
+    def output(self, index: Int[Array, ""]) -> Weighted:
+        """The database of this index, in the order of `databases`."""
+        return self.database(jnp.asarray(databases(self.bits, self.rows))[index])
+
+    def exactly(self, output: Any) -> Bool[Array, "databases"]:
+        if not isinstance(output, Weighted):
+            raise TypeError(f"output must be a dpjax.Weighted, got {output!r}")
+        counts = self.prepare(output).counts
+        return jnp.all(jnp.asarray(databases(self.bits, self.rows)) == counts[None], axis=1)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under REPLACE_ONE."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Rows of the data for a largest error of alpha; see the module.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or an alpha for which `rows` are too few.
+        """
+        alpha, least = arguments.known_fraction("alpha", alpha), self.queries.rounding(self.rows)
+        if alpha <= least:
+            raise ValueError(f"alpha must be > {least}, which {self.rows} rows are known to reach, got {alpha}")
+        return whole(bounds.exponential_mechanism(math.log(self.listed()), alpha - least, beta, float(self.epsilon)))
+
+
+@functools.cache
+def databases(bits: int, rows: int) -> Int[np.ndarray, "databases points"]:
+    """All multisets of so many rows over X_bits, as counts, in lexicographic order.
+
+    >>> databases(1, 2).tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    size = 1 << bits
+    # Multisets are what lies between size - 1 bars among rows + size - 1 places.
+    bars = np.array(list(itertools.combinations(range(rows + size - 1), size - 1)), np.int32)
+    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, rows + size - 1)))
+    return np.diff(edges, axis=1) - 1
+
+
+def blr(*, queries: Queries, rows: int, epsilon: Any) -> Blr:
+    """The exponential mechanism over all databases of `rows` rows, for tiny domains; see the module.
+
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      queries: `thresholds(bits=...)`, `intervals`, `points`, `pairs` or `listed` of `dpjax.sanitizers.dense`.
+      rows: R, of the released database.
+      epsilon: > 0, finite.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, or more databases than can be listed.
+
+    >>> from dpjax.sanitizers import dense
+    >>> blr(queries=dense.thresholds(bits=8), rows=4, epsilon=1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: rows must be fewer: there are 183181376 databases of 4 rows over 256 points, and at most 8192 are listed
+    """
+    arguments.instance("queries", queries, Queries)
+    rows = arguments.integer("rows", rows, at_least=1, at_most=MOST_DATABASES)
+    found = math.comb(rows + queries.size - 1, rows)
+    if found > MOST_DATABASES or found * queries.size > MOST_NUMBERS:
+        most = min(MOST_DATABASES, MOST_NUMBERS // queries.size)
+        what = f"there are {found} databases of {rows} rows over {queries.size} points, and at most {most} are listed"
+        raise ValueError(f"rows must be fewer: {what}")
+    return Blr(queries=queries, epsilon=arguments.epsilon(epsilon), rows=rows)

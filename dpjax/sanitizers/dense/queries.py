@@ -1,0 +1,296 @@
+"""Classes of counting queries on a small domain, N = 2^bits points: their largest error, and a private choice of a bad one.
+
+A difference of two databases is a vector d over the points, and the error of the query c is |<c, d>|. A *signed* query v = c or -c has
+max over v of <v, d> = the largest error. Every class chooses one with probability proportional to exp(rate <v, d>): of the (N + 1)^2
+signed intervals v = 1[x < j] - 1[x < i] in O(N) steps, as j and i are then independent, and of pairs by suffix sums.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Real
+
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms import exponential
+
+LARGEST_DOMAIN = 16  # bits of a domain that is held as a vector
+
+
+class Queries:
+    """What all classes share.
+
+    Attributes:
+      bits: d, the domain is {0, ..., 2^d - 1}.
+    """
+
+    bits: int
+
+    @property
+    def size(self) -> int:
+        """N, the number of points."""
+        return 1 << self.bits
+
+    def concepts(self) -> Bool[np.ndarray, "queries points"]:
+        """All queries as rows: for plain checks on tiny domains."""
+        raise NotImplementedError
+
+    def signed(self) -> Any:
+        """What `choose` chooses among, as rows: for the law on tiny domains."""
+        concepts = self.concepts().astype(np.int32)
+        return np.concatenate([concepts, -concepts])
+
+    def candidates(self) -> int:
+        """How many rows `signed` has."""
+        raise NotImplementedError
+
+    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+        """The largest |<c, d>| over the class, in the type of the difference."""
+        raise NotImplementedError
+
+    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+        """A signed query v with probability proportional to exp(rate <v, d>)."""
+        raise NotImplementedError
+
+    def rounding(self, rows: int) -> float:
+        """For every law on the domain there is a database of `rows` rows within this of it.
+
+        Round R times its masses down, and those with the largest remainders up. If k of the N remainders, whose sum is k, go up, all
+        that went up is at most k (1 - k/N) <= N/4: no query is off by more than N/(4R).
+        """
+        return self.size / (4.0 * rows)
+
+
+@frozen
+class Thresholds(Queries):
+    """x < j, for j = 0, ..., N."""
+
+    bits: int = static()
+
+    def concepts(self) -> Bool[np.ndarray, "queries points"]:
+        return np.tri(self.size + 1, self.size, -1, dtype=bool)
+
+    def candidates(self) -> int:
+        return 2 * (self.size + 1)
+
+    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+        return jnp.max(jnp.abs(_sums_below(difference)))
+
+    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+        index, sign = _signed(key, rate * _sums_below(difference))
+        return sign * _below(index, self.size)
+
+    def rounding(self, rows: int) -> float:
+        """1/(2R): round the distribution function to multiples of 1/R, which keeps it increasing."""
+        return min(super().rounding(rows), 1.0 / (2.0 * rows))
+
+
+@frozen
+class Intervals(Queries):
+    """i <= x < j: c_i xor c_j of two thresholds."""
+
+    bits: int = static()
+
+    def concepts(self) -> Bool[np.ndarray, "queries points"]:
+        below = np.tri(self.size + 1, self.size, -1, dtype=bool)
+        first, second = np.triu_indices(self.size + 1)
+        return below[second] & ~below[first]
+
+    def signed(self) -> Int[np.ndarray, "candidates points"]:
+        """1[x < j] - 1[x < i] for all i and j; those with i = j are the empty query, which is c_i xor c_i."""
+        below = np.tri(self.size + 1, self.size, -1, dtype=np.int32)
+        return (below[None, :] - below[:, None]).reshape(-1, self.size)
+
+    def candidates(self) -> int:
+        return (self.size + 1) ** 2
+
+    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+        sums = _sums_below(difference)
+        return jnp.max(sums) - jnp.min(sums)
+
+    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+        sums = rate * _sums_below(difference)
+        low, high = (
+            exponential.draw(one, at).index for one, at in zip(jax.random.split(key), (-sums, sums), strict=True)
+        )
+        return _below(high, self.size) - _below(low, self.size)
+
+    def rounding(self, rows: int) -> float:
+        """1/R: twice that of thresholds."""
+        return min(super().rounding(rows), 1.0 / rows)
+
+
+@frozen
+class Points(Queries):
+    """x = j, for every point j."""
+
+    bits: int = static()
+
+    def concepts(self) -> Bool[np.ndarray, "queries points"]:
+        return np.eye(self.size, dtype=bool)
+
+    def candidates(self) -> int:
+        return 2 * self.size
+
+    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+        return jnp.max(jnp.abs(difference))
+
+    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+        index, sign = _signed(key, rate * difference)
+        return sign * (jnp.arange(self.size, dtype=jnp.int32) == index).astype(jnp.int32)
+
+    def rounding(self, rows: int) -> float:
+        """(1 - 1/N)/R: a remainder that goes up is at least 1/N, and one that does not at most 1 - 1/N."""
+        return min(super().rounding(rows), (1.0 - 1.0 / self.size) / rows)
+
+
+@frozen
+class Pairs(Queries):
+    """x in {j}, or in {i, j}: c_i xor c_j of two points, or of a point and the all-zero concept."""
+
+    bits: int = static()
+
+    def concepts(self) -> Bool[np.ndarray, "queries points"]:
+        nothing_and_points = np.concatenate([np.zeros((1, self.size), bool), np.eye(self.size, dtype=bool)])
+        first, second = np.triu_indices(self.size + 1, 1)
+        return nothing_and_points[first] | nothing_and_points[second]
+
+    def candidates(self) -> int:
+        return self.size * (self.size + 1)
+
+    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+        both = jnp.stack([difference, -difference])
+        return jnp.max(jnp.sum(jnp.maximum(jax.lax.top_k(both, 2)[0], 0), axis=1, dtype=difference.dtype))
+
+    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+        """The first of two members of (nothing, 0, ..., N - 1) by what all its possible successors weigh, then the second."""
+        key_first, key_second = jax.random.split(key)
+        weights = rate * jnp.concatenate([jnp.zeros(1, difference.dtype), difference])
+        both = jnp.stack([weights, -weights])
+        after = jax.lax.cumlogsumexp(both, axis=1, reverse=True)[:, 1:]
+        first = exponential.draw(key_first, (both[:, :-1] + after).ravel()).index
+        sign, first = first // self.size, first % self.size
+        place = jnp.arange(self.size + 1, dtype=jnp.int32)
+        second = exponential.draw(key_second, jnp.where(place > first, both[sign], -jnp.inf)).index
+        return (1 - 2 * sign) * ((place == first) | (place == second))[1:].astype(jnp.int32)
+
+    def rounding(self, rows: int) -> float:
+        """2 (1 - 2/N)/R: two remainders that go up add up to 4/N at least."""
+        two = 2.0 * (1.0 - 2.0 / self.size) if self.size > 2 else math.inf
+        return min(super().rounding(rows), two / rows)
+
+
+@frozen
+class Listed(Queries):
+    """The rows of a matrix.
+
+    Attributes:
+      matrix: c(x), a concept a row.
+    """
+
+    matrix: Bool[Array, "queries points"]
+    bits: int = static()
+
+    def concepts(self) -> Bool[np.ndarray, "queries points"]:
+        return np.asarray(self.matrix)
+
+    def signed(self) -> Int[Array, "candidates points"]:
+        matrix = self.matrix.astype(jnp.int32)
+        return jnp.concatenate([matrix, -matrix])
+
+    def candidates(self) -> int:
+        return 2 * self.matrix.shape[0]
+
+    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+        return jnp.max(jnp.abs(self._answers(difference)))
+
+    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+        index, sign = _signed(key, rate * self._answers(difference))
+        return sign * self.matrix[index].astype(jnp.int32)
+
+    def _answers(self, difference: Real[Array, "points"]) -> Real[Array, "queries"]:
+        return jnp.sum(jnp.where(self.matrix, difference[None], 0), axis=1, dtype=difference.dtype)
+
+
+def _sums_below(difference: Real[Array, "points"]) -> Real[Array, "sums"]:
+    """<1[x < j], d> for j = 0, ..., N."""
+    sums = jnp.cumsum(difference, dtype=difference.dtype)
+    return jnp.concatenate([jnp.zeros(1, sums.dtype), sums])
+
+
+def _below(end: Int[Array, ""], size: int) -> Int[Array, "points"]:
+    """1[x < end]."""
+    return (jnp.arange(size, dtype=jnp.int32) < end).astype(jnp.int32)
+
+
+def _signed(key: Array, weights: Float[Array, "queries"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """(index, sign) with probability proportional to exp(sign weights[index])."""
+    index = exponential.draw(key, jnp.concatenate([weights, -weights])).index
+    queries = weights.shape[0]
+    return index % queries, 1 - 2 * (index // queries)
+
+
+# What users call ----------------------------------------------------------------------------------------------
+
+
+def thresholds(*, bits: int) -> Thresholds:
+    """The thresholds x < j over X_bits.
+
+    Raises:
+      TypeError, ValueError: bits is no int from 1 to 16.
+    """
+    return Thresholds(bits=_bits(bits))
+
+
+def intervals(*, bits: int) -> Intervals:
+    """The symmetric differences of thresholds, i <= x < j.
+
+    Raises:
+      TypeError, ValueError: bits is no int from 1 to 16.
+    """
+    return Intervals(bits=_bits(bits))
+
+
+def points(*, bits: int) -> Points:
+    """The points x = j of X_bits.
+
+    Raises:
+      TypeError, ValueError: bits is no int from 1 to 16.
+    """
+    return Points(bits=_bits(bits))
+
+
+def pairs(*, bits: int) -> Pairs:
+    """The symmetric differences of points, and of a point and the all-zero concept: sets of one or two points.
+
+    Raises:
+      TypeError, ValueError: bits is no int from 1 to 16.
+    """
+    return Pairs(bits=_bits(bits))
+
+
+def listed(matrix: Any) -> Listed:
+    """Any class, as a matrix with a row for each concept and a column for each of 2^bits points.
+
+    Raises:
+      TypeError: no booleans. ValueError: no rows, or a number of columns that is no power of two from 2 to 2^16.
+
+    >>> listed([[True, False, False, True], [False, True, True, True]]).bits
+    2
+    """
+    given = arguments.array("matrix", matrix)
+    if given.dtype != bool:
+        raise TypeError(f"matrix must hold booleans, c(x) of every concept and point, got {given.dtype}")
+    columns = given.shape[1] if given.ndim == 2 else 0
+    bits = columns.bit_length() - 1
+    if given.shape[0] == 0 or not 1 <= bits <= LARGEST_DOMAIN or columns != 1 << bits:
+        rule = f"shape (concepts, 2^bits) with a concept and 1 to {LARGEST_DOMAIN} bits"
+        raise ValueError(f"matrix must have {rule}, got {given.shape}")
+    return Listed(matrix=jnp.asarray(given), bits=bits)
+
+
+def _bits(bits: Any) -> int:
+    return arguments.integer("bits", bits, at_least=1, at_most=LARGEST_DOMAIN)

@@ -1,0 +1,273 @@
+"""Sanitizers of dense domains: against plain twins, private on all neighbours of small domains, as accurate as they say."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+
+from dpjax import MultiSample, Points, Sample, Weighted, bounds, check
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.domains import wide
+from dpjax.multi import generic
+from dpjax.sanitizers import dense
+from dpjax.sanitizers.dense.blr import databases
+from dpjax.verify import delta_curve, histograms, neighbours, records
+from dpjax.verify.plain import dense as plain
+
+MATRIX = [[True, True, False, False], [False, True, False, True], [True, True, True, True]]
+CLASSES = {
+    "thresholds": dense.thresholds(bits=2),
+    "intervals": dense.intervals(bits=2),
+    "points": dense.points(bits=2),
+    "pairs": dense.pairs(bits=2),
+    "listed": dense.listed(MATRIX),
+}
+over_classes = pytest.mark.parametrize("name", CLASSES)
+DATA = [0, 3, 3, 1, 3]
+
+
+def concepts_of(queries: Any) -> list[Any]:
+    """The class as functions."""
+    return [lambda x, row=row: int(row[x]) for row in queries.concepts()]
+
+
+# --------------------------------------------------------------------------------------------------------- the classes
+
+
+@over_classes
+def test_the_largest_error_is_that_of_the_worst_query(name: str) -> None:
+    queries, rng = CLASSES[name], np.random.default_rng(0)
+    differences = rng.integers(-5, 6, (32, 4))
+    expected = np.abs(differences @ queries.concepts().T).max(axis=1)
+    np.testing.assert_array_equal(jax.vmap(queries.largest)(jnp.asarray(differences, jnp.int32)), expected)
+    np.testing.assert_array_equal((differences @ queries.signed().T).max(axis=1), expected)
+    assert queries.candidates() == len(queries.signed())
+
+
+def test_classes_are_what_they_are_called() -> None:
+    """Intervals are the symmetric differences of thresholds, pairs those of points and of a point and nothing."""
+
+    def rows(matrix: Any) -> set[bytes]:
+        return {row.tobytes() for row in matrix if row.any()}
+
+    thresholds, points = (CLASSES[name].concepts() for name in ("thresholds", "points"))
+    nothing_too = np.concatenate([points, np.zeros((1, 4), bool)])
+    for name, base in (("intervals", thresholds), ("pairs", nothing_too)):
+        differences = (base[:, None] ^ base[None]).reshape(-1, 4)
+        assert rows(CLASSES[name].concepts()) == rows(differences)
+
+
+@over_classes
+def test_a_bad_query_is_chosen_by_the_exponential_law(name: str) -> None:
+    queries, difference = CLASSES[name], jnp.asarray([1.5, -2.0, 0.25, -0.75])
+    every = np.asarray(queries.signed())
+    signed, index = np.unique(every, axis=0, return_inverse=True)
+    law = np.bincount(index.ravel(), np.exp(0.6 * every @ np.asarray(difference)))
+    draw = jax.jit(jax.vmap(lambda key: queries.choose(key, difference, 0.6)))
+    chosen = np.asarray(draw(jax.random.split(jax.random.key(0), 4096)))
+    place = (chosen[:, None] == signed[None]).all(axis=2).argmax(axis=1)
+    counts = np.bincount(place, minlength=len(signed))
+    assert p_value(counts, 4096 * law / law.sum()) > FALSE_ALARM
+    flat = np.bincount(index.ravel())
+    assert p_value(counts, 4096 * flat / flat.sum()) < FALSE_ALARM  # negative control
+
+
+@over_classes
+@pytest.mark.parametrize("bits", [1, 2])
+def test_some_database_is_as_near_as_rounding_says(name: str, bits: int) -> None:
+    queries = CLASSES[name] if name == "listed" else getattr(dense, name)(bits=bits)
+    rng, rows = np.random.default_rng(1), 3
+    laws = np.concatenate([rng.dirichlet(np.ones(queries.size), 200), np.full((1, queries.size), 1 / queries.size)])
+    differences = laws[:, None] - databases(queries.bits, rows)[None] / rows
+    nearest = np.abs(differences @ queries.concepts().T).max(axis=2).min(axis=1)
+    assert nearest.max() <= queries.rounding(rows) * (1 + 1e-9)
+    assert nearest.max() > 0.4 * queries.rounding(rows)
+
+
+# ----------------------------------------------------------------------------------------------------------------- BLR
+
+
+@over_classes
+def test_blr_has_the_law_of_its_plain_twin(name: str) -> None:
+    queries = CLASSES[name]
+    with jax.enable_x64(True):
+        law = np.asarray(dense.blr(queries=queries, rows=2, epsilon=1.5).pmf(builders.points_of(DATA, 2)))
+    expected = plain.blr_law(concepts_of(queries), DATA, 4, 2, 1.5)
+    by_counts = {tuple(np.bincount(database, minlength=4)): p for database, p in expected.items()}
+    np.testing.assert_allclose(law, [*(by_counts[key] for key in sorted(by_counts)), 0.0], atol=1e-12)
+
+
+def test_blr_is_private_and_not_more_private() -> None:
+    """Six rows of four points, and all databases of two rows: the exact epsilon is 0.755, so 0.7 is refuted."""
+    report = check(dense.blr(queries=CLASSES["intervals"], rows=2, epsilon=1.0), n=6, domain=4)
+    assert report.exact and report.holds and report.refutes(Guarantee(0.7, 0.0, REPLACE_ONE))
+
+
+def test_weights_are_rows_and_labels_are_ignored() -> None:
+    sanitizer = dense.blr(queries=CLASSES["points"], rows=2, epsilon=1.0)
+    xs = wide.from_ints(DATA, 2)
+    laws = [
+        sanitizer.pmf(data)
+        for data in (Points.create(xs), Sample(x=xs, y=[0, 1, 0, 1, 1]), Weighted.create(xs, [1] * len(DATA)))
+    ]
+    np.testing.assert_array_equal(laws[0], laws[1])
+    np.testing.assert_array_equal(laws[0], laws[2])
+
+
+def test_blr_is_as_accurate_as_its_size_says() -> None:
+    """At the size of Theorem 2.19, on the worst of some data; with a tenth of it the promise would be wrong."""
+    sanitizer = dense.blr(queries=CLASSES["intervals"], rows=10, epsilon=1.0)
+    n = sanitizer.sample_size(alpha=0.2, beta=0.1)
+    counts = np.random.default_rng(0).multinomial(n, [[0.25] * 4, [0.7, 0.1, 0.1, 0.1], [0.05, 0.45, 0.45, 0.05]])
+    x = wide.from_ints(range(4), 2)
+    for row in counts:
+        failure = float(sanitizer.failure_probability(Weighted.create(x, row), error=0.2))
+        assert failure <= 0.1
+    few = Weighted.create(x, [n // 40, n // 60, 0, 0])
+    assert float(sanitizer.failure_probability(few, error=0.2)) > 0.1
+    assert n <= bounds.blr(math.log(4), 2, 0.2, 0.1, 1.0)  # rounding needs fewer rows than the VC dimension says
+
+
+# --------------------------------------------------------------------------------------------- multiplicative weights
+
+
+def weights(name: str, rounds: int = 2, **given: Any) -> Any:
+    return dense.multiplicative_weights(queries=CLASSES[name], rounds=rounds, **{"epsilon": 1.0, **given})
+
+
+@pytest.mark.parametrize("name", ["pairs", "listed"])
+def test_multiplicative_weights_has_the_law_of_its_plain_twin(name: str) -> None:
+    sanitizer = weights(name, epsilon=2.0)
+    with jax.enable_x64(True):
+        law = np.asarray(sanitizer.pmf(builders.points_of(DATA, 2)))
+        released = np.asarray(sanitizer._released())
+    signed = CLASSES[name].signed().tolist()
+    expected = plain.multiplicative_weights_law(signed, DATA, 4, 2, float(sanitizer.round_epsilon))
+    np.testing.assert_allclose(law[:-1], [p for p, _ in expected], atol=1e-12)
+    np.testing.assert_allclose(released, [mean for _, mean in expected], atol=1e-12)
+
+
+def test_multiplicative_weights_is_private_and_not_more_private() -> None:
+    """Two rounds on all data of three rows: what all choices tell together, of which the release is a function."""
+    sanitizer = weights("pairs")
+    report = check(sanitizer, n=3, domain=4)
+    assert report.exact and report.holds and report.guarantee == Guarantee(1.0, 0.0, REPLACE_ONE)
+    assert report.refutes(Guarantee(0.5, 0.0, REPLACE_ONE))  # what one round costs
+    approximate = weights("thresholds", rounds=3, delta=0.05)
+    assert float(approximate.round_epsilon) > 1.0 / 3
+    report = check(approximate, n=3, domain=3)
+    assert report.holds and report.refutes(Guarantee(0.3, 0.01, REPLACE_ONE))
+
+
+def test_multiplicative_weights_is_as_accurate_as_its_size_says() -> None:
+    """64 runs of Theorem 25's size fail with probability 0.1 each: more than 19 failures are a false alarm of 2e-5."""
+    alpha, queries = 0.25, dense.intervals(bits=8)
+    rounds = math.ceil(2 * math.log(256) / alpha**2)
+    sanitizer = dense.multiplicative_weights(queries=queries, rounds=rounds, epsilon=1.0, delta=1e-6)
+    n = sanitizer.sample_size(alpha=alpha, beta=0.1)
+    counts = np.random.default_rng(0).multinomial(n, np.r_[np.full(64, 0.9 / 64), np.full(192, 0.1 / 192)])
+    run = jax.jit(jax.vmap(lambda key, data: sanitizer(key, data).hypothesis, in_axes=(0, None)))
+    x = wide.from_ints(range(256), 8)
+
+    def errors(row: Any) -> np.ndarray:
+        keys = jax.random.split(jax.random.key(0), 64)
+        shares = np.asarray(run(keys, Weighted.create(x, row)).weights)
+        sums = np.cumsum(shares / shares.sum(axis=1, keepdims=True) - row / row.sum(), axis=1)
+        return np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
+
+    assert (errors(counts) > alpha).sum() <= 19
+    assert (errors(counts // 200) > alpha).sum() > 19  # negative control: with a 200th of the rows
+
+
+def test_a_listed_class_and_numbers_are_checked_by_name() -> None:
+    for call, message in (
+        (lambda: dense.thresholds(bits=17), "bits must be from 1 to 16, got 17"),
+        (lambda: dense.listed([[True] * 3]), "matrix must have shape"),
+        (lambda: dense.blr(queries=CLASSES["points"], rows=10**4, epsilon=1.0), "rows must be fewer"),
+        (lambda: weights("points", delta=1.0), "delta must be"),
+        (lambda: weights("points", rounds=9).pmf(builders.points_of(DATA, 2)), "rounds must be fewer"),
+        (lambda: weights("points").sample_size(alpha=0.1, beta=0.1), "alpha must be > .*the regret of 2 rounds"),
+        (
+            lambda: dense.blr(queries=CLASSES["points"], rows=5, epsilon=1.0).sample_size(alpha=0.1, beta=0.1),
+            "alpha must be > ",
+        ),
+        (
+            lambda: weights("points")(jax.random.key(0), Weighted.create(wide.from_ints([1], 2), [2**31 - 1])),
+            "data must have at most",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    for call in (
+        lambda: dense.listed([[1, 0]]),
+        lambda: dense.blr(queries="points", rows=2, epsilon=1.0),
+        lambda: weights("points")(jax.random.key(0), [1, 2]),
+        lambda: dense.blr(queries=CLASSES["points"], rows=2, epsilon=1.0).probability(
+            builders.points_of([1], 2), (0, 1)
+        ),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+# ------------------------------------------------------------------------------- pure learners of k concepts (Theorem 31)
+
+
+def pure_learner(epsilon: float, name: str, k: int = 1) -> Any:
+    """GenericLearner with half of epsilon for the points, half for the labels."""
+    difference, concepts = {
+        "thresholds": (dense.intervals, generic.thresholds),
+        "points": (dense.pairs, generic.points),
+    }[name]
+    sanitizer = dense.blr(queries=difference(bits=2), rows=2, epsilon=epsilon / 2)
+    return generic.learner(sanitizer=sanitizer, concepts=concepts(bits=2), k=k, epsilon=epsilon)
+
+
+@functools.cache
+def tiny_samples() -> tuple[Any, np.ndarray]:
+    """All samples of three labelled points of four, and their neighbours."""
+    counts = histograms(8, [3])
+    values, _ = records(counts, 3)
+    return values, neighbours(counts, REPLACE_ONE)
+
+
+@pytest.mark.parametrize("name", ["thresholds", "points"])
+def test_theorem_31_has_pure_learners(name: str) -> None:
+    """delta = 0: the joint law of the sanitized points and of what is learned from them, over all neighbours."""
+    learner = pure_learner(1.0, name)
+    assert learner.guarantee() == Guarantee(1.0, 0.0, REPLACE_ONE)
+
+    def law(values: Any) -> Any:
+        x = (values // 2).astype(jnp.uint32)[:, None]
+        sample = MultiSample(x=x, y=(values % 2).astype(jnp.uint32)[:, None], n_valid=jnp.int32(3), k=1)
+        masses = learner.sanitizer.pmf(Points(x=x, n_valid=sample.n_valid))[:-1]
+
+        def learned(index: Any) -> Any:
+            return learner.law_given(*learner.sanitizer.output(index).support(), sample)[1][0]
+
+        return jnp.log(masses[:, None] * jax.vmap(learned)(jnp.arange(len(masses)))).ravel()
+
+    values, pairs = tiny_samples()
+    exact = delta_curve(law, values, pairs, [1.0, 0.4])
+    assert exact[0] <= 1e-12 and exact[1] > 1e-3, exact  # less is refuted
+
+
+def test_a_pure_learner_of_many_thresholds_learns() -> None:
+    k, n = 5, 4000
+    sanitizer = dense.multiplicative_weights(queries=dense.intervals(bits=6), rounds=60, epsilon=0.5)
+    learner = generic.learner(sanitizer=sanitizer, concepts=generic.thresholds(bits=6), k=k, epsilon=1.0)
+    xs, targets = np.arange(n) * 7919 % 64, [5, 20, 33, 50, 64]
+    sample = builders.multi_sample_of(xs, xs[:, None] < np.array(targets), 6, n)
+    outcome = learner(jax.random.key(0), sample)
+    wrong = [abs(found - target) / 64 for found, target in zip(wide.to_ints(outcome.hypothesis), targets, strict=True)]
+    assert learner.guarantee().delta == 0.0 and max(wrong) < 0.1
+    strict = dataclasses.replace(sanitizer, rounds=3000)
+    sized = dataclasses.replace(learner, sanitizer=strict)
+    assert sized.sample_size(alpha=0.5, beta=0.1) > strict.sample_size(alpha=0.1, beta=0.02)
