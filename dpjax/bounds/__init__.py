@@ -95,6 +95,13 @@ from dpjax.bounds.sanitizers import (
     threshold_sanitizer,
     vc_dimension,
 )
+from dpjax.bounds.threshold_sanitizers import (
+    histogram_thresholds,
+    san_thresholds,
+    san_thresholds_calls,
+    san_thresholds_private,
+    tree_thresholds,
+)
 from dpjax.bounds.thresholds import (
     binary_search_thresholds,
     exponential_thresholds,
@@ -154,6 +161,7 @@ __all__ = [
     "generic_pure",
     "generic_thresholds",
     "histogram_margin",
+    "histogram_thresholds",
     "iterated_log2",
     "label_private",
     "label_private_unlabelled",
@@ -203,6 +211,9 @@ __all__ = [
     "san_points_budget",
     "san_points_private",
     "san_points_rounds",
+    "san_thresholds",
+    "san_thresholds_calls",
+    "san_thresholds_private",
     "sanitizer_blocks",
     "sanitizer_k_points",
     "sanitizer_k_points_by_learning",
@@ -213,6 +224,7 @@ __all__ = [
     "stability_gap",
     "stability_noise",
     "threshold_sanitizer",
+    "tree_thresholds",
     "vc_dimension",
     "vc_of_differences",
 ]

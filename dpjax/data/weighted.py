@@ -102,6 +102,14 @@ class Weighted:
             n_valid=jnp.sum(keep, dtype=jnp.int32),
         )
 
+    @classmethod
+    def merged(cls, x: UInt32[Array, "rows limbs"], weights: Float[Array, "rows"]) -> "Weighted":
+        """A database of points in order, some of them equal, with weights >= 0; those without any are left out."""
+        begins = jnp.append(True, jnp.any(x[1:] != x[:-1], axis=1))
+        member = jnp.cumsum(begins, dtype=jnp.int32) - 1
+        sums = jnp.zeros_like(weights).at[member].add(weights)[member]
+        return cls.kept(x, sums, begins & (sums > 0))
+
     def __repr__(self) -> str:
         if not all(map(show.concrete, (self.x, self.weights, self.n_valid))) or self.x.ndim != 2:
             return f"Weighted(x={show.short(self.x)}, weights={show.short(self.weights)})"

@@ -42,6 +42,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.points import Points
+from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles import Quantiles
 
@@ -63,6 +64,21 @@ class StepFunction:
     def support(self) -> tuple[UInt32[Array, "q limbs"], Bool[Array, "q"]]:
         """The points of a sanitized database, and which of them count: all, with equal weights for even fractions."""
         return self.points, jnp.ones(self.points.shape[0], bool)
+
+    def database(self, bits: Any) -> Weighted:
+        """The database of total 1 over X_bits whose share of points <= x is `evaluate(x)`, for every x but the last, where it is 1.
+
+        Its points are 0, those of the function, each with the height of its step, and 2^bits - 1.
+
+        >>> f = StepFunction(points=jnp.uint32([[3], [3], [9]]), heights=jnp.array([0.125, 0.375, 0.625, 0.875]))
+        >>> f.database(4)
+        Weighted(x=[0, 3, 9, 15], weights=[0.125, 0.5, 0.25, 0.125])
+        """
+        limbs = self.points.shape[1]
+        top = wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs + 1)
+        last = wide.resize(wide.subtract(top, wide.from_uint32(jnp.uint32(1), limbs + 1)), limbs)
+        x = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), self.points, last[None]])
+        return Weighted.merged(x, jnp.diff(self.heights, prepend=0.0, append=1.0))
 
     def evaluate(self, x: UInt32[Array, "n limbs"]) -> Float[Array, "n"]:
         """Its values at points x: the share of the data estimated to be <= x."""

@@ -1,19 +1,16 @@
-"""What sanitizers of points share: their data, and what they release."""
+"""What sanitizers of points release."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
-from dpjax.core import arguments
 from dpjax.core.pytree import frozen
-from dpjax.data.algorithm import Algorithm
-from dpjax.data.fitting import fitted
-from dpjax.data.points import Points
 from dpjax.data.sample import wide_rows
-from dpjax.domains import groups, wide
+from dpjax.domains import wide
+from dpjax.sanitizers.base import OfCounts
 
 
 @frozen
@@ -58,51 +55,8 @@ class Frequencies:
         )
 
 
-class PointSanitizer(Algorithm):
-    """A release of `Frequencies` of `Points` (or of a `Sample`, whose labels are ignored).
+class PointSanitizer(OfCounts):
+    """A release of `Frequencies`.
 
     A run looks at how often each distinct point occurs. Answers are real numbers: there is no list of outputs, hence no `pmf`.
-
-    Attributes:
-      bits: d.
-      n: number of points, public: that of the data.
     """
-
-    kind: ClassVar[type] = Points
-    bits: Any
-    n: Any
-    limbs: int
-
-    def fit(self, data: Any) -> Points:
-        points = fitted(Points.of(data), Points, bits=self.bits, limbs=(self.limbs,), name="points")
-        if not any(map(arguments.is_traced, (points.n_valid, self.n))) and int(points.n_valid) != int(self.n):
-            raise ValueError(f"points must be n = {int(self.n)}, as the sanitizer was told, got {int(points.n_valid)}")
-        return points
-
-    def fits(self, points: Points) -> Bool[Array, ""]:
-        return points.in_domain(self.bits) & (points.n_valid.astype(float) == jnp.asarray(self.n, float))
-
-    def prepare(self, points: Points) -> groups.Groups:
-        return groups.group(points.x, points.valid)
-
-    def listed(self) -> int:
-        raise TypeError(f"{type(self).__name__} has no pmf: its answers are real numbers")
-
-
-def domain(bits: int, n: Any) -> dict[str, Any]:
-    """The fields that every sanitizer has."""
-    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    n = jnp.asarray(n, float) if arguments.is_traced(n) else np.float64(arguments.size("n", n))
-    return {"bits": np.int32(bits), "n": n, "limbs": wide.limbs_for(bits)}
-
-
-def refuse_small(n: Any, needed: Any, what: str, allow_unproved: bool, **given: Any) -> None:
-    """ValueError if n < needed(**given), which privacy needs, and nobody allowed that; traced numbers pass."""
-    if arguments.flag("allow_unproved", allow_unproved) or any(map(arguments.is_traced, (n, *given.values()))):
-        return
-    least = needed(**{name: float(value) for name, value in given.items()})
-    if n < least:
-        raise ValueError(
-            f"n must be at least {least} for ({given['epsilon']}, {given['delta']})-privacy at alpha = {given['alpha']} ({what}),"
-            f" got {n:.0f}; allow_unproved=True simulates without a guarantee"
-        )

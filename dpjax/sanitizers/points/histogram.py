@@ -10,7 +10,7 @@ from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.sanitizers.points import base
+from dpjax.sanitizers import base
 from dpjax.sanitizers.points.noisy_counts import NoisyCounts
 
 

@@ -27,7 +27,7 @@ from dpjax.data.algorithm import sound
 from dpjax.domains import groups
 from dpjax.domains.events import Accurate
 from dpjax.mechanisms import choosing, laplace
-from dpjax.sanitizers.points import base
+from dpjax.sanitizers import base
 from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 MOST_POINTS = 12  # in the list of all sets

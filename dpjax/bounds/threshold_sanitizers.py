@@ -1,0 +1,194 @@
+"""Sample sizes of sanitizers of thresholds that return a database (BNS §4.3; histograms and trees). Neighbours: one row is replaced."""
+
+import math
+
+from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy
+from dpjax.bounds.thresholds import levels_run, log_star, rec_concave_error
+from dpjax.core import arguments, bisection
+
+_MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
+GROWTH = 2  # a row lies in one block of each of SanThresholds' two partitions
+
+
+# SanThresholds (BNS Figure 11) ------------------------------------------------------------------------------------------
+
+
+def san_thresholds_calls(alpha: float, *, calibration: str = "proved") -> int:
+    """The budget c of calls of SanThresholds.
+
+    printed: floor(77/alpha), of all calls. The figure sets calls := 77/alpha and halts when calls = 0. A budget that is no whole number
+    never is 0, and then nothing bounds the number of calls, on which Lemma 4.8 rests: c must be rounded.
+
+    proved: floor(128/(5 alpha)), of calls that pass step 3. Where the good events of Claim 4.10 occur each of them takes 5 alpha n/128 rows
+    for itself, so that there are no more.
+
+    Args:
+        alpha: error, in (0, 1).
+        calibration: "proved" or "printed".
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> san_thresholds_calls(0.1), san_thresholds_calls(0.1, calibration="printed")
+        (256, 770)
+    """
+    arguments.fractions(alpha=alpha)
+    most = 77.0 / alpha if arguments.calibration(calibration) == "printed" else 128.0 / (5.0 * alpha)
+    return math.floor(most * _MORE)
+
+
+def san_thresholds_private(alpha: float, epsilon: float, delta: float) -> int:
+    """The least n for which every Choosing Mechanism within SanThresholds is proved (epsilon, delta)-private.
+
+    It runs at alpha/64, and its quality is 2-bounded-growth. Lemma 4.8 asks for (1024/(alpha eps)) ln(2048/(alpha beta eps delta)), which
+    is Lemma 4.4 to the letter; its proof needs `choosing_mechanism_privacy`, in which beta plays no part.
+
+    Args:
+        alpha: of SanThresholds, in (0, 1).
+        epsilon, delta: of ONE of its mechanisms.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{san_thresholds_private(0.1, 0.006, 1e-9):.1e}"
+        '3.7e+07'
+    """
+    return math.ceil(choosing_mechanism_privacy(GROWTH, alpha / 64.0, epsilon, delta) * _MORE)
+
+
+def san_thresholds(
+    bits: int, alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "proved"
+) -> int:
+    """An n for which SanThresholds is private, and within alpha for every threshold but for beta (BNS Theorem 4.13 with its constants).
+
+    printed: the larger one of Lemma 4.8 and Lemma 4.12, with b = beta/(3c) for their beta and the logarithm to base 2:
+
+        n >= 8^L (60 c/(alpha eps)) L log(12 L/(b eps delta)),  L = log*(d), c = 77/alpha.
+
+    proved: y calls pass step 3 at most, so there are at most 2y + 1 calls (each but the first was made by one that passed) and as many
+    intervals [a, b]. Let u = ln(3 (3y + 1)/beta)/eps, which none of the 3y + 1 noises exceeds but for beta/3.
+
+    - Noise: u <= alpha n/16, so that a call that passes step 3 has alpha n/16 rows and RecConcave's promise holds (Claim 4.10).
+    - RecConcave: its answer is alpha n/128 below the promise at worst, but for beta/(3y): `rec_concave_error`.
+    - Choosing Mechanism, b = beta/(6y). Some interval holds 7 alpha n/128 rows: the test at alpha n/128 fails with probability
+      exp(-(eps/4) 6 alpha n/128)/2, and one of at most 2n intervals with 2 alpha n/128 fewer rows is taken with probability
+      2n exp(-(eps/4) 2 alpha n/128). Otherwise 5 alpha n/128 rows are in [a, b].
+    - Error: [a, b - 1] is covered by four intervals of length 2^(z-1), which hold 9 alpha n/128 rows each, 36 in all (49 are printed, and
+      1/2 is used), or has alpha n/8 + u rows by step 3. Counts are off by u + 1/2, rounding included, and so is their sum, by which shares
+      are divided: max{36 alpha n/128, alpha n/8 + u} + 2 (2y + 1) (u + 1/2) <= alpha n. (Clamping at 0 brings a count nearer to the truth.)
+    - `san_thresholds_private`, which usually decides.
+
+    Args:
+        bits: d.
+        alpha, beta: error and failure probability, in (0, 1).
+        epsilon, delta: of ONE mechanism; delta in (0, 1/2].
+        calibration: "proved" or "printed".
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> f"{san_thresholds(16, 0.1, 0.1, 0.006, 1e-9):.1e}"
+        '3.7e+07'
+        >>> f"{san_thresholds(16, 0.1, 0.1, 3.1e-3, 2.6e-10, calibration='printed'):.1e}"
+        '1.4e+13'
+    """
+    arguments.counts(bits=bits)
+    arguments.fractions(alpha=alpha, beta=beta, delta=delta)
+    arguments.positive(epsilon=epsilon)
+    calls = san_thresholds_calls(alpha, calibration=calibration)
+    if calibration == "printed":
+        share, depth = beta / (3 * calls), max(1, log_star(bits))
+        logarithm = math.log2(12.0 * depth) - math.log2(share) - math.log2(epsilon) - math.log2(delta)
+        useful = 8.0**depth * 60.0 * calls / (alpha * epsilon) * depth * logarithm
+        return math.ceil(max(useful, choosing_mechanism(GROWTH, alpha / 64.0, share, epsilon, delta)))
+    noise = math.log(3.0 * (3 * calls + 1) / beta) / epsilon
+    recursion = rec_concave_error(bits, levels_run(bits, bits), beta / (3 * calls), epsilon, delta)
+    share = beta / (6 * calls)
+
+    def suffices(n: int) -> bool:
+        unit = alpha * n / 128.0
+        tested = 0.5 * math.exp(-epsilon / 4.0 * 6.0 * unit) <= share
+        chosen = math.log(2.0 * n) - epsilon / 4.0 * 2.0 * unit <= math.log(share)
+        error = max(36.0 * unit, 16.0 * unit + noise) + 2.0 * (2 * calls + 1) * (noise + 0.5)
+        return noise <= 8.0 * unit and recursion <= unit and tested and chosen and error <= alpha * n
+
+    # 2n exp(-eps alpha n/256) falls from 256/(alpha eps) on.
+    first = math.ceil(max(san_thresholds_private(alpha, epsilon, delta), 256.0 / (alpha * epsilon)))
+    return bisection.least_int(suffices, first)
+
+
+# Noisy counts ------------------------------------------------------------------------------------------------------------
+
+
+def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
+    """Rows for every threshold within alpha but for beta, from counts of all 2^d points with noise of scale b = 2/epsilon.
+
+    A threshold adds up to N = 2^d - 1 independent noises. exp(s S_j) is a submartingale in j, so by Doob's inequality
+
+        P[max_j |S_j| > t] <= 2 exp(-s t) (1 - s^2 b^2)^(-N)  for every 0 < s < 1/b:
+
+    t is the least for which some s makes that beta, and n = t/alpha. (The moment generating function of two-sided geometric noise is
+    1/(1 - (sinh(s/2)/sinh(1/(2b)))^2), at most that of Laplace noise, as sinh is convex.) Of order 2^(d/2), where a tree pays d^2.5.
+
+    Args:
+        bits: d.
+        alpha, beta: error and failure probability, in (0, 1).
+        epsilon: > 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> histogram_thresholds(4, 0.1, 0.1, 1.0), histogram_thresholds(16, 0.1, 0.1, 1.0)
+        (281, 17724)
+    """
+    arguments.counts(bits=bits)
+    return _rows(2.0 / epsilon * _deviation(2**bits - 1, math.log(2.0 / beta)), alpha, beta, epsilon)
+
+
+def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
+    """The same for counts of all dyadic intervals but the whole, each of d levels with noise of scale b = 2d/epsilon, made consistent.
+
+    A threshold j is the union of popcount(j) dyadic intervals, its complement of popcount(2^d - j): together at most d + 1, so one of the
+    two is at most V = floor((d + 1)/2). Least squares have no larger variance than that unbiased estimate (Gauss, Markov): the estimate
+    is the truth plus a sum of independent noises with weights whose squares add up to V at most. Hence, for s = b sqrt(V) lambda < 1,
+    P[|error| > t] <= 2 exp(-s t/(b sqrt(V)) - ln(1 - s^2)), for each of 2^d - 1 thresholds.
+
+    Args:
+        bits: d.
+        alpha, beta: error and failure probability, in (0, 1).
+        epsilon: > 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> tree_thresholds(4, 0.1, 0.1, 1.0), tree_thresholds(16, 0.1, 0.1, 1.0)
+        (925, 15632)
+    """
+    arguments.counts(bits=bits)
+    scale = 2.0 * bits / epsilon * math.sqrt((bits + 1) // 2)
+    return _rows(scale * _deviation(1, math.log(2.0 * (2**bits - 1) / beta)), alpha, beta, epsilon)
+
+
+def _rows(deviation: float, alpha: float, beta: float, epsilon: float) -> int:
+    """n with alpha n >= t."""
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    return math.ceil(deviation / alpha * _MORE)
+
+
+def _deviation(noises: int, log_odds: float) -> float:
+    """The least t (in scales of the noise) with exp(-s t) (1 - s^2)^(-N) <= exp(-log_odds) for some s in (0, 1).
+
+    t(s) = (log_odds - N ln(1 - s^2))/s has one minimum, where 2 N s^2/(1 - s^2) + N ln(1 - s^2) = log_odds.
+    """
+
+    def short(s: float) -> bool:
+        return noises * (2.0 * s * s / (1.0 - s * s) + math.log1p(-s * s)) <= log_odds
+
+    s = bisection.largest_float(short, 0.0, 1.0 - 1e-12, precision=1e-9)
+    return (log_odds - noises * math.log1p(-s * s)) / s

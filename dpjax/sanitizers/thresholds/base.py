@@ -1,0 +1,70 @@
+"""What sanitizers of thresholds by noisy counts share: a count for every point, and a database from estimates.
+
+A threshold c_j counts the points below j. Estimates F(j) of these numbers, j = 0, ..., 2^d, with F(0) = 0 and F(2^d) = n, which is public,
+are those of a database iff they do not fall. Noisy ones do. **The running maximum of F, cut off at 0 and n, is a database, and no worse**:
+if |F(j) - t(j)| <= E for all j and t does not fall, then t(j) - E <= F(j) <= max_{i <= j} F(i) <= max_{i <= j} t(i) + E = t(j) + E, and
+t lies between 0 and n. (To clamp every count at 0 would do worse: 2^d empty points would weigh half the mean size of a noise each.)
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int, Shaped
+
+from dpjax.data.algorithm import sound
+from dpjax.data.weighted import Weighted
+from dpjax.sanitizers.base import OfCounts, domain
+
+MOST_BITS = 16
+
+
+class DenseCounts(OfCounts):
+    """A sanitizer that counts every one of the 2^d points; the output is a `Weighted` database of total n.
+
+    Attributes:
+      epsilon: total.
+      points: 2^d.
+    """
+
+    epsilon: Any
+    points: int
+
+    def prepare(self, points: Any) -> Int[Array, "points"]:
+        found = super().prepare(points)
+        place = jnp.where(found.valid, found.rows[:, -1].astype(jnp.int32), self.points)
+        return jnp.zeros((self.points,), found.counts.dtype).at[place].set(found.counts, mode="drop")
+
+    def draw(self, key: Array, counts: Int[Array, "points"]) -> tuple[Weighted, Bool[Array, ""], Any]:
+        return self.database(self.estimate(self.noisy(key, counts))), jnp.bool_(True), {}
+
+    def noisy(self, key: Array, counts: Int[Array, "points"]) -> Any:
+        """What is released: all that looks at the data."""
+        raise NotImplementedError
+
+    def estimate(self, released: Any) -> Shaped[Array, "points"]:
+        """The estimated count of every point, of any sign."""
+        raise NotImplementedError
+
+    def database(self, estimates: Shaped[Array, "points"]) -> Weighted:
+        """Estimated counts as a database of total n; see the module."""
+        n = jnp.asarray(self.n, float)
+        below = jnp.clip(lax.cummax(jnp.cumsum(estimates[:-1]).astype(float)), 0.0, n)
+        weights = jnp.diff(below, prepend=0.0, append=n)
+        x = jnp.arange(self.points, dtype=jnp.uint32)[:, None]
+        return Weighted.kept(x, weights, weights > 0)
+
+    def sound(self) -> Bool[Array, ""]:
+        return sound(self) & (jnp.asarray(self.n, float) >= 1)
+
+
+def dense_domain(bits: int, n: Any) -> dict[str, Any]:
+    """The fields of a sanitizer that counts every point."""
+    fields = domain(bits, n, at_most=MOST_BITS)
+    return {**fields, "points": 1 << int(fields["bits"])}
+
+
+def added(key: Array, noise: Any, counts: Int[Array, "points"], **given: Any) -> Int[Array, "points"]:
+    """Counts with integer noise, as integers of their own size: those of the noise are 32 bits long."""
+    return counts + noise(key, np.zeros(counts.shape, np.int32), **given).astype(counts.dtype)
