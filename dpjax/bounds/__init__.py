@@ -97,6 +97,7 @@ from dpjax.bounds.sanitizers import (
 from dpjax.bounds.thresholds import (
     binary_search_thresholds,
     exponential_thresholds,
+    interval_search_thresholds,
     iterated_log2,
     learn_thresholds,
     learn_thresholds_full_depth,
@@ -153,6 +154,7 @@ __all__ = [
     "generic_pure",
     "generic_thresholds",
     "histogram_margin",
+    "interval_search_thresholds",
     "iterated_log2",
     "label_private",
     "label_private_unlabelled",
