@@ -46,6 +46,7 @@ from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.binary_search import binary_search_law
 from dpjax.verify.plain.choosing import choosing_law
 from dpjax.verify.plain.dense import blr_law
+from dpjax.verify.plain.interval_search import length_search_law, power_search_law
 from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.learn_points import learn_points_law
 from dpjax.verify.plain.parity_learner import parity_learner_law
@@ -152,6 +153,21 @@ def _learn_thresholds(calibration: str) -> Callable[[Any], Any]:
     return lambda e: thresholds.rec_concave(bits=6, epsilon=e, delta=0.2, alpha=0.8, depth=2, calibration=calibration)
 
 
+def _interval_search_twin(law: Callable[..., list[float]], parts: int) -> Callable[["Entry"], np.ndarray]:
+    def pmf(entry: "Entry") -> np.ndarray:
+        examples, made = list(zip(*_labelled(entry.data()), strict=True)), _made(entry)
+        unit = 2 / (entry.epsilon / 4)
+        threshold = 2 + unit * math.log(1 / (2 * 0.2 / parts))
+        given = {
+            "alpha": 0.8,
+            "comparison_epsilon": float(made.comparison_epsilon()),
+            "choice_epsilon": entry.epsilon / 8,
+        }
+        return np.array(law(examples, 6, keep=lambda gap: laplace_tail((threshold - gap) / unit), **given))
+
+    return pmf
+
+
 THRESHOLDS = [
     Entry("thresholds.erm", lambda _: thresholds.erm(bits=6), builders.mixed_sample, 1.0, private=False),
     Entry(
@@ -173,6 +189,23 @@ THRESHOLDS = [
         lambda e: thresholds.binary_search(bits=6, epsilon=e, delta=0.1),
         builders.mixed_sample,
         2.0,
+        slow=True,
+    ),
+    Entry(
+        "thresholds.power_search",
+        lambda e: thresholds.power_search(bits=6, epsilon=e, delta=0.2, alpha=0.8),
+        builders.mixed_sample,
+        5.0,
+        twin=_interval_search_twin(power_search_law, 2),
+        alpha=None,  # a delta so large leaves no room for small failure probabilities
+    ),
+    Entry(
+        "thresholds.length_search",
+        lambda e: thresholds.length_search(bits=6, epsilon=e, delta=0.2, alpha=0.8),
+        builders.mixed_sample,
+        5.0,
+        twin=_interval_search_twin(length_search_law, 3),
+        alpha=None,
         slow=True,
     ),
     Entry(

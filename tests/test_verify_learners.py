@@ -12,6 +12,7 @@ import pytest
 
 from dpjax import Sample
 from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core.pytree import frozen
 from dpjax.learners import thresholds
 from dpjax.verify import histograms, hockey_stick, neighbours, probabilities, records
 from dpjax.verify.exact import worst_of_table
@@ -45,6 +46,14 @@ def pure_search(epsilon: Any, delta: Any) -> Any:
 
 def search(epsilon: Any, delta: Any) -> Any:
     return thresholds.binary_search(bits=3, epsilon=epsilon, delta=delta)
+
+
+def power_search(epsilon: Any, delta: Any, calibration: str = "proved") -> Any:
+    return thresholds.power_search(bits=3, epsilon=epsilon, delta=delta, alpha=0.8, calibration=calibration)
+
+
+def length_search(epsilon: Any, delta: Any) -> Any:
+    return thresholds.length_search(bits=3, epsilon=epsilon, delta=delta, alpha=0.8)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +129,17 @@ BORDERS = (0, 3, 7, 11, 15, 20, 31, 63)
 # ------------------------------------------------------------------------------------------- all neighbouring samples
 
 
-@pytest.mark.parametrize("create", [exponential, pure_search, search, base_case])
+@pytest.mark.parametrize(
+    "create",
+    [
+        exponential,
+        pure_search,
+        search,
+        base_case,
+        power_search,
+        pytest.param(length_search, marks=pytest.mark.slow),
+    ],
+)
 def test_no_pair_of_small_samples_refutes_a_guarantee(create: Create) -> None:
     family = all_samples({1: EIGHT, 2: EIGHT, 3: EIGHT})
     budgets = ((0.1, 1e-3), (1.0, 0.01), (6.0, 0.3))
@@ -228,3 +247,54 @@ def test_climbing_finds_no_pair_that_refutes(calibration: str, x64: None) -> Non
         start = value if step == 0 else start
         state[value > best], best = proposal[value > best], np.maximum(best, value)
     assert best.max() > max(1.5 * start.max(), 0.01)  # it did climb
+
+
+def two_clusters(size: int = 20) -> list[tuple[list[int], list[int]]]:
+    """Neighbours whose best block of 4 points differs in A and in B; the search is all but sure to end at blocks of 4.
+
+    A one moves from the cluster at 10 to that at 2: balances (size, size + 2) become (size + 1, size + 1), and the lower one is meant.
+    """
+    rest = [3] * (2 * size) + [11] * (2 * size)
+    ones = [2] * size + [10] * (size + 2)
+    moved = [2] * (size + 1) + [10] * (size + 1)
+    y = [0] * len(rest) + [1] * len(ones)
+    return [(rest + ones, y), (rest + moved, y)]
+
+
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+def test_two_clusters_spend_the_proved_delta_of_a_search_and_refute_the_printed_constants(calibration: str) -> None:
+    """In one sample A_dist, and when that fails its twin for B, gives the upper cluster away; in the other neither can."""
+
+    def create(epsilon: Any, delta: Any) -> Any:
+        return thresholds.power_search(bits=4, epsilon=epsilon, delta=delta, alpha=0.3, calibration=calibration)
+
+    pair, (epsilon, delta) = given(two_clusters()), (8.0, 1e-3)
+    (table,) = tables(create, pair, [(epsilon, delta)])
+    learner, found = create(epsilon, delta), worst(table, pair.pairs, epsilon)
+    share = delta / 2 * (np.exp(2 * epsilon / 4) / 2 if calibration == "printed" else 1)
+    np.testing.assert_allclose(found.delta, 1 - (1 - share) ** 2, rtol=0.02)
+    assert found.refutes(learner.claimed_guarantee()) == (calibration == "printed")
+    assert not found.refutes(learner.guarantee())
+
+
+@frozen
+class Forgetful(thresholds.PowerSearch):
+    """Each comparison spends what all of them may."""
+
+    def comparison_epsilon(self) -> Any:
+        return 3 / 8 * self.epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_search_that_forgets_how_often_it_compares_is_refuted(forgets: bool) -> None:
+    """Thirty zeros and ones at one point, or one less: every comparison sees it, just below the bar."""
+
+    def create(epsilon: Any, delta: Any) -> Any:
+        made = thresholds.power_search(bits=8, epsilon=epsilon, delta=delta, alpha=0.4)
+        return Forgetful(**vars(made)) if forgets else made
+
+    xs, ys = [100] * 60 + [0] * 250, [1, 0] * 30 + [1] * 250
+    pair = given([(xs, ys), ([0, *xs[1:]], ys)])
+    (table,) = tables(create, pair, [(4.0, 1e-5)])
+    assert worst(table, pair.pairs, 4.0).refutes(Guarantee(4.0, 1e-5, REPLACE_ONE)) == forgets

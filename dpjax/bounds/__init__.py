@@ -105,6 +105,7 @@ from dpjax.bounds.threshold_sanitizers import (
 from dpjax.bounds.thresholds import (
     binary_search_thresholds,
     exponential_thresholds,
+    interval_search_thresholds,
     iterated_log2,
     learn_thresholds,
     learn_thresholds_full_depth,
@@ -162,6 +163,7 @@ __all__ = [
     "generic_thresholds",
     "histogram_margin",
     "histogram_thresholds",
+    "interval_search_thresholds",
     "iterated_log2",
     "label_private",
     "label_private_unlabelled",

@@ -415,6 +415,71 @@ def binary_search_thresholds(bits: int, alpha: float, beta: float, comparison_ep
     return max(agnostic(1, alpha / 2.0, beta / 2.0), search)
 
 
+def interval_search_thresholds(
+    comparisons: int,
+    alpha: float,
+    beta: float,
+    *,
+    comparison_epsilon: float,
+    stability_epsilon: float,
+    stability_delta: float,
+    choice_epsilon: float,
+    calibration: str = "proved",
+) -> float:
+    """Examples for the searches for the length of an interval (BNS §3.2, Remark 3.5, where no constants are given).
+
+        max{ (200/alpha^2) ln(4/(alpha beta)),  (8/alpha) max{ (1/e_c) ln(c/(2b)), gap(b), (2/e_h) ln(4/b) } },
+        3 b + d_s = beta/2,
+
+    with c comparisons of e_c each, A_dist of (e_s, d_s) and gap its `stability_gap`, and five hypotheses for an exponential mechanism
+    of e_h. With shares of a total epsilon that is O(log d log log d) for c = ceil(log2(d + 1)), and O(d log d), or O(d^1/2 log d) with
+    delta, for c = d.
+
+    Derivation. Put a = alpha/2; W(L) is the greatest min(zeros, ones) of L neighbouring points. The sample is labelled by a
+    threshold, and n is so large that each of the following misses by at most a n/4 but with probability b, all together.
+
+    - A comparison of W + Lap(1/e_c) with a n/2 goes wrong if W < a n/4 passes for large, or W > 3 a n/4 does not: one of both is
+      impossible, so c comparisons do with probability at most c exp(-e_c a n/4)/2. Then the search ends at a j with W(2^j) >= a n/4,
+      or at a single block, and with W(2^(j-1)) <= 3 a n/4.
+    - Some block of 2^(j+1) points of A or B has balance W(2^j), and all others of its partition have none: A_dist releases it if
+      a n/4 >= gap(b). A block without balance is released with probability at most d_s.
+    - One of the ends of the block's quarters errs on at most 3 a n/4 examples, and the exponential mechanism picks one of the four others
+      with a n/4 errors more with probability at most 4 exp(-e_h a n/8).
+
+    So a n errors at most, and Theorem 2.14 with alpha/2 and beta/2 does the rest.
+
+    Args:
+        comparisons: c >= 1.
+        alpha: generalization error, in (0, 1).
+        beta: failure probability, in (0, 1).
+        comparison_epsilon: e_c, > 0.
+        stability_epsilon, stability_delta: e_s and d_s of each A_dist; d_s < beta/2.
+        choice_epsilon: e_h, > 0.
+        calibration: constants of A_dist.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> shares = {"stability_epsilon": 0.025, "stability_delta": 5e-7, "choice_epsilon": 0.0125}
+        >>> round(interval_search_thresholds(7, 0.2, 0.1, comparison_epsilon=0.0375 / 7, **shares))
+        57078
+    """
+    arguments.counts(comparisons=comparisons)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(comparison_epsilon=comparison_epsilon, choice_epsilon=choice_epsilon)
+    event = (beta / 2 - stability_delta) / 3
+    if event <= 0:
+        raise ValueError(f"stability_delta must be < beta/2 = {beta / 2}, got {stability_delta}")
+    search = max(math.log(comparisons / (2 * event)), 0.0) / comparison_epsilon
+    stable = stability_gap(event, stability_epsilon, stability_delta, calibration=calibration)
+    choice = 2 / choice_epsilon * math.log(4 / event)
+    return max(agnostic(1, alpha / 2.0, beta / 2.0), 8 / alpha * max(search, stable, choice))
+
+
 def non_private_lower_bound(alpha: float, *, constant: float = 1.0) -> float:
     """Examples every threshold learner needs, private or not: Theorem 2.12 of BNS at VC dimension 1.
 

@@ -5,6 +5,8 @@
 | `erm` | uniform among the thresholds of least empirical error | none | VC theory |
 | `exponential` | exponential mechanism over all thresholds (Kasiviswanathan et al.) | (epsilon, 0) | d / (alpha epsilon) |
 | `binary_search` | noisy binary search for the threshold (BNS §3.2) | (epsilon, delta), delta >= 0 | d (delta = 0), d^1/2 |
+| `length_search` | noisy binary search for the length of an interval (BNS §3.2) | (epsilon, delta) | d^1/2 log d |
+| `power_search` | noisy binary search for its power of two (BNS §3.2) | (epsilon, delta) | log d log log d |
 | `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
 
 Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
@@ -27,15 +29,21 @@ sampler (call it), a guarantee, the theorem's sample size and, given a sample, t
 from dpjax.learners.thresholds.binary_search import BinarySearch, binary_search
 from dpjax.learners.thresholds.erm import ThresholdErm, erm
 from dpjax.learners.thresholds.exponential import ThresholdExponential, exponential
+from dpjax.learners.thresholds.length_search import LengthSearch, length_search
+from dpjax.learners.thresholds.power_search import PowerSearch, power_search
 from dpjax.learners.thresholds.rec_concave import ThresholdRecConcave, rec_concave
 
 __all__ = [
     "BinarySearch",
+    "LengthSearch",
+    "PowerSearch",
     "ThresholdErm",
     "ThresholdExponential",
     "ThresholdRecConcave",
     "binary_search",
     "erm",
     "exponential",
+    "length_search",
+    "power_search",
     "rec_concave",
 ]

@@ -1,0 +1,118 @@
+"""The searches for a length (BNS §3.2): laws of realizable samples, what they promise, and their sample sizes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from dpjax import Sample, bounds
+from dpjax.concepts import thresholds as concept
+from dpjax.domains import wide
+from dpjax.learners import pac, thresholds
+from dpjax.verify.plain import interval_search as twin
+from dpjax.verify.plain.laplace import laplace_tail
+
+BITS, ROWS = 6, 31
+SEARCHES = {
+    "power": (thresholds.power_search, twin.power_search_law, 2),
+    "length": (thresholds.length_search, twin.length_search_law, 3),
+}
+
+
+def realizable(seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Sorted examples labelled by a threshold, some without a one or a zero."""
+    rng, samples = np.random.default_rng(seed), []
+    for _ in range(count):
+        xs = np.sort(rng.integers(0, 2**BITS, rng.integers(1, ROWS + 1)) // rng.choice([1, 4]))
+        samples.append((xs, (xs < rng.integers(0, 2**BITS)).astype(int)))
+    return [*samples, (np.arange(20), np.ones(20, int)), (np.arange(20), np.zeros(20, int))]
+
+
+@pytest.mark.parametrize("name", ["power", pytest.param("length", marks=pytest.mark.slow)])
+def test_the_law_of_a_realizable_sample_agrees_with_every_path(name: str, x64: None) -> None:
+    make, law, parts = SEARCHES[name]
+    epsilon, delta, alpha = 12.0, 0.2, 0.6
+    learner = make(bits=BITS, epsilon=epsilon, delta=delta, alpha=alpha)
+    samples = realizable(3, 14)
+    x = np.stack([np.pad(xs, (0, ROWS - len(xs))) for xs, _ in samples]).astype(np.uint32)[..., None]
+    y = np.stack([np.pad(ys, (0, ROWS - len(ys))) for _, ys in samples])
+    n = np.array([len(xs) for xs, _ in samples], np.int32)
+    found = jax.jit(jax.vmap(lambda x, y, n: learner.pmf(Sample(x=x, y=y, n_valid=n, realizable=True))))(x, y, n)
+    unit = 8 / epsilon
+    threshold = 2 + unit * np.log(parts / (2 * delta))
+    given: dict[str, Any] = {
+        "alpha": alpha,
+        "comparison_epsilon": float(learner.comparison_epsilon()),
+        "keep": lambda gap: laplace_tail((threshold - gap) / unit),
+        "choice_epsilon": epsilon / 8,
+    }
+    for (xs, ys), row in zip(samples, found, strict=True):
+        expected = law(list(zip(xs.tolist(), ys.tolist(), strict=True)), BITS, **given)
+        np.testing.assert_allclose(row, expected, atol=1e-12)
+
+
+def failures(learner: Any, bits: int, n: int, draws: int) -> np.ndarray:
+    """P[population error > 0.2] given each of several data draws; the target is no power of two, or blocks would hit it by themselves."""
+    distribution = concept.log_uniform(bits=bits, target=2**bits // 3)
+    experiment = pac.Experiment(learner=learner, distribution=distribution, n=n, alpha=0.2, capacity=2**15 - 1)
+    keys = jax.random.split(jax.random.key(5), draws)
+    return np.asarray(jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))(keys, experiment))
+
+
+def test_at_its_sample_size_a_search_fails_more_rarely_than_it_says() -> None:
+    learner = thresholds.power_search(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2)
+    n = learner.sample_size(alpha=0.2, beta=0.1)
+    assert failures(learner, 64, n, 4).mean() < 0.1
+    assert failures(learner, 64, n // 40, 4).mean() > 0.5  # the same program says so where there are too few
+
+
+def test_the_sample_grows_with_log_d_by_powers_and_with_the_root_of_d_by_lengths() -> None:
+    def size(make: Callable[..., Any], bits: int) -> int:
+        # At a small epsilon and a large alpha the search decides, not the generalisation.
+        return make(bits=bits, epsilon=0.01, delta=1e-6, alpha=0.9).sample_size(alpha=0.9, beta=0.1)
+
+    powers, lengths = ([size(make, bits) for bits in (16, 64, 256, 1024)] for make, *_ in SEARCHES.values())
+    assert powers[-1] / powers[0] < 3
+    growth = lengths[-1] / lengths[-2]  # fourfold d: twice, times a logarithm
+    assert 2 < growth < 2.7
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_parts_add_up_to_the_guarantee(name: str) -> None:
+    make, _, parts = SEARCHES[name]
+    for bits in (1, 2, 3, 4, 64, 1024):
+        learner = make(bits=bits, epsilon=1.0, delta=1e-6, alpha=0.2)
+        comparisons = int(learner.comparisons())
+        assert comparisons == (bits if name == "length" else int(np.ceil(np.log2(bits + 1))))
+        if name == "power":
+            assert comparisons * float(learner.comparison_epsilon()) <= 3 / 8 * (1 + 1e-6)
+        assert learner.guarantee() == learner.claimed_guarantee()
+    printed = make(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2, calibration="printed").guarantee()
+    assert printed.epsilon == 1.5
+    np.testing.assert_allclose(printed.delta, 1e-6 / parts * (parts - 2 + np.exp(0.5)))
+
+
+def test_a_run_says_what_length_it_found() -> None:
+    """Ones up to 99 and zeros from 108 on: the shortest interval that holds many of both has 16 points or a few more."""
+    xs = [*range(50, 100)] * 20 + [*range(108, 158)] * 20
+    sample = Sample(x=wide.from_ints(xs, 40), y=[int(x < 104) for x in xs])
+    for make, _, _ in SEARCHES.values():
+        outcome = make(bits=40, epsilon=50.0, delta=1e-3, alpha=0.1)(jax.random.key(0), sample)
+        assert int(outcome.info["exponent"]) == 4
+        assert 96 <= wide.to_ints(outcome.hypothesis)[0] <= 112
+        if "length" in outcome.info:
+            assert 8 < wide.to_ints(outcome.info["length"])[0] <= 16
+
+
+def test_what_cannot_be_promised_is_refused() -> None:
+    learner = thresholds.power_search(bits=8, epsilon=1.0, delta=0.1, alpha=0.2)
+    with pytest.raises(ValueError, match=r"alpha must be >= 0\.2"):
+        learner.sample_size(alpha=0.1, beta=0.1)
+    with pytest.raises(ValueError, match="stability_delta must be < beta/2"):
+        learner.sample_size(alpha=0.2, beta=0.1)
+    with pytest.raises(ValueError, match="comparisons"):
+        bounds.interval_search_thresholds(
+            0, 0.2, 0.1, comparison_epsilon=1.0, stability_epsilon=1.0, stability_delta=1e-6, choice_epsilon=1.0
+        )
