@@ -16,6 +16,18 @@ def named(panel):
     return {name: part[0].value for name, part in records.series(ROWS, panel).items()}
 
 
+def test_the_interval_found_is_good():
+    """Remark 3.5, and one of the five hypotheses has few errors."""
+    chosen, balance = named("interval: chosen"), [row.value for row in records.series(ROWS, "interval: balance")["W"]]
+    at = 0.4 * 6000
+    assert balance == sorted(balance) and chosen["status"] == 0
+    j = int(chosen["exponent"])
+    assert balance[j] >= at / 8 and balance[j - 1] <= 3 * at / 8
+    errors = {part[0].x: part[0].value for part in records.series(ROWS, "interval: hypotheses").values()}
+    assert len(errors) == 5 and np.all(np.diff(sorted(errors)) == 2 ** (j - 1))
+    assert min(errors.values()) <= 3 * at / 8 and chosen["released"] in errors
+
+
 def test_windows_are_the_best_of_all_windows():
     quality = np.array([row.value for row in records.series(ROWS, "concave: Q")["Q"]])
     lines, chosen = records.series(ROWS, "concave: L"), named("concave: chosen")

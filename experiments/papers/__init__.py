@@ -1,7 +1,8 @@
 """The papers' own figures, from real runs: what was drawn by hand, measured.
 
-BNS Figures 4 to 7 (one run of RecConcave on a small domain), CLNSS §1.3.3 (TreeLog's path through the trie, with the probabilities that
-it stops and the slices) and CLNSS Example 1.4 (the domino effect, with and without noise in the sizes of slices).
+BNS Figures 1 to 3 (one run of the search for an interval's length) and 4 to 7 (one run of RecConcave on a small domain), CLNSS §1.3.3
+(TreeLog's path through the trie, with the probabilities that it stops and the slices) and CLNSS Example 1.4 (the domino effect, with and
+without noise in the sizes of slices).
 """
 
 from typing import Any
@@ -11,6 +12,7 @@ from experiments.papers.measure import measure
 from experiments.runner import Experiment
 
 SETTINGS: dict[str, dict[str, Any]] = {
+    "interval": {"bits": 10, "n": 6000, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.4, "target": 417},
     "concave": {
         "bits": 10,
         "n": 6000,
@@ -24,7 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "domino": {"n": 40, "size": 5, "slices": 7, "epsilon": 1.0, "runs": 20_000, "level": 0.95},
 }
 EXPERIMENT = Experiment(
-    summary="the figures of the papers from real runs: RecConcave step by step, TreeLog's trie, the domino effect",
+    summary="the figures of the papers from real runs: a good interval, RecConcave step by step, TreeLog's trie, the domino effect",
     presets={
         "smoke": {**SETTINGS, "domino": {**SETTINGS["domino"], "runs": 2000}},
         "quick": SETTINGS,
