@@ -23,6 +23,7 @@ from experiments.refusals import Refused, refusing
 EXPERIMENTS = (
     "benchmarks",
     "cdf",
+    "conjunctions",
     "fingerprinting",
     "interior_point",
     "multi_parities",

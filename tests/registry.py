@@ -16,8 +16,10 @@ import numpy as np
 from dpjax import MultiSample, Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts import rectangles as rectangle_concept
+from dpjax.core import arguments
+from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered, wide
-from dpjax.learners import interior, label_private, parities, points, rectangles, thresholds
+from dpjax.learners import conjunctions, interior, label_private, parities, points, rectangles, thresholds
 from dpjax.mechanisms import (
     above_threshold,
     choosing,
@@ -53,6 +55,7 @@ from dpjax.verify.plain.parity_learner import parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
 from dpjax.verify.plain.quantiles import direct_laws, in_order
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
+from dpjax.verify.plain.set_cover import set_cover_law
 from dpjax.verify.plain.stability import stability_law
 
 
@@ -787,6 +790,50 @@ DENSE = [
     ),
 ]
 
+# ------------------------------------------------------------------------------------------------------ conjunctions
+
+
+def _conjunction(epsilon: float) -> Any:
+    """Two rounds on two variables."""
+    return conjunctions.SetCoverLiterals(
+        rate=arguments.epsilon(epsilon),
+        noise_epsilon=arguments.epsilon(epsilon),
+        shift=np.float64(2),
+        delta=np.float64(0.01),
+        bits=2,
+        k=1,
+        rounds=2,
+        dual=False,
+        accountant="shared_test",
+    )
+
+
+VECTORS = [(0, 0)] * 3 + [(1, 1)] * 5 + [(2, 0)] * 2 + [(3, 1)] * 4 + [(3, 0)]
+
+
+def _vectors() -> Assignments:
+    return Assignments.create([[x & 1, x >> 1] for x, _ in VECTORS], [y for _, y in VECTORS])
+
+
+def _conjunction_twin(entry: Entry) -> np.ndarray:
+    table = [[bool(x >> v & 1) ^ bool(negated) for x in range(4)] for v in range(2) for negated in range(2)]
+    return _ending(list(set_cover_law(table, VECTORS, 1, 2, entry.epsilon, 2 / entry.epsilon, 2).values()))
+
+
+CONJUNCTIONS = [
+    Entry(
+        "learners.conjunctions",
+        _conjunction,
+        _vectors,
+        0.5,
+        place=lambda released: np.asarray(released.literals) @ np.array([4, 1]),
+        events=False,
+        twin=_conjunction_twin,
+        error=0.3,
+        alpha=None,  # so small a shift is for no beta
+    )
+]
+
 # -------------------------------------------------------------------------------------------------------- rectangles
 
 
@@ -935,6 +982,7 @@ ENTRIES = [
     *MECHANISMS,
     *QUERIES,
     *DENSE,
+    *CONJUNCTIONS,
     *RECTANGLES,
     *MADE,
 ]

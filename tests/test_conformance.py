@@ -116,8 +116,10 @@ def padded(data: Any, more: bool = True) -> Any:
     beyond = np.arange(wider.rows) >= int(data.n_valid)
 
     def junk(leaf: jax.Array) -> jax.Array:
+        if leaf.shape[:1] != beyond.shape:  # the count, or packed rows
+            return leaf
         mask = beyond.reshape((-1,) + (1,) * (leaf.ndim - 1))
-        return jnp.where(mask, jnp.ones_like(leaf), leaf) if leaf.ndim else leaf
+        return jnp.where(mask, jnp.ones_like(leaf), leaf)
 
     return jax.tree.map(junk, wider)
 

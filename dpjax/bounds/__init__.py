@@ -95,6 +95,7 @@ from dpjax.bounds.sanitizers import (
     threshold_sanitizer,
     vc_dimension,
 )
+from dpjax.bounds.set_cover import set_cover, set_cover_errors, set_cover_shift
 from dpjax.bounds.threshold_sanitizers import (
     histogram_thresholds,
     san_thresholds,
@@ -223,6 +224,9 @@ __all__ = [
     "sanitizer_pure",
     "sanitizer_to_learner",
     "sanitizer_vc",
+    "set_cover",
+    "set_cover_errors",
+    "set_cover_shift",
     "stability_gap",
     "stability_noise",
     "threshold_sanitizer",

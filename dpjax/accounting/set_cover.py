@@ -1,0 +1,73 @@
+"""Rounds that share one failing test (GEO Claim 3.4, after Gupta et al. 2010), with the sharp form of its Lemma 3.5. Add/remove neighbours.
+
+**The process.** In round j a coin falls heads with probability p_j on one dataset S, chosen by an adversary who sees the past; on S' the
+odds of heads are e^r times as large: p'_j = e^r p_j / (1 + c p_j), c = e^r - 1. After the first heads both go on alike. For the
+exponential mechanism with weights exp(r q), "heads" is to choose a hypothesis that deletes the record z in which S and S' differ: only
+their scores differ, by 1.
+
+**Its exact price.** After tails with p the likelihood ratio of S to S' is larger by 1 + c p, after heads by (1 + c p) e^-r. Tails with
+small p are best: P[all tails] falls by (1 - p), and -ln(1 - p) >= p >= ln(1 + c p)/c. So a ratio of L after tails alone has probability
+L^(-1/c) at most. The adversary who stops there wins (1 - e^x/L) L^(-1/c) of delta(x), most at L = e^(x + r), where one who never stops wins
+as much:
+
+    delta(x) = e^(-(x + r)/c) (1 - e^-r),    that is    x = c ln((1 - e^-r)/delta) - r.
+
+GEO bounds the same by 2 r (ln(1/delta) + 1). In the other direction, S' to S, tails have ratios below 1 and heads e^r at most.
+
+**SetCoverLearner.** If z is positive, this is all. If it is negative, |S0| differs by 1 as well, until z is deleted: the noise in each of
+the first t rounds absorbs it. Noises floor(Lap(R/e_w)) of R rounds, moved by 1, cost e_w in all. So the learner is (e_w + max(r, x),
+delta)-private. That holds for every selection procedure with weights exp(r q), over any measure.
+"""
+
+import math
+
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, bisection
+
+
+def process_delta(rate: float, epsilon: float) -> float:
+    """The exact price of the process, of any number of rounds, at this epsilon; see the module.
+
+    >>> round(process_delta(0.1, 1.0), 8)
+    2.73e-06
+    """
+    arguments.positive(rate=rate)
+    arguments.number("epsilon", epsilon, at_least=0.0)
+    return math.exp(-(epsilon + rate) / math.expm1(rate)) * -math.expm1(-rate)
+
+
+def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee:
+    """What SetCoverLearner promises: (e_w + max(r, x), delta) under ADD_OR_REMOVE_ONE; see the module.
+
+    Args:
+      rate: r, of the weights exp(r q).
+      noise_epsilon: e_w; 0 where no noise is needed.
+      delta: in (0, 1).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> print(shared_test(rate=0.05, noise_epsilon=0.25, delta=1e-6))
+    (0.7534654584062593, 1e-06)-private under ADD_OR_REMOVE_ONE
+    """
+    arguments.positive(rate=rate)
+    arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
+    arguments.number("delta", delta, above=0.0, below=1.0)
+    shared = math.expm1(rate) * math.log(-math.expm1(-rate) / delta) - rate
+    return Guarantee(noise_epsilon + max(rate, shared) * (1 + 1e-12), delta, ADD_OR_REMOVE_ONE)
+
+
+def rate_for(*, epsilon: float, delta: float) -> float:
+    """The largest rate r with max(r, x) <= epsilon: what is left for the choices.
+
+    >>> rate = rate_for(epsilon=0.5, delta=1e-6)
+    >>> round(rate, 4), shared_test(rate=rate, noise_epsilon=0.0, delta=1e-6).covers(0.5, 1e-6)
+    (0.0497, True)
+    """
+    arguments.positive(epsilon=epsilon)
+    arguments.number("delta", delta, above=0.0, below=1.0)
+
+    def allowed(rate: float) -> bool:
+        return shared_test(rate=rate, noise_epsilon=0.0, delta=delta).epsilon <= epsilon
+
+    return bisection.largest_float(allowed, 0.0, epsilon, precision=1e-12)

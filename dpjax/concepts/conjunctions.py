@@ -1,0 +1,151 @@
+"""Conjunctions and disjunctions of literals over d Boolean variables, under product distributions (GEO §1.1).
+
+A literal is a number: 2v is the variable v, 2v + 1 its negation. A hypothesis is an array of literals, in any order and with repetitions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.concepts.distribution import Distribution
+from dpjax.core import arguments, bits, random
+from dpjax.core.pytree import frozen, static
+from dpjax.data.assignments import Assignments
+
+MOST_VARIABLES = 2**24
+
+
+def holds(literal: Int[Array, ""], x: UInt32[Array, "words d"]) -> UInt32[Array, "words"]:
+    """Where a literal is true, packed."""
+    return x[:, literal // 2] ^ -(literal % 2).astype(jnp.uint32)
+
+
+def label(literals: Int[Array, "m"], x: UInt32[Array, "words d"], *, disjunction: bool) -> UInt32[Array, "words"]:
+    """c(x) of packed examples: all literals are true, or one at least."""
+    # A disjunction is the negation of the conjunction of all negated literals.
+    flip = np.uint32(0xFFFFFFFF) if disjunction else np.uint32(0)
+
+    def also(one: Array, literal: Array) -> tuple[Array, None]:
+        return one & (holds(literal, x) ^ flip), None
+
+    return jax.lax.scan(also, jnp.full(x.shape[0], np.uint32(0xFFFFFFFF)), literals)[0] ^ flip
+
+
+@frozen
+class Literals:
+    """A conjunction, or a disjunction, of literals.
+
+    Attributes:
+      literals: 2v for the variable v, 2v + 1 for its negation.
+      disjunction: whether it is one (static).
+
+    >>> Literals(literals=jnp.array([0, 5, 5], jnp.int32), disjunction=False)
+    Literals(v0 and not v2)
+    """
+
+    literals: Int[Array, "m"]
+    disjunction: bool = static(default=False)
+
+    def __repr__(self) -> str:
+        if arguments.is_traced(self.literals) or np.ndim(self.literals) != 1 or np.shape(self.literals)[0] > 64:
+            return f"Literals(literals={self.literals.dtype}{list(np.shape(self.literals))})"
+        names = [
+            ("not " if one % 2 else "") + f"v{one // 2}" for one in dict.fromkeys(np.asarray(self.literals).tolist())
+        ]
+        return f"Literals({(' or ' if self.disjunction else ' and ').join(names)})"
+
+    def predict(self, data: Assignments) -> Bool[Array, "rows"]:
+        """Its label of every row."""
+        return bits.unpack(label(self.literals, data.x, disjunction=self.disjunction), data.rows)
+
+
+@frozen
+class Product(Distribution):
+    """Independent variables, labelled by a conjunction or disjunction; build it by `product`.
+
+    Attributes:
+      odds: variable v is 1 with probability odds[v] 2^-32, exactly.
+      target: its literals.
+      disjunction: whether the target is one (static).
+    """
+
+    odds: UInt32[Array, "d"]
+    target: Int[Array, "k"]
+    disjunction: bool = static()
+
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Assignments:
+        words = bits.words_for(capacity)
+        x = random.coins(key, jnp.broadcast_to(self.odds[None], (bits.WORD, self.odds.shape[0])), words)
+        return Assignments(x=x, y=label(self.target, x, disjunction=self.disjunction), n_valid=n)
+
+    @jax.jit
+    def error(self, hypothesis: Literals) -> Float[Array, ""]:
+        """P[h(x) differs from the target], exactly: for conjunctions P[h, not c] + P[c, not h].
+
+        A disjunction differs from another where the conjunctions of their negated literals do.
+        """
+        mine, target = (
+            _needs(literals ^ int(dual), self.odds.shape[0])
+            for literals, dual in ((hypothesis.literals, hypothesis.disjunction), (self.target, self.disjunction))
+        )
+        share = self.odds.astype(float) * 2.0**-32
+        both = [one | other for one, other in zip(mine, target, strict=True)]
+        only = [_probability(needs, share) - _probability(both, share) for needs in (mine, target)]
+        if hypothesis.disjunction == self.disjunction:
+            return jnp.maximum(only[0], 0.0) + jnp.maximum(only[1], 0.0)
+        # One of the two is negated: they agree where the conjunctions differ.
+        return 1.0 - jnp.maximum(only[0], 0.0) - jnp.maximum(only[1], 0.0)
+
+
+def _needs(literals: Int[Array, "m"], variables: int) -> list[Bool[Array, "d"]]:
+    """[which variables must be 1, which must be 0]."""
+    none = jnp.zeros(variables, bool)
+    return [none.at[literals // 2].max(literals % 2 == value) for value in (0, 1)]
+
+
+def _probability(needs: list[Bool[Array, "d"]], share: Float[Array, "d"]) -> Float[Array, ""]:
+    """Of a conjunction, the product over its variables; 0 if it needs a variable to be both."""
+    one, zero = needs
+    each = jnp.where(one, jnp.where(zero, 0.0, share), jnp.where(zero, 1.0 - share, 1.0))
+    return jnp.prod(each)
+
+
+def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool = False) -> Product:
+    """Independent variables that are 1 with probability p, labelled by the target.
+
+    Args:
+      bits: d, the number of variables.
+      target: literals, 2v for the variable v and 2v + 1 for its negation; at least one.
+      p: a probability in (0, 1) for all variables, or one for each; rounded to multiples of 2^-32.
+      disjunction: whether the target is the disjunction of its literals.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, a literal of no variable.
+
+    >>> law = product(bits=100, target=[0, 7], p=0.5)
+    >>> law.sample(jax.random.key(0), 64, 50)
+    Assignments(n_valid=50, rows=64, variables=100)
+    >>> float(law.error(Literals(literals=jnp.array([0], jnp.int32))))  # right unless v0 and v3: a quarter
+    0.25
+    """
+    variables = arguments.integer("bits", bits, at_least=1, at_most=MOST_VARIABLES)
+    literals = [arguments.integer("target", one, at_least=0, at_most=2 * variables - 1) for one in target]
+    if not literals:
+        raise ValueError("target must hold at least one literal, got none")
+    share = (
+        np.broadcast_to(np.asarray(arguments.array("p", p), np.float64), (variables,))
+        if np.ndim(p)
+        else np.full(variables, arguments.known_fraction("p", p))
+    )
+    if not ((share > 0) & (share < 1)).all():
+        raise ValueError(f"p must lie in (0, 1), got {share.min()} to {share.max()}")
+    odds = np.clip(np.round(share * 2.0**32), 1, 2**32 - 1).astype(np.uint32)
+    return Product(
+        odds=jnp.asarray(odds),
+        target=jnp.asarray(literals, jnp.int32),
+        disjunction=arguments.flag("disjunction", disjunction),
+    )
