@@ -18,7 +18,8 @@ from dpjax import Points, Status, Weighted, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, optimal
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
-from dpjax.sanitizers import cdf, thresholds
+from dpjax.sanitizers import cdf, points, thresholds
+from dpjax.sanitizers.points import Frequencies
 from dpjax.sanitizers.thresholds.san_thresholds import Range
 from dpjax.sanitizers.thresholds.tree import consistent
 from dpjax.verify import histograms, laplace_deltas, neighbours
@@ -313,21 +314,77 @@ def test_databases_are_no_worse_than_the_estimates_they_are_made_of_and_accurate
 # ------------------------------------------------------------------------------------------------- from interior points
 
 
-def test_the_database_of_quantiles_answers_as_their_step_function() -> None:
+@pytest.mark.parametrize("bits", [4, 32])
+def test_the_database_of_quantiles_answers_as_their_step_function(bits: int) -> None:
+    """Some of them equal, some at the ends of the domain; 2^32 - 1 is a limb that is full."""
+    top = 2**bits - 1
+    zs = wide.from_ints([0, 3, 3, top - 1, top, top], bits)
+    function = cdf.StepFunction(points=zs, heights=jnp.array([0.05, 0.1, 0.3, 0.4, 0.6, 0.8, 0.95]))
+    database, asked = jax.jit(lambda f: f.database(jnp.int32(bits)))(function), [0, 1, 2, 3, 4, top - 2, top - 1]
+    below = database.share_below(wide.from_ints([x + 1 for x in asked], bits + 1))
+    np.testing.assert_allclose(below, function.evaluate(wide.from_ints(asked, bits)), atol=1e-6)
+    np.testing.assert_allclose(float(database.total), 1.0, rtol=1e-6)
+    assert int(database.n_valid) == 4 and (database.weights[:4] > 0).all()
+
+
+def test_interior_points_of_rows_and_of_counts() -> None:
     solver = interior_point.exponential(bits=4, epsilon=1.0)
     made = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=4, allow_unproved=True)
-    xs = [0] * 9 + [3] * 8 + [4] * 10 + [15] * 4
-    points = builders.points_of(xs, 4, 31)
-    sanitizer, key = thresholds.from_interior_points(quantiles=made), jax.random.key(0)
-    function = cdf.release(quantiles=made)(key, points).hypothesis
-    counted = sanitizer(jax.random.clone(key), Weighted.of(points))
-    released = sanitizer(jax.random.clone(key), points).hypothesis
-    asked = wide.from_ints(range(1, 16), 5)
-    np.testing.assert_allclose(released.share_below(asked), function.evaluate(wide.from_ints(range(15), 4)), atol=1e-6)
-    np.testing.assert_array_equal(counted.hypothesis.weights, released.weights)
-    assert float(released.threshold_error(Weighted.of(points))) <= float(function.distance(points)) + 1e-6
-    np.testing.assert_allclose(float(released.total), 1.0, rtol=1e-6)
+    data = builders.points_of([0] * 9 + [3] * 8 + [4] * 10 + [15] * 4, 4, 31)
+    sanitizer = thresholds.from_interior_points(quantiles=made)
+    of_rows, of_counts = (sanitizer(jax.random.key(0), each).hypothesis for each in (data, Weighted.of(data)))
+    np.testing.assert_array_equal(of_rows.weights, of_counts.weights)
+    assert float(of_rows.threshold_error(Weighted.of(data))) < 0.5
     assert sanitizer.guarantee() == made.guarantee()
+    with pytest.raises(ValueError, match="data must hold at most 16777216 points"):
+        sanitizer(jax.random.key(0), Weighted.create(wide.from_ints([3], 4), [2**25]))
+
+
+# -------------------------------------------------------------------------------------------------------------- points
+
+
+@pytest.mark.parametrize("bits", [3, 64])
+def test_few_rows_are_within_the_error_of_the_data_whatever_the_answers(bits: int) -> None:
+    """Answers off by `answers` in all directions, random and extreme; tiny domains and wide ones; not with half of the rows."""
+    rng, answers, error, slots = np.random.default_rng(0), 0.06, 0.2, 8
+    top = 2**bits - 1
+    xs = sorted([0, 1, 3, 4, 6, top, *([2, 5] if bits == 3 else [top // 3, top // 2])])
+    where, shares, noises = wide.from_ints(xs, bits), [], []
+    for turn in range(60):
+        counts = rng.multinomial(50, rng.dirichlet(np.full(slots, (0.1, 1.0, 30.0)[turn % 3])))
+        sign = (rng.uniform(-1, 1, slots), np.ones(slots), -np.ones(slots), rng.choice([-1, 1], slots))[turn % 4]
+        shares.append(counts)
+        noises.append(answers * sign)
+    shares, noises = np.array(shares), np.array(noises, np.float32)
+
+    @jax.jit
+    @jax.vmap
+    def errors(counts: Any, noise: Any) -> Any:
+        truth = Weighted(x=where, weights=counts, n_valid=jnp.int32(slots))
+        answered = counts.astype(float) / 50 + noise
+        named = answered > 0  # what is answered 0 may weigh `answers`
+        released = Frequencies.kept(where, answered, named)
+        found = [released.database(bits=bits, error=e, answers=answers) for e in (error, 0.7)]
+        return [database.point_error(truth) for database in found], [database.total for database in found]
+
+    (right, wrong), totals = jax.device_get(errors(shares.astype(np.int32), noises))
+    assert (totals[0] == bounds.point_rows(error, answers)).all() and totals[0][0] == 13
+    assert (right <= error + 1e-6).all()
+    assert (totals[1] == 2).all() and (wrong > error).any()
+
+
+def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
+    """The same draws, too: a row for each point, or its count."""
+    xs = [1] * 9 + [3] * 14 + [7] * 8
+    given = {"bits": 3, "n": 31, "epsilon": 7.0, "delta": 0.1}
+    data = builders.points_of(xs, 3, 31)
+    for made in (points.histogram(**given), points.san_points(**given, alpha=0.8, allow_unproved=True)):
+        of_rows, of_counts = (made(jax.random.key(3), each).hypothesis for each in (data, Weighted.of(data)))
+        asked = wide.from_ints(range(8), 3)
+        np.testing.assert_array_equal(of_rows.answer(asked), of_counts.answer(asked))
+        assert float(of_rows.total(asked)) > 0.5
+    with pytest.raises(ValueError, match="points must be n = 31"):
+        points.histogram(**given)(jax.random.key(0), Weighted.create(wide.from_ints([1], 3), [30]))
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
@@ -359,6 +416,6 @@ def test_bad_input_is_refused_by_name(call: Any, kind: type, message: str) -> No
 def test_points_samples_and_counts_are_the_same_data() -> None:
     xs = [1] * 5 + [3] * 2 + [7] * 2
     made = thresholds.histogram(bits=3, n=9, epsilon=1.0)
-    points = Points.create(wide.from_ints(xs, 3))
-    one, other = (made(jax.random.key(0), data).hypothesis for data in (points, Weighted.of(points)))
+    data = Points.create(wide.from_ints(xs, 3))
+    one, other = (made(jax.random.key(0), each).hypothesis for each in (data, Weighted.of(data)))
     np.testing.assert_array_equal(one.weights, other.weights)
