@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import builders
@@ -73,7 +73,7 @@ def test_a_run_follows_the_law_of_figure_11(calibration: str) -> None:
     assert (released.weights == np.round(released.weights)).all() and (released.weights >= 0).all()
     seen = Counter((tuple(e[e < 8].tolist()), int(p)) for e, p in zip(ends, passed, strict=True))
     for factor, right in ((1.0, True), (1.5, False)):
-        expected: Counter[Any] = Counter()
+        expected: dict[Any, float] = defaultdict(float)
         for skeleton, p in twin.law(COUNTS, **given_of(made, factor)).items():
             ends_of = tuple(sorted(b for b, _, _ in skeleton))
             expected[ends_of, sum(how in ("fresh", "high") for *_, how in skeleton)] += p

@@ -258,20 +258,22 @@ class SanThresholds(OfCounts):
         return jnp.where(found, z, 0), found
 
     def blocks(self, view: View, here: Range, z: Int[Array, ""]) -> tuple[Int[Array, "two"], Bool[Array, "two"]]:
-        """Steps 9, 10a: (points in the interval that begins a run of rows, which rows begin one), of A and then of B."""
+        """Steps 9, 10a: (points in the interval that begins with a row, which rows begin one), of A and of B in turn.
+
+        In turn, so that rows that do not count, which come last, do not move the coins of the others.
+        """
         found = [self._blocks(view, here, *family) for family in self._families(here, z)]
         counts, begins = zip(*found, strict=True)
-        return jnp.concatenate(counts), jnp.concatenate(begins)
+        return jnp.stack(counts, axis=1).reshape(-1), jnp.stack(begins, axis=1).reshape(-1)
 
     def chosen_interval(self, key: Array, view: View, here: Range, z: Int[Array, ""]) -> tuple[Range, Bool[Array, ""]]:
         """(the interval of step 9 or 10b, whether there is one)."""
         counts, begins = self.blocks(view, here, z)
         alpha = jnp.asarray(self.alpha, float) / 64
         chosen = choosing.choosing(key, counts, n=self.n, epsilon=self.step_epsilon, alpha=alpha, where=begins)
-        rows = view.x.shape[0]
         (start, shift, _), (shifted_start, _, _) = self._families(here, z)
-        start = wide.select(chosen.index >= rows, shifted_start, start)
-        offset = wide.subtract(view.x[chosen.index % rows], start)
+        start = wide.select(chosen.index % 2 == 1, shifted_start, start)
+        offset = wide.subtract(view.x[chosen.index // 2], start)
         low = wide.add(start, wide.shift_left(wide.shift_right(offset, shift), shift))
         stop = wide.minimum(wide.add(low, wide.power_of_two(shift, self._more)), here.stop)
         inner = Range(low=low, stop=stop, first=wide.search(view.x, low), last=wide.search(view.x, stop))

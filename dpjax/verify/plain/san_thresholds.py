@@ -3,7 +3,7 @@
 `run` executes the figure with mechanisms handed over as functions, and records every one that it invokes; `law` goes through all outcomes.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -105,7 +105,7 @@ def law(
     recursion_epsilon: float,
     calls: int,
     every_call: bool,
-) -> Counter[tuple[tuple[int, int, str], ...]]:
+) -> dict[tuple[tuple[int, int, str], ...], float]:
     """P of every skeleton of a run: what is released but for the noise, as (b, the true number of points, how it was counted).
 
     How: "fresh" by step 11; "low" by step 2, given that it did not pass step 3; "high" given that it passed, bottom following; "any" where
@@ -115,7 +115,7 @@ def law(
     >>> round(sum(law([5, 3], **given).values()), 9)
     1.0
     """
-    found: Counter[Any] = Counter()
+    found: dict[Any, float] = defaultdict(float)
     pass_at = alpha * n / 8
 
     def held(k: int, end: int) -> int:
