@@ -31,6 +31,7 @@ EXPERIMENTS = (
     "optimum",
     "quasi_concave",
     "rectangles",
+    "sanitizers",
     "slicing",
     "table",
     "thresholds",

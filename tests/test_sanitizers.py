@@ -218,6 +218,20 @@ def test_guarantees_and_sizes() -> None:
         made.sample_size(alpha=0.05, beta=0.1)
 
 
+def test_deviations_of_noise_are_the_least_that_the_moments_give() -> None:
+    """Against all s on a grid: histogram by Doob's inequality, tree by a union bound."""
+    s, beta, epsilon, alpha = np.linspace(1e-4, 1 - 1e-6, 200_000), 0.05, 0.7, 0.1
+    for bits in (1, 5, 12):
+        points = 2**bits - 1
+        histogram = ((math.log(2 / beta) - points * np.log1p(-(s**2))) / s).min() * 2 / epsilon
+        tree = ((math.log(2 * points / beta) - np.log1p(-(s**2))) / s).min() * 2 * bits / epsilon
+        tree *= math.sqrt((bits + 1) // 2)
+        np.testing.assert_allclose(
+            bounds.histogram_thresholds(bits, alpha, beta, epsilon), histogram / alpha, rtol=1e-3, atol=1
+        )
+        np.testing.assert_allclose(bounds.tree_thresholds(bits, alpha, beta, epsilon), tree / alpha, rtol=1e-3, atol=1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
 def test_error_at_the_size_that_the_theorem_asks_for(calibration: str) -> None:

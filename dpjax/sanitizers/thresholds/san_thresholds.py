@@ -19,7 +19,8 @@ clamped at 0. The levels of RecConcave are those of the whole domain, for small 
 (d <= 32), which is one exponential mechanism. The Choosing Mechanism is so from an n on (`bounds.san_thresholds_private`).
 
 `printed` (Lemma 4.8): 4c mechanisms, c = floor(77/alpha) (see `bounds.san_thresholds_calls` for the rounding), are (e', 5 c d)-private with
-e' = sqrt(8 c ln(1/(c d))) e + 8 c e^2. No more than 2c of them have a d, and the slack is c d: 3 c d. d = delta/(5c), as printed.
+e' = sqrt(8 c ln(1/(c d))) e + 8 c e^2. No more than 2c of them have a d, and the slack is c d: 3 c d. d = delta/(5c), as printed. Step 8
+is (e, d)-private with printed A_dists, too: no more than two levels run, and if they do, log*(d) = 4 (`recursion` has the numbers).
 
 `proved`: `calls` counts the calls that pass step 3, y = floor(128/(5 alpha)) of them; a call that finds nothing left of it ends as in
 step 3, for its count has been released anyway. Fix two neighbours, x replaced by x'. A call on a range that holds neither has one law in
