@@ -33,6 +33,7 @@ EXPERIMENTS = (
     "papers",
     "quasi_concave",
     "rectangles",
+    "sanitizers",
     "slicing",
     "table",
     "thresholds",

@@ -39,6 +39,7 @@ from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning
 from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
+from dpjax.sanitizers import thresholds as threshold_sanitizers
 from dpjax.verify.plain import exponential as exponential_twin
 from dpjax.verify.plain import interior as interior_twin
 from dpjax.verify.plain import point_learner as k_points_twin
@@ -737,6 +738,40 @@ QUERIES = [
         sweeps=False,
         private=False,
         **_BY_SIZES,
+    ),
+    Entry(
+        "sanitizers.thresholds.san_thresholds",
+        lambda e: threshold_sanitizers.san_thresholds(
+            bits=3, n=27, epsilon=e, delta=0.1, alpha=0.9, allow_unproved=True
+        ),
+        _counted,
+        4.0,
+        sweeps=False,
+        private=False,
+        slow=True,  # ten seconds to compile; test_sanitizers.py holds it to its law
+        **_BY_SIZES,
+    ),
+    Entry(
+        "sanitizers.thresholds.from_interior_points",
+        lambda e: threshold_sanitizers.from_interior_points(quantiles=_quartiles(e)),
+        _counted,
+        0.7,
+        slow=True,  # cdf.release with another face
+        **_BY_SIZES,
+    ),
+    Entry(
+        "sanitizers.thresholds.histogram",
+        lambda e: threshold_sanitizers.histogram(bits=3, n=27, epsilon=e),
+        _counted,
+        0.7,
+        **{**_BY_SIZES, "alpha": 0.2},
+    ),
+    Entry(
+        "sanitizers.thresholds.tree",
+        lambda e: threshold_sanitizers.tree(bits=3, n=27, epsilon=e),
+        _counted,
+        0.7,
+        **{**_BY_SIZES, "alpha": 0.2},
     ),
 ]
 

@@ -145,8 +145,8 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
         >>> histogram_thresholds(4, 0.1, 0.1, 1.0), histogram_thresholds(16, 0.1, 0.1, 1.0)
         (281, 17724)
     """
-    arguments.counts(bits=bits)
-    return _rows(2.0 / epsilon * _deviation(2**bits - 1, math.log(2.0 / beta)), alpha, beta, epsilon)
+    _check(bits, alpha, beta, epsilon)
+    return _rows(2.0 / epsilon * _deviation(2**bits - 1, math.log(2.0 / beta)), alpha)
 
 
 def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
@@ -169,15 +169,19 @@ def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int
         >>> tree_thresholds(4, 0.1, 0.1, 1.0), tree_thresholds(16, 0.1, 0.1, 1.0)
         (925, 15632)
     """
-    arguments.counts(bits=bits)
+    _check(bits, alpha, beta, epsilon)
     scale = 2.0 * bits / epsilon * math.sqrt((bits + 1) // 2)
-    return _rows(scale * _deviation(1, math.log(2.0 * (2**bits - 1) / beta)), alpha, beta, epsilon)
+    return _rows(scale * _deviation(1, math.log(2.0 * (2**bits - 1) / beta)), alpha)
 
 
-def _rows(deviation: float, alpha: float, beta: float, epsilon: float) -> int:
-    """n with alpha n >= t."""
+def _check(bits: int, alpha: float, beta: float, epsilon: float) -> None:
+    arguments.counts(bits=bits)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
+
+
+def _rows(deviation: float, alpha: float) -> int:
+    """n with alpha n >= t."""
     return math.ceil(deviation / alpha * _MORE)
 
 

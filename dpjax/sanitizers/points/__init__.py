@@ -8,7 +8,7 @@
 | `k_points` | sets of k points (BNS Figure 10) | SanPoints at alpha/k | the same at alpha/k |
 
     >>> import jax
-    >>> from dpjax import Points
+    >>> from dpjax import Points, Weighted
     >>> from dpjax.domains import wide
     >>> from dpjax.sanitizers import points
     >>> data = Points.create(wide.from_ints([7] * 700 + [2**50] * 295 + [1, 2, 3, 4, 5], 64))
@@ -16,6 +16,13 @@
     >>> released = mechanism(jax.random.key(0), data).hypothesis
     >>> [round(float(a), 1) for a in released.answer(wide.from_ints([7, 2**50, 1], 64))]
     [0.7, 0.3, 0.0]
+
+What is released has two faces: `Frequencies` answer every point, and are improper; `Frequencies.database` makes a `dpjax.Weighted` multiset
+of few rows of them (`rows`, MULTI Proposition 30). Data are `Points`, a `Sample`, or a `Weighted` multiset of counts.
+
+    >>> database = released.database(bits=64, error=0.3, answers=0.1)  # 10 rows, a few of them at points that nobody named
+    >>> int(database.total), bool(database.point_error(Weighted.of(data)) < 0.3)
+    (10, True)
 
 The n given to a factory must be that of the data. Below the n that privacy needs a factory raises ValueError, unless
 `allow_unproved=True`: then `guarantee()` is `Guarantee.none`.

@@ -9,8 +9,10 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core.pytree import frozen
 from dpjax.data.sample import wide_rows
+from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.sanitizers.base import OfCounts
+from dpjax.sanitizers.points import rows
 
 
 @frozen
@@ -36,6 +38,13 @@ class Frequencies:
     def support(self) -> tuple[UInt32[Array, "slots limbs"], Bool[Array, "slots"]]:
         """(points, where): what `multi.generic` asks of a sanitized database."""
         return self.points, self.where
+
+    def database(self, *, bits: int, error: float, answers: float) -> Weighted:
+        """A multiset of ceil(1/(error - 2 answers)) rows, within `error` of data from which the answers are within `answers`.
+
+        See `dpjax.sanitizers.points.rows`. Any k of them are within k times `error`.
+        """
+        return rows.rows(self.points, self.answers, self.where, bits=bits, error=error, answers=answers)
 
     def total(self, x: Any) -> Float[Array, ""]:
         """The estimated frequency of a set of distinct points (BNS Figure 10)."""

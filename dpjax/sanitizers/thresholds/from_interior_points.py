@@ -66,7 +66,7 @@ def _written_out(data: Weighted) -> Points:
     total = int(data.total)
     if total > MOST_ROWS:
         raise ValueError(f"data must hold at most {MOST_ROWS} points to be written out, got {total}")
-    return Points.create(np.repeat(np.asarray(data.x), np.asarray(data.weights), axis=0), ordered=True)
+    return Points.create(np.repeat(np.asarray(data.x), np.asarray(data.weights), axis=0))
 
 
 def from_interior_points(*, quantiles: Any) -> FromInteriorPoints:

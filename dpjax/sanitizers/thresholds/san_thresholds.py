@@ -19,7 +19,8 @@ clamped at 0. The levels of RecConcave are those of the whole domain, for small 
 (d <= 32), which is one exponential mechanism. The Choosing Mechanism is so from an n on (`bounds.san_thresholds_private`).
 
 `printed` (Lemma 4.8): 4c mechanisms, c = floor(77/alpha) (see `bounds.san_thresholds_calls` for the rounding), are (e', 5 c d)-private with
-e' = sqrt(8 c ln(1/(c d))) e + 8 c e^2. No more than 2c of them have a d, and the slack is c d: 3 c d. d = delta/(5c), as printed.
+e' = sqrt(8 c ln(1/(c d))) e + 8 c e^2. No more than 2c of them have a d, and the slack is c d: 3 c d. d = delta/(5c), as printed. Step 8
+is (e, d)-private with printed A_dists, too: no more than two levels run, and if they do, log*(d) = 4 (`recursion` has the numbers).
 
 `proved`: `calls` counts the calls that pass step 3, y = floor(128/(5 alpha)) of them; a call that finds nothing left of it ends as in
 step 3, for its count has been released anyway. Fix two neighbours, x replaced by x'. A call on a range that holds neither has one law in
@@ -258,20 +259,22 @@ class SanThresholds(OfCounts):
         return jnp.where(found, z, 0), found
 
     def blocks(self, view: View, here: Range, z: Int[Array, ""]) -> tuple[Int[Array, "two"], Bool[Array, "two"]]:
-        """Steps 9, 10a: (points in the interval that begins a run of rows, which rows begin one), of A and then of B."""
+        """Steps 9, 10a: (points in the interval that begins with a row, which rows begin one), of A and of B in turn.
+
+        In turn, so that rows that do not count, which come last, do not move the coins of the others.
+        """
         found = [self._blocks(view, here, *family) for family in self._families(here, z)]
         counts, begins = zip(*found, strict=True)
-        return jnp.concatenate(counts), jnp.concatenate(begins)
+        return jnp.stack(counts, axis=1).reshape(-1), jnp.stack(begins, axis=1).reshape(-1)
 
     def chosen_interval(self, key: Array, view: View, here: Range, z: Int[Array, ""]) -> tuple[Range, Bool[Array, ""]]:
         """(the interval of step 9 or 10b, whether there is one)."""
         counts, begins = self.blocks(view, here, z)
         alpha = jnp.asarray(self.alpha, float) / 64
         chosen = choosing.choosing(key, counts, n=self.n, epsilon=self.step_epsilon, alpha=alpha, where=begins)
-        rows = view.x.shape[0]
         (start, shift, _), (shifted_start, _, _) = self._families(here, z)
-        start = wide.select(chosen.index >= rows, shifted_start, start)
-        offset = wide.subtract(view.x[chosen.index % rows], start)
+        start = wide.select(chosen.index % 2 == 1, shifted_start, start)
+        offset = wide.subtract(view.x[chosen.index // 2], start)
         low = wide.add(start, wide.shift_left(wide.shift_right(offset, shift), shift))
         stop = wide.minimum(wide.add(low, wide.power_of_two(shift, self._more)), here.stop)
         inner = Range(low=low, stop=stop, first=wide.search(view.x, low), last=wide.search(view.x, stop))

@@ -1,0 +1,267 @@
+"""The numbers of the two pictures."""
+
+import contextlib
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import stats
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.core.pytree import frozen
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
+from dpjax.data.weighted import Weighted
+from dpjax.domains import wide
+from dpjax.sanitizers import thresholds
+from dpjax.trials.progress import Progress
+from experiments.cdf.measure import mechanism as quantile_mechanism
+from experiments.cdf.measure import upper_quantile
+from experiments.records import Row, exact
+from experiments.runner import Context
+from experiments.settings import Settings
+
+HISTOGRAM, TREE, POINTS = "histogram", "tree", "interior points"
+PROVED, PRINTED = "SanThresholds, proved", "SanThresholds, printed"
+DENSE = {HISTOGRAM: thresholds.histogram, TREE: thresholds.tree}
+EXACT = 24  # counts up to 2^24 are exact in float32
+
+
+@frozen
+class Trial:
+    """One release of fixed data: everything but the shapes is data."""
+
+    sanitizer: Any
+    data: Any
+    truth: Weighted
+
+
+def error(key: jax.Array, trial: Trial) -> Any:
+    """The largest error of any threshold."""
+    return trial.sanitizer(key, trial.data).hypothesis.threshold_error(trial.truth)
+
+
+# -------------------------------------------------------------------------------------------------------- data, budget
+
+
+def multiset(bits: int, n: int, points: int) -> Weighted:
+    """n points on a logarithmic scale around the middle of the domain: as many in every octave, on both sides."""
+    middle, half = 1 << (bits - 1), points // 2
+    offsets = [int(2 ** ((bits - 1) * (i + 0.5) / half)) for i in range(half)]
+    xs = [middle - o for o in offsets] + [middle + o - 1 for o in offsets]
+    counts = [n // len(xs) + (i < n % len(xs)) for i in range(len(xs))]
+    return Weighted.create(wide.from_ints(xs, bits), counts).padded(bucket(points))
+
+
+def written_out(data: Weighted, capacity: int) -> Points:
+    """A row for each point, in order."""
+    x = np.repeat(np.asarray(data.x), np.asarray(data.weights), axis=0)
+    n = len(x)
+    return Points.create(np.pad(x, ((0, capacity - n), (0, 0))), n, ordered=True)
+
+
+def under_add_or_remove(settings: Settings) -> Settings:
+    """The budget under ADD_OR_REMOVE_ONE that makes the experiment's under REPLACE_ONE."""
+    half = settings["epsilon"] / 2
+    delta = settings["delta"] / (1 + math.exp(half)) * (1 - 1e-9)
+    assert Guarantee(half, delta, ADD_OR_REMOVE_ONE).under(REPLACE_ONE).covers(settings["epsilon"], settings["delta"])
+    return {**settings, "epsilon": half, "delta": delta}
+
+
+def quantile_release(bits: int, count: int, settings: Settings) -> Any:
+    """Recursive medians with the exponential mechanism, as a database."""
+    release = quantile_mechanism("recursive medians", count, {**under_add_or_remove(settings), "bits": bits})
+    return thresholds.from_interior_points(quantiles=release.quantiles)
+
+
+def san_thresholds(bits: int, design: float, n: int, calibration: str, settings: Settings) -> Any:
+    """SanThresholds built for an error of `design`, or None where it is not private at n."""
+    given = {"epsilon": settings["epsilon"], "delta": settings["delta"], "alpha": design, "calibration": calibration}
+    made = thresholds.san_thresholds(bits=bits, n=n, allow_unproved=True, **given)
+    return None if made.guarantee().is_none else made
+
+
+def least_private(bits: int, design: float, settings: Settings) -> int:
+    """The least n for which the Choosing Mechanism is private, proved."""
+    made = thresholds.san_thresholds(
+        bits=bits, n=1, epsilon=settings["epsilon"], delta=settings["delta"], alpha=design, allow_unproved=True
+    )
+    return bounds.san_thresholds_private(design, float(made.step_epsilon), float(made.step_delta))
+
+
+# ------------------------------------------------------------------------------------------------------------ measuring
+
+
+@dataclasses.dataclass
+class Measured:
+    """Evaluates errors, each with a cell of its own."""
+
+    settings: Settings
+    context: Context
+    progress: Progress
+    cells: int = 0
+
+    def quantile(
+        self, name: str, bits: int, n: int, sanitizer: Any, variant: float = 0.0
+    ) -> tuple[float, float, float]:
+        """(the error that 1 - beta of the runs keep, the ends of its interval)."""
+        wide_counts = n > 1 << EXACT
+        self.cells += 1
+        with jax.enable_x64(True) if wide_counts else contextlib.nullcontext():
+            truth = multiset(bits, n, self.settings["points"])
+            if name == POINTS:
+                capacity = bucket(1 << max(self.settings["exponents"]["points"]))
+                data: Any = written_out(truth, capacity)
+            else:
+                data = truth
+            key = {"sanitizer": name, "bits": bits, "n": n, "variant": variant}
+            draws = self.settings["draws"]
+            trial = Trial(sanitizer=sanitizer, data=data, truth=truth)
+            errors = self.context.evaluate(error, trial, key=key, cell=self.cells, draws=draws, chunk=128)
+        self.progress.done(1)
+        return upper_quantile(np.sort(errors), 1 - self.settings["beta"], self.settings["level"])
+
+    def dense(self, name: str, bits: int, n: int) -> tuple[float, float, float]:
+        """Of noisy counts."""
+        return self.quantile(name, bits, n, DENSE[name](bits=bits, n=n, epsilon=self.settings["epsilon"]))
+
+    def points(self, bits: int, n: int) -> tuple[float, float, float]:
+        """Of interior points, at the best number of quantiles."""
+        counts = self.settings["quantiles"]
+        found = (self.quantile(POINTS, bits, n, quantile_release(bits, k, self.settings), k) for k in counts)
+        return min(found)
+
+    def search(self, bits: int, n: int, calibration: str) -> tuple[float, float, float] | None:
+        """Of SanThresholds, at the least design that is private."""
+        name = PROVED if calibration == "proved" else PRINTED
+        for design in sorted(self.settings["designs"]):
+            made = san_thresholds(bits, design, n, calibration, self.settings)
+            if made is not None:
+                return self.quantile(name, bits, n, made, design)
+        return None
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "error by n", "error by d", "least n", "theorem"."""
+    exponents = settings["exponents"]
+    cells = 2 * len(exponents["counts"]) + len(settings["quantiles"]) * (
+        len(exponents["points"]) + len(settings["wide"])
+    )
+    cells += len(exponents["proved"]) + len(exponents["printed"]) + 2 * len(settings["dense"]) + len(settings["wide"])
+    cells += 10 * len(settings["dense"])  # and about so many to find the least n
+    with Progress(cells, "error", unit="cells") as progress:
+        measured = Measured(settings, context, progress)
+        return [*_by_n(measured), *_by_d(measured), *_least_n(measured), *_theorems(settings)]
+
+
+def _by_n(measured: Measured) -> list[Row]:
+    """The error against n at one d."""
+    settings, rows = measured.settings, []
+    bits, exponents = settings["bits"], settings["exponents"]
+    for exponent in exponents["counts"]:
+        rows += [Row("error by n", name, 2**exponent, *measured.dense(name, bits, 2**exponent)) for name in DENSE]
+    for exponent in exponents["points"]:
+        rows.append(Row("error by n", POINTS, 2**exponent, *measured.points(bits, 2**exponent)))
+    for name, calibration in ((PROVED, "proved"), (PRINTED, "printed")):
+        for exponent in exponents[calibration]:
+            found = measured.search(bits, 2**exponent, calibration)
+            rows += [] if found is None else [Row("error by n", name, 2**exponent, *found)]
+    largest = max(row.x for row in rows)
+    for exponent in range(min(exponents["counts"]), math.ceil(math.log2(largest)) + 1):
+        sampled = float(stats.kstwobign.ppf(1 - settings["beta"]) / math.sqrt(2.0**exponent))
+        rows.append(exact("error by n", "sampling", 2**exponent, sampled))
+    return rows
+
+
+def _by_d(measured: Measured) -> list[Row]:
+    """The error against d at the largest n of each (that is exact in float32)."""
+    settings, rows = measured.settings, []
+    exponents = settings["exponents"]
+    sizes = {
+        HISTOGRAM: 2 ** max(exponents["points"]),
+        TREE: 2 ** max(exponents["points"]),
+        POINTS: 2 ** max(exponents["points"]),
+    }
+    sizes[PROVED] = 2 ** max(e for e in exponents["proved"] if e <= EXACT)
+    for bits in settings["dense"]:
+        rows += [Row("error by d", name, bits, *measured.dense(name, bits, sizes[name])) for name in DENSE]
+    for bits in settings["wide"]:
+        rows.append(Row("error by d", POINTS, bits, *measured.points(bits, sizes[POINTS])))
+        found = measured.quantile(PROVED, bits, sizes[PROVED], _widest(bits, sizes[PROVED], settings), 1.0)
+        rows.append(Row("error by d", PROVED, bits, *found))
+    return rows + [exact("sizes", name, 0, n) for name, n in sizes.items()]
+
+
+def _widest(bits: int, n: int, settings: Settings) -> Any:
+    """SanThresholds at the second largest design, if there are two: small ones are not private for every d."""
+    design = sorted(settings["designs"])[-2:][0]
+    made = san_thresholds(bits, design, n, "proved", settings)
+    assert made is not None
+    return made
+
+
+def _least_n(measured: Measured) -> list[Row]:
+    """The least n, up to a factor of 2^(1/4), with which 1 - beta of the runs keep alpha."""
+    settings, rows = measured.settings, []
+    for name in DENSE:
+        for bits in settings["dense"]:
+            rows.append(_row(name, bits, _bisected(lambda n: measured.dense(name, bits, n), settings)))  # noqa: B023
+    for bits in settings["wide"]:
+        highest = 4 * max(settings["exponents"]["points"])
+        found = _bisected(lambda n: measured.points(bits, n), settings, highest)  # noqa: B023
+        rows += [] if found is None else [_row(POINTS, bits, found)]
+        for design in sorted(settings["designs"], reverse=True):
+            n = least_private(bits, design, settings)
+            made = san_thresholds(bits, design, n, "proved", settings)
+            if n <= 1 << EXACT and measured.quantile(PROVED, bits, n, made, design)[0] <= settings["alpha"]:
+                rows.append(exact("least n", PROVED, bits, n))
+                break
+    return rows
+
+
+def _row(name: str, bits: int, quarter: int | None) -> Row:
+    """A least n that is known up to one step of the search."""
+    assert quarter is not None
+    n, below = _size(quarter), _size(quarter - 1)
+    return Row("least n", name, bits, n, below, n)
+
+
+def _size(quarter: int) -> int:
+    return round(2 ** (quarter / 4))
+
+
+def _bisected(errors: Any, settings: Settings, highest: int = 80) -> int | None:
+    """The least q with errors(2^(q/4)) <= alpha, as errors fall; None if none is."""
+    low, high = 16, highest
+    if errors(_size(high))[0] > settings["alpha"]:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if errors(_size(middle))[0] <= settings["alpha"] else (middle + 1, high)
+    return high
+
+
+def _theorems(settings: Settings) -> list[Row]:
+    """What `sample_size` says."""
+    alpha, beta, epsilon, delta = (settings[name] for name in ("alpha", "beta", "epsilon", "delta"))
+    rows = []
+    for bits in settings["dense"]:
+        rows += [
+            exact("theorem", name, bits, make(bits=bits, n=1, epsilon=epsilon).sample_size(alpha=alpha, beta=beta))
+            for name, make in DENSE.items()
+        ]
+    for bits in settings["wide"]:
+        sizes = []
+        for count in settings["quantiles"]:
+            with contextlib.suppress(ValueError):  # too few quantiles for this alpha
+                sizes.append(quantile_release(bits, count, settings).sample_size(alpha=alpha, beta=beta))
+        rows += [exact("theorem", POINTS, bits, min(sizes))] if sizes else []
+        for name, calibration in ((PROVED, "proved"), (PRINTED, "printed")):
+            made = thresholds.san_thresholds(
+                bits=bits, n=1, epsilon=epsilon, delta=delta, alpha=alpha, calibration=calibration, allow_unproved=True
+            )
+            rows.append(exact("theorem", name, bits, made.sample_size(alpha=alpha, beta=beta)))
+    return rows

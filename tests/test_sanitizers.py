@@ -1,0 +1,435 @@
+"""Sanitizers of thresholds: each against its plain twin, exact privacy with controls that must be refuted, databases, refusals."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections import Counter, defaultdict
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Points, Status, Weighted, bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee, optimal
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf, points, thresholds
+from dpjax.sanitizers.points import Frequencies
+from dpjax.sanitizers.thresholds.san_thresholds import Range
+from dpjax.sanitizers.thresholds.tree import consistent
+from dpjax.verify import histograms, laplace_deltas, neighbours
+from dpjax.verify.plain import noisy_counts as counts_twin
+from dpjax.verify.plain import san_thresholds as twin
+
+FALSE_ALARM = 2e-5
+
+
+def multiset(counts: Any, bits: int, rows: int = 15) -> Weighted:
+    """Point i occurs counts[i] times."""
+    there = [i for i, count in enumerate(counts) if count]
+    data = Weighted.create(wide.from_ints(there, bits), np.array([counts[i] for i in there]))
+    return data.padded(max(rows, data.rows))
+
+
+def small(n: int, step_epsilon: float, calls: int | None = None, **given: Any) -> Any:
+    """SanThresholds on 8 points at alpha = 0.9, with steps of a size for which everything happens."""
+    made = thresholds.san_thresholds(bits=3, n=n, epsilon=1.0, delta=0.1, alpha=0.9, allow_unproved=True, **given)
+    made = dataclasses.replace(made, step_epsilon=np.float64(step_epsilon))
+    return made if calls is None else dataclasses.replace(made, calls=calls)
+
+
+def given_of(made: Any, epsilon_factor: float = 1.0) -> dict[str, Any]:
+    """What its twin takes."""
+    step = float(made.step_epsilon) * epsilon_factor
+    printed = made.calibration == "printed"
+    parts = 3 * bounds.log_star(int(made.bits)) if printed else 1
+    given = {"n": int(made.n), "alpha": float(made.alpha), "epsilon": step, "recursion_epsilon": step / parts}
+    return {**given, "calls": made.calls, "every_call": printed}
+
+
+COUNTS = [20, 3, 0, 17, 1, 0, 9, 10]
+
+
+# ------------------------------------------------------------------------------------------------------- SanThresholds
+
+
+@pytest.mark.parametrize("calibration", ["proved", pytest.param("printed", marks=pytest.mark.slow)])
+def test_a_run_follows_the_law_of_figure_11(calibration: str) -> None:
+    """Which points were released, in how many calls, how many of which passed: by all outcomes of the twin; not at 1.5 epsilon."""
+    made, runs = small(sum(COUNTS), 0.8, calls=3 if calibration == "proved" else 5, calibration=calibration), 20_000
+    data = multiset(COUNTS, 3)
+    keys = jax.random.split(jax.random.key(1), runs)
+    outcomes = jax.device_get(jax.jit(jax.vmap(made, (0, None)))(keys, data))
+    released = outcomes.hypothesis
+    assert (outcomes.status == Status.OK).all()
+    calls, passed = outcomes.info["calls"], outcomes.info["passed"]
+    ends = np.where(np.arange(released.x.shape[1]) < released.n_valid[:, None], released.x[..., -1], 8)
+    np.testing.assert_array_equal(released.n_valid, calls)  # every call adds one point
+    assert (released.weights == np.round(released.weights)).all() and (released.weights >= 0).all()
+    seen = Counter((tuple(e[e < 8].tolist()), int(p)) for e, p in zip(ends, passed, strict=True))
+    for factor, right in ((1.0, True), (1.5, False)):
+        expected: dict[Any, float] = defaultdict(float)
+        for skeleton, p in twin.law(COUNTS, **given_of(made, factor)).items():
+            ends_of = tuple(sorted(b for b, _, _ in skeleton))
+            expected[ends_of, sum(how in ("fresh", "high") for *_, how in skeleton)] += p
+        common = [key for key, p in expected.items() if p * runs >= 5]
+        rest = 1 - sum(expected[key] for key in common)
+        table = np.array([[seen[key], runs * expected[key]] for key in common])
+        table = np.vstack([table, [runs - table[:, 0].sum(), max(runs * rest, 1e-9)]])
+        assert len(common) > 12 and (stats.chisquare(*table.T, sum_check=False).pvalue > FALSE_ALARM) == right
+
+
+def test_lengths_and_intervals_are_those_of_the_figure() -> None:
+    """Steps 4 to 10a on random ranges of 64 elements, against the definitions."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 9, 64) * (rng.random(64) < 0.4)
+    n, epsilon = int(counts.sum()), 0.7
+    made = thresholds.san_thresholds(bits=6, n=n, epsilon=1.0, delta=0.1, alpha=0.9, allow_unproved=True)
+    made = dataclasses.replace(made, step_epsilon=np.float64(epsilon))
+    view = jax.jit(made.prepare)(multiset(counts, 6, 63))
+
+    @jax.jit
+    @jax.vmap
+    def stages(k: Any, stop: Any, z: Any) -> Any:
+        low, high = wide.from_uint32(k, 1), wide.from_uint32(stop, 1)
+        here = Range(low=low, stop=high, first=wide.search(view.x, low), last=wide.search(view.x, high))
+        return made.log_lengths(view, here), made.blocks(view, here, z)
+
+    ends = np.sort(rng.choice(65, (40, 2)), axis=1)
+    ends = ends[ends[:, 0] < ends[:, 1]]
+    zs = rng.integers(0, 6, len(ends)).astype(np.int32)
+    laws, (held, begins) = jax.device_get(stages(*ends.T.astype(np.uint32), zs))
+    for (k, stop), z, law, number, first in zip(ends.tolist(), zs.tolist(), laws, held, begins, strict=True):
+        expected = twin.length_law(counts, k, stop - 1, n=n, alpha=0.9, epsilon=epsilon)
+        np.testing.assert_allclose(np.exp(law[: len(expected)]), expected, atol=2e-6)
+        assert (np.exp(law[len(expected) :]) == 0).all()
+        found = [sum(counts[a : b + 1]) for a, b in twin.intervals(k, stop - 1, z)]
+        assert sorted(number[first]) == sorted(count for count in found if count)
+        assert (number[~first] == 0).all()
+
+
+def test_a_budget_that_is_no_whole_number_bounds_nothing_if_it_is_asked_to_be_zero() -> None:
+    """77/alpha at alpha = 0.9 is 85.6: read literally a run makes a call for each of 901 points; rounded down, 85, as Lemma 4.8 counts."""
+    unlucky = {"passes": lambda k, end: True, "length": lambda k, end: 0, "choose": lambda k, end, z: (k, k)}
+    budget = 77 / 0.9
+    steps, calls = twin.run(900, budget, literal=True, **unlucky)
+    assert calls == 901 and len(steps) > 4 * budget
+    steps, calls = twin.run(900, budget, **unlucky)
+    assert calls == bounds.san_thresholds_calls(0.9, calibration="printed") == 85 and len(steps) == 4 * 85
+
+
+def test_no_more_mechanisms_differ_between_neighbours_than_are_paid_for() -> None:
+    """Recorded runs, random and the worst: those whose range holds x or x', for all x and x', are 3y + 2 at most, and are so many once."""
+    size, calls = 40, 6
+    rng = np.random.default_rng(0)
+
+    def choose(k: int, end: int, z: int) -> Any:
+        among = twin.intervals(k, end, z)
+        return among[rng.integers(len(among))] if rng.random() < 0.9 else None
+
+    random = {
+        "passes": lambda k, end: bool(rng.random() < 0.8),
+        "length": lambda k, end: int(rng.integers((end - k).bit_length() + 1)) if rng.random() < 0.9 else None,
+        "choose": choose,
+    }
+    unlucky = {"passes": lambda k, end: True, "length": lambda k, end: 0, "choose": lambda k, end, z: (k, k)}
+    most = 0
+    for turn in range(60):
+        steps, made = twin.run(size - 1, calls, every_call=False, **(unlucky if turn == 0 else random))
+        assert made <= 2 * calls + 1
+        touched = np.array([[k <= x <= end for x in range(size)] for _, k, end in steps])
+        differ = (touched[:, :, None] | touched[:, None, :]).sum(axis=0)
+        most = max(most, int(differ.max()))
+        spending = np.array([kind in ("RecConcave", "Choosing") for kind, *_ in steps])
+        assert (touched[spending][:, :, None] | touched[spending][:, None, :]).sum(axis=0).max(initial=0) <= 2 * calls
+    assert most == 3 * calls + 2
+
+
+Told = dict[Any, tuple[float, tuple[int, ...]]]
+
+
+def told_of(counts: list[int], **given: Any) -> Told:
+    """P of what is told of a run but numbers, the points and how each was counted, and the true numbers that step 11 tells with noise."""
+    laws: Told = {}
+    for skeleton, p in twin.law(counts, **given).items():
+        told = tuple((b, how) for b, _, how in skeleton)
+        fresh = tuple(count for _, count, how in skeleton if how == "fresh")
+        assert told not in laws or laws[told][1] == fresh
+        laws[told] = laws.get(told, (0.0, fresh))[0] + p, fresh
+    return laws
+
+
+def stick(p: Told, q: Told, epsilon: float, step: float) -> float:
+    """Hockey-stick of two such laws, with the numbers: Laplace noise of scale 1/step on each, of which some differ by 1."""
+    total = 0.0
+    for told, (chance, mine) in p.items():
+        other, yours = q.get(told, (0.0, mine))
+        if chance > 0.0 and other == 0.0:
+            total += chance
+        elif chance > 0.0:
+            apart = sum(a != b for a, b in zip(mine, yours, strict=True))
+            total += chance * float(laplace_deltas(epsilon + math.log(other / chance), loss=step, count=apart))
+    return total
+
+
+def test_privacy_on_two_points_exactly_and_not_below_the_size_that_it_needs() -> None:
+    """All neighbours, with two points and one call that may pass: 3 + 2 mechanisms, one of which has a d."""
+    step, d = 1.0, 0.02
+    n = bounds.san_thresholds_private(0.9, step, d)
+    assert 4000 < n < 8000
+    one = Guarantee(step, 0.0, REPLACE_ONE)
+    claims = [optimal({one: 4, Guarantee(step, d, REPLACE_ONE): 1}, epsilon=epsilon) for epsilon in (2.0, 3.0, 5.0)]
+
+    def excess(n: int, firsts: Any) -> list[float]:
+        """By how much the largest delta between these neighbours exceeds each claim."""
+        given = {"n": n, "alpha": 0.9, "epsilon": step, "recursion_epsilon": step, "calls": 1, "every_call": False}
+        laws = {c: told_of([c, n - c], **given) for c in {c + more for c in firsts for more in (0, 1)}}
+        pairs = [(c, c + 1) for c in firsts] + [(c + 1, c) for c in firsts]
+        return [max(stick(laws[a], laws[b], claim.epsilon, step) for a, b in pairs) - claim.delta for claim in claims]
+
+    edges = [0, n // 8, n // 2, n - 60]  # where a test or a choice changes fastest
+    assert max(excess(n, sorted({*itertools.chain(*(range(e, e + 60) for e in edges)), *range(0, n, 97)}))) <= 0
+    assert excess(6, range(6))[-1] > 0.02  # the Choosing Mechanism tells a unique point
+
+
+def test_guarantees_and_sizes() -> None:
+    made = thresholds.san_thresholds(bits=16, n=10**8, epsilon=1.0, delta=1e-6, alpha=0.1)
+    assert made.guarantee().covers(1.0, 1e-6 * (1 + 1e-9)) and made.guarantee().epsilon > 0.999
+    assert made.mechanisms() == (3 * 256 + 2, 256)
+    assert thresholds.san_thresholds(bits=64, n=10**9, epsilon=1.0, delta=1e-6, alpha=0.1).mechanisms()[1] == 512
+    size = made.sample_size(alpha=0.1, beta=0.1)
+    printed = thresholds.san_thresholds(bits=16, n=10**14, epsilon=1.0, delta=1e-6, alpha=0.1, calibration="printed")
+    assert printed.mechanisms() == (3080, 1540)
+    assert 0.999 < printed.guarantee().epsilon <= 1.0 and printed.guarantee().delta < 0.601e-6  # 3/5 of what is claimed
+    assert 1.2e13 < printed.sample_size(alpha=0.1, beta=0.1) < 1.5e13
+    lemma = bounds.choosing_mechanism(2, 0.1 / 64, 0.1 / 2310, float(printed.step_epsilon), float(printed.step_delta))
+    assert 1.5e8 < lemma < 1.7e8  # Lemma 4.8
+    assert 2e7 < size < 3e7
+    # Refused below the size that privacy needs; a simulation promises nothing.
+    with pytest.raises(ValueError, match="n must be at least 2"):
+        thresholds.san_thresholds(bits=16, n=10**6, epsilon=1.0, delta=1e-6, alpha=0.1)
+    assert small(54, 1.0).guarantee().is_none
+    with pytest.raises(ValueError, match="alpha must be >="):
+        made.sample_size(alpha=0.05, beta=0.1)
+
+
+def test_deviations_of_noise_are_the_least_that_the_moments_give() -> None:
+    """Against all s on a grid: histogram by Doob's inequality, tree by a union bound."""
+    s, beta, epsilon, alpha = np.linspace(1e-4, 1 - 1e-6, 200_000), 0.05, 0.7, 0.1
+    for bits in (1, 5, 12):
+        points = 2**bits - 1
+        histogram = ((math.log(2 / beta) - points * np.log1p(-(s**2))) / s).min() * 2 / epsilon
+        tree = ((math.log(2 * points / beta) - np.log1p(-(s**2))) / s).min() * 2 * bits / epsilon
+        tree *= math.sqrt((bits + 1) // 2)
+        np.testing.assert_allclose(
+            bounds.histogram_thresholds(bits, alpha, beta, epsilon), histogram / alpha, rtol=1e-3, atol=1
+        )
+        np.testing.assert_allclose(bounds.tree_thresholds(bits, alpha, beta, epsilon), tree / alpha, rtol=1e-3, atol=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+def test_error_at_the_size_that_the_theorem_asks_for(calibration: str) -> None:
+    """At n = `sample_size`, 1.4e13 printed, with counts of 64 bits: 40 runs, all within alpha, and most of them by far."""
+    with jax.enable_x64(True):
+        given = {"bits": 16, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "calibration": calibration}
+        made = thresholds.san_thresholds(n=1, allow_unproved=True, **given)
+        each = made.sample_size(alpha=0.1, beta=0.1) // 512 + 1
+        made = dataclasses.replace(made, n=np.float64(512 * each))
+        assert not made.guarantee().is_none
+        rng = np.random.default_rng(0)
+        xs = np.unique(np.minimum((2 ** (16 * rng.random(4096))).astype(int), 65535))[:512]
+        data = Weighted.create(wide.from_ints([*xs, *[65535] * (512 - len(xs))], 16), [each] * 512)
+        run = jax.jit(jax.vmap(lambda key: made(key, data).hypothesis.threshold_error(data)))
+        assert (run(jax.random.split(jax.random.key(0), 40)) < 0.1).all()
+
+
+# -------------------------------------------------------------------------------------------------------- noisy counts
+
+
+NOISY = {"histogram": thresholds.histogram, "tree": thresholds.tree}
+
+
+def flat(released: Any) -> np.ndarray:
+    """All released numbers in a row, of a batch."""
+    return np.concatenate([np.asarray(part) for part in jax.tree.leaves(released)], axis=-1)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_privacy_of_noisy_counts_exactly_and_not_at_sensitivity_1(name: str) -> None:
+    """The largest loss between all neighbours of 3 points on {0, 1, 2, 3} is epsilon, at the extremes of what may be released."""
+    made = NOISY[name](bits=2, n=3, epsilon=0.8)
+    datasets = histograms(4, [3]).astype(np.int32)
+    sizes = [4] if name == "histogram" else [2, 4]
+    extremes = np.array(list(itertools.product([-1, 4], repeat=sum(sizes))), np.int32)
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(None, 0, None))
+    @functools.partial(jax.vmap, in_axes=(None, None, 0))
+    def log_law(made: Any, counts: Any, flat: Any) -> Any:
+        parts = jnp.split(flat, np.cumsum(sizes)[:-1])
+        return made.log_released(counts, parts if name == "tree" else parts[0])
+
+    pairs = neighbours(datasets, REPLACE_ONE)
+    laws = {
+        right: np.asarray(log_law(NOISY[name](bits=2, n=3, epsilon=e), datasets, extremes))
+        for right, e in ((True, 0.8), (False, 1.6))
+    }
+    for right, law in laws.items():
+        loss = np.abs(law[pairs[:, 0]] - law[pairs[:, 1]]).max()
+        assert (loss <= 0.8 * (1 + 1e-5)) == right
+    np.testing.assert_allclose(np.abs(laws[True][pairs[:, 0]] - laws[True][pairs[:, 1]]).max(), 0.8, rtol=1e-5)  # tight
+    # The law is that of its twin.
+    scale = 2 / 0.8 * len(sizes)
+    for counts, row in zip(datasets[:3], laws[True][:3], strict=True):
+        true = flat(made.levels(jnp.asarray(counts)) if name == "tree" else [counts])
+        expected = [math.log(counts_twin.law(true, released, scale)) for released in extremes]
+        np.testing.assert_allclose(row, expected, rtol=1e-5)
+    assert made.guarantee() == Guarantee(0.8, 0.0, REPLACE_ONE)
+
+
+def test_the_consistent_tree_solves_the_normal_equations() -> None:
+    rng = np.random.default_rng(0)
+    released = [rng.integers(-9, 30, 2**level).astype(np.int32) for level in (1, 2, 3, 4)]
+    found = jax.jit(consistent)(released, jnp.float32(100))
+    np.testing.assert_allclose(found, counts_twin.consistent(released, 100), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_databases_are_no_worse_than_the_estimates_they_are_made_of_and_accurate_at_their_size(name: str) -> None:
+    """beta = 0.1, 200 runs; a tenth of the points would not do."""
+    bits, alpha, runs = 6, 0.1, 200
+    n = NOISY[name](bits=bits, n=1, epsilon=1.0).sample_size(alpha=alpha, beta=0.1)
+    rng = np.random.default_rng(0)
+    shares = rng.random(64) ** 8
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, None, None))
+    def errors(key: Any, made: Any, data: Any) -> Any:
+        counts = made.prepare(data)
+        estimates = made.estimate(made.noisy(jax.random.clone(key), counts))
+        gap = jnp.abs(jnp.cumsum(estimates - counts.astype(estimates.dtype))[:-1]).max().astype(float)
+        return made(key, data).hypothesis.threshold_error(data), gap / made.n
+
+    for size, right in ((n, True), (n // 20, False)):
+        counts = np.floor(shares / shares.sum() * size).astype(int)
+        counts[5] += size - counts.sum()
+        made, data = NOISY[name](bits=bits, n=size, epsilon=1.0), multiset(counts, bits, 63)
+        error, raw = jax.device_get(errors(jax.random.split(jax.random.key(2), runs), made, data))
+        assert (error <= raw + 1e-5).all()
+        assert (stats.binom.sf((error > alpha).sum() - 1, runs, 0.1) > FALSE_ALARM) == right
+
+
+# ------------------------------------------------------------------------------------------------- from interior points
+
+
+@pytest.mark.parametrize("bits", [4, 32])
+def test_the_database_of_quantiles_answers_as_their_step_function(bits: int) -> None:
+    """Some of them equal, some at the ends of the domain; 2^32 - 1 is a limb that is full."""
+    top = 2**bits - 1
+    zs = wide.from_ints([0, 3, 3, top - 1, top, top], bits)
+    function = cdf.StepFunction(points=zs, heights=jnp.array([0.05, 0.1, 0.3, 0.4, 0.6, 0.8, 0.95]))
+    database, asked = jax.jit(lambda f: f.database(jnp.int32(bits)))(function), [0, 1, 2, 3, 4, top - 2, top - 1]
+    below = database.share_below(wide.from_ints([x + 1 for x in asked], bits + 1))
+    np.testing.assert_allclose(below, function.evaluate(wide.from_ints(asked, bits)), atol=1e-6)
+    np.testing.assert_allclose(float(database.total), 1.0, rtol=1e-6)
+    assert int(database.n_valid) == 4 and (database.weights[:4] > 0).all()
+
+
+def test_interior_points_of_rows_and_of_counts() -> None:
+    solver = interior_point.exponential(bits=4, epsilon=1.0)
+    made = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=4, allow_unproved=True)
+    data = builders.points_of([0] * 9 + [3] * 8 + [4] * 10 + [15] * 4, 4, 31)
+    sanitizer = thresholds.from_interior_points(quantiles=made)
+    of_rows, of_counts = (sanitizer(jax.random.key(0), each).hypothesis for each in (data, Weighted.of(data)))
+    np.testing.assert_array_equal(of_rows.weights, of_counts.weights)
+    assert float(of_rows.threshold_error(Weighted.of(data))) < 0.5
+    assert sanitizer.guarantee() == made.guarantee()
+    with pytest.raises(ValueError, match="data must hold at most 16777216 points"):
+        sanitizer(jax.random.key(0), Weighted.create(wide.from_ints([3], 4), [2**25]))
+
+
+# -------------------------------------------------------------------------------------------------------------- points
+
+
+@pytest.mark.parametrize("bits", [3, 64])
+def test_few_rows_are_within_the_error_of_the_data_whatever_the_answers(bits: int) -> None:
+    """Answers off by `answers` in all directions, random and extreme; tiny domains and wide ones; not with half of the rows."""
+    rng, answers, error, slots = np.random.default_rng(0), 0.06, 0.2, 8
+    top = 2**bits - 1
+    xs = sorted([0, 1, 3, 4, 6, top, *([2, 5] if bits == 3 else [top // 3, top // 2])])
+    where, shares, noises = wide.from_ints(xs, bits), [], []
+    for turn in range(60):
+        counts = rng.multinomial(50, rng.dirichlet(np.full(slots, (0.1, 1.0, 30.0)[turn % 3])))
+        sign = (rng.uniform(-1, 1, slots), np.ones(slots), -np.ones(slots), rng.choice([-1, 1], slots))[turn % 4]
+        shares.append(counts)
+        noises.append(answers * sign)
+    shares, noises = np.array(shares), np.array(noises, np.float32)
+
+    @jax.jit
+    @jax.vmap
+    def errors(counts: Any, noise: Any) -> Any:
+        truth = Weighted(x=where, weights=counts, n_valid=jnp.int32(slots))
+        answered = counts.astype(float) / 50 + noise
+        named = answered > 0  # what is answered 0 may weigh `answers`
+        released = Frequencies.kept(where, answered, named)
+        found = [released.database(bits=bits, error=e, answers=answers) for e in (error, 0.7)]
+        return [database.point_error(truth) for database in found], [database.total for database in found]
+
+    (right, wrong), totals = jax.device_get(errors(shares.astype(np.int32), noises))
+    assert (totals[0] == bounds.point_rows(error, answers)).all() and totals[0][0] == 13
+    assert (right <= error + 1e-6).all()
+    assert (totals[1] == 2).all() and (wrong > error).any()
+
+
+def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
+    """The same draws, too: a row for each point, or its count."""
+    xs = [1] * 9 + [3] * 14 + [7] * 8
+    given = {"bits": 3, "n": 31, "epsilon": 7.0, "delta": 0.1}
+    data = builders.points_of(xs, 3, 31)
+    for made in (points.histogram(**given), points.san_points(**given, alpha=0.8, allow_unproved=True)):
+        of_rows, of_counts = (made(jax.random.key(3), each).hypothesis for each in (data, Weighted.of(data)))
+        asked = wide.from_ints(range(8), 3)
+        np.testing.assert_array_equal(of_rows.answer(asked), of_counts.answer(asked))
+        assert float(of_rows.total(asked)) > 0.5
+    with pytest.raises(ValueError, match="points must be n = 31"):
+        points.histogram(**given)(jax.random.key(0), Weighted.create(wide.from_ints([1], 3), [30]))
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+def run_histogram(n: int, counts: list[int]) -> Any:
+    return thresholds.histogram(bits=3, n=n, epsilon=1.0)(jax.random.key(0), multiset(counts, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: thresholds.histogram(bits=17, n=9, epsilon=1.0), ValueError, "from 1 to 16,"),
+        (lambda: thresholds.tree(bits=4, n=9, epsilon=0.0), ValueError, "epsilon must be"),
+        (lambda: thresholds.san_thresholds(bits=1025, n=9, epsilon=1.0, delta=0.1, alpha=0.5), ValueError, "from 1 to 1024,"),
+        (lambda: thresholds.san_thresholds(bits=8, n=9, epsilon=1.0, delta=0.1, alpha=1.5), ValueError, "alpha must be"),
+        (lambda: thresholds.san_thresholds(bits=8, n=9, epsilon=1.0, delta=0.1, alpha=0.5, calibration="x"), ValueError, "calibration"),
+        (lambda: thresholds.from_interior_points(quantiles=None), TypeError, "quantiles must be"),
+        (lambda: run_histogram(n=9, counts=[5, 5]), ValueError, "points must be n = 9"),
+        (lambda: run_histogram(n=2**25, counts=[2**25]), ValueError, "n must be at most 16777216"),
+        (lambda: bounds.tree_thresholds(3, 0.1, 1.1, 1.0), ValueError, "beta"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(call: Any, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_points_samples_and_counts_are_the_same_data() -> None:
+    xs = [1] * 5 + [3] * 2 + [7] * 2
+    made = thresholds.histogram(bits=3, n=9, epsilon=1.0)
+    data = Points.create(wide.from_ints(xs, 3))
+    one, other = (made(jax.random.key(0), each).hypothesis for each in (data, Weighted.of(data)))
+    np.testing.assert_array_equal(one.weights, other.weights)
