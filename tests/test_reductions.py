@@ -124,6 +124,14 @@ def test_algorithm_b_costs_no_more_than_two_sizes_and_two_parts() -> None:
     assert report.refutes(Guarantee(2 * epsilon, 0.0, REPLACE_ONE))
 
 
+def test_algorithm_b_on_blocks_of_rows() -> None:
+    """A sanitizer that looks at the order of rows, which the shuffle makes private: all samples of three points, their orders within."""
+    blocks = reductions.block_sanitizer(blr(epsilon=2.0), block=1)
+    report = check(label(sanitizer=blocks, block=1, epsilon=0.5), n=3, domain=2)
+    assert report.holds and report.guarantee == Guarantee(5.0, 0.0, REPLACE_ONE)
+    assert report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE))  # what both sizes cost
+
+
 def flips(rows: tuple[int, ...], epsilon: float) -> dict[Any, float]:
     """Randomised response on every row: what blocks of one row are at their worst."""
     right = 1 / (1 + math.exp(-epsilon))
@@ -212,6 +220,16 @@ def test_learn_is_private_as_its_sanitizer_is_and_follows_its_law() -> None:
     report = check(reductions.learn_by_sanitizing(label(rows=2), dichotomies.thresholds(bits=1)), n=3, domain=2)
     assert report.guarantee == Guarantee(4.0, 0.0, REPLACE_ONE)
     assert report.holds and report.refutes(Guarantee(0.3, 0.0, REPLACE_ONE))
+
+
+def test_the_label_class_has_the_same_vc_dimension() -> None:
+    """Claim 5.2 with equality: a shattered set holds no point twice, and xor with labels permutes what is done on the points."""
+    matrices = [getattr(dense, name)(bits=2).concepts() for name in ("thresholds", "points", "intervals", "pairs")]
+    rng = np.random.default_rng(0)
+    matrices += [rng.random((concepts, 5)) < 0.5 for concepts in (2, 3, 5, 9, 20)]
+    sizes = [bounds.vc_dimension(concepts) for concepts in matrices]
+    assert sizes == [bounds.vc_dimension(np.concatenate([concepts, ~concepts], axis=1)) for concepts in matrices]
+    assert len(set(sizes)) >= 3
 
 
 def test_the_error_over_the_label_class_is_that_of_the_worst_concept() -> None:
