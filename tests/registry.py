@@ -15,6 +15,7 @@ import numpy as np
 
 from dpjax import MultiSample, Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.concepts import dichotomies
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.core import arguments
 from dpjax.data.assignments import Assignments
@@ -1006,6 +1007,46 @@ MADE = [
     ),
 ]
 
+# ------------------------------------------------------------------------------------------- from sanitizers to learners
+
+
+def _labelled_points(epsilon: Any) -> Any:
+    return reductions.label_class(
+        dense.blr(queries=dense.thresholds(bits=2), rows=2, epsilon=1.0), block=5, epsilon=epsilon
+    )
+
+
+def _labels_of_four_points() -> Sample:
+    return builders.sample_of([0, 1, 1, 2, 3, 3, 0, 2, 2, 1, 3, 0], [1, 1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 0], 1, 15)
+
+
+BY_SANITIZING = [
+    Entry(
+        "multi.reductions.block_sanitizer",
+        lambda e: reductions.block_sanitizer(dense.blr(queries=dense.thresholds(bits=2), rows=2, epsilon=e), block=4),
+        lambda: builders.points_of([0, 3, 3, 1, 2, 2, 0, 3, 1, 1, 1, 3], 2, 15),
+        0.7,
+        sweeps=False,  # its epsilon is that of its sanitizer
+        sized=True,
+        **_BY_SIZES,
+    ),
+    Entry(
+        "multi.reductions.label_class",
+        _labelled_points,
+        _labels_of_four_points,
+        0.7,
+        **_BY_SIZES,
+    ),
+    Entry(
+        "multi.reductions.learn_by_sanitizing",
+        lambda e: reductions.learn_by_sanitizing(_labelled_points(e), dichotomies.thresholds(bits=2)),
+        _labels_of_four_points,
+        0.7,
+        sweeps=False,
+        **_BY_SIZES,
+    ),
+]
+
 ENTRIES = [
     *THRESHOLDS,
     *POINTS,
@@ -1020,4 +1061,5 @@ ENTRIES = [
     *CONJUNCTIONS,
     *RECTANGLES,
     *MADE,
+    *BY_SANITIZING,
 ]

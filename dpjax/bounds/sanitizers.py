@@ -497,15 +497,17 @@ def threshold_sanitizer(
 # From a sanitizer to a learner -------------------------------------------------------------------------------------------
 
 
-def sanitizer_blocks(beta: float, *, calibration: str = "proved") -> int:
+def sanitizer_blocks(beta: float, *, failure: float | None = None, calibration: str = "proved") -> int:
     """q: how many blocks of m rows a sanitizer for m rows may be run on, at 2 alpha + 2 beta for alpha (BNS Lemma 5.1).
 
     At most 2 beta q blocks fail but for beta. printed: (18/beta) ln(1/beta), for blocks that fail with probability 3 beta/2. A database of
     fixed size costs no probability (Theorem 2.21 is no matter of chance), so blocks fail with probability beta. proved: Chernoff's bound
-    exp(-q KL(2 beta || beta)) <= beta. From there on every q does.
+    exp(-q KL(2 beta || beta)) <= beta. From there on every q does. (With weighted databases alpha is not doubled:
+    `dpjax.multi.reductions.block_sanitizer`.)
 
     Args:
         beta: failure probability of the sanitizer, in (0, 1/2).
+        failure: probability of more than 2 beta q failures, in (0, 1); beta where None, as in the lemma.
         calibration: "proved" or "printed".
 
     Raises:
@@ -516,10 +518,44 @@ def sanitizer_blocks(beta: float, *, calibration: str = "proved") -> int:
         (52, 415)
     """
     arguments.number("beta", beta, above=0.0, below=0.5)
+    failure = beta if failure is None else arguments.number("failure", failure, above=0.0, below=1.0)
     if arguments.calibration(calibration) == "printed":
-        return math.ceil(-18.0 / beta * math.log(beta))
+        return math.ceil(-18.0 / beta * math.log(failure))
     divergence = 2.0 * beta * math.log(2.0) + (1.0 - 2.0 * beta) * (math.log1p(-2.0 * beta) - math.log1p(-beta))
-    return math.ceil(-math.log(beta) / divergence)
+    return math.ceil(-math.log(failure) / divergence)
+
+
+def label_class(block: int, inner: float, alpha: float, beta: float, epsilon: float) -> float:
+    """Examples for Algorithm B (BNS Lemma 5.4) with a sanitizer within `inner` on blocks of M rows: the constants worked out.
+
+        t = (2 + inner) (M + (2/eps) ln(2/beta)) / (alpha - inner)
+
+    Rounding to multiples of M and noise change the size of a part by M/2 + ln(2/beta)/eps at most, but for beta in all
+    (`dpjax.multi.reductions.label_class` has the proof). The printed lemma has 5 alpha + 4 beta at t of the order of M/alpha^2, the same
+    way for a database of one size (`sanitizer_to_learner`).
+
+    Args:
+        block: M, rows for which the sanitizer is within `inner`, as it is for all multiples.
+        inner: error of the sanitizer, in (0, alpha).
+        alpha: error over C^label, in (0, 1).
+        beta: failure probability of the noise; those of two parts come in addition.
+        epsilon: of one noisy size.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(label_class(1000, 0.1, 0.2, 0.1, 0.5))
+        21252
+    """
+    arguments.counts(block=block)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.number("inner", inner, above=0.0, below=alpha)
+    arguments.positive(epsilon=epsilon)
+    return (2.0 + inner) * (block + 2.0 / epsilon * math.log(2.0 / beta)) / (alpha - inner)
 
 
 def sanitizer_to_learner(rows: int, alpha: float, beta: float, epsilon: float) -> int:

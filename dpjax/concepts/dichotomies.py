@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, UInt32
+from jaxtyping import Array, Bool, Int, Real, UInt32
 
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
@@ -29,10 +29,10 @@ class ThresholdClass:
         after = wide.add(x, wide.from_uint32(jnp.ones(x.shape[0], jnp.uint32), self.limbs))
         return jnp.concatenate([jnp.zeros((1, self.limbs), jnp.uint32), after])
 
-    def right(self, ones: Int[Array, "slots"], zeros: Int[Array, "slots"]) -> Int[Array, "dichotomies"]:
-        """How many examples each of them labels right, from the labels of each point; points increase."""
-        gained = jnp.cumsum(ones - zeros, dtype=jnp.int32)
-        return jnp.sum(zeros, dtype=jnp.int32) + jnp.concatenate([jnp.zeros(1, jnp.int32), gained])
+    def right(self, ones: Real[Array, "slots"], zeros: Real[Array, "slots"]) -> Real[Array, "dichotomies"]:
+        """How many examples, or what weight, each of them labels right, from the labels of each point; points increase."""
+        gained = jnp.cumsum(ones - zeros, dtype=ones.dtype)
+        return jnp.sum(zeros, dtype=ones.dtype) + jnp.concatenate([jnp.zeros(1, ones.dtype), gained])
 
     def representatives(
         self, points: UInt32[Array, "slots limbs"], where: Bool[Array, "slots"]
@@ -69,9 +69,9 @@ class PointClass:
         position = jnp.concatenate([jnp.zeros((1, points.shape[1]), jnp.uint32), points])
         return point_concept.Point(position=position, zero=jnp.arange(position.shape[0], dtype=jnp.int32) == 0)
 
-    def right(self, ones: Int[Array, "slots"], zeros: Int[Array, "slots"]) -> Int[Array, "dichotomies"]:
-        """How many examples each of them labels right, from the labels of each point."""
-        return jnp.sum(zeros, dtype=jnp.int32) + jnp.concatenate([jnp.zeros(1, jnp.int32), ones - zeros])
+    def right(self, ones: Real[Array, "slots"], zeros: Real[Array, "slots"]) -> Real[Array, "dichotomies"]:
+        """How many examples, or what weight, each of them labels right, from the labels of each point."""
+        return jnp.sum(zeros, dtype=ones.dtype) + jnp.concatenate([jnp.zeros(1, ones.dtype), ones - zeros])
 
     def representatives(
         self, points: UInt32[Array, "slots limbs"], where: Bool[Array, "slots"]

@@ -1,0 +1,137 @@
+"""From a sanitizer for m rows to one for any number of blocks of m rows (BNS Lemma 5.1).
+
+1. Split the database into q blocks of m rows, in the order in which they come.
+2. Sanitize every block on its own.
+3. Put the q databases together, each with the same weight.
+
+**Privacy.** A row that is replaced is in one block, whatever the coins are, and the blocks' coins are independent: what the sanitizer
+promises under REPLACE_ONE holds for all of them together. (Rows keep their places. A row that is added or removed would shift all behind
+it, so nothing is promised under ADD_OR_REMOVE_ONE.)
+
+**Accuracy.** Q_f of the whole is the mean of the blocks'. If no more than 2 b q blocks fail to be within a, the error is at most
+(1 - 2b) a + 2b <= a + 2b, and more fail with probability at most exp(-q KL(2b || b)), b the probability of one. The lemma says 2 alpha +
+2 beta for alpha and beta: it first brings all databases to one size (Theorem 2.21), which doubles alpha, so that blocks count alike. With
+weights they do without. It asks for q >= (18/beta) ln(1/beta), as if that size cost probability, too; `bounds.sanitizer_blocks` has
+both numbers.
+
+    >>> from dpjax.multi import reductions
+    >>> from dpjax.sanitizers import dense
+    >>> one = dense.blr(queries=dense.thresholds(bits=2), rows=10, epsilon=1.0)
+    >>> m = one.sample_size(alpha=0.1, beta=0.05)
+    >>> many = reductions.block_sanitizer(one, block=m)
+    >>> m, many.sample_size(alpha=0.2, beta=0.1) // m, many.guarantee() == one.guarantee()
+    (347, 112, True)
+"""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import Algorithm
+from dpjax.data.fitting import fitted
+from dpjax.data.outcome import Status
+from dpjax.data.points import Points
+from dpjax.multi.reductions.databases import check_sanitizer, database_of, mixture
+
+
+@frozen
+class BlockSanitizer(Algorithm):
+    """A sanitizer on blocks of rows; see the module, and `block_sanitizer`, which makes it.
+
+    Attributes:
+      sanitizer: of `block` rows.
+      block: m (static).
+    """
+
+    kind: ClassVar[type] = Points
+    sanitizer: Any
+    block: int = static()
+
+    @property
+    def bits(self) -> Any:
+        """Of the domain."""
+        return self.sanitizer.bits
+
+    def fit(self, data: Any) -> Points:
+        points = fitted(Points.of(data), Points, bits=self.bits, any_rows=True, name="points")
+        if not arguments.is_traced(points.n_valid) and int(points.n_valid) % self.block:
+            raise ValueError(f"points must be whole blocks of {self.block}, got {int(points.n_valid)}")
+        return points
+
+    def fits(self, points: Points) -> Bool[Array, ""]:
+        return points.in_domain(self.bits) & (points.n_valid % self.block == 0)
+
+    def prepare(self, points: Points) -> tuple[Points, Bool[Array, "q"]]:
+        """(As many blocks as there is room for, which of them there are)."""
+        q = -(-points.rows // self.block)
+        x = jnp.pad(points.x, ((0, q * self.block - points.rows), (0, 0))).reshape(q, self.block, -1)
+        used = jnp.arange(q, dtype=jnp.int32) * self.block < points.n_valid
+        return Points(x=x, n_valid=jnp.where(used, jnp.int32(self.block), 0)), used
+
+    def draw(self, key: Array, view: Any) -> Any:
+        blocks, used = view
+
+        def sanitized(number: Array, points: Points) -> Any:
+            return self.sanitizer(jax.random.fold_in(key, number), points)
+
+        outcomes = jax.vmap(sanitized)(jnp.arange(used.shape[0], dtype=jnp.int32), blocks)
+        databases = database_of(outcomes)
+        whole = mixture(databases.x, databases.weights, used.astype(float))
+        return whole, jnp.all(~used | (outcomes.status == Status.OK)), {"blocks": jnp.sum(used, dtype=jnp.int32)}
+
+    def pmf(self, points: Points) -> Float[Array, "transcripts"]:
+        """The law of what all blocks release, in their order, of which the output is a function: for the exact verifier.
+
+        A block that there is only room for has one outcome, the first.
+        """
+        self.fit(points)
+        return _transcripts(self, points)
+
+    def guarantee(self) -> Guarantee:
+        """The sanitizer's own, under REPLACE_ONE."""
+        return self.sanitizer.guarantee().under(REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """q m: each block within alpha/2, but for alpha/4.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or m rows are too few for that.
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        needed = self.sanitizer.sample_size(alpha=alpha / 2, beta=alpha / 4)
+        if needed > self.block:
+            raise ValueError(f"block must be >= {needed} for alpha = {alpha}, got {self.block}")
+        return self.block * bounds.sanitizer_blocks(alpha / 4, failure=beta)
+
+
+@jax.jit
+def _transcripts(sanitizer: BlockSanitizer, points: Points) -> Float[Array, "transcripts"]:
+    blocks, used = sanitizer.prepare(points)
+    laws = jax.vmap(sanitizer.sanitizer.pmf)(blocks)
+    nothing = jnp.zeros(laws.shape[1], laws.dtype).at[0].set(1)
+    together = jnp.ones(1, laws.dtype)
+    for number in range(used.shape[0]):
+        law = jnp.where(used[number], laws[number], nothing)
+        together = (together[:, None] * law[None]).ravel()
+    return together
+
+
+def block_sanitizer(sanitizer: Any, *, block: int) -> BlockSanitizer:
+    """The sanitizer of Lemma 5.1, for every number of rows that is a multiple of `block`; see the module.
+
+    Formal guarantees: those of the sanitizer, under REPLACE_ONE; rows are in a public order.
+
+    Args:
+      sanitizer: releases a database (`Weighted`) of `block` rows; one that was told its n must have been told `block`.
+      block: m, rows of a block.
+
+    Raises:
+      TypeError, ValueError: an argument that is none.
+    """
+    return BlockSanitizer(sanitizer=check_sanitizer(sanitizer), block=arguments.size("block", block))

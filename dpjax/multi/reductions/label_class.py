@@ -1,0 +1,238 @@
+"""Algorithm B (BNS Figure 12, which is missing from the text; Lemma 5.4): a sanitizer for C makes one for C^label.
+
+For s = 0, 1, on a sample of t labelled points:
+
+1. S_s = the points with label s.
+2. m_s = |S_s| + Lap(1/epsilon), rounded to the nearest multiple M^_s of M, from 0 to the first that is >= t. (t is public, and
+   |S_s| lies between both, so that this only brings M^_s nearer.)
+3. Shuffle S_s, and cut it, or pad it with copies of a fixed point, to M^_s rows.
+4. S~_s = a sanitization of these; none if M^_s = 0.
+
+Release S~_s with label s and total weight M^_s, for both s. (BNS release M^_s copies of every element of S~_s, which is that if S~_0 and
+S~_1 have equally many elements; hence Theorem 2.21 once more, and 2 alpha for alpha. Weights do without.)
+
+**Privacy.** (2 epsilon + 2 e, 2 d) under REPLACE_ONE for an (e, d)-private sanitizer. Let an example be replaced.
+
+- If its label stays s, no size changes, and S_s changes in one element. Shuffle alike: one row of step 3 differs at most. That is (e, d).
+- If its label changes, S_0 loses an element x and S_1 gains one, or the other way about. Given that both M^_s are what they are, which
+  costs epsilon each, compare what step 3 makes of S_s and of S_s without x: L rows in random order. If L >= |S_s|, a copy of the fixed
+  point takes the place of x. If L < |S_s|, couple a random sequence of L elements of S_s with the one in which x, if it is among them,
+  is replaced by a random one of the elements left over: that is a random sequence of L elements of the rest. So one row differs
+  at most, at one place. (M^_s, S~_s) jointly cost (epsilon + e, d), for each s.
+
+BNS say 6 epsilon (at e = epsilon): they release M^_s alone for epsilon and S~_s alone for 2 epsilon, and so pay twice for M^_s. Without
+the shuffle all rows behind x move up, which a sanitizer that looks at their order (`block_sanitizer`) does not forgive. If S_s is not
+padded, its size is what it is, and nothing is promised by sanitizers whose n is public.
+
+**Accuracy.** If both noises are at most z = ln(2/b)/epsilon in size, but for b, step 3 changes g_s <= M/2 + z rows. With the sanitizer
+within a on M rows and more, |t Q(D) - W Q(D~)| <= g_0 + g_1 + a W for every query of C^label, W the total weight, and |W - t| <= g_0 + g_1.
+So D~ is within a + (2 + a)(M + 2 z)/t of D: `bounds.label_class`. As printed: 5 alpha + 4 beta, at t = `bounds.sanitizer_to_learner`.
+
+The plain twin is `dpjax.verify.plain.label_class`.
+
+    >>> from dpjax.multi import reductions
+    >>> from dpjax.sanitizers import dense
+    >>> points = dense.blr(queries=dense.thresholds(bits=2), rows=12, epsilon=0.5)
+    >>> labelled = reductions.label_class(points, block=1000, epsilon=0.5)
+    >>> print(labelled.guarantee(), labelled.sample_size(alpha=0.2, beta=0.1))
+    (2.0, 0.0)-private under REPLACE_ONE 21344
+"""
+
+import itertools
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee, basic
+from dpjax.core import arguments, random
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.fitting import fitted
+from dpjax.data.outcome import Status
+from dpjax.data.points import Points
+from dpjax.data.sample import Sample
+from dpjax.data.weighted import Weighted
+from dpjax.domains import wide
+from dpjax.mechanisms import laplace
+from dpjax.mechanisms.base import Between
+from dpjax.multi.reductions.block_sanitizer import BlockSanitizer
+from dpjax.multi.reductions.databases import check_sanitizer, database_of, labelled, mixture
+
+MOST_ROWS = 6  # of a sample all of whose orders are looked at
+
+
+@frozen
+class LabelClass(Algorithm):
+    """Algorithm B: a sanitizer of labelled points; see the module, and `label_class`, which makes it.
+
+    What is released is `Weighted`, over X_(bits + 1): the point x with label y is 2 x + y.
+
+    Attributes:
+      sanitizer: of points, on every multiple of `block` rows.
+      epsilon: of one noisy size.
+      block: M (static).
+      limbs: of a labelled point (static).
+    """
+
+    kind: ClassVar[type] = Sample
+    sanitizer: Any
+    epsilon: Float[Any, ""]
+    block: int = static()
+    limbs: int = static()
+
+    @property
+    def bits(self) -> Any:
+        """Of the domain, without labels."""
+        return self.sanitizer.bits
+
+    def fit(self, sample: Any) -> Sample:
+        return fitted(sample, Sample, bits=self.bits, any_rows=True)
+
+    def prepare(self, sample: Sample) -> Sample:
+        return sample
+
+    def draw(self, key: Array, sample: Sample) -> Any:
+        def part(key: Array, label: Array) -> Any:
+            key_size, key_order, key_sanitizer = jax.random.split(key, 3)
+            mine = sample.valid & (sample.y == label)
+            noisy = laplace.laplace(key_size, jnp.sum(mine, dtype=jnp.int32), epsilon=self.epsilon)
+            number = jnp.clip(jnp.floor(noisy / self.block + 0.5), 0, self._most(sample).astype(float))
+            size = number.astype(jnp.int32) * self.block
+            rows = self._rows(sample, mine, _shuffled(key_order, mine), size)
+            return size, self.sanitizer(key_sanitizer, rows)
+
+        sizes, outcomes = jax.vmap(part)(jax.random.split(key), jnp.arange(2, dtype=jnp.int32))
+        released = jnp.all((sizes == 0) | (outcomes.status == Status.OK))
+        return self._together(database_of(outcomes), sizes), released, {"sizes": sizes}
+
+    def _most(self, sample: Sample) -> Int[Array, ""]:
+        """How many blocks a part may have."""
+        return (sample.n_valid + self.block - 1) // self.block
+
+    def _rows(self, sample: Sample, mine: Bool[Array, "n"], order: Int[Array, "n"], size: Int[Array, ""]) -> Points:
+        """Step 3: the points of a part in this order, in which they come first, cut or padded with zeros."""
+        room = -(-sample.rows // self.block) * self.block - sample.rows
+        there = jnp.arange(sample.rows, dtype=jnp.int32) < jnp.sum(mine, dtype=jnp.int32)
+        x = jnp.where(there[:, None], sample.x[order], jnp.uint32(0))
+        return Points(x=jnp.pad(x, ((0, room), (0, 0))), n_valid=size)
+
+    def _together(self, parts: Weighted, sizes: Int[Array, "2"]) -> Weighted:
+        """Both parts with their labels."""
+        labels = jnp.broadcast_to(jnp.arange(2, dtype=jnp.int32)[:, None], parts.x.shape[:2])
+        x = jax.vmap(lambda x, y: labelled(x, y, self.limbs))(parts.x, labels)
+        return mixture(x, parts.weights, sizes.astype(float))
+
+    # The law on tiny samples ----------------------------------------------------------------------------------
+
+    def pmf(self, sample: Sample) -> Float[Array, "transcripts"]:
+        """The law of both (M^_s, S~_s), of which the output is a function: for the exact verifier.
+
+        A part has the outcome "none", then for M, 2 M, ... rows those of the sanitizer's own `pmf`; part 0 changes slowest.
+
+        Raises:
+          ValueError: more than 6 rows, for all their orders are looked at.
+        """
+        self.fit(sample)
+        arguments.integer("the rows of sample", sample.rows, at_least=1, at_most=MOST_ROWS)
+        return _transcripts(self, sample)
+
+    def databases(self, sample: Sample) -> Weighted:
+        """What is released for every entry of `pmf`, stacked, by a sanitizer that lists its outputs."""
+        outputs = self.sanitizer.listed()
+        each = [*range(outputs), 0]  # bottom, whose database is none
+        found = jax.vmap(self.sanitizer.output)(jnp.asarray(each, jnp.int32))
+        sizes = range(1, -(-sample.rows // self.block) + 1)
+        size = jnp.asarray([0, *(number * self.block for number in sizes for _ in each)], jnp.int32)
+        index = jnp.asarray([0, *(place for _ in sizes for place in range(len(each)))], jnp.int32)
+        first, second = (place.ravel() for place in jnp.indices((len(size), len(size)), jnp.int32))
+
+        def together(first: Array, second: Array) -> Weighted:
+            both = jnp.stack([first, second])
+            return self._together(jax.tree.map(lambda leaf: leaf[index[both]], found), size[both])
+
+        return jax.vmap(together)(first, second)
+
+    def _sizes(self, sample: Sample, count: Int[Array, ""]) -> Float[Array, "sizes"]:
+        """P[M^_s = 0], P[M^_s = M], ..., for as many blocks as there is room for."""
+        ends = (jnp.arange(-(-sample.rows // self.block) + 1, dtype=jnp.int32).astype(float) + 0.5) * self.block
+        most = self._most(sample)
+        number = jnp.arange(ends.shape[0], dtype=jnp.int32)
+        low = jnp.concatenate([jnp.full(1, -jnp.inf), ends[:-1]])
+        noise = laplace.Laplace(epsilon=self.epsilon, sensitivity=1.0, relation=REPLACE_ONE)
+        value = jnp.full(ends.shape, count.astype(float))
+        law = noise.split(value, Between(low=low, high=jnp.where(number == most, jnp.inf, ends)))[0]
+        return jnp.where(number <= most, law, 0.0)
+
+    # What is promised -----------------------------------------------------------------------------------------
+
+    def guarantee(self) -> Guarantee:
+        """(2 epsilon + 2 e, 2 d) under REPLACE_ONE: two noisy sizes and two sanitized parts."""
+        size = Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+        return basic([size, size, *[self.sanitizer.guarantee().under(REPLACE_ONE)] * 2])
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Examples for a largest error of alpha over C^label: alpha/2 is the sanitizer's, and beta/3 each is that of a part.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or blocks that are too small for the sanitizer.
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        needed = self.sanitizer.sample_size(alpha=alpha / 2, beta=beta / 3)
+        if needed > self.block:
+            raise ValueError(f"block must be >= {needed} for alpha = {alpha} and beta = {beta}, got {self.block}")
+        return whole(bounds.label_class(self.block, alpha / 2, alpha, beta / 3, float(self.epsilon)))
+
+
+def _shuffled(key: Array, mine: Bool[Array, "n"]) -> Int[Array, "n"]:
+    """An order in which the rows that are mine come first, at random: by 64 random bits a row."""
+    words = random.bits(key, 2 * mine.shape[0]).reshape(-1, 2)
+    place = jnp.arange(mine.shape[0], dtype=jnp.int32)
+    return lax.sort(((~mine).astype(jnp.uint32), words[:, 0], words[:, 1], place), num_keys=3)[-1]
+
+
+@jax.jit
+def _transcripts(algorithm: LabelClass, sample: Sample) -> Float[Array, "transcripts"]:
+    orders = jnp.asarray(list(itertools.permutations(range(sample.rows))), jnp.int32)
+    # Rows that do not count take no part: of the orders of the rest, each comes equally often.
+    sizes = jnp.arange(1, -(-sample.rows // algorithm.block) + 1, dtype=jnp.int32)
+
+    def part(label: Array) -> Array:
+        mine = sample.valid & (sample.y == label)
+
+        def sanitized(order: Array, size: Array) -> Array:
+            first = order[jnp.argsort(~mine[order], stable=True)]
+            return algorithm.sanitizer.pmf(algorithm._rows(sample, mine, first, size * algorithm.block))
+
+        laws = jax.vmap(lambda size: jnp.mean(jax.vmap(lambda order: sanitized(order, size))(orders), axis=0))(sizes)
+        p = algorithm._sizes(sample, jnp.sum(mine, dtype=jnp.int32)).astype(laws.dtype)
+        return jnp.concatenate([p[:1], (p[1:, None] * laws).ravel()])
+
+    zeros, ones = jax.vmap(part)(jnp.arange(2, dtype=jnp.int32))
+    return (zeros[:, None] * ones[None]).ravel()
+
+
+def label_class(sanitizer: Any, *, block: int, epsilon: Any) -> LabelClass:
+    """The sanitizer of C^label that a sanitizer of C makes; see the module.
+
+    Formal guarantees: (2 epsilon + 2 e, 2 d) under REPLACE_ONE for an (e, d)-private sanitizer, labels arbitrary; the number of
+    examples is public. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      sanitizer: releases a database (`Weighted`) of every multiple of `block` rows: one of `dpjax.sanitizers.dense`, or any that was
+        made for a number of rows, on blocks of them (`block_sanitizer`).
+      block: M, a multiple of the rows of a block of that sanitizer.
+      epsilon: of one noisy size, > 0, finite.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    check_sanitizer(sanitizer)
+    block = arguments.size("block", block)
+    if isinstance(sanitizer, BlockSanitizer) and block % sanitizer.block:
+        raise ValueError(f"block must be a multiple of {sanitizer.block}, the sanitizer's, got {block}")
+    limbs = wide.limbs_for(arguments.known_integer("bits", sanitizer.bits) + 1)
+    return LabelClass(sanitizer=sanitizer, epsilon=arguments.epsilon(epsilon), block=block, limbs=limbs)

@@ -1,0 +1,329 @@
+"""From sanitizers to learners (BNS §5.1): every step against a plain twin, private on all neighbours, and as accurate as it says."""
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+
+from dpjax import Sample, Weighted, bounds, check
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.concepts import dichotomies
+from dpjax.concepts import points as point_concept
+from dpjax.concepts import thresholds as threshold_concept
+from dpjax.domains import wide
+from dpjax.multi import reductions
+from dpjax.sanitizers import dense
+from dpjax.sanitizers import points as point_sanitizers
+from dpjax.verify.plain import dense as plain_dense
+from dpjax.verify.plain import label_class as plain
+
+BIT = dense.thresholds(bits=1)
+BELOW = [lambda x, j=j: int(x < j) for j in range(3)]  # thresholds of one bit
+
+
+def blr(rows: int = 1, epsilon: float = 1.0) -> Any:
+    return dense.blr(queries=BIT, rows=rows, epsilon=epsilon)
+
+
+def blr_twin(rows: tuple[int, ...], databases_of: int = 1, epsilon: float = 1.0) -> dict[Any, float]:
+    return plain_dense.blr_law(BELOW, rows, 2, databases_of, epsilon)
+
+
+def labelled(values: Any, size: Any = None) -> Sample:
+    """Records of one bit with a label, 2 x + y."""
+    values = jnp.asarray(values)
+    return Sample(x=(values // 2).astype(jnp.uint32)[:, None], y=values % 2, n_valid=size)
+
+
+# -------------------------------------------------------------------------------------------------------------- blocks
+
+
+def test_blocks_cost_what_one_costs() -> None:
+    """Two blocks of two rows: all sequences of four points. Blocks that overlap would cost twice as much."""
+    report = check(reductions.block_sanitizer(blr(rows=2), block=2), n=4, domain=2, ordered=True)
+    single = check(blr(rows=2), n=2, domain=2)
+    assert report.holds and report.guarantee == Guarantee(1.0, 0.0, REPLACE_ONE)
+    np.testing.assert_allclose(report.epsilon_at(0.0), single.epsilon_at(0.0), rtol=1e-9)
+    assert report.refutes(Guarantee(0.9 * single.epsilon_at(0.0), 0.0, REPLACE_ONE))
+
+
+def test_blocks_have_the_law_of_the_plain_twin_and_follow_it() -> None:
+    rows = (0, 1, 1, 0, 0, 1)
+    sanitizer = reductions.block_sanitizer(blr(), block=2)
+    with jax.enable_x64(True):
+        law = np.asarray(sanitizer.pmf(builders.points_of(rows, 1)))
+    expected = plain.block_law(rows, 2, blr_twin)
+    at = {
+        ((1,), (1,), (1,)): 0,
+        ((0,), (0,), (0,)): 13,
+    }  # databases by counts: (0, 1) first; three outcomes with bottom
+    for outcome, place in at.items():
+        np.testing.assert_allclose(law[place], expected[outcome], rtol=1e-12)
+    np.testing.assert_allclose(np.sort(law)[-8:], sorted(expected.values()), rtol=1e-12)
+    # What is seen is how many blocks say 1.
+    ones = np.zeros(4)
+    for outcome, p in expected.items():
+        ones[sum(database == (1,) for database in outcome)] += p
+    seen = np.rint(3 * shares_of_one(sanitizer, rows, 4096)).astype(int)
+    counts = np.bincount(seen, minlength=4)
+    assert p_value(counts, 4096 * ones) > FALSE_ALARM > p_value(counts, 4096 * np.roll(ones, 1))
+
+
+def shares_of_one(sanitizer: Any, rows: Any, runs: int) -> np.ndarray:
+    """Of the point 1 in what is released, run by run."""
+    one, data = wide.from_ints([1], 1), builders.points_of(rows, 1)
+    run = jax.jit(jax.vmap(lambda key, data: sanitizer(key, data).hypothesis.share(one)[0], in_axes=(0, None)))
+    return np.asarray(run(jax.random.split(jax.random.key(7), runs), data))
+
+
+def test_so_many_blocks_are_as_accurate_as_the_lemma_says() -> None:
+    """alpha/2 of a block that fails with probability alpha/4: alpha for all. Sizes as proved are below those printed."""
+    one = blr(rows=4)
+    m = one.sample_size(alpha=0.2, beta=0.1)
+    many = reductions.block_sanitizer(one, block=m)
+    assert many.sample_size(alpha=0.4, beta=0.1) == m * bounds.sanitizer_blocks(0.1)
+    assert bounds.sanitizer_blocks(0.1) < bounds.sanitizer_blocks(0.1, calibration="printed")
+    assert bounds.sanitizer_blocks(0.1, failure=0.01) > bounds.sanitizer_blocks(0.1)
+    with pytest.raises(ValueError, match="block must be >= "):
+        many.sample_size(alpha=0.3, beta=0.1)
+    q = bounds.sanitizer_blocks(0.1)
+    xs = np.arange(q * m) % 3 % 2
+    assert (np.abs(shares_of_one(many, xs, 64) - xs.mean()) <= 0.4).all()
+
+
+# --------------------------------------------------------------------------------------------------------- Algorithm B
+
+
+def label(rows: int = 1, block: int = 2, sanitizer: Any = None, epsilon: float = 1.0) -> Any:
+    return reductions.label_class(sanitizer or blr(rows=rows), block=block, epsilon=epsilon)
+
+
+def test_algorithm_b_has_the_law_of_its_plain_twin() -> None:
+    values = [0, 3, 2, 1, 3]  # (0, 0), (1, 1), (1, 0), (0, 1), (1, 1)
+    with jax.enable_x64(True):
+        law = np.asarray(label(rows=2).pmf(labelled(values)))
+    parts = [plain.part_law(xs, 5, 2, 1.0, functools.partial(blr_twin, databases_of=2)) for xs in ((0, 1), (1, 0, 1))]
+    databases = [(1, 1), (0, 1), (0, 0)]
+    outcomes = [(0, None), *((size, each) for size in (2, 4, 6) for each in [*databases, "bottom"])]
+    vectors = [np.array([part.get(outcome, 0.0) for outcome in outcomes]) for part in parts]
+    np.testing.assert_allclose(law, np.outer(*vectors).ravel(), atol=1e-12)
+
+
+def test_algorithm_b_costs_no_more_than_two_sizes_and_two_parts() -> None:
+    """All samples of four labelled points of one bit: (4 epsilon, 0), where 6 epsilon are printed; less than that is refuted."""
+    epsilon = 0.5
+    report = check(label(rows=2, sanitizer=blr(rows=2, epsilon=epsilon), epsilon=epsilon), n=4, domain=2)
+    assert report.exact and report.holds and report.guarantee == Guarantee(4 * epsilon, 0.0, REPLACE_ONE)
+    assert report.refutes(Guarantee(2 * epsilon, 0.0, REPLACE_ONE))
+
+
+def test_algorithm_b_on_blocks_of_rows() -> None:
+    """A sanitizer that looks at the order of rows, which the shuffle makes private: all samples of three points, their orders within."""
+    blocks = reductions.block_sanitizer(blr(epsilon=2.0), block=1)
+    report = check(label(sanitizer=blocks, block=1, epsilon=0.5), n=3, domain=2)
+    assert report.holds and report.guarantee == Guarantee(5.0, 0.0, REPLACE_ONE)
+    assert report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE))  # what both sizes cost
+
+
+def flips(rows: tuple[int, ...], epsilon: float) -> dict[Any, float]:
+    """Randomised response on every row: what blocks of one row are at their worst."""
+    right = 1 / (1 + math.exp(-epsilon))
+    return {
+        said: math.prod(right if a == b else 1 - right for a, b in zip(rows, said, strict=True))
+        for said in itertools.product((0, 1), repeat=len(rows))
+    }
+
+
+def exact_epsilon(examples: int, **how: Any) -> float:
+    """Of both parts with randomised response, over all neighbouring sequences of labelled points of one bit."""
+
+    @functools.cache
+    def law(points: tuple[int, ...]) -> dict[Any, float]:
+        return plain.part_law(points, examples, 2, 1.0, functools.partial(flips, epsilon=1.0), **how)
+
+    @functools.cache
+    def loss(points: tuple[int, ...], others: tuple[int, ...]) -> float:
+        p, q = law(points), law(others)
+        return max((math.log(mass / q[o]) if q.get(o, 0.0) > 0 else math.inf) for o, mass in p.items() if mass > 0)
+
+    def parts(sample: tuple[int, ...]) -> list[tuple[int, ...]]:
+        return [tuple(value // 2 for value in sample if value % 2 == y) for y in (0, 1)]
+
+    worst = 0.0
+    for sample in itertools.product(range(4), repeat=examples):
+        for place, new in itertools.product(range(examples), range(4)):
+            other = (*sample[:place], new, *sample[place + 1 :])
+            worst = max(worst, sum(loss(a, b) for a, b in zip(parts(sample), parts(other), strict=True)))
+    return worst
+
+
+def test_without_shuffling_or_padding_algorithm_b_is_refuted() -> None:
+    """For a sanitizer that looks at the order of rows, as blocks do, and takes their number for public."""
+    claim = 4.0  # two sizes and two parts at 1
+    np.testing.assert_allclose(exact_epsilon(4), 3.66, atol=0.005)  # so 2 epsilon, and 3 epsilon, are refuted
+    np.testing.assert_allclose(exact_epsilon(4, shuffle=False), 5.62, atol=0.005)
+    assert exact_epsilon(4) < claim < exact_epsilon(4, shuffle=False)
+    assert exact_epsilon(4, pad=False) == math.inf
+
+
+def test_the_sampler_of_algorithm_b_follows_its_law() -> None:
+    values = [0, 3, 2, 1, 3]
+    algorithm = label(rows=2)
+    every = wide.from_ints(range(4), 2)
+
+    @jax.jit
+    def weights(keys: Any, sample: Any) -> Any:
+        released = jax.vmap(algorithm, in_axes=(0, None))(keys, sample).hypothesis
+        weigh = jax.vmap(lambda database: database.share(every) * database.total)
+        return weigh(algorithm.databases(sample)), weigh(released)
+
+    p = np.asarray(algorithm.pmf(labelled(values)), np.float64)
+    both = weights(jax.random.split(jax.random.key(0), 4096), labelled(values))
+    both = np.rint(2 * np.concatenate(both)).astype(int)
+    _, place = np.unique(both, axis=0, return_inverse=True)
+    place = place.ravel()
+    law = np.bincount(place[: len(p)], p, minlength=place.max() + 1)
+    counts = np.bincount(place[len(p) :], minlength=place.max() + 1)
+    assert p_value(counts, 4096 * law) > FALSE_ALARM > p_value(counts, 4096 * np.roll(law, 1))
+
+
+def test_cut_padded_and_empty_parts() -> None:
+    """With hardly any noise: seven points of label 0 in blocks of four become eight, none of label 1 stays none."""
+    sanitizer = dense.blr(queries=dense.points(bits=2), rows=8, epsilon=300.0)
+    algorithm = reductions.label_class(sanitizer, block=4, epsilon=100.0)
+    sample = Sample(x=wide.from_ints([3] * 7 + [0] * 8, 2), y=[0] * 15, n_valid=7)
+    released = algorithm(jax.random.key(0), sample).hypothesis
+    assert repr(released) == "Weighted(x=[0, 6], weights=[1.0, 7.0])"  # 3 o 0 = 6, and the fixed point 0 o 0 = 0
+    cut = Sample(x=wide.from_ints([3] * 5 + [0] * 10, 2), y=[0] * 15, n_valid=5)
+    assert repr(algorithm(jax.random.key(0), cut).hypothesis) == "Weighted(x=[6], weights=[4.0])"
+
+
+# --------------------------------------------------------------------------------------------------------------- Learn
+
+
+def test_learn_is_private_as_its_sanitizer_is_and_follows_its_law() -> None:
+    values = [0, 3, 2, 1, 3]
+    learner = reductions.learn_by_sanitizing(label(rows=2), dichotomies.points(bits=1))
+    law = np.asarray(learner.pmf(labelled(values)), np.float64)
+    keys = jax.random.split(jax.random.key(0), 4096)
+    found = jax.jit(jax.vmap(learner, in_axes=(0, None)))(keys, labelled(values)).hypothesis
+    counts = np.bincount(np.where(found.zero, 2, found.position[:, 0]), minlength=4)
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-5)
+    assert p_value(counts, 4096 * law) > FALSE_ALARM > p_value(counts, 4096 * law[::-1])
+    report = check(reductions.learn_by_sanitizing(label(rows=2), dichotomies.thresholds(bits=1)), n=3, domain=2)
+    assert report.guarantee == Guarantee(4.0, 0.0, REPLACE_ONE)
+    assert report.holds and report.refutes(Guarantee(0.3, 0.0, REPLACE_ONE))
+
+
+def test_the_label_class_has_the_same_vc_dimension() -> None:
+    """Claim 5.2 with equality: a shattered set holds no point twice, and xor with labels permutes what is done on the points."""
+    matrices = [getattr(dense, name)(bits=2).concepts() for name in ("thresholds", "points", "intervals", "pairs")]
+    rng = np.random.default_rng(0)
+    matrices += [rng.random((concepts, 5)) < 0.5 for concepts in (2, 3, 5, 9, 20)]
+    sizes = [bounds.vc_dimension(concepts) for concepts in matrices]
+    assert sizes == [bounds.vc_dimension(np.concatenate([concepts, ~concepts], axis=1)) for concepts in matrices]
+    assert len(set(sizes)) >= 3
+
+
+def test_the_error_over_the_label_class_is_that_of_the_worst_concept() -> None:
+    rng = np.random.default_rng(0)
+    sample = builders.sample_of(rng.integers(0, 8, 20), rng.integers(0, 2, 20), 2, 31)
+    weights = rng.integers(1, 9, 6)
+    values = rng.choice(16, 6, replace=False)
+    database = Weighted.create(wide.from_ints(values.tolist(), 4), weights)
+    xs, ys = np.asarray(sample.x)[:20, -1], np.asarray(sample.y)[:20]
+
+    def gap(concept: Any) -> float:
+        on_data = np.mean(concept(xs) != ys)
+        return abs(on_data - np.sum(weights * (concept(values // 2) != values % 2)) / weights.sum())
+
+    classes = {
+        "thresholds": [lambda x, j=j: x < j for j in range(9)],
+        "points": [lambda x, j=j: x == j for j in range(9)],  # 8 is all-zero
+    }
+    for name, concepts in classes.items():
+        found = jax.jit(reductions.label_error)(getattr(dichotomies, name)(bits=3), database, sample)
+        np.testing.assert_allclose(found, max(map(gap, concepts)), atol=1e-6)
+
+
+CLASSES = {
+    "thresholds": (dense.thresholds, dichotomies.thresholds, threshold_concept.uniform),
+    "points": (dense.points, dichotomies.points, point_concept.uniform),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param("thresholds", marks=pytest.mark.slow), "points"])
+def test_theorem_5_5_from_end_to_end(name: str) -> None:
+    """A sanitizer of points makes one of labelled points, and that a learner: within what is proved in all of 16 runs."""
+    queries, classes, distribution = CLASSES[name]
+    alpha, beta, concepts = 0.8, 0.2, classes(bits=2)
+    points = dense.blr(queries=queries(bits=2), rows=24, epsilon=1.0)
+    block = points.sample_size(alpha=alpha / 8, beta=beta / 6)
+    sanitizer = reductions.label_class(points, block=block, epsilon=1.0)
+    learner = reductions.learn_by_sanitizing(sanitizer, concepts)
+    n = learner.sample_size(alpha=alpha, beta=beta)
+    assert n == sanitizer.sample_size(alpha=alpha / 4, beta=beta / 2) > bounds.agnostic(1, alpha / 2, beta / 2)
+    assert learner.guarantee() == Guarantee(4.0, 0.0, REPLACE_ONE)
+    law = distribution(bits=2, target=2)
+
+    @jax.jit
+    @jax.vmap
+    def errors(key: Any) -> Any:
+        key_sample, key_coins = jax.random.split(key)
+        sample = law.sample(key_sample, 2**13 - 1, n)
+        database = sanitizer(key_coins, sample).hypothesis
+        learned = law.error(learner.learn(database))  # the learner's second step
+        return jnp.stack([reductions.label_error(concepts, database, sample), learned])
+
+    found = np.asarray(errors(jax.random.split(jax.random.key(0), 16)))
+    assert (found <= [alpha / 4, alpha]).all()
+
+
+def test_sizes_of_the_printed_theorem_are_not_needed() -> None:
+    """For the same error 15 alpha + 12 beta = 0.6 and probability 10 beta = 0.2."""
+    printed = bounds.sanitizer_to_learner(1000, 0.024, 0.02, 0.1)
+    proved = bounds.label_class(1000, 0.6 / 8, 0.6 / 4, 0.2 / 6, 0.1)
+    assert proved < printed / 10**4
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+def test_wrong_parts_are_refused_by_name() -> None:
+    blocks = reductions.block_sanitizer(blr(), block=3)
+    for call, error, message in (
+        (lambda: reductions.block_sanitizer(3, block=2), TypeError, "sanitizer must be"),
+        (lambda: reductions.block_sanitizer(blr(), block=0), ValueError, "block must be"),
+        (lambda: blocks(jax.random.key(0), builders.points_of([0, 1], 1)), ValueError, "whole blocks of 3"),
+        (lambda: reductions.label_class(blocks, block=4, epsilon=1.0), ValueError, "block must be a multiple of 3"),
+        (lambda: label(epsilon=0.0), ValueError, "epsilon must be > 0"),
+        (lambda: label().pmf(labelled([0] * 7)), ValueError, "the rows of sample must be from 1 to 6"),
+        (lambda: label().sample_size(alpha=0.9, beta=0.1), ValueError, "alpha must be >|block must be >="),
+        (
+            lambda: reductions.learn_by_sanitizing(blr(), dichotomies.thresholds(bits=1)),
+            TypeError,
+            "sanitizer must take labelled points",
+        ),
+        (lambda: reductions.learn_by_sanitizing(label(), "thresholds"), TypeError, "concepts must be a class"),
+        (
+            lambda: reductions.learn_by_sanitizing(label(), dichotomies.thresholds(bits=2)),
+            ValueError,
+            "concepts must be over the 1 bits",
+        ),
+        (
+            lambda: reductions.block_sanitizer(
+                point_sanitizers.histogram(bits=1, n=2, epsilon=1.0, delta=0.1), block=2
+            )(jax.random.key(0), builders.points_of([0, 1], 1)),
+            TypeError,
+            "the sanitizer's release must be a Weighted",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            call()
