@@ -21,9 +21,9 @@ Any labels (BNS do not treat them), error a above that of the best concept c of 
   examples are all within a/4 of the true ones but for 2|H| exp(-r a^2/8) <= b/2 (Hoeffding), and the exponential mechanism loses a/4 but
   for b/4. a/4 + a/4 + 2 a/4 = a.
 * `label_private_agnostic_whole`: H is as good on the m examples as the class; the exponential mechanism loses a/2 but for b/2. No concept's
-  error is more than sqrt(2 ln Pi(m) / m) + sqrt(ln(4/b) / 2m) above that on the sample but for b/4 (Rademacher averages and Massart's lemma:
+  error is more than sqrt(2 ln Pi(m) / m) + sqrt(ln(4/b) / 2m) above that on the sample but for b/4 (Rademacher averages, Massart's lemma:
   Mohri, Rostamizadeh, Talwalkar, "Foundations of Machine Learning", Corollary 3.9), and c's sample error no more than sqrt(ln(4/b) / 2m)
-  above its own but for b/4 (Hoeffding). Both sums are a/2 at m = (8/a^2) (sqrt(ln Pi(m)) + sqrt(ln(4/b)))^2.
+  above its own but for b/4 (Hoeffding). All this is a/2 at m = (8/a^2) (sqrt(ln Pi(m)) + sqrt(ln(4/b)))^2.
 
 Here setting points aside is the cheaper way, as a union over few hypotheses beats one over what a class does on the sample itself.
 """
@@ -134,7 +134,7 @@ def label_private_agnostic(
 
     Example:
         >>> round(label_private_agnostic(1, 0.1, 0.1, 1.0)), round(label_private_agnostic(1, 0.1, 0.1, 0.01))
-        (12942, 63867)
+        (12943, 98199)
     """
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
@@ -180,7 +180,7 @@ def label_private_agnostic_whole(
 
     Example:
         >>> round(label_private_agnostic_whole(1, 0.1, 0.1, 1.0))
-        20517
+        20582
     """
     arguments.counts(vc=vc)
     arguments.fractions(alpha=alpha, beta=beta)

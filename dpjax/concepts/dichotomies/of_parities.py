@@ -1,8 +1,8 @@
 """Parities: points whose span has dimension r are labelled in 2^r ways.
 
 Let P be the leading columns of the points (`gf2.solve`), r of them. Reduced to echelon form, the basis vector b_i of the span has a one in
-column p_i and zeros in the others of P, so that <v, b_i> = v_(p_i) for every v that is zero outside P. Hence the 2^r parities v that are zero
-outside P label the points in all 2^r ways, each once; and on EVERY point, in the span or not, such a v looks at the bits of P only.
+column p_i and zeros in the others of P, so that <v, b_i> = v_(p_i) for every v that is zero outside P. Hence the 2^r parities v that are
+zero outside P label the points in all 2^r ways, each once; and on EVERY point, in the span or not, such a v looks at the bits of P only.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Axis-aligned rectangles: points are labelled in as many ways as there are boxes that fit their points tightly, and the empty one.
 
 Every set of points that a rectangle cuts out is cut out by the least box around it, whose 2D faces each hold a point of the set. So the
-dichotomies are the empty set, and the boxes [low, high], low and high coordinates of points, that lose a point whenever a face moves inwards.
-All pairs of coordinates on all axes are listed, and examples in all boxes counted by sums of prefixes: time and memory for the boxes, not
-for boxes times points.
+dichotomies are the empty set, and the boxes between coordinates of points that lose a point whenever a face moves inwards. All pairs of
+coordinates on all axes are listed, and examples in all boxes counted by sums of prefixes: time and memory for the boxes, not for boxes
+times points.
 """
 
 import math

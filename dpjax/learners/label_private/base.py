@@ -16,7 +16,7 @@ from dpjax.core import arguments, logspace
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.sample import Sample
 from dpjax.domains import groups, wide
-from dpjax.domains.events import Accurate
+from dpjax.domains.events import Accurate, Near
 from dpjax.mechanisms import exponential
 
 
@@ -131,8 +131,13 @@ class LabelPrivate(Algorithm):
         log_pmf = exponential.normalised(self._log_weights(choices))
         return logspace.logsumexp(jnp.where(good, log_pmf, -jnp.inf))
 
+    def check_event(self, event: Any) -> Any:
+        return event if isinstance(event, Near) else super().check_event(event)
+
     def event(self, choices: Any, event: Any) -> Any:
         """Which of the concepts are in the event."""
+        if isinstance(event, Near):
+            return event.holds(choices.concepts)
         if isinstance(event, Accurate):
             return choices.wrong <= event.error
         return self._inside(choices.concepts, event)

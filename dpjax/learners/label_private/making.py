@@ -73,7 +73,8 @@ def semi_private(*, concepts: Class, public: Points | Examples, epsilon: Any) ->
     if isinstance(concepts, RectangleClass):
         fit: Any = of_rectangles.fitted(public, concepts, "public")
     else:
-        fit = fitted(public, Points, bits=concepts.bits, limbs=(wide.limbs_for(int(concepts.bits)),), name="public")
+        points: Any = public
+        fit = fitted(points, Points, bits=concepts.bits, limbs=(wide.limbs_for(int(concepts.bits)),), name="public")
     if hasattr(concepts, "refuse") and not any(map(arguments.is_traced, jax.tree.leaves(fit))):
         concepts.refuse("public.x", np.asarray(fit.x)[: int(fit.n_valid)])
     return _learner(concepts, epsilon=arguments.epsilon(epsilon), public=fit)

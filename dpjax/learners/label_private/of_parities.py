@@ -15,7 +15,7 @@ from dpjax.data.algorithm import Ordered, few_points
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, wide_row, wide_rows
 from dpjax.domains import wide
-from dpjax.domains.events import Interval
+from dpjax.domains.events import Interval, Near
 from dpjax.learners.label_private.base import LabelPrivate
 
 
@@ -30,8 +30,8 @@ class LabelPrivateParities(LabelPrivate, Ordered):
     public: Points | None = None
     limbs: int = static()
 
-    def check_event(self, event: Any) -> Interval:
-        return Interval.of(event, wide.limbs_for(self.bits + 1))
+    def check_event(self, event: Any) -> Any:
+        return event if isinstance(event, Near) else Interval.of(event, wide.limbs_for(self.bits + 1))
 
     def exactly(self, output: Any) -> Interval:
         return Interval.single(wide.resize(wide_row("output", output), wide.limbs_for(self.bits + 1)))

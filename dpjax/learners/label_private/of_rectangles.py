@@ -84,8 +84,6 @@ class LabelPrivateRectangles(LabelPrivate, _OfRectangles):
     def _inside(self, boxes: Rectangle, event: Any) -> Bool[Array, "h"]:
         if event is None:
             return jnp.ones(boxes.low.shape[0], bool)
-        if isinstance(event, Near):
-            return event.holds(boxes)
         same = (boxes.low == event.low[None]) & (boxes.high == event.high[None])
         return jnp.all(same, axis=(1, 2))
 
