@@ -51,9 +51,10 @@ from dpjax.verify.plain.binary_search import binary_search_law
 from dpjax.verify.plain.choosing import choosing_law
 from dpjax.verify.plain.dense import blr_law
 from dpjax.verify.plain.interval_search import length_search_law, power_search_law
+from dpjax.verify.plain.label_private import boxes, in_box, label_private_law
 from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.learn_points import learn_points_law
-from dpjax.verify.plain.parity_learner import parity_learner_law
+from dpjax.verify.plain.parity_learner import inner, parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
 from dpjax.verify.plain.quantiles import direct_laws, in_order
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
@@ -295,12 +296,68 @@ POINTS = [
 
 # ------------------------------------------------------------------------------------------------------- label privacy
 
+_PUBLIC = [3, 11, 20, 20, 37, 50, 61]
+
+
+def _threshold_of_dichotomies_twin(entry: Entry, named: Any = None) -> np.ndarray:
+    xs, ys = _labelled(entry.data())
+    law = label_private_law(zip(xs, ys, strict=True), named or xs, range(65), lambda j, x: x < j, entry.epsilon)
+    return _ending([law.get(j, 0.0) for j in range(65)])
+
+
+def _parity_of_dichotomies_twin(entry: Entry) -> np.ndarray:
+    xs, ys = _labelled(entry.data())
+    law = label_private_law(zip(xs, ys, strict=True), xs, range(64), lambda v, x: inner(v, x) == 1, entry.epsilon)
+    return _ending([law.get(v, 0.0) for v in range(64)])
+
+
+def _segment_of_dichotomies_twin(entry: Entry) -> np.ndarray:
+    data = entry.data()
+    xs, ys = np.asarray(data.x)[: data.n_valid, :, 0].tolist(), np.asarray(data.y)[: data.n_valid].tolist()
+    law = label_private_law(zip(xs, ys, strict=True), xs, boxes(8, 1), in_box, entry.epsilon)
+    full = [law.get(((i // 8, i % 8),), 0.0) if i // 8 <= i % 8 else 0.0 for i in range(64)]
+    return _ending([*full, law[((7, 0),)]])
+
+
+def _six_parities() -> Sample:
+    """Points in a span of dimension 3 of {0,1}^6, an eighth of the labels of 21 wrong."""
+    xs = [4, 9, 48, 13, 52] * 8
+    return builders.sample_of(xs, [inner(21, x) ^ (i % 8 == 0) for i, x in enumerate(xs)], 6, 63)
+
+
 LABEL_PRIVATE = [
     Entry(
         "label_private.thresholds",
         lambda e: label_private.label_private(concepts=label_private.thresholds(bits=6), epsilon=e),
         builders.mixed_sample,
         0.4,
+        twin=_threshold_of_dichotomies_twin,
+    ),
+    Entry(
+        "label_private.semi_private",
+        lambda e: label_private.semi_private(
+            concepts=label_private.thresholds(bits=6), public=builders.points_of(_PUBLIC, 6), epsilon=e
+        ),
+        builders.mixed_sample,
+        0.4,
+        twin=lambda entry: _threshold_of_dichotomies_twin(entry, _PUBLIC),
+        alpha=None,  # 7 public points are too few for a promise
+    ),
+    Entry(
+        "label_private.parities",
+        lambda e: label_private.label_private(concepts=label_private.parities(bits=6, rank=4), epsilon=e),
+        _six_parities,
+        0.2,
+        twin=_parity_of_dichotomies_twin,
+    ),
+    Entry(
+        "label_private.rectangles",
+        lambda e: label_private.label_private(concepts=label_private.rectangles(bits=3, axes=1, most=7), epsilon=e),
+        lambda: _segment(),
+        0.4,
+        place=lambda hypothesis: _place_of_segment(hypothesis),
+        events=False,
+        twin=_segment_of_dichotomies_twin,
     ),
     Entry(
         "label_private.points",

@@ -31,6 +31,8 @@ from dpjax.bounds.generic import (
 )
 from dpjax.bounds.labels import (
     label_private,
+    label_private_agnostic,
+    label_private_agnostic_whole,
     label_private_unlabelled,
     label_private_whole,
     log_dichotomies,
@@ -169,6 +171,8 @@ __all__ = [
     "iterated_log2",
     "label_class",
     "label_private",
+    "label_private_agnostic",
+    "label_private_agnostic_whole",
     "label_private_unlabelled",
     "label_private_whole",
     "labelled_histogram",

@@ -1,6 +1,6 @@
 """How many examples suffice where labels alone are private (BNS §6.1), the constants worked out. Floats.
 
-Two ways to the hypotheses among which the exponential mechanism chooses, both the same for every domain:
+Two ways to the hypotheses among which the exponential mechanism chooses, both the same for every domain. Labels of the class:
 
 * `label_private`: BNS Theorem 6.2, the dichotomies of n points whose labels are ignored. The proof wants three events.
   E1: a hypothesis that agrees with the target on the n points errs on at most a/8 of the distribution but for b/4, by Theorem 2.13 at
@@ -13,6 +13,19 @@ Two ways to the hypotheses among which the exponential mechanism chooses, both t
   aside. H holds a hypothesis without an error on the sample; the exponential mechanism loses a/2 but for |H| exp(-eps a m/4) <= b/2;
   and no concept with at most a/2 on the sample has more than a on the distribution but for 4 Pi(2m) exp(-a m/16) <= b/2 (relative
   deviations, Vapnik; Anthony and Shawe-Taylor 1993, Theorem 2.1, with nu = sqrt(a)/2), where Pi is Sauer's bound.
+
+Any labels (BNS do not treat them), error a above that of the best concept c of the class:
+
+* `label_private_agnostic`: a hypothesis that agrees with c on the n points differs from it on at most a/4 of the distribution but for b/4,
+  by Theorem 2.13 with c for the target: n = (32/a) (VC ln(64/a) + ln(8/b)). H knows the n points only, so its errors on the other r
+  examples are all within a/4 of the true ones but for 2|H| exp(-r a^2/8) <= b/2 (Hoeffding), and the exponential mechanism loses a/4 but
+  for b/4. a/4 + a/4 + 2 a/4 = a.
+* `label_private_agnostic_whole`: H is as good on the m examples as the class; the exponential mechanism loses a/2 but for b/2. No concept's
+  error is more than sqrt(2 ln Pi(m) / m) + sqrt(ln(4/b) / 2m) above that on the sample but for b/4 (Rademacher averages, Massart's lemma:
+  Mohri, Rostamizadeh, Talwalkar, "Foundations of Machine Learning", Corollary 3.9), and c's sample error no more than sqrt(ln(4/b) / 2m)
+  above its own but for b/4 (Hoeffding). All this is a/2 at m = (8/a^2) (sqrt(ln Pi(m)) + sqrt(ln(4/b)))^2.
+
+Here setting points aside is the cheaper way, as a union over few hypotheses beats one over what a class does on the sample itself.
 """
 
 import math
@@ -30,7 +43,18 @@ def log_dichotomies(points: int, vc: int) -> float:
         [5, 11, 16]
     """
     arguments.counts(points=points, vc=vc)
-    return math.log(sum(math.comb(points, i) for i in range(vc + 1)))
+    term = total = 1
+    for i in range(min(vc, points)):
+        term = term * (points - i) // (i + 1)
+        total += term
+    return math.log(total)
+
+
+def _log_hypotheses(points: int, vc: int, log_concepts: float | None) -> float:
+    """ln|H|: Sauer's lemma, or all concepts of the class."""
+    if log_concepts is None:
+        return log_dichotomies(points, vc)
+    return min(log_dichotomies(points, vc), arguments.number("log_concepts", log_concepts, above=0.0))
 
 
 def label_private_unlabelled(vc: int, alpha: float, beta: float, *, calibration: str = "proved") -> float:
@@ -46,7 +70,14 @@ def label_private_unlabelled(vc: int, alpha: float, beta: float, *, calibration:
 
 
 def label_private(
-    vc: int, alpha: float, beta: float, epsilon: float, *, unlabelled: int | None = None, calibration: str = "proved"
+    vc: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    *,
+    unlabelled: int | None = None,
+    log_concepts: float | None = None,
+    calibration: str = "proved",
 ) -> float:
     """m of BNS Theorem 6.2, all examples of the label-private learner; see the module.
 
@@ -55,6 +86,7 @@ def label_private(
         alpha, beta: error and failure probability, in (0, 1).
         epsilon: > 0.
         unlabelled: n, at least `label_private_unlabelled`, which it is when absent. "proved" only.
+        log_concepts: ln|C|, where that may be less than Sauer's bound. "proved" only.
         calibration: "proved", or "printed": (768/(a^2 eps)) (VC ln(64/a) + 2 ln(8/b)).
 
     Returns:
@@ -71,17 +103,58 @@ def label_private(
     arguments.positive(epsilon=epsilon)
     if calibration == "printed":
         return 768 / (alpha**2 * epsilon) * (vc * math.log(64 / alpha) + 2 * math.log(8 / beta))
-    n = math.ceil(least) if unlabelled is None else arguments.integer("unlabelled", unlabelled, at_least=1)
-    if n < least:
-        raise ValueError(f"unlabelled must be >= {math.ceil(least)} for alpha = {alpha} and beta = {beta}, got {n}")
-    log_hypotheses = log_dichotomies(n, vc)
+    n = _set_aside(least, alpha, beta, unlabelled)
+    log_hypotheses = _log_hypotheses(n, vc, log_concepts)
     first = 24 / alpha * math.log(4 / beta)
     second = 8 / alpha * (log_hypotheses + math.log(4 / beta))
     third = exponential_mechanism(log_hypotheses, alpha / 4, beta / 4, epsilon)
     return n + max(first, second, third)
 
 
-def label_private_whole(vc: int, alpha: float, beta: float, epsilon: float) -> float:
+def label_private_agnostic(
+    vc: int,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    *,
+    unlabelled: int | None = None,
+    log_concepts: float | None = None,
+) -> float:
+    """Examples, n of them without labels, after which error <= best of the class + alpha, any labels; see the module.
+
+    Args:
+        vc: VC dimension of the class, >= 1.
+        alpha, beta: excess error and failure probability, in (0, 1).
+        epsilon: > 0.
+        unlabelled: n, at least the one in the module, which it is when absent.
+        log_concepts: ln|C|, where that may be less than Sauer's bound.
+
+    Raises:
+        TypeError, ValueError: an argument out of range; an n that is too small.
+
+    Example:
+        >>> round(label_private_agnostic(1, 0.1, 0.1, 1.0)), round(label_private_agnostic(1, 0.1, 0.1, 0.01))
+        (12943, 98199)
+    """
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    n = _set_aside(realizable(vc, alpha / 4, beta / 4), alpha, beta, unlabelled)
+    log_hypotheses = _log_hypotheses(n, vc, log_concepts)
+    deviation = 8 / alpha**2 * (log_hypotheses + math.log(4 / beta))
+    return n + max(deviation, exponential_mechanism(log_hypotheses, alpha / 4, beta / 4, epsilon))
+
+
+def _set_aside(least: float, alpha: float, beta: float, unlabelled: int | None) -> int:
+    """n, refused if it is less than the proof wants."""
+    n = math.ceil(least) if unlabelled is None else arguments.integer("unlabelled", unlabelled, at_least=1)
+    if n < least:
+        raise ValueError(f"unlabelled must be >= {math.ceil(least)} for alpha = {alpha} and beta = {beta}, got {n}")
+    return n
+
+
+def label_private_whole(
+    vc: int, alpha: float, beta: float, epsilon: float, *, log_concepts: float | None = None
+) -> float:
     """Examples for the exponential mechanism on all labels over the dichotomies of all points; see the module.
 
     Example:
@@ -93,8 +166,29 @@ def label_private_whole(vc: int, alpha: float, beta: float, epsilon: float) -> f
     arguments.positive(epsilon=epsilon)
 
     def enough(m: int) -> bool:
-        deviation = 16 / alpha * (log_dichotomies(2 * m, vc) + math.log(8 / beta))
-        return m >= max(deviation, exponential_mechanism(log_dichotomies(m, vc), alpha / 2, beta / 2, epsilon))
+        deviation = 16 / alpha * (_log_hypotheses(2 * m, vc, log_concepts) + math.log(8 / beta))
+        chosen = exponential_mechanism(_log_hypotheses(m, vc, log_concepts), alpha / 2, beta / 2, epsilon)
+        return m >= max(deviation, chosen)
 
-    # From so many points on m grows faster than the logarithms of m^VC do.
-    return float(bisection.least_int(enough, math.ceil(vc * max(16 / alpha, 4 / (alpha * epsilon)))))
+    return float(bisection.least_int(enough, 1))  # ln Pi(m) is concave: once m is ahead it stays so
+
+
+def label_private_agnostic_whole(
+    vc: int, alpha: float, beta: float, epsilon: float, *, log_concepts: float | None = None
+) -> float:
+    """Examples after which error <= best of the class + alpha, any labels, all of which count; see the module.
+
+    Example:
+        >>> round(label_private_agnostic_whole(1, 0.1, 0.1, 1.0))
+        20582
+    """
+    arguments.counts(vc=vc)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+
+    def enough(m: int) -> bool:
+        log_hypotheses = _log_hypotheses(m, vc, log_concepts)
+        deviation = 8 / alpha**2 * (math.sqrt(log_hypotheses) + math.sqrt(math.log(4 / beta))) ** 2
+        return m >= max(deviation, exponential_mechanism(log_hypotheses, alpha / 2, beta / 2, epsilon))
+
+    return float(bisection.least_int(enough, 1))

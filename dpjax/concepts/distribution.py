@@ -1,4 +1,4 @@
-"""What every distribution of labelled examples has: a checked and compiled `sample`."""
+"""What every distribution of labelled examples has: a checked and compiled `sample`, and errors above the best of the class."""
 
 import functools
 from typing import Any
@@ -6,17 +6,42 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from dpjax.core import arguments
+from dpjax.domains.events import Near
 
 
 class Distribution:
-    """A law of labelled examples that knows what labels them; see the concept classes."""
+    """A law of labelled examples that knows what labels them; see the concept classes.
+
+    A distribution tells `error(hypothesis)`, or `errors(hypotheses)` of k, exactly. Where labels are those of a concept of the class, as in
+    all of them but those of `concepts.agnostic`, the best concept errs nowhere and `excess` is the error.
+    """
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
         """n independent examples in `capacity` rows."""
         raise NotImplementedError
+
+    def in_order_drawn(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
+        """`draw` for distributions that draw in increasing order, independently row by row instead."""
+        return self.draw(key, capacity, n)
+
+    def excess(self, hypothesis: Any) -> Float[Array, ""]:
+        """Its error less that of the best concept of the class (MULTI Definition 5 at k = 1)."""
+        return self.error(hypothesis)  # type: ignore[attr-defined]
+
+    def excesses(self, hypotheses: Any) -> Float[Array, "k"]:
+        """The same for each of k hypotheses and its own labels."""
+        return self.errors(hypotheses)  # type: ignore[attr-defined]
+
+    def within(self, alpha: Float[ArrayLike, ""]) -> Any:
+        """The event that the error is at most alpha, as laws take it."""
+        return Near(distribution=self, alpha=jnp.asarray(alpha, float))
+
+    def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
+        """The event that `excess` is at most alpha, as laws take it."""
+        return self.within(alpha)
 
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
         """n independent labelled examples.

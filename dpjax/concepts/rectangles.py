@@ -10,7 +10,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
 from dpjax.concepts.distribution import Distribution
@@ -56,6 +56,21 @@ def nothing(axes: int, limbs: int) -> Rectangle:
     """The all-zero concept: low is the greatest number and high 0 on every axis."""
     shape = (arguments.size("axes", axes), arguments.size("limbs", limbs))
     return Rectangle(low=jnp.full(shape, np.uint32(2**32 - 1)), high=jnp.zeros(shape, jnp.uint32))
+
+
+def numbered(index: UInt32[Array, ""], bits: Int[ArrayLike, ""], axes: int, limbs: int) -> Rectangle:
+    """The rectangle of this number: digits of `bits` bits, low and high face of the first axis, of the second, ...; then all-zero.
+
+    >>> to_ints(numbered(jnp.uint32(0x1234), 4, 2, 1))
+    ([1, 3], [2, 4])
+    """
+    bits = jnp.asarray(bits, jnp.int32)
+    places = bits * jnp.arange(2 * axes - 1, -1, -1, dtype=jnp.int32)
+    digits = (index >> places.astype(jnp.uint32)) & ((jnp.uint32(1) << bits.astype(jnp.uint32)) - 1)
+    faces = wide.from_uint32(digits, limbs)
+    last = index >> (places[0] + bits).astype(jnp.uint32) > 0
+    zero = nothing(axes, limbs)
+    return Rectangle(low=jnp.where(last, zero.low, faces[0::2]), high=jnp.where(last, zero.high, faces[1::2]))
 
 
 def to_ints(box: Rectangle) -> tuple[list[int], list[int]]:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
 from dpjax.concepts.distribution import Distribution
-from dpjax.core import arguments
+from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen, static
@@ -114,6 +114,10 @@ class ThresholdDistribution(Distribution):
         fractions = ordered.sorted_uniforms(key, capacity, n)
         x = once(n >= 0, self.quantile, fractions)
         return Sample.promised(wide.resize(x, self.limbs), label(self.target, x), n)
+
+    def in_order_drawn(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
+        x = once(n >= 0, self.quantile, random.bits(key, capacity))
+        return Sample.tree_unflatten((False, False), (wide.resize(x, self.limbs), label(self.target, x), n))
 
 
 @frozen
@@ -287,6 +291,11 @@ class Several(Distribution):
         drawn = self.base.draw(key, capacity, n)
         y = packed_labels(self.targets, drawn.x)
         return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0], realizable=True)
+
+    def in_order_drawn(self, key: Array, capacity: int, n: Int[Array, ""]) -> MultiSample:
+        drawn = self.base.in_order_drawn(key, capacity, n)
+        y = packed_labels(self.targets, drawn.x)
+        return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0])
 
     @jax.jit
     def errors(self, hypotheses: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:

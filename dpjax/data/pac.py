@@ -15,6 +15,7 @@ The two functions take (key, experiment), so `dpjax.trials` can run either; both
     (False, True)
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -36,7 +37,8 @@ class Experiment:
       learner: for instance of `dpjax.learners.thresholds`, or a k-learner of `dpjax.multi`.
       distribution: of `dpjax.concepts`; draws samples and knows its target, or k of them.
       n: number of examples, at most `capacity`.
-      alpha: largest population error (of each of k hypotheses) that counts as success.
+      alpha: largest population error (of each of k hypotheses) above that of the best concept of the class that counts as success. With
+        labels of a concept the best errs nowhere; with others (`concepts.agnostic`) this is agnostic learning (MULTI Definition 5).
       capacity: rows of the padded sample, 2^b - 1 (see `dpjax.data.sample.bucket`).
 
     Raises:
@@ -66,11 +68,10 @@ def _is_number(value: Any) -> bool:
 
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
-    """One run: whether it failed (some population error > alpha, or nothing released: MULTI Definition 4), and whether that was bottom."""
+    """One run: whether it failed (some error > alpha, or nothing released: MULTI Definitions 4, 5), and whether that was bottom."""
     key_coins, sample = draw(key, experiment)
     outcome = as_outcome(experiment.learner(key_coins, sample))
-    distribution = experiment.distribution
-    error = distribution.errors if isinstance(sample, MultiSample) else distribution.error
+    error = excess(experiment.distribution, many=isinstance(sample, MultiSample))
     good = jnp.all(error(outcome.hypothesis) <= experiment.alpha)
     return {"failed": ~((outcome.status == Status.OK) & good), "bottom": outcome.status == Status.BOTTOM}
 
@@ -85,7 +86,14 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
     learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
     if hasattr(learner, "population_failure"):
         return learner.population_failure(key_coins, sample, distribution, alpha)
-    return learner.probability(sample, distribution.within(jnp.asarray(alpha, float)))[1]
+    within = getattr(distribution, "within_excess", None) or distribution.within
+    return learner.probability(sample, within(jnp.asarray(alpha, float)))[1]
+
+
+def excess(distribution: Any, *, many: bool) -> Callable[[Any], Array]:
+    """The error above that of the best concept, of one hypothesis or of k; for a distribution that knows none, the error."""
+    names = ("excesses", "errors") if many else ("excess", "error")
+    return getattr(distribution, names[0], None) or getattr(distribution, names[1])
 
 
 def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
@@ -16,6 +17,23 @@ class Accurate:
     """Outputs whose error on the data is at most this."""
 
     error: Float[Array, ""]
+
+
+@frozen
+class Near:
+    """Hypotheses whose error under a distribution is at most alpha above the best of its class, whatever form that set has.
+
+    Attributes:
+      distribution: tells `excess(hypothesis)`; see `dpjax.concepts`.
+      alpha: the largest one.
+    """
+
+    distribution: Any
+    alpha: Float[Array, ""]
+
+    def holds(self, hypotheses: Any) -> Bool[Array, "h"]:
+        """Which of the stacked hypotheses belong."""
+        return jax.vmap(self.distribution.excess)(hypotheses) <= self.alpha
 
 
 @frozen

@@ -36,11 +36,13 @@ class Solution(NamedTuple):
       unknowns: one row a column of A, its bits one a right-hand side; solves the system if `consistent`. Free unknowns are 0.
       rank: of A.
       consistent: whether every right-hand side has a solution.
+      leading: which columns have a pivot: those that are no sum of columns before them. On the row space the bits there decide all others.
     """
 
     unknowns: UInt32[Array, "columns words"]
     rank: Int[Array, ""]
     consistent: Bool[Array, ""]
+    leading: Bool[Array, "columns"]
 
 
 def solve(
@@ -92,6 +94,7 @@ def solve(
         unknowns=jnp.take(right, pivots[:columns], axis=1, mode="fill", fill_value=0).T,
         rank=jnp.sum(used, dtype=jnp.int32),
         consistent=~jnp.any((right != 0) & ~used[None]),
+        leading=pivots[:columns] < rows,
     )
 
 

@@ -49,6 +49,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
+from dpjax.data.pac import excess
 from dpjax.data.points import Points
 from dpjax.mechanisms import exponential
 from dpjax.multi.base import KLearner
@@ -132,13 +133,12 @@ class GenericLearner(KLearner):
         return _law_given(self, points, where, self.fit(sample))
 
     def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
-        """P[some population error > alpha, or bottom | sample, D~] for the D~ that this key draws in a run."""
+        """P[some population error > best of the class + alpha, or bottom | sample, D~] for the D~ that this key draws in a run."""
         concepts, probabilities, status = self.law_of_choices(key, sample)
 
         def errors(concept: Any) -> Array:
-            return distribution.errors(
-                jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.k, *leaf.shape)), concept)
-            )
+            every = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.k, *leaf.shape)), concept)
+            return excess(distribution, many=True)(every)
 
         bad = jax.vmap(errors, out_axes=1)(concepts) > alpha
         failures = jnp.sum(jnp.where(bad, probabilities, 0.0), axis=1)

@@ -129,9 +129,10 @@ def least_n(
         called with (key, sample) and returns an `Outcome` or a hypothesis. If it has `probability(sample, event)`, the law of
         `distribution.within(alpha)` takes the place of trials.
       distribution: makes of a setting what has `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k
-        hypotheses), and `within(alpha)` if laws are to be used; see `dpjax.concepts`.
+        hypotheses), and `within(alpha)` if laws are to be used; see `dpjax.concepts`. With `excess` (`excesses`) and
+        `within_excess(alpha)` these are taken, as of `concepts.agnostic`.
       over: the values of each setting, as {"bits": [8, 16]}; of several all combinations.
-      alpha: largest population error that counts as success, in [0, 1].
+      alpha: largest population error (excess, where there is one) that counts as success, in [0, 1].
       beta: largest failure probability allowed, in (0, 1).
       level: confidence of the intervals.
       seed: of all draws.

@@ -119,12 +119,12 @@ def check(
         bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
         `dpjax.accounting.Guarantee`, that is tested.
       n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records.
-      domain: points are 0, ..., domain - 1 (and labels 0 and 1).
+      domain: points are 0, ..., domain - 1 (and labels 0 and 1); of `Examples` the coordinates are.
       epsilon: where delta is computed, >= 0.
       delta: tests the claim (epsilon, delta) instead of the algorithm's own.
       relation: "REPLACE_ONE", "ADD_OR_REMOVE_ONE", or "REPLACE_LABEL" (of an example; all k of one with k labels); default that of the
         guarantee, else REPLACE_ONE.
-      data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`; default its attribute `kind`, else
+      data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`, `Examples`; default its attribute `kind`, else
         `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
         which count.
       ordered: whether to enumerate sequences of records. By default datasets are multisets, their records sorted; an algorithm that

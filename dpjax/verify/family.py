@@ -14,6 +14,7 @@ import numpy as np
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_LABEL
 from dpjax.core import arguments
+from dpjax.data.examples import Examples
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
@@ -74,8 +75,8 @@ def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
 
     Args:
       algorithm: may have `kind` (a class of data), `bits` (of its domain) and `k` (labels of an example).
-      data: None, `dpjax.Sample`, `dpjax.MultiSample`, `dpjax.Points`, or a function (values, size) -> data.
-      domain: number of points, or of values of a record where `data` is a function.
+      data: None, `dpjax.Sample`, `dpjax.MultiSample`, `dpjax.Points`, `dpjax.data.examples.Examples`, or a function (values, size) -> data.
+      domain: number of points (of coordinates on each axis for `Examples`), or of values of a record where `data` is a function.
     """
     data = getattr(algorithm, "kind", Sample) if data is None else data
     limbs = _limbs(algorithm, domain)
@@ -105,8 +106,24 @@ def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
             False,
             1 << k,
         )
+    if data is Examples:
+        axes = arguments.integer("axes of the algorithm", getattr(algorithm, "axes", None), at_least=1, at_most=8)
+        places = domain ** np.arange(axes - 1, -1, -1, dtype=np.int32)
+
+        def coordinates(v: Any) -> Any:
+            digits = (v[:, None] // 2 // places[None]) % domain
+            return points(digits.reshape(-1)).reshape(len(v), axes, limbs)
+
+        return Kind(
+            2 * domain**axes,
+            lambda v, size: Examples.create(coordinates(v), v % 2, size),
+            lambda v: (*(int(v // 2 // place % domain) for place in places), v % 2),
+            "(x_1, ..., x_D, y)",
+            False,
+            2,
+        )
     if isinstance(data, type) or not callable(data):
-        rule = "dpjax.Sample, dpjax.MultiSample, dpjax.Points, or a function (values, size) -> data"
+        rule = "dpjax.Sample, dpjax.MultiSample, dpjax.Points, Examples, or a function (values, size) -> data"
         raise TypeError(f"data must be {rule}, got {data!r}")
     return Kind(domain, data, int, "a value", True)
 

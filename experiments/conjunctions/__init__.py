@@ -33,8 +33,10 @@ EXPERIMENT = sweeps.experiment(
         "full": {**COMMON, "over": {"k": [1, 2, 4, 8, 16, 32, 64]}, "rtol": 0.02, "trials": 16384},
     },
     algorithms=algorithms,
-    distribution=lambda settings: lambda k: concept.product(
-        bits=settings["bits"], target=[2 * v for v in range(k)], p=2.0 ** (-1 / k)
+    distribution=lambda settings: (
+        lambda k: concept.product(bits=settings["bits"], target=[2 * v for v in range(k)], p=2.0 ** (-1 / k))
     ),
-    title=lambda settings: f"Least n to learn a conjunction of k of {settings['bits']} variables, {captions.privacy(settings)}",
+    title=lambda settings: (
+        f"Least n to learn a conjunction of k of {settings['bits']} variables, {captions.privacy(settings)}"
+    ),
 )

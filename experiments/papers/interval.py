@@ -62,7 +62,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     rows += [exact("interval: balance", "W", j, float(seen["balance"][j])) for j in range(bits + 1)]
     for place, end, quality in zip(range(5), wide.to_ints(seen["ends"]), seen["quality"], strict=True):
         rows.append(exact("interval: hypotheses", f"h{place + 1}", end, n - float(quality)))
-    named = {
+    named: dict[str, float] = {
         "exponent": int(outcome.info["exponent"]),
         "status": int(outcome.status),
         "kept A": int(outcome.info["kept_a"]),

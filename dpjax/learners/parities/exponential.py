@@ -20,7 +20,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Ordered, whole
 from dpjax.data.sample import Sample, wide_row, wide_rows
 from dpjax.domains import gf2
-from dpjax.domains.events import Accurate, Interval
+from dpjax.domains.events import Accurate, Interval, Near
 from dpjax.mechanisms import exponential as mechanism
 
 MAX_BITS = 16
@@ -51,11 +51,16 @@ class ParityExponential(Ordered):
         chosen = mechanism.exponential(key, scores.right, epsilon=self.epsilon)
         return chosen.index.astype(jnp.uint32)[None], chosen.ok, {"right": scores.right[chosen.index]}
 
-    def event(self, scores: Scores, event: Interval | Accurate) -> Bool[Array, "parities"]:
+    def check_event(self, event: Any) -> Any:
+        return event if isinstance(event, Near) else super().check_event(event)
+
+    def event(self, scores: Scores, event: Interval | Near | Accurate) -> Bool[Array, "parities"]:
         """Which parities belong to it."""
         if isinstance(event, Accurate):
             return (scores.n - scores.right).astype(float) / scores.n.astype(float) <= event.error
         v = jnp.arange(1 << self.bits, dtype=jnp.uint32)
+        if isinstance(event, Near):
+            return event.holds(v[:, None])
         return (event.low[-1] <= v) & (v < event.high[-1])
 
     def law(self, scores: Scores, good: Bool[Array, "parities"]) -> Float[Array, "2"]:

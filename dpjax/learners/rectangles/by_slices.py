@@ -169,13 +169,7 @@ class Rectangles(Algorithm):
         return (1 << arguments.integer("2 * axes * bits", digits, at_least=1, at_most=LARGEST_PMF)) + 1
 
     def output(self, index: UInt32[Array, ""]) -> Rectangle:
-        bits = jnp.asarray(self.bits, jnp.int32)
-        places = bits * jnp.arange(2 * self.axes - 1, -1, -1, dtype=jnp.int32)
-        digits = (index >> places.astype(jnp.uint32)) & ((jnp.uint32(1) << bits.astype(jnp.uint32)) - 1)
-        faces = wide.from_uint32(digits, self.limbs)
-        last = index >> (places[0] + bits).astype(jnp.uint32) > 0
-        zero = concept.nothing(self.axes, self.limbs)
-        return Rectangle(low=jnp.where(last, zero.low, faces[0::2]), high=jnp.where(last, zero.high, faces[1::2]))
+        return concept.numbered(index, self.bits, self.axes, self.limbs)
 
     def _accurate(self, data: Any, error: Any) -> Float[Array, "2"]:
         error = arguments.real("error", error, at_least=0.0, at_most=1.0)

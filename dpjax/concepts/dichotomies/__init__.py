@@ -1,0 +1,23 @@
+"""Classes of concepts by what they do on a few points: one concept for every way in which the class labels them.
+
+A class has `vc`, `bits`, and `choices(points, named)`: all that a learner that picks one of those concepts has to know. `points` are
+distinct rows that increase, of which those `named` are to be labelled in every possible way; the others are only counted.
+"""
+
+from dpjax.concepts.dichotomies.base import Choices
+from dpjax.concepts.dichotomies.of_parities import ParityClass, parities
+from dpjax.concepts.dichotomies.of_points import PointClass, points
+from dpjax.concepts.dichotomies.of_rectangles import RectangleClass, rectangles
+from dpjax.concepts.dichotomies.of_thresholds import ThresholdClass, thresholds
+
+__all__ = [
+    "Choices",
+    "ParityClass",
+    "PointClass",
+    "RectangleClass",
+    "ThresholdClass",
+    "parities",
+    "points",
+    "rectangles",
+    "thresholds",
+]

@@ -1,0 +1,184 @@
+"""What a label-private learner does, whatever the class; see the package.
+
+Its plain twin is `dpjax.verify.plain.label_private.label_private_law`.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee
+from dpjax.core import arguments, logspace
+from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.sample import Sample
+from dpjax.domains import groups, wide
+from dpjax.domains.events import Accurate, Near
+from dpjax.mechanisms import exponential
+
+
+class Choices(NamedTuple):
+    """What the exponential mechanism chooses among.
+
+    Attributes:
+      concepts: one for every dichotomy, in some of the slots.
+      where: which of them are in H.
+      right: how many of the labelled examples each labels right.
+      wrong: how large a part of all examples each labels wrong.
+      fits: whether all dichotomies are there.
+    """
+
+    concepts: Any
+    where: Bool[Array, "h"]
+    right: Int[Array, "h"]
+    wrong: Float[Array, "h"]
+    fits: Bool[Array, ""]
+
+
+class LabelPrivate(Algorithm):
+    """See the package; build it by `label_private`.
+
+    Attributes:
+      concepts: the class, of `dpjax.concepts.dichotomies`.
+      epsilon: privacy parameter.
+      unlabelled: n, how many examples give points only; None: all give both.
+      public: the points B of a semi-private learner, to which no example of the sample is added; None: label privacy.
+    """
+
+    concepts: Any
+    epsilon: Any
+    unlabelled: Any
+    public: Any
+    limbs: int
+
+    @property
+    def bits(self) -> Any:
+        """Of the domain."""
+        return self.concepts.bits
+
+    def fit(self, data: Any) -> Any:
+        if self.unlabelled is not None and isinstance(data, Sample) and data.ordered:
+            raise ValueError(
+                "sample must come in the order in which it was drawn: the first `unlabelled` examples of a sorted one (ordered=True) "
+                "are no random part of it"
+            )
+        fit = super().fit(data)
+        refuse = getattr(self.concepts, "refuse", None)
+        known = not any(map(arguments.is_traced, jax.tree.leaves((self.unlabelled, fit))))
+        if refuse is not None and known and self.public is None:
+            most = int(fit.n_valid) if self.unlabelled is None else min(int(fit.n_valid), int(self.unlabelled))
+            refuse("sample.x", np.asarray(fit.x)[:most])
+        return fit
+
+    def prepare(self, data: Any) -> Any:
+        valid, gives, x = data.valid, self._gives(data), self._words(data)
+        if self.public is None:
+            counted = valid if self.unlabelled is None else valid & ~gives
+            return self._choices(x, data.y, gives, counted, valid)
+        none = jnp.zeros(self.public.rows, bool)
+        mine = jnp.concatenate([none, valid])
+        gives = jnp.concatenate([self.public.valid, jnp.zeros_like(valid)])
+        both = jnp.concatenate([self._words(self.public), x])
+        return self._choices(both, jnp.concatenate([none.astype(jnp.int32), data.y]), gives, mine, mine)
+
+    def _gives(self, data: Any) -> Bool[Array, "rows"]:
+        """Which examples give their points."""
+        if self.unlabelled is None:
+            return data.valid
+        return data.valid & (jnp.arange(data.rows, dtype=jnp.int32) < self.unlabelled)
+
+    def _words(self, data: Any) -> UInt32[Array, "rows words"]:
+        """The points, a row each."""
+        return wide.resize(data.x, self.limbs)
+
+    def _choices(self, x: Array, y: Array, gives: Array, counted: Array, mine: Array) -> Choices:
+        """From all rows: which of them give B, which have a label that counts, which are examples of the sample."""
+        found = groups.group(x, gives | mine)
+        listed = self.concepts.choices(found.rows, found.sums(gives.astype(jnp.int32)) > 0)
+
+        def right(rows: Array) -> Array:
+            return listed.right(*(found.sums(jnp.where(rows, label, 0)) for label in (y, 1 - y)))
+
+        n = jnp.sum(mine, dtype=jnp.int32)
+        return Choices(
+            concepts=listed.concepts,
+            where=listed.where,
+            right=right(counted),
+            wrong=(n - right(mine)).astype(float) / n.astype(float),
+            fits=listed.fits,
+        )
+
+    def run(self, key: Array, data: Any) -> Any:
+        """No base's fast way: groups of all points are wanted."""
+        return self.draw(key, self.prepare(data))
+
+    def draw(self, key: Array, choices: Any) -> Any:
+        index = exponential.draw(key, self._log_weights(choices)).index
+        concept = jax.tree.map(lambda leaf: leaf[index], choices.concepts)
+        return concept, choices.fits, {"choices": jnp.sum(choices.where)}
+
+    def law(self, choices: Any, good: Any) -> Float[Array, "2"]:
+        law = jnp.exp(jnp.stack([self._log_mass(choices, good), self._log_mass(choices, ~good)]))
+        return jnp.where(choices.fits, law, jnp.asarray([0.0, 1.0], law.dtype))
+
+    def log_mass(self, choices: Any, good: Any) -> Float[Array, ""]:
+        return jnp.where(choices.fits, self._log_mass(choices, good), -jnp.inf)
+
+    def _log_mass(self, choices: Choices, good: Bool[Array, "h"]) -> Float[Array, ""]:
+        log_pmf = exponential.normalised(self._log_weights(choices))
+        return logspace.logsumexp(jnp.where(good, log_pmf, -jnp.inf))
+
+    def check_event(self, event: Any) -> Any:
+        return event if isinstance(event, Near) else super().check_event(event)
+
+    def event(self, choices: Any, event: Any) -> Any:
+        """Which of the concepts are in the event."""
+        if isinstance(event, Near):
+            return event.holds(choices.concepts)
+        if isinstance(event, Accurate):
+            return choices.wrong <= event.error
+        return self._inside(choices.concepts, event)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0): BNS Proposition 2.26 (i), H being public. Under REPLACE_LABEL, or REPLACE_ONE where H comes from other points."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_LABEL if self.public is None else REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Examples of the sample, for labels of the class; see the package.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
+        """
+        given: Any = {"vc": self.concepts.vc, "alpha": alpha, "beta": beta, "epsilon": float(self.epsilon)}
+        given["log_concepts"] = getattr(self.concepts, "log_concepts", None)
+        if self.public is not None:
+            n = int(self.public.n_valid)
+            return whole(bounds.label_private(**given, unlabelled=n) - n)
+        if self.unlabelled is None:
+            return whole(bounds.label_private_whole(**given))
+        return whole(bounds.label_private(**given, unlabelled=int(self.unlabelled)))
+
+    def agnostic_sample_size(self, *, alpha: float, beta: float) -> int:
+        """Examples after which error <= best of the class + alpha with probability 1 - beta, any labels; see `bounds.labels`.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
+        """
+        given: Any = {"vc": self.concepts.vc, "alpha": alpha, "beta": beta, "epsilon": float(self.epsilon)}
+        given["log_concepts"] = getattr(self.concepts, "log_concepts", None)
+        if self.public is not None:
+            n = int(self.public.n_valid)
+            return whole(bounds.label_private_agnostic(**given, unlabelled=n) - n)
+        if self.unlabelled is None:
+            return whole(bounds.label_private_agnostic_whole(**given))
+        return whole(bounds.label_private_agnostic(**given, unlabelled=int(self.unlabelled)))
+
+    def _log_weights(self, choices: Choices) -> Float[Array, "h"]:
+        return exponential.log_weights(choices.right, epsilon=self.epsilon, where=choices.where)
+
+    def _inside(self, concepts: Any, event: Any) -> Bool[Array, "h"]:
+        """Which of the concepts are in an event that is not about errors on the data."""
+        raise NotImplementedError

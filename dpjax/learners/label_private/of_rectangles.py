@@ -1,0 +1,103 @@
+"""Private labels of axis-aligned rectangles: each dichotomy is represented by the least box around its points, or the empty one."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, UInt32
+
+from dpjax.concepts import rectangles as concept
+from dpjax.concepts.dichotomies import RectangleClass
+from dpjax.concepts.rectangles import Rectangle
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import LARGEST_PMF, Algorithm
+from dpjax.data.examples import Examples
+from dpjax.domains import wide
+from dpjax.domains.events import Near
+from dpjax.learners.label_private.base import LabelPrivate
+
+
+class _OfRectangles(Algorithm):
+    """What data and events of rectangles are."""
+
+    kind: ClassVar[type] = Examples
+    concepts: RectangleClass
+    limbs: int
+
+    @property
+    def axes(self) -> int:
+        """The dimension D."""
+        return self.concepts.axes
+
+    def fit(self, data: Any) -> Examples:
+        return fitted(data, self.concepts)
+
+    def fits(self, data: Examples) -> Bool[Array, ""]:
+        """Every point counts here, not only the positive ones."""
+        inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= self.concepts.bits))
+        return (data.n_valid >= 1) & data.in_domain(self.concepts.bits) & inside
+
+    def check_event(self, event: Any) -> Any:
+        """`Near` a distribution's target, as of `distribution.within(alpha)`, or a `Rectangle`, that very output."""
+        if not isinstance(event, Near | Rectangle):
+            raise TypeError(f"event must be distribution.within(alpha) or a Rectangle, got {event!r}")
+        return event
+
+    def exactly(self, output: Any) -> Rectangle:
+        return arguments.instance("output", output, Rectangle)
+
+    def anything(self) -> None:
+        """All outputs."""
+
+    def listed(self) -> int:
+        """Low and high face of the first axis, of the second, ..., the last one running fastest; then all-zero."""
+        digits = 2 * self.axes * arguments.known_integer("bits", self.concepts.bits)
+        return (1 << arguments.integer("2 * axes * bits", digits, at_least=1, at_most=LARGEST_PMF)) + 1
+
+    def output(self, index: UInt32[Array, ""]) -> Rectangle:
+        return concept.numbered(index, self.concepts.bits, self.axes, self.limbs)
+
+    def predict(self, hypothesis: Any, x: UInt32[Array, "rows axes limbs"]) -> Bool[Array, "rows"]:
+        """The labels that the rectangle gives to points.
+
+        Raises:
+          TypeError: no rectangle.
+        """
+        return concept.label(arguments.instance("hypothesis", hypothesis, Rectangle), x).astype(bool)
+
+
+@frozen
+class LabelPrivateRectangles(LabelPrivate, _OfRectangles):
+    """The label-private learner of rectangles: the output is a `Rectangle`, all-zero as `concepts.rectangles.nothing`."""
+
+    concepts: RectangleClass
+    epsilon: Float[Array, ""]
+    unlabelled: Any = None
+    public: Examples | None = None
+    limbs: int = static()
+
+    def _words(self, data: Examples) -> UInt32[Array, "rows words"]:
+        return data.x.reshape(data.rows, self.axes * self.limbs)
+
+    def _inside(self, boxes: Rectangle, event: Any) -> Bool[Array, "h"]:
+        if event is None:
+            return jnp.ones(boxes.low.shape[0], bool)
+        same = (boxes.low == event.low[None]) & (boxes.high == event.high[None])
+        return jnp.all(same, axis=(1, 2))
+
+
+def fitted(data: Any, concepts: RectangleClass, name: str = "examples") -> Examples:
+    """Examples of X_bits^axes, checked and padded to their bucket.
+
+    Raises:
+      TypeError: something else. ValueError: another shape, or a valid point outside (as far as it is not traced).
+    """
+    arguments.instance(name, data, Examples)
+    if data.x.shape[1:] != (concepts.axes, concepts.limbs):
+        raise ValueError(f"{name}.x must have shape (rows, {concepts.axes}, {concepts.limbs}), got {data.x.shape}")
+    if not any(map(arguments.is_traced, jax.tree.leaves((concepts.bits, data)))):
+        points = np.asarray(data.x)[: int(data.n_valid)].reshape(-1, concepts.limbs)
+        wide.check_below(f"{name}.x", points, int(concepts.bits))
+    return data.padded()
