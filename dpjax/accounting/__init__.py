@@ -1,6 +1,6 @@
 """Privacy guarantees and their arithmetic: float64 on the host, rounded so as never to promise too much."""
 
-from dpjax.accounting import slicing
+from dpjax.accounting import set_cover, slicing
 from dpjax.accounting.calibration import calibrate, closed_form_epsilon
 from dpjax.accounting.composition import advanced, basic, optimal, total_delta, total_epsilon
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_LABEL, REPLACE_ONE, Guarantee
@@ -17,6 +17,7 @@ __all__ = [
     "calibrate",
     "closed_form_epsilon",
     "optimal",
+    "set_cover",
     "slicing",
     "total_delta",
     "total_epsilon",
