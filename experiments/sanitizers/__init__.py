@@ -26,17 +26,17 @@ EXPERIMENT = Experiment(
         "quick": {
             **COMMON,
             "bits": 12,
-            "dense": [4, 6, 8, 10, 12],
-            "wide": [12, 24, 64],
+            "dense": [4, 8, 12],
+            "wide": [12, 32, 64],
             "exponents": {
                 "counts": [6, 8, 10, 12, 14, 16],
                 "points": [9, 10, 11, 12, 13],
-                "proved": [21, 22, 23, 24, 26, 28, 30],
+                "proved": [22, 23, 24, 25, 27, 30],
                 "printed": [27, 30, 36, 42],
             },
             "quantiles": [7, 15],
-            "designs": [0.8, 0.4, 0.1],
-            "draws": 128,
+            "designs": [0.4, 0.1],
+            "draws": 64,
         },
         "full": {
             **COMMON,

@@ -196,17 +196,18 @@ class SanThresholds(OfCounts):
 
     def _call(self, key: Array, view: View, state: State) -> State:
         """One call, on the range on top of the stack."""
-        keys = jax.random.split(jax.random.fold_in(key, state.made), 4)
+        key_noise, key_length, key_interval = jax.random.split(jax.random.fold_in(key, state.made), 3)
         top = state.waiting - 1
         low, stop = state.lows[top], state.stops[top]
         here = Range(low=low, stop=stop, first=wide.search(view.x, low), last=wide.search(view.x, stop))
-        counted = self.counted(keys[0], view, here)
+        noise = laplace.laplace(key_noise, jnp.zeros(2), epsilon=self.step_epsilon)  # of steps 2 and 11
+        counted = (view.before[here.last] - view.before[here.first]).astype(float) + noise[0]
         passed = (counted >= self._share(1 / 8)) & (state.passed < self.calls)
-        z, found = self.chosen_length(keys[1], view, here)
-        inner, chosen = self.chosen_interval(keys[2], view, here, z)
+        z, found = self.chosen_length(key_length, view, here)
+        a, end, held, chosen = self.chosen_interval(key_interval, view, here, z)
         whole = passed & found & chosen
-        a, end = wide.select(whole, inner.low, low), wide.select(whole, inner.stop, stop)
-        number = jnp.where(whole, self.counted(keys[3], view, inner), counted)
+        a, end = wide.select(whole, a, low), wide.select(whole, end, stop)
+        number = jnp.where(whole, held.astype(float) + noise[1], counted)
         # [k, a - 1] comes next, then [b + 1, l]; rows past the stack's end are dropped.
         left, right = whole & wide.less(low, a), whole & wide.less(end, stop)
         nowhere = state.lows.shape[0]
@@ -226,10 +227,6 @@ class SanThresholds(OfCounts):
         )
 
     # The mechanisms -------------------------------------------------------------------------------------------------
-
-    def counted(self, key: Array, view: View, here: Range) -> Float[Array, ""]:
-        """Steps 2 and 11: the number of points in a range, with noise."""
-        return laplace.laplace(key, view.before[here.last] - view.before[here.first], epsilon=self.step_epsilon)
 
     def log_lengths(self, view: View, here: Range) -> Float[Array, "outcomes"]:
         """Steps 4 to 8: the log law of RecConcave's answer z, bottom (and what is beyond log T) last."""
@@ -267,8 +264,10 @@ class SanThresholds(OfCounts):
         counts, begins = zip(*found, strict=True)
         return jnp.stack(counts, axis=1).reshape(-1), jnp.stack(begins, axis=1).reshape(-1)
 
-    def chosen_interval(self, key: Array, view: View, here: Range, z: Int[Array, ""]) -> tuple[Range, Bool[Array, ""]]:
-        """(the interval of step 9 or 10b, whether there is one)."""
+    def chosen_interval(
+        self, key: Array, view: View, here: Range, z: Int[Array, ""]
+    ) -> tuple[UInt32[Array, "more"], UInt32[Array, "more"], Int[Array, ""], Bool[Array, ""]]:
+        """The interval of step 9 or 10b: (a, b + 1, the number of points in it, whether there is one)."""
         counts, begins = self.blocks(view, here, z)
         alpha = jnp.asarray(self.alpha, float) / 64
         chosen = choosing.choosing(key, counts, n=self.n, epsilon=self.step_epsilon, alpha=alpha, where=begins)
@@ -277,8 +276,7 @@ class SanThresholds(OfCounts):
         offset = wide.subtract(view.x[chosen.index // 2], start)
         low = wide.add(start, wide.shift_left(wide.shift_right(offset, shift), shift))
         stop = wide.minimum(wide.add(low, wide.power_of_two(shift, self._more)), here.stop)
-        inner = Range(low=low, stop=stop, first=wide.search(view.x, low), last=wide.search(view.x, stop))
-        return inner, chosen.ok
+        return low, stop, counts[chosen.index], chosen.ok
 
     def _families(self, here: Range, z: Int[Array, ""]) -> tuple[tuple[Array, Array, Array], ...]:
         """(where the first interval begins, log of the length, whether there are any), of A and of B."""
