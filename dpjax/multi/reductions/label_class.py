@@ -5,7 +5,7 @@ For s = 0, 1, on a sample of t labelled points:
 1. S_s = the points with label s.
 2. m_s = |S_s| + Lap(1/epsilon), rounded to the nearest multiple M^_s of M, from 0 to the first that is >= t. (t is public, and
    |S_s| lies between both, so that this only brings M^_s nearer.)
-3. Shuffle S_s, and cut it, or pad it with copies of a fixed point, to M^_s rows.
+3. Cut S_s to M^_s rows at random, or pad it with copies of a fixed point, and shuffle what there is then.
 4. S~_s = a sanitization of these; none if M^_s = 0.
 
 Release S~_s with label s and total weight M^_s, for both s. (BNS release M^_s copies of every element of S~_s, which is that if S~_0 and
@@ -13,16 +13,19 @@ S~_1 have equally many elements; hence Theorem 2.21 once more, and 2 alpha for a
 
 **Privacy.** (2 epsilon + 2 e, 2 d) under REPLACE_ONE for an (e, d)-private sanitizer. Let an example be replaced.
 
-- If its label stays s, no size changes, and S_s changes in one element. Shuffle alike: one row of step 3 differs at most. That is (e, d).
+- If its label stays s, no size changes, and S_s changes in one element: with the same coins, one row of step 3 at most. That is (e, d).
 - If its label changes, S_0 loses an element x and S_1 gains one, or the other way about. Given that both M^_s are what they are, which
-  costs epsilon each, compare what step 3 makes of S_s and of S_s without x: L rows in random order. If L >= |S_s|, a copy of the fixed
-  point takes the place of x. If L < |S_s|, couple a random sequence of L elements of S_s with the one in which x, if it is among them,
-  is replaced by a random one of the elements left over: that is a random sequence of L elements of the rest. So one row differs
-  at most, at one place. (M^_s, S~_s) jointly cost (epsilon + e, d), for each s.
+  costs epsilon each, compare what step 3 makes of S_s and of S_s without x. If M^_s >= |S_s|, a copy of the fixed point takes the place
+  of x. If M^_s < |S_s|, couple a random part of S_s with the one in which x, if it is there, is replaced by a random one of the elements
+  left over: that is a random part of the rest. So one row differs at most. (M^_s, S~_s) jointly cost (epsilon + e, d), for each s.
 
-BNS say 6 epsilon (at e = epsilon): they release M^_s alone for epsilon and S~_s alone for 2 epsilon, and so pay twice for M^_s. Without
-the shuffle all rows behind x move up, which a sanitizer that looks at their order (`block_sanitizer`) does not forgive. If S_s is not
-padded, its size is what it is, and nothing is promised by sanitizers whose n is public.
+BNS say 6 epsilon (at e = epsilon): they release M^_s alone for epsilon and S~_s alone for 2 epsilon, and so pay twice for M^_s. (As t is
+public and |S_1| = t - |S_0|, one noisy size would do for both, and 3 epsilon. This is the paper's algorithm, with two.)
+
+The shuffle must come last, for sanitizers that look at the order of rows, as `block_sanitizer` does. Without any, all rows behind x move
+up. If S_s alone is shuffled and copies of the fixed point follow, x and the first of these copies both change: in blocks of one row,
+randomised response costs ln(((k - 1) exp(2 e) + 1)/k) then, k = |S_s|, which is more than e from k = 2 on. If S_s is not padded, its
+size is what it is, and nothing is promised by sanitizers whose n is public.
 
 **Accuracy.** If both noises are at most z = ln(2/b)/epsilon in size, but for b, step 3 changes g_s <= M/2 + z rows. With the sanitizer
 within a on M rows and more, |t Q(D) - W Q(D~)| <= g_0 + g_1 + a W for every query of C^label, W the total weight, and |W - t| <= g_0 + g_1.
@@ -62,7 +65,7 @@ from dpjax.mechanisms.base import Between
 from dpjax.multi.reductions.block_sanitizer import BlockSanitizer
 from dpjax.multi.reductions.databases import check_sanitizer, database_of, labelled, mixture
 
-MOST_ROWS = 6  # of a sample all of whose orders are looked at
+MOST_ROWS = 6  # all of whose orders are looked at
 
 
 @frozen
@@ -98,12 +101,16 @@ class LabelClass(Algorithm):
     def draw(self, key: Array, sample: Sample) -> Any:
         def part(key: Array, label: Array) -> Any:
             key_size, key_order, key_sanitizer = jax.random.split(key, 3)
-            mine = sample.valid & (sample.y == label)
-            noisy = laplace.laplace(key_size, jnp.sum(mine, dtype=jnp.int32), epsilon=self.epsilon)
+            mine, count = _of_label(sample, label)
+            noisy = laplace.laplace(key_size, count, epsilon=self.epsilon)
             number = jnp.clip(jnp.floor(noisy / self.block + 0.5), 0, self._most(sample).astype(float))
             size = number.astype(jnp.int32) * self.block
-            rows = self._rows(sample, mine, _shuffled(key_order, mine), size)
-            return size, self.sanitizer(key_sanitizer, rows)
+            room = self._room(sample)
+            words = random.bits(key_order, 2 * room).reshape(-1, 2)
+            place = jnp.arange(room, dtype=jnp.int32)
+            last = (place >= jnp.maximum(size, count)).astype(jnp.uint32)
+            order = lax.sort((last, words[:, 0], words[:, 1], place), num_keys=3)[-1]  # 64 random bits a row
+            return size, self.sanitizer(key_sanitizer, self._rows(sample, mine, order, size))
 
         sizes, outcomes = jax.vmap(part)(jax.random.split(key), jnp.arange(2, dtype=jnp.int32))
         released = jnp.all((sizes == 0) | (outcomes.status == Status.OK))
@@ -113,12 +120,15 @@ class LabelClass(Algorithm):
         """How many blocks a part may have."""
         return (sample.n_valid + self.block - 1) // self.block
 
-    def _rows(self, sample: Sample, mine: Bool[Array, "n"], order: Int[Array, "n"], size: Int[Array, ""]) -> Points:
-        """Step 3: the points of a part in this order, in which they come first, cut or padded with zeros."""
-        room = -(-sample.rows // self.block) * self.block - sample.rows
-        there = jnp.arange(sample.rows, dtype=jnp.int32) < jnp.sum(mine, dtype=jnp.int32)
-        x = jnp.where(there[:, None], sample.x[order], jnp.uint32(0))
-        return Points(x=jnp.pad(x, ((0, room), (0, 0))), n_valid=size)
+    def _room(self, sample: Sample) -> int:
+        """How many rows a part may have."""
+        return -(-sample.rows // self.block) * self.block
+
+    def _rows(self, sample: Sample, mine: Bool[Array, "n"], order: Int[Array, "room"], size: Int[Array, ""]) -> Points:
+        """Step 3: the points of a part, followed by zeros, in this order, whose first max(size, |S_s|) are the first in any order."""
+        place = jnp.where(mine, jnp.cumsum(mine, dtype=jnp.int32) - 1, order.shape[0])
+        padded = jnp.zeros((order.shape[0], sample.x.shape[1]), jnp.uint32).at[place].set(sample.x, mode="drop")
+        return Points(x=padded[order], n_valid=size)
 
     def _together(self, parts: Weighted, sizes: Int[Array, "2"]) -> Weighted:
         """Both parts with their labels."""
@@ -134,10 +144,10 @@ class LabelClass(Algorithm):
         A part has the outcome "none", then for M, 2 M, ... rows those of the sanitizer's own `pmf`; part 0 changes slowest.
 
         Raises:
-          ValueError: more than 6 rows, for all their orders are looked at.
+          ValueError: more than 6 rows in whole blocks, for all their orders are looked at.
         """
         self.fit(sample)
-        arguments.integer("the rows of sample", sample.rows, at_least=1, at_most=MOST_ROWS)
+        arguments.integer("the rows of sample, in whole blocks,", self._room(sample), at_least=1, at_most=MOST_ROWS)
         return _transcripts(self, sample)
 
     def databases(self, sample: Sample) -> Weighted:
@@ -187,28 +197,27 @@ class LabelClass(Algorithm):
         return whole(bounds.label_class(self.block, alpha / 2, alpha, beta / 3, float(self.epsilon)))
 
 
-def _shuffled(key: Array, mine: Bool[Array, "n"]) -> Int[Array, "n"]:
-    """An order in which the rows that are mine come first, at random: by 64 random bits a row."""
-    words = random.bits(key, 2 * mine.shape[0]).reshape(-1, 2)
-    place = jnp.arange(mine.shape[0], dtype=jnp.int32)
-    return lax.sort(((~mine).astype(jnp.uint32), words[:, 0], words[:, 1], place), num_keys=3)[-1]
+def _of_label(sample: Sample, label: Int[Array, ""]) -> tuple[Bool[Array, "n"], Int[Array, ""]]:
+    """(Which rows are in S_s, how many)."""
+    mine = sample.valid & (sample.y == label)
+    return mine, jnp.sum(mine, dtype=jnp.int32)
 
 
 @jax.jit
 def _transcripts(algorithm: LabelClass, sample: Sample) -> Float[Array, "transcripts"]:
-    orders = jnp.asarray(list(itertools.permutations(range(sample.rows))), jnp.int32)
-    # Rows that do not count take no part: of the orders of the rest, each comes equally often.
-    sizes = jnp.arange(1, -(-sample.rows // algorithm.block) + 1, dtype=jnp.int32)
+    room = algorithm._room(sample)
+    orders = jnp.asarray(list(itertools.permutations(range(room))), jnp.int32)
+    sizes = jnp.arange(algorithm.block, room + 1, algorithm.block, dtype=jnp.int32)
 
     def part(label: Array) -> Array:
-        mine = sample.valid & (sample.y == label)
+        mine, count = _of_label(sample, label)
 
         def sanitized(order: Array, size: Array) -> Array:
-            first = order[jnp.argsort(~mine[order], stable=True)]
-            return algorithm.sanitizer.pmf(algorithm._rows(sample, mine, first, size * algorithm.block))
+            first = order[jnp.argsort(order >= jnp.maximum(size, count), stable=True)]
+            return algorithm.sanitizer.pmf(algorithm._rows(sample, mine, first, size))
 
         laws = jax.vmap(lambda size: jnp.mean(jax.vmap(lambda order: sanitized(order, size))(orders), axis=0))(sizes)
-        p = algorithm._sizes(sample, jnp.sum(mine, dtype=jnp.int32)).astype(laws.dtype)
+        p = algorithm._sizes(sample, count).astype(laws.dtype)
         return jnp.concatenate([p[:1], (p[1:, None] * laws).ravel()])
 
     zeros, ones = jax.vmap(part)(jnp.arange(2, dtype=jnp.int32))

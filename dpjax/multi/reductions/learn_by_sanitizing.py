@@ -86,6 +86,9 @@ class LearnBySanitizing(Algorithm):
         concepts, where, right = x.choices(self.concepts)
         return self._concept(concepts, jnp.argmax(jnp.where(where, right, -jnp.inf)))
 
+    def event(self, view: Any, event: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no law of events; `pmf` lists the law on tiny samples")
+
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
         """The law, from that of the sanitizer's transcripts: for the exact verifier on tiny cases."""
         self.fit(sample)

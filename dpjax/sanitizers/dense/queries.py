@@ -2,7 +2,7 @@
 
 A difference of two databases is a vector d over the points, and the error of the query c is |<c, d>|. A *signed* query v = c or -c has
 max over v of <v, d> = the largest error. Every class chooses one with probability proportional to exp(rate <v, d>): of the (N + 1)^2
-signed intervals v = 1[x < j] - 1[x < i] in O(N) steps, as j and i are then independent, and of pairs by suffix sums.
+signed intervals v = 1[x < j] - 1[x < i] in O(N) steps, as j and i are then independent, and of pairs one point after the other.
 """
 
 import math
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Real
 
-from dpjax.core import arguments
+from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential
 
@@ -166,15 +166,14 @@ class Pairs(Queries):
         return jnp.max(jnp.sum(jnp.maximum(jax.lax.top_k(both, 2)[0], 0), axis=1, dtype=difference.dtype))
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        """The first of two members of (nothing, 0, ..., N - 1) by what all its possible successors weigh, then the second."""
+        """The first of two different members of (nothing, 0, ..., N - 1) by what it weighs with all the others, then the second."""
         key_first, key_second = jax.random.split(key)
         weights = rate * jnp.concatenate([jnp.zeros(1, difference.dtype), difference])
         both = jnp.stack([weights, -weights])
-        after = jax.lax.cumlogsumexp(both, axis=1, reverse=True)[:, 1:]
-        first = exponential.draw(key_first, (both[:, :-1] + after).ravel()).index
-        sign, first = first // self.size, first % self.size
+        first = exponential.draw(key_first, (both + jax.vmap(_log_others)(both)).ravel()).index
+        sign, first = first // (self.size + 1), first % (self.size + 1)
         place = jnp.arange(self.size + 1, dtype=jnp.int32)
-        second = exponential.draw(key_second, jnp.where(place > first, both[sign], -jnp.inf)).index
+        second = exponential.draw(key_second, jnp.where(place == first, -jnp.inf, both[sign])).index
         return (1 - 2 * sign) * ((place == first) | (place == second))[1:].astype(jnp.int32)
 
     def rounding(self, rows: int) -> float:
@@ -219,6 +218,16 @@ def _sums_below(difference: Real[Array, "points"]) -> Real[Array, "sums"]:
     """<1[x < j], d> for j = 0, ..., N."""
     sums = jnp.cumsum(difference, dtype=difference.dtype)
     return jnp.concatenate([jnp.zeros(1, sums.dtype), sums])
+
+
+def _log_others(weights: Float[Array, "members"]) -> Float[Array, "members"]:
+    """ln of the sum of exp over all the others: by subtraction, but of the greatest, beside which the others might be lost."""
+    top = jnp.argmax(weights)
+    is_top = jnp.arange(weights.shape[0], dtype=jnp.int32) == top
+    others = jax.nn.logsumexp(jnp.where(is_top, -jnp.inf, weights))
+    total = jnp.logaddexp(others, weights[top])
+    rest = total + logspace.log1mexp(jnp.where(is_top, -jnp.inf, weights - total))
+    return jnp.where(is_top, others, rest)
 
 
 def _below(end: Int[Array, ""], size: int) -> Int[Array, "points"]:

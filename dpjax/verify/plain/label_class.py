@@ -1,5 +1,6 @@
 """A naive exact reference for Algorithm B (BNS Figure 12), one part of it: sizes, all orders, and any sanitizer that has a law."""
 
+import collections
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -28,24 +29,31 @@ def part_law(
     epsilon: float,
     inner: Inner,
     *,
-    shuffle: bool = True,
+    shuffle: str = "last",
     pad: bool = True,
 ) -> dict[tuple[int, Any], float]:
-    """P of (M^, what the sanitizer releases) for the points of one label, M^ = 0 with None. Without shuffle or pad: what must not be done.
+    """P of (M^, what the sanitizer releases) for the points of one label, M^ = 0 with None.
+
+    What must not be done: shuffle "before" rows are padded, or "never"; or do not pad.
 
     >>> law = part_law([1], 1, 1, math.log(4), lambda rows: {rows: 1.0})  # a sanitizer that tells all
     >>> {outcome: round(p, 6) for outcome, p in law.items()}
     {(0, None): 0.25, (1, (1,)): 0.75}
     """
-    orders = list(itertools.permutations(points)) if shuffle else [tuple(points)]
     sizes = size_law(len(points), examples, block, epsilon)
     law: dict[tuple[int, Any], float] = {(0, None): sizes[0]}
     for number, p in enumerate(sizes[1:], 1):
         size = number * block
-        for order in orders:
-            rows = order[:size] + (0,) * (size - len(order) if pad else 0)
+        padding = (0,) * (size - len(points) if pad else 0)
+        if shuffle == "last":
+            orders = [order[:size] for order in itertools.permutations((*points, *padding))]
+        elif shuffle == "before":
+            orders = [(order + padding)[:size] for order in itertools.permutations(points)]
+        else:
+            orders = [(tuple(points) + padding)[:size]]
+        for rows, many in collections.Counter(orders).items():
             for outcome, mass in inner(rows).items():
-                law[size, outcome] = law.get((size, outcome), 0.0) + p * mass / len(orders)
+                law[size, outcome] = law.get((size, outcome), 0.0) + p * mass * many / len(orders)
     return law
 
 
