@@ -24,6 +24,7 @@ EXPERIMENTS = (
     "benchmarks",
     "cdf",
     "fingerprinting",
+    "history",
     "interior_point",
     "multi_parities",
     "multi_points",

@@ -95,8 +95,10 @@ from dpjax.bounds.sanitizers import (
     vc_dimension,
 )
 from dpjax.bounds.thresholds import (
+    binary_search,
     binary_search_thresholds,
     exponential_thresholds,
+    interval_search,
     interval_search_thresholds,
     iterated_log2,
     learn_thresholds,
@@ -128,6 +130,7 @@ __all__ = [
     "approximate_interior_point",
     "approximate_proper_thresholds",
     "approximating_rows",
+    "binary_search",
     "binary_search_thresholds",
     "blr",
     "choosing_mechanism",
@@ -154,6 +157,7 @@ __all__ = [
     "generic_pure",
     "generic_thresholds",
     "histogram_margin",
+    "interval_search",
     "interval_search_thresholds",
     "iterated_log2",
     "label_private",
