@@ -30,6 +30,7 @@ EXPERIMENTS = (
     "multi_points",
     "multi_thresholds",
     "optimum",
+    "points",
     "quasi_concave",
     "rectangles",
     "slicing",
