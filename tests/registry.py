@@ -174,6 +174,20 @@ def _interval_search_twin(law: Callable[..., list[float]], parts: int) -> Callab
     return pmf
 
 
+def _two_wrong_labels() -> Sample:
+    """Ones below 20, zeros above, and two of the other kind; 6 bits."""
+    xs = np.arange(0, 50) * 5 % 64
+    return builders.sample_of(xs, (xs < 20) ^ np.isin(xs, [5, 50]), 6, 63)
+
+
+def _threshold_amplified_twin(entry: "Entry") -> np.ndarray:
+    xs, ys = _labelled(entry.data())
+    correct = [sum((x < j) == y for x, y in zip(xs, ys, strict=True)) for j in range(65)]
+    budget = tuple(float(getattr(_made(entry).optimizer.budget, name)) for name in ("epsilon", "delta", "beta"))
+    law = amplified_law(range(65), correct, 64, promise=len(xs), alpha=0.4, budget=budget, levels=1)
+    return np.array([law.get(x, 0.0) for x in [*range(65), None]])
+
+
 THRESHOLDS = [
     Entry("thresholds.erm", lambda _: thresholds.erm(bits=6), builders.mixed_sample, 1.0, private=False),
     Entry(
@@ -212,6 +226,15 @@ THRESHOLDS = [
         5.0,
         twin=_interval_search_twin(length_search_law, 3),
         alpha=None,
+        slow=True,
+    ),
+    Entry(
+        "thresholds.amplified",
+        lambda e: thresholds.amplified(bits=6, epsilon=e, delta=0.5, alpha=0.8, beta=0.9, depth=1),
+        _two_wrong_labels,
+        6.0,
+        twin=_threshold_amplified_twin,
+        alpha=None,  # margins for this beta have no room for smaller ones
         slow=True,
     ),
     Entry(

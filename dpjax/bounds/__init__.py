@@ -107,8 +107,10 @@ from dpjax.bounds.threshold_sanitizers import (
     tree_thresholds,
 )
 from dpjax.bounds.thresholds import (
+    binary_search,
     binary_search_thresholds,
     exponential_thresholds,
+    interval_search,
     interval_search_thresholds,
     iterated_log2,
     learn_thresholds,
@@ -140,6 +142,7 @@ __all__ = [
     "approximate_interior_point",
     "approximate_proper_thresholds",
     "approximating_rows",
+    "binary_search",
     "binary_search_thresholds",
     "blr",
     "choosing_mechanism",
@@ -167,6 +170,7 @@ __all__ = [
     "generic_thresholds",
     "histogram_margin",
     "histogram_thresholds",
+    "interval_search",
     "interval_search_thresholds",
     "iterated_log2",
     "label_class",

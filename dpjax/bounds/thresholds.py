@@ -6,6 +6,7 @@ is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers 
 """
 
 import math
+from typing import Any
 
 from dpjax.bounds.learning import agnostic, pac_lower_bound
 from dpjax.bounds.mechanisms import exponential_mechanism, printed_equivalent, stability_gap
@@ -372,6 +373,33 @@ def exponential_thresholds(bits: int, alpha: float, beta: float, epsilon: float)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), selection)
 
 
+def binary_search(bits: int, error: float, beta: float, comparison_epsilon: float) -> float:
+    """Examples for the noisy binary search over the thresholds to err on few of them: (2/(error eps0)) ln((d+1)/(2 beta)).
+
+    The derivation is that of `binary_search_thresholds`.
+
+    Args:
+        bits: d; thresholds are 0, ..., 2^d.
+        error: as a share of the examples, in (0, 1).
+        beta: failure probability, in (0, 1).
+        comparison_epsilon: eps0 of one comparison, > 0.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(binary_search(64, 0.1, 0.1, 0.02))
+        5784
+    """
+    arguments.counts(bits=bits)
+    arguments.fractions(error=error, beta=beta)
+    arguments.positive(comparison_epsilon=comparison_epsilon)
+    return 2.0 / (error * comparison_epsilon) * math.log((bits + 1) / (2.0 * beta))
+
+
 def binary_search_thresholds(bits: int, alpha: float, beta: float, comparison_epsilon: float) -> float:
     """Examples for the noisy binary search over the thresholds 0, ..., 2^d.
 
@@ -410,14 +438,13 @@ def binary_search_thresholds(bits: int, alpha: float, beta: float, comparison_ep
     """
     arguments.counts(bits=bits)
     arguments.fractions(alpha=alpha, beta=beta)
-    arguments.positive(comparison_epsilon=comparison_epsilon)
-    search = 4.0 / (alpha * comparison_epsilon) * math.log((bits + 1) / beta)
+    search = binary_search(bits, alpha / 2.0, beta / 2.0, comparison_epsilon)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), search)
 
 
-def interval_search_thresholds(
+def interval_search(
     comparisons: int,
-    alpha: float,
+    error: float,
     beta: float,
     *,
     comparison_epsilon: float,
@@ -426,17 +453,16 @@ def interval_search_thresholds(
     choice_epsilon: float,
     calibration: str = "proved",
 ) -> float:
-    """Examples for the searches for the length of an interval (BNS §3.2, Remark 3.5, where no constants are given).
+    """Examples for the searches for the length of an interval to err on few of them (BNS §3.2, Remark 3.5: no constants there).
 
-        max{ (200/alpha^2) ln(4/(alpha beta)),  (8/alpha) max{ (1/e_c) ln(c/(2b)), gap(b), (2/e_h) ln(4/b) } },
-        3 b + d_s = beta/2,
+        (4/a) max{ (1/e_c) ln(c/(2b)), gap(b), (2/e_h) ln(4/b) },   3 b + d_s = beta,
 
-    with c comparisons of e_c each, A_dist of (e_s, d_s) and gap its `stability_gap`, and five hypotheses for an exponential mechanism
-    of e_h. With shares of a total epsilon that is O(log d log log d) for c = ceil(log2(d + 1)), and O(d log d), or O(d^1/2 log d) with
-    delta, for c = d.
+    for an error of a on the sample, with c comparisons of e_c each, A_dist of (e_s, d_s) and gap its `stability_gap`, and five hypotheses
+    for an exponential mechanism of e_h. With shares of a total epsilon that is O(log d log log d) for c = ceil(log2(d + 1)), and
+    O(d log d), or O(d^1/2 log d) with delta, for c = d.
 
-    Derivation. Put a = alpha/2; W(L) is the greatest min(zeros, ones) of L neighbouring points. The sample is labelled by a
-    threshold, and n is so large that each of the following misses by at most a n/4 but with probability b, all together.
+    Derivation. W(L) is the greatest min(zeros, ones) of L neighbouring points. The sample is labelled by a threshold, and n is so
+    large that each of the following misses by less than a n/4 but with probability b, all of a kind together.
 
     - A comparison of W + Lap(1/e_c) with a n/2 goes wrong if W < a n/4 passes for large, or W > 3 a n/4 does not: one of both is
       impossible, so c comparisons do with probability at most c exp(-e_c a n/4)/2. Then the search ends at a j with W(2^j) >= a n/4,
@@ -446,14 +472,12 @@ def interval_search_thresholds(
     - One of the ends of the block's quarters errs on at most 3 a n/4 examples, and the exponential mechanism picks one of the four others
       with a n/4 errors more with probability at most 4 exp(-e_h a n/8).
 
-    So a n errors at most, and Theorem 2.14 with alpha/2 and beta/2 does the rest.
-
     Args:
         comparisons: c >= 1.
-        alpha: generalization error, in (0, 1).
+        error: a, errors as a share of the examples, in (0, 1).
         beta: failure probability, in (0, 1).
         comparison_epsilon: e_c, > 0.
-        stability_epsilon, stability_delta: e_s and d_s of each A_dist; d_s < beta/2.
+        stability_epsilon, stability_delta: e_s and d_s of each A_dist; d_s < beta.
         choice_epsilon: e_h, > 0.
         calibration: constants of A_dist.
 
@@ -464,20 +488,46 @@ def interval_search_thresholds(
         TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> shares = {"stability_epsilon": 0.025, "stability_delta": 5e-7, "choice_epsilon": 0.0125}
-        >>> round(interval_search_thresholds(7, 0.2, 0.1, comparison_epsilon=0.0375 / 7, **shares))
-        57078
+        >>> shares = {"stability_epsilon": 0.25, "stability_delta": 5e-7, "choice_epsilon": 0.125}
+        >>> round(interval_search(7, 0.1, 0.05, comparison_epsilon=0.375 / 7, **shares))
+        5589
     """
     arguments.counts(comparisons=comparisons)
-    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.fractions(error=error, beta=beta)
     arguments.positive(comparison_epsilon=comparison_epsilon, choice_epsilon=choice_epsilon)
-    event = (beta / 2 - stability_delta) / 3
+    event = (beta - stability_delta) / 3
     if event <= 0:
-        raise ValueError(f"stability_delta must be < beta/2 = {beta / 2}, got {stability_delta}")
+        raise ValueError(f"stability_delta must be < beta = {beta}, got {stability_delta}")
     search = max(math.log(comparisons / (2 * event)), 0.0) / comparison_epsilon
     stable = stability_gap(event, stability_epsilon, stability_delta, calibration=calibration)
     choice = 2 / choice_epsilon * math.log(4 / event)
-    return max(agnostic(1, alpha / 2.0, beta / 2.0), 8 / alpha * max(search, stable, choice))
+    return 4 / error * max(search, stable, choice)
+
+
+def interval_search_thresholds(comparisons: int, alpha: float, beta: float, **given: Any) -> float:
+    """Examples for the searches for the length of an interval to learn a threshold.
+
+    `interval_search` and Theorem 2.14, each with alpha/2 and beta/2.
+
+    Args:
+        comparisons: c >= 1.
+        alpha: generalization error, in (0, 1).
+        beta: failure probability, in (0, 1).
+        given: budgets and constants, as for `interval_search`.
+
+    Returns:
+        Number of examples.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> shares = {"stability_epsilon": 0.25, "stability_delta": 5e-7, "choice_epsilon": 0.125}
+        >>> round(interval_search_thresholds(7, 0.2, 0.1, comparison_epsilon=0.375 / 7, **shares))
+        26492
+    """
+    search = interval_search(comparisons, alpha / 2, beta / 2, **given)
+    return max(agnostic(1, alpha / 2.0, beta / 2.0), search)
 
 
 def non_private_lower_bound(alpha: float, *, constant: float = 1.0) -> float:

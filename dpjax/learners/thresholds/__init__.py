@@ -8,6 +8,7 @@
 | `length_search` | noisy binary search for the length of an interval (BNS §3.2) | (epsilon, delta) | d^1/2 log d |
 | `power_search` | noisy binary search for its power of two (BNS §3.2) | (epsilon, delta) | log d log log d |
 | `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
+| `amplified` | the optimiser of CLNSS Theorem 1.2 in RecConcave's place | (epsilon, delta) | 2^N (log ... log d) / (alpha epsilon) |
 
 Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
 sampler (call it), a guarantee, the theorem's sample size and, given a sample, the exact law of its hypothesis. The plain twins are in
@@ -26,6 +27,7 @@ sampler (call it), a guarantee, the theorem's sample size and, given a sample, t
     1.0
 """
 
+from dpjax.learners.thresholds.amplified import ThresholdAmplified, amplified
 from dpjax.learners.thresholds.binary_search import BinarySearch, binary_search
 from dpjax.learners.thresholds.erm import ThresholdErm, erm
 from dpjax.learners.thresholds.exponential import ThresholdExponential, exponential
@@ -37,9 +39,11 @@ __all__ = [
     "BinarySearch",
     "LengthSearch",
     "PowerSearch",
+    "ThresholdAmplified",
     "ThresholdErm",
     "ThresholdExponential",
     "ThresholdRecConcave",
+    "amplified",
     "binary_search",
     "erm",
     "exponential",

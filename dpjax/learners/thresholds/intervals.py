@@ -298,17 +298,17 @@ class IntervalLearner(ThresholdLearner):
         own = arguments.known("alpha", self.alpha)
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
-        size = bounds.interval_search_thresholds(
-            int(self.comparisons()),
-            own,
-            beta,
-            comparison_epsilon=float(self.comparison_epsilon()),
-            stability_epsilon=STABLE * float(self.epsilon),
-            stability_delta=float(self.delta) / self.shares_of_delta(),
-            choice_epsilon=CHOICE * float(self.epsilon),
-            calibration=self.calibration,
-        )
-        return whole(size)
+        return whole(bounds.interval_search_thresholds(int(self.comparisons()), own, beta, **self.budget()))
+
+    def budget(self) -> dict[str, Any]:
+        """What each mechanism may spend, as `bounds.interval_search` takes it."""
+        return {
+            "comparison_epsilon": float(self.comparison_epsilon()),
+            "stability_epsilon": STABLE * float(self.epsilon),
+            "stability_delta": float(self.delta) / self.shares_of_delta(),
+            "choice_epsilon": CHOICE * float(self.epsilon),
+            "calibration": self.calibration,
+        }
 
 
 def fields(*, bits: int, epsilon: Any, delta: Any, alpha: Any, calibration: str) -> dict[str, Any]:

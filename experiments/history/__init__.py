@@ -1,0 +1,66 @@
+"""The history of private threshold learners in one picture: how many examples each idea asks for, and how many it needs.
+
+From d (the exponential mechanism), by noisy binary search (for the threshold, for a length: d^1/2 with delta) and polylog(d) (binary search
+for the power of a length), to RecConcave's 8^(log* d), the 2^(log* d) optimiser, and TreeLog's log* d. All are under replace-one; TreeLog,
+whose proof is for insertions and deletions, runs at a quarter of epsilon (a replaced example moves its multiset by up to 4 steps).
+
+The target is floor(2^d / 3): blocks of 2^j points, of which all searches for a length are made, would hit 2^(d-1) by themselves.
+"""
+
+from dpjax.core.arguments import CALIBRATIONS
+from experiments.history.draw import draw
+from experiments.history.measure import measure
+from experiments.runner import Experiment
+
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1, "calibration": "proved", "level": 0.95}
+WIDTHS = [8, 16, 32, 64, 128, 256, 512, 1024]
+EXPERIMENT = Experiment(
+    summary="every threshold learner, from d to log* d: least n against d, measured and as the analyses ask",
+    presets={
+        "smoke": {
+            **COMMON,
+            "bits": {"exponential mechanism": [8, 16], "search for a power": [8, 16], "search for a length": [8]},
+            "draws": {"other": 4},
+            "rtol": 0.2,
+            "asked": [8, 16],
+            "planned": [8],
+        },
+        "quick": {
+            **COMMON,
+            "bits": {
+                "exponential mechanism": [8, 32, 128, 512, 1024],
+                "binary search": [8, 32, 128, 512, 1024],
+                "search for a length": [8, 32, 128, 512, 1024],
+                "search for a power": [8, 32, 128, 512, 1024],
+                "RecConcave, N=2": [8, 32, 128, 1024],
+                "RecConcave, N=3": [64, 1024],
+                "2^log* optimiser": [8, 32],
+                "TreeLog, composition": [8, 64, 1024],
+            },
+            "draws": {"2^log* optimiser": 4, "other": 16},
+            "rtol": 0.05,
+            "asked": WIDTHS,
+            "planned": [8, 64, 1024],
+        },
+        "full": {
+            **COMMON,
+            "bits": {
+                "exponential mechanism": WIDTHS,
+                "binary search": WIDTHS,
+                "search for a length": WIDTHS,
+                "search for a power": WIDTHS,
+                "RecConcave, N=2": WIDTHS,
+                "RecConcave, N=3": [64, 128, 256, 512, 1024],
+                "2^log* optimiser": [8, 16, 32, 64, 128],
+                "TreeLog, composition": WIDTHS,
+            },
+            "draws": {"2^log* optimiser": 16, "other": 128},
+            "rtol": 0.01,
+            "asked": WIDTHS,
+            "planned": WIDTHS,
+        },
+    },
+    measure=measure,
+    draw=draw,
+    words={"calibration": CALIBRATIONS},
+)

@@ -1,0 +1,47 @@
+"""The picture, from the table alone."""
+
+import pathlib
+
+from dpjax.plotting import style
+from experiments import captions, records
+from experiments.records import Row
+from experiments.settings import Settings
+
+# Marker and colour by series; in the order in which the ideas came.
+LOOKS = {
+    "exponential mechanism": ("o", 1),
+    "binary search": ("s", 3),
+    "search for a length": ("v", 4),
+    "search for a power": ("^", 5),
+    "RecConcave, N=2": ("D", 2),
+    "RecConcave, N=3": ("d", 0),
+    "2^log* optimiser": ("P", 6),
+    "TreeLog, composition": ("*", 7),
+    "TreeLog, slicing": (None, 8),
+}
+
+
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+    """Writes history_least_n as PNG and SVG: two panels with the same axes, what was measured and what the analyses ask for."""
+    measured, asked = (records.series(rows, panel) for panel in ("least n", "asked"))
+    with style.house():
+        fig, panels = style.figure(1, 2, figsize=(10.6, 4.6), sharey=True, sharex=True)
+        for axes, found, line in zip(panels, (measured, asked), ("-", "--"), strict=True):
+            for name, (marker, number) in LOOKS.items():
+                if name in found:
+                    colour = style.COLOURS[number % len(style.COLOURS)]
+                    x, value, low, high = records.columns(found[name])
+                    shown = marker if line == "-" else None
+                    style.interval(axes, x, value, low, high, color=colour, marker=shown, label=name, linestyle=line)
+            axes.set(yscale="log", xlabel="d (the domain is {0, ..., $2^d - 1$})")
+            style.doubling(axes, {row.x for part in asked.values() for row in part})
+            axes.minorticks_off()
+        panels[0].set(ylabel="examples", title="measured: exact laws")
+        panels[1].set(title="what the analyses ask of the sample")
+        style.title(
+            fig,
+            f"Least n that learns a threshold to error {settings['alpha']:g} {captions.success(settings)}",
+            f"{captions.privacy(settings)} under replace-one, log-uniform data around $2^d / 3$",
+        )
+        style.legend_beside(panels[1])
+        style.save(fig, out / "history_least_n")

@@ -1,0 +1,150 @@
+"""The numbers of the picture."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from scipy import stats
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE
+from dpjax.concepts import thresholds as concept
+from dpjax.data.sample import bucket
+from dpjax.learners import interior, pac, thresholds
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import planning
+from dpjax.optimizers.quantiles import half_slice
+from dpjax.trials import search
+from experiments import least_n
+from experiments.records import Row, exact
+from experiments.runner import Context
+from experiments.settings import Settings
+
+MAXIMUM = 200_000  # examples; beyond that a cell is left out
+EXPONENTIAL, BINARY = "exponential mechanism", "binary search"
+LENGTH, POWER = "search for a length", "search for a power"
+REC_CONCAVE, AMPLIFIED = "RecConcave, N=", "2^log* optimiser"
+COMPOSITION, SLICING = "TreeLog, composition", "TreeLog, slicing"
+ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing"}
+STEPS = 4  # of add/remove that a replaced example makes in TreeLog's multiset; see `dpjax.learners.interior`
+FIRST_GUESS = {EXPONENTIAL: 60, BINARY: 800, LENGTH: 1000, POWER: 1000, AMPLIFIED: 3500, COMPOSITION: 9000}
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All rows: panels "least n" and "asked"."""
+    return [*_least_n(settings, context), *_asked(settings), *_planned(settings)]
+
+
+def learner(name: str, bits: int, settings: Settings) -> Any:
+    """The learner of that name at the experiment's privacy; those with an alpha of their own get twice the experiment's, and halve it."""
+    budget: dict[str, Any] = {"bits": bits, "epsilon": settings["epsilon"], "delta": settings["delta"]}
+    alpha, calibration = 2 * settings["alpha"], settings["calibration"]
+    if name == EXPONENTIAL:
+        return thresholds.exponential(bits=bits, epsilon=settings["epsilon"])
+    if name == BINARY:
+        return thresholds.binary_search(**budget)
+    if name == AMPLIFIED:
+        return thresholds.amplified(**budget, alpha=alpha, beta=settings["beta"])
+    if name in (LENGTH, POWER):
+        make = thresholds.length_search if name == LENGTH else thresholds.power_search
+        return make(**budget, alpha=alpha, calibration=calibration)
+    depth = int(name.removeprefix(REC_CONCAVE))
+    return thresholds.rec_concave(**budget, alpha=alpha, depth=depth, calibration=calibration)
+
+
+# ------------------------------------------------------------------------------------------------------- measured
+
+
+def _least_n(settings: Settings, context: Context) -> list[Row]:
+    """Least n with mean failure <= beta, by exact laws over data draws, with the n-interval of the draws' t-intervals."""
+
+    def find(name: str, bits: int, cell: int, start: int) -> search.LeastN:
+        return least_n.by_law(
+            pac.failure,
+            lambda n, capacity: _experiment(name, bits, n, capacity, settings),
+            key={"panel": "least n", "learner": name, "bits": bits},
+            cell=cell,
+            draws=settings["draws"].get(name, settings["draws"]["other"]),
+            start=start,
+            maximum=MAXIMUM,
+            minimum=2,
+            settings=settings,
+            context=context,
+        )
+
+    guesses = {name: FIRST_GUESS.get(name, 1500 if name.endswith("=2") else 7000) for name in settings["bits"]}
+    return least_n.curves(settings["bits"], find, guesses=guesses)
+
+
+def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
+    made = _around_boundary(bits, n, capacity, settings) if name == COMPOSITION else learner(name, bits, settings)
+    distribution = concept.log_uniform(bits=bits, target=2**bits // 3)
+    return pac.Experiment(learner=made, distribution=distribution, n=n, alpha=settings["alpha"], capacity=capacity)
+
+
+def _around_boundary(bits: int, n: int, capacity: int, settings: Settings) -> Any:
+    """TreeLog on as many examples around the boundary as n examples can afford, in one shape for all n of a capacity."""
+    made = interior.threshold_learner(solver=_tree_log(bits, settings), m=_affordable(n, settings))
+    return dataclasses.replace(made, capacity=bucket(2 * _affordable(capacity, settings)))
+
+
+def _affordable(n: int, settings: Settings) -> int:
+    """The largest m whose loss is no more than alpha but with probability beta/2: 2 P[Bin(n, alpha) < m] <= beta/2."""
+    return max(1, int(stats.binom.ppf(settings["beta"] / 4, n, settings["alpha"])))
+
+
+def _tree_log(bits: int, settings: Settings) -> Any:
+    return interior_point.tree_log_planned(bits=bits + 1, plan=plan(COMPOSITION, bits, settings))
+
+
+def plan(name: str, bits: int, settings: Settings) -> planning.Plan:
+    """TreeLog's parameters, such that the learner keeps the experiment's privacy under REPLACE_ONE."""
+    found = _plan(ACCOUNTANT[name], bits, *(settings[key] for key in ("epsilon", "delta", "beta")))
+    whole = found.guarantee.group(STEPS // 2).under(REPLACE_ONE)
+    assert whole.covers(settings["epsilon"], settings["delta"]), whole
+    return found
+
+
+@functools.cache
+def _plan(accountant: str, bits: int, epsilon: float, delta: float, beta: float) -> planning.Plan:
+    rounded = 1 - 1e-9  # group privacy is rounded up
+    each = epsilon / STEPS * rounded
+    share = delta * rounded / sum(math.exp(step * each) for step in range(STEPS))
+    return planning.calibrate(bits=bits + 1, epsilon=each, delta=share, beta=beta / 2, accountant=accountant)
+
+
+# ---------------------------------------------------------------------------------------- as the analyses ask for it
+
+
+def _asked(settings: Settings) -> list[Row]:
+    """Examples with which an analysis promises an error of at most alpha on the sample, with probability 1 - beta."""
+    names = [name for name in settings["bits"] if name != COMPOSITION]
+    return [exact("asked", name, bits, asked(name, bits, settings)) for bits in settings["asked"] for name in names]
+
+
+def asked(name: str, bits: int, settings: Settings) -> float:
+    """A theorem's number of examples, not rounded; RecConcave's as it is printed."""
+    alpha, beta, epsilon, delta = (settings[key] for key in ("alpha", "beta", "epsilon", "delta"))
+    if name == EXPONENTIAL:
+        return bounds.exponential_mechanism(bits * math.log(2) + math.log1p(2.0**-bits), alpha, beta, epsilon)
+    if name.startswith(REC_CONCAVE):
+        depth = min(int(name.removeprefix(REC_CONCAVE)), bounds.log_star(2**bits))
+        return bounds.rec_concave(2**bits, depth, alpha, beta, epsilon, delta, calibration="printed")
+    made = learner(name, bits, settings)
+    if name == AMPLIFIED:
+        return made.optimizer.required_promise(beta, alpha)
+    if name == BINARY:
+        return bounds.binary_search(bits, alpha, beta, float(made.comparison_epsilon()))
+    return bounds.interval_search(int(made.comparisons()), alpha, beta, **made.budget())
+
+
+def _planned(settings: Settings) -> list[Row]:
+    """TreeLog's by both accountants: so many examples around the boundary are promised to be enough, over alpha."""
+    rows = []
+    for name in ACCOUNTANT if COMPOSITION in settings["bits"] else ():
+        for bits in settings["planned"]:
+            solver = interior_point.tree_log_planned(bits=bits + 1, plan=plan(name, bits, settings))
+            m = half_slice(solver, beta=settings["beta"] / 2)
+            rows.append(exact("asked", name, bits, (m - 1) / settings["alpha"]))
+    return rows
