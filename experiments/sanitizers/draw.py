@@ -31,6 +31,21 @@ def _draw_error(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
     for name, part in by_n.items():
         style.interval(left, *records.columns(part), color=COLOUR[name], marker="o", markersize=3, label=name)
     left.plot(*records.curve(sampling), color="black", linewidth=1, linestyle=":", label="sampling, no privacy")
+    # What SanThresholds was built for, beside the first of its points.
+    for name, part in records.series(rows, "design").items():
+        errors = {row.x: row.value for row in by_n[name]}
+        for alpha in {row.value for row in part}:
+            first = min(row.x for row in part if row.value == alpha)
+            beside = (-6, -3) if name == "SanThresholds, proved" else (48, -12)
+            left.annotate(
+                f"α = {alpha:g}",
+                (first, errors[first]),
+                xytext=beside,
+                textcoords="offset points",
+                ha="right",
+                fontsize=7,
+                color=COLOUR[name],
+            )
     left.set(xscale="log", yscale="log", xlabel="n (points)", ylabel="largest error of any threshold")
     left.set_title(f"against n, d = {settings['bits']}")
     left.set_ylim(1e-4, 1)

@@ -134,24 +134,23 @@ class Measured:
         found = (self.quantile(POINTS, bits, n, quantile_release(bits, k, self.settings), k) for k in counts)
         return min(found)
 
-    def search(self, bits: int, n: int, calibration: str) -> tuple[float, float, float] | None:
-        """Of SanThresholds, at the least design that is private."""
-        name = PROVED if calibration == "proved" else PRINTED
+    def search(self, name: str, bits: int, n: int, calibration: str) -> list[Row]:
+        """Of SanThresholds, at the least design that is private; nothing where none is."""
         for design in sorted(self.settings["designs"]):
             made = san_thresholds(bits, design, n, calibration, self.settings)
             if made is not None:
-                return self.quantile(name, bits, n, made, design)
-        return None
+                found = self.quantile(name, bits, n, made, design)
+                return [Row("error by n", name, n, *found), exact("design", name, n, design)]
+        return []
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "error by n", "error by d", "least n", "theorem"."""
+    """All rows: panels "error by n", "design", "error by d", "sizes", "least n", "theorem"."""
     exponents = settings["exponents"]
-    cells = 2 * len(exponents["counts"]) + len(settings["quantiles"]) * (
-        len(exponents["points"]) + len(settings["wide"])
-    )
-    cells += len(exponents["proved"]) + len(exponents["printed"]) + 2 * len(settings["dense"]) + len(settings["wide"])
-    cells += 10 * len(settings["dense"])  # and about so many to find the least n
+    dense, wide_, counts = (len(settings[name]) for name in ("dense", "wide", "quantiles"))
+    cells = 2 * len(exponents["counts"]) + len(exponents["proved"]) + len(exponents["printed"])
+    cells += counts * len(exponents["points"]) + 2 * dense + (counts + 1) * wide_
+    cells += 7 * (2 * dense + counts * wide_) + wide_  # of the searches, about
     with Progress(cells, "error", unit="cells") as progress:
         measured = Measured(settings, context, progress)
         return [*_by_n(measured), *_by_d(measured), *_least_n(measured), *_theorems(settings)]
@@ -167,8 +166,7 @@ def _by_n(measured: Measured) -> list[Row]:
         rows.append(Row("error by n", POINTS, 2**exponent, *measured.points(bits, 2**exponent)))
     for name, calibration in ((PROVED, "proved"), (PRINTED, "printed")):
         for exponent in exponents[calibration]:
-            found = measured.search(bits, 2**exponent, calibration)
-            rows += [] if found is None else [Row("error by n", name, 2**exponent, *found)]
+            rows += measured.search(name, bits, 2**exponent, calibration)
     largest = max(row.x for row in rows)
     for exponent in range(min(exponents["counts"]), math.ceil(math.log2(largest)) + 1):
         sampled = float(stats.kstwobign.ppf(1 - settings["beta"]) / math.sqrt(2.0**exponent))
@@ -190,17 +188,13 @@ def _by_d(measured: Measured) -> list[Row]:
         rows += [Row("error by d", name, bits, *measured.dense(name, bits, sizes[name])) for name in DENSE]
     for bits in settings["wide"]:
         rows.append(Row("error by d", POINTS, bits, *measured.points(bits, sizes[POINTS])))
-        found = measured.quantile(PROVED, bits, sizes[PROVED], _widest(bits, sizes[PROVED], settings), 1.0)
-        rows.append(Row("error by d", PROVED, bits, *found))
+        made = san_thresholds(bits, max(settings["designs"]), sizes[PROVED], "proved", settings)
+        rows += (
+            []
+            if made is None
+            else [Row("error by d", PROVED, bits, *measured.quantile(PROVED, bits, sizes[PROVED], made, 1.0))]
+        )
     return rows + [exact("sizes", name, 0, n) for name, n in sizes.items()]
-
-
-def _widest(bits: int, n: int, settings: Settings) -> Any:
-    """SanThresholds at the second largest design, if there are two: small ones are not private for every d."""
-    design = sorted(settings["designs"])[-2:][0]
-    made = san_thresholds(bits, design, n, "proved", settings)
-    assert made is not None
-    return made
 
 
 def _least_n(measured: Measured) -> list[Row]:
