@@ -1,4 +1,4 @@
-"""Databases that answer all thresholds: four sanitizers of BNS and CLNSS, and none, on one picture.
+"""Databases that answer all thresholds: the sanitizers of BNS, CLNSS and MULTI, what everybody uses, and none, on one picture.
 
 Two pictures: (a) the largest error that nine runs in ten keep, against n and against d; (b) the least n for an error, against d, measured
 and by the theorems. All at one budget under REPLACE_ONE.
@@ -17,8 +17,9 @@ EXPERIMENT = Experiment(
             **COMMON,
             "bits": 8,
             "dense": [4, 8],
+            "listed": [2],
             "wide": [8],
-            "exponents": {"counts": [8, 10], "points": [10, 12], "proved": [22], "printed": []},
+            "exponents": {"counts": [8, 10], "weights": [12], "points": [10, 12], "proved": [22], "printed": []},
             "quantiles": [7],
             "designs": [0.8],
             "draws": 32,
@@ -27,9 +28,11 @@ EXPERIMENT = Experiment(
             **COMMON,
             "bits": 12,
             "dense": [4, 8, 12],
+            "listed": [2, 3],
             "wide": [12, 32, 64],
             "exponents": {
                 "counts": [6, 8, 10, 12, 14, 16],
+                "weights": [10, 12, 14, 16, 18],
                 "points": [9, 10, 11, 12, 13],
                 "proved": [22, 23, 24, 25, 27, 30],
                 "printed": [27, 30, 36, 42],
@@ -42,9 +45,11 @@ EXPERIMENT = Experiment(
             **COMMON,
             "bits": 16,
             "dense": [4, 6, 8, 10, 12, 14, 16],
+            "listed": [1, 2, 3],
             "wide": [8, 16, 32, 64, 128, 256],
             "exponents": {
                 "counts": [6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
+                "weights": [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20],
                 "points": [8, 9, 10, 11, 12, 13, 14, 15],
                 "proved": [20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 32],
                 "printed": [24, 26, 28, 30, 33, 36, 39, 42, 45],

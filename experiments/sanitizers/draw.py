@@ -13,6 +13,8 @@ COLOUR = {
     "interior points": style.COLOURS[1],
     "SanThresholds, proved": style.COLOURS[3],
     "SanThresholds, printed": style.COLOURS[4],
+    "multiplicative weights": style.COLOURS[5],
+    "BLR": style.COLOURS[6],
 }
 
 

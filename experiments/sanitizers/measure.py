@@ -16,7 +16,7 @@ from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
-from dpjax.sanitizers import thresholds
+from dpjax.sanitizers import dense, thresholds
 from dpjax.trials.progress import Progress
 from experiments.cdf.measure import mechanism as quantile_mechanism
 from experiments.cdf.measure import upper_quantile
@@ -27,6 +27,7 @@ from experiments.settings import Settings
 HISTOGRAM, TREE, POINTS = "histogram", "tree", "interior points"
 PROVED, PRINTED = "SanThresholds, proved", "SanThresholds, printed"
 DENSE = {HISTOGRAM: thresholds.histogram, TREE: thresholds.tree}
+WEIGHTS, BLR = "multiplicative weights", "BLR"
 EXACT = 24  # counts up to 2^24 are exact in float32
 
 
@@ -84,6 +85,19 @@ def san_thresholds(bits: int, design: float, n: int, calibration: str, settings:
     return None if made.guarantee().is_none else made
 
 
+def multiplicative_weights(bits: int, settings: Settings) -> Any:
+    """Rounds enough to leave half of alpha to the choices, of the approximate budget."""
+    rounds = math.ceil(2 * bits * math.log(2) / settings["alpha"] ** 2)
+    given = {"epsilon": settings["epsilon"], "delta": settings["delta"]}
+    return dense.multiplicative_weights(queries=dense.thresholds(bits=bits), rounds=rounds, **given)
+
+
+def blr(bits: int, settings: Settings) -> Any:
+    """Rows enough to round to within half of alpha."""
+    rows = math.ceil(1 / settings["alpha"])
+    return dense.blr(queries=dense.thresholds(bits=bits), rows=rows, epsilon=settings["epsilon"])
+
+
 def least_private(bits: int, design: float, settings: Settings) -> int:
     """The least n for which the Choosing Mechanism is private, proved."""
     made = thresholds.san_thresholds(
@@ -128,6 +142,10 @@ class Measured:
         """Of noisy counts."""
         return self.quantile(name, bits, n, DENSE[name](bits=bits, n=n, epsilon=self.settings["epsilon"]))
 
+    def weights(self, bits: int, n: int) -> tuple[float, float, float]:
+        """Of multiplicative weights."""
+        return self.quantile(WEIGHTS, bits, n, multiplicative_weights(bits, self.settings))
+
     def points(self, bits: int, n: int) -> tuple[float, float, float]:
         """Of interior points, at the best number of quantiles."""
         counts = self.settings["quantiles"]
@@ -150,10 +168,17 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     dense, wide_, counts = (len(settings[name]) for name in ("dense", "wide", "quantiles"))
     cells = 2 * len(exponents["counts"]) + len(exponents["proved"]) + len(exponents["printed"])
     cells += counts * len(exponents["points"]) + 2 * dense + (counts + 1) * wide_
-    cells += 7 * (2 * dense + counts * wide_) + wide_  # of the searches, about
+    cells += 7 * (3 * dense + counts * wide_) + wide_  # of the searches, about
+    cells += len(exponents["weights"]) + dense
     with Progress(cells, "error", unit="cells") as progress:
         measured = Measured(settings, context, progress)
-        return [*_by_n(measured), *_by_d(measured), *_least_n(measured), *_theorems(settings)]
+        return [
+            *_by_n(measured),
+            *_by_d(measured),
+            *_least_n(measured),
+            *_any_class(measured),
+            *_theorems(settings),
+        ]
 
 
 def _by_n(measured: Measured) -> list[Row]:
@@ -216,6 +241,28 @@ def _least_n(measured: Measured) -> list[Row]:
     return rows
 
 
+def _any_class(measured: Measured) -> list[Row]:
+    """Multiplicative weights and, by its exact law, BLR: sanitizers of any class on a dense domain."""
+    settings, rows = measured.settings, []
+    bits, exponents = settings["bits"], settings["exponents"]
+    for exponent in exponents["weights"]:
+        rows.append(Row("error by n", WEIGHTS, 2**exponent, *measured.weights(bits, 2**exponent)))
+    for bits in settings["dense"]:
+        n = 2 ** max(exponents["points"])
+        rows.append(Row("error by d", WEIGHTS, bits, *measured.weights(bits, n)))
+        rows.append(_row(WEIGHTS, bits, _bisected(lambda n: measured.weights(bits, n), settings)))  # noqa: B023
+    for bits in settings["listed"]:
+        law = blr(bits, settings)
+
+        def fails(n: int, law: Any = law, bits: int = bits) -> bool:
+            data = multiset(bits, n, settings["points"])
+            return float(law.failure_probability(data, error=settings["alpha"])) > settings["beta"]
+
+        quarter = next(q for q in range(16, 80) if not fails(_size(q)))
+        rows.append(_row(BLR, bits, quarter))
+    return [*rows, exact("sizes", WEIGHTS, 0, 2 ** max(exponents["points"]))]
+
+
 def _row(name: str, bits: int, quarter: int | None) -> Row:
     """A least n that is known up to one step of the search."""
     assert quarter is not None
@@ -247,6 +294,10 @@ def _theorems(settings: Settings) -> list[Row]:
             exact("theorem", name, bits, make(bits=bits, n=1, epsilon=epsilon).sample_size(alpha=alpha, beta=beta))
             for name, make in DENSE.items()
         ]
+        needed = multiplicative_weights(bits, settings).sample_size(alpha=alpha, beta=beta)
+        rows.append(exact("theorem", WEIGHTS, bits, needed))
+    for bits in settings["listed"]:
+        rows.append(exact("theorem", BLR, bits, blr(bits, settings).sample_size(alpha=alpha, beta=beta)))
     for bits in settings["wide"]:
         sizes = []
         for count in settings["quantiles"]:
