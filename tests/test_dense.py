@@ -269,5 +269,13 @@ def test_a_pure_learner_of_many_thresholds_learns() -> None:
     wrong = [abs(found - target) / 64 for found, target in zip(wide.to_ints(outcome.hypothesis), targets, strict=True)]
     assert learner.guarantee().delta == 0.0 and max(wrong) < 0.1
     strict = dataclasses.replace(sanitizer, rounds=3000)
-    sized = dataclasses.replace(learner, sanitizer=strict)
-    assert sized.sample_size(alpha=0.5, beta=0.1) > strict.sample_size(alpha=0.1, beta=0.02)
+    needed = bounds.generic_learner(
+        strict.sample_size(alpha=0.1, beta=0.02),
+        1,
+        k,
+        0.5,
+        0.1,
+        float(learner.each_epsilon),
+        log_hypotheses=math.log(65),
+    )
+    assert dataclasses.replace(learner, sanitizer=strict).sample_size(alpha=0.5, beta=0.1) == math.ceil(needed)
