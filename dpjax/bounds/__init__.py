@@ -27,6 +27,7 @@ from dpjax.bounds.generic import (
     generic_points,
     generic_pure,
     generic_thresholds,
+    generic_weights,
     vc_of_differences,
 )
 from dpjax.bounds.labels import (
@@ -154,6 +155,7 @@ __all__ = [
     "generic_points",
     "generic_pure",
     "generic_thresholds",
+    "generic_weights",
     "histogram_margin",
     "iterated_log2",
     "label_class",
