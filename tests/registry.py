@@ -1123,6 +1123,7 @@ BY_SANITIZING = [
         _labels_of_four_points,
         0.7,
         sweeps=False,
+        slow=True,
         **_BY_SIZES,
     ),
 ]

@@ -269,5 +269,24 @@ def test_a_pure_learner_of_many_thresholds_learns() -> None:
     wrong = [abs(found - target) / 64 for found, target in zip(wide.to_ints(outcome.hypothesis), targets, strict=True)]
     assert learner.guarantee().delta == 0.0 and max(wrong) < 0.1
     strict = dataclasses.replace(sanitizer, rounds=3000)
-    sized = dataclasses.replace(learner, sanitizer=strict)
-    assert sized.sample_size(alpha=0.5, beta=0.1) > strict.sample_size(alpha=0.1, beta=0.02)
+    needed = bounds.generic_learner(
+        strict.sample_size(alpha=0.1, beta=0.02),
+        1,
+        k,
+        0.5,
+        0.1,
+        float(learner.each_epsilon),
+        log_hypotheses=math.log(65),
+    )
+    assert dataclasses.replace(learner, sanitizer=strict).sample_size(alpha=0.5, beta=0.1) == math.ceil(needed)
+
+
+def test_lemma_35_grows_as_it_says() -> None:
+    """Its approximate half: with sqrt(log|X|) log|C|, and with sqrt(k) once k is large."""
+
+    def size(bits: int, k: int) -> float:
+        return bounds.generic_weights(bits * math.log(2), bits * math.log(2), 1, k, 0.1, 0.1, 1.0, 1e-6)
+
+    assert 2.0**1.4 < size(2**21, 1) / size(2**20, 1) < 2.0**1.6
+    assert 2.0**0.5 < size(8, 2**61) / size(8, 2**60) < 2.0**0.55
+    assert size(64, 1) < bounds.generic_pure(64 * math.log(2), 1, 1, 0.1, 0.1, 1.0, delta=1e-6)

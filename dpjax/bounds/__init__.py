@@ -27,6 +27,7 @@ from dpjax.bounds.generic import (
     generic_points,
     generic_pure,
     generic_thresholds,
+    generic_weights,
     vc_of_differences,
 )
 from dpjax.bounds.labels import (
@@ -168,6 +169,7 @@ __all__ = [
     "generic_points",
     "generic_pure",
     "generic_thresholds",
+    "generic_weights",
     "histogram_margin",
     "histogram_thresholds",
     "interval_search",

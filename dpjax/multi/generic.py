@@ -31,6 +31,7 @@ something under add/remove alone is converted (twice its epsilon); one that know
     (True, True)
 """
 
+import math
 from typing import Any
 
 import jax
@@ -159,9 +160,15 @@ class GenericLearner(KLearner):
         return basic([sanitizer, optimal({each: self.k}, delta=left)])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)`."""
+        """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)`.
+
+        On R points both classes do R + 1 things: |H|, if the sanitizer says how many points its database has (`most_points`).
+        """
         needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
-        return whole(bounds.generic_learner(needed, VC, self.k, alpha, beta, float(self.each_epsilon)))
+        points = getattr(self.sanitizer, "most_points", None)
+        known = None if points is None else math.log(points + 1)
+        each = float(self.each_epsilon)
+        return whole(bounds.generic_learner(needed, VC, self.k, alpha, beta, each, log_hypotheses=known))
 
     def sound(self) -> Bool[Array, ""]:
         each = jnp.asarray(self.each_epsilon, float)

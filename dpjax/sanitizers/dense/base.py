@@ -50,6 +50,11 @@ class DenseSanitizer(Algorithm):
         """Of the domain."""
         return self.queries.bits
 
+    @property
+    def most_points(self) -> int:
+        """How many points a released database may have."""
+        return self.queries.size
+
     def most(self) -> int:
         """How many rows the data may have."""
         return MOST_ROWS

@@ -52,6 +52,10 @@ class Blr(DenseSanitizer):
     epsilon: Float[Array, ""]
     rows: int = static()
 
+    @property
+    def most_points(self) -> int:
+        return min(self.rows, self.queries.size)
+
     def most(self) -> int:
         return super().most() // self.rows
 
