@@ -437,6 +437,26 @@ def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
         points.histogram(**given)(jax.random.key(0), Weighted.create(wide.from_ints([1], 3), [30]))
 
 
+@pytest.mark.slow
+def test_counts_beyond_32_bits() -> None:
+    """10^13 points: noise is lost in them, whatever the sanitizer."""
+    with jax.enable_x64(True):
+        n, given = 10**13, {"epsilon": 1.0, "delta": 1e-6}
+        data = Weighted.create(wide.from_ints([1, 5, 200], 8), [n // 10, 3 * n // 10, 6 * n // 10])
+        for made in (
+            points.histogram(bits=8, n=n, **given),
+            points.release(bits=8, n=n, alpha=0.1, **given),
+            points.san_points(bits=8, n=n, alpha=0.3, **given),
+        ):
+            answers = made(jax.random.key(0), data).hypothesis
+            np.testing.assert_allclose(answers.answer(wide.from_ints([1, 5, 200, 7], 8)), [0.1, 0.3, 0.6, 0], atol=1e-8)
+            database = answers.database(bits=8, error=0.3, answers=0.1)
+            assert database.weights[:3].tolist() == [1, 3, 6] and int(database.total) == 10
+        for name in NOISY:
+            released = NOISY[name](bits=8, n=n, epsilon=1.0)(jax.random.key(0), data).hypothesis
+            assert float(released.threshold_error(data)) < 1e-10
+
+
 # ------------------------------------------------------------------------------------------------------------- refusals
 
 
