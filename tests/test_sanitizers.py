@@ -24,6 +24,7 @@ from dpjax.sanitizers.thresholds.san_thresholds import Range
 from dpjax.sanitizers.thresholds.tree import consistent
 from dpjax.verify import histograms, laplace_deltas, neighbours
 from dpjax.verify.plain import noisy_counts as counts_twin
+from dpjax.verify.plain import rec_concave as rec_concave_twin
 from dpjax.verify.plain import san_thresholds as twin
 
 FALSE_ALARM = 2e-5
@@ -111,6 +112,41 @@ def test_lengths_and_intervals_are_those_of_the_figure() -> None:
         found = [sum(counts[a : b + 1]) for a, b in twin.intervals(k, stop - 1, z)]
         assert sorted(number[first]) == sorted(count for count in found if count)
         assert (number[~first] == 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+def test_lengths_of_wide_domains_are_chosen_by_two_levels_of_rec_concave(calibration: str) -> None:
+    """d = 64, ranges of 4 elements to all of them: the law of BNS Figure 5 on the exponents, beyond log T being bottom."""
+    xs = sorted({2**63 + sign * int(2 ** (62 * i / 60)) for i in range(61) for sign in (-1, 1)})
+    n, alpha = 50 * len(xs), 0.9
+    made = thresholds.san_thresholds(
+        bits=64, n=n, epsilon=1.0, delta=0.1, alpha=alpha, allow_unproved=True, calibration=calibration
+    )
+    made = dataclasses.replace(made, step_epsilon=np.float64(0.5), step_delta=np.float64(0.01))
+    view = jax.jit(made.prepare)(Weighted.create(wide.from_ints(xs, 64), [50] * len(xs)))
+    stops = [2**63 + 2**j for j in (2, 3, 5, 9, 33)] + [2**64]
+
+    @jax.jit
+    @jax.vmap
+    def laws(stop: Any) -> Any:
+        low = wide.power_of_two(jnp.int32(63), 3)
+        return made.log_lengths(
+            view, Range(low=low, stop=stop, first=wide.search(view.x, low), last=wide.search(view.x, stop))
+        )
+
+    epsilon, delta = (0.5 / 4, 0.01 / 2) if calibration == "proved" else (0.5 / 12, 0.01 / 12)
+    for stop, law in zip(stops, np.exp(np.asarray(laws(wide.from_ints(stops, 96)), float)), strict=True):
+        last = (stop - 2**63 - 1).bit_length()
+        inside = [x for x in xs if 2**63 <= x < stop]
+        most = [50 * max(sum(x <= y < x + 2**j for y in inside) for x in inside) for j in range(last + 1)]
+        quality = [min(a - alpha * n / 32, 3 * alpha * n / 32 - b) for a, b in zip(most, [0, *most], strict=False)]
+        expected = rec_concave_twin.rec_concave_law(
+            range(last + 1), quality, last, alpha * n / 32, 0.25, epsilon, delta, 2, calibration, base=1
+        )
+        masses = [rec_concave_twin.mass(expected, z, z) for z in range(last + 1)]
+        np.testing.assert_allclose(law[: last + 1], masses, atol=2e-5)
+        np.testing.assert_allclose(law[-1], 1 - sum(masses), atol=2e-5)
 
 
 def test_a_budget_that_is_no_whole_number_bounds_nothing_if_it_is_asked_to_be_zero() -> None:
@@ -399,6 +435,26 @@ def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
         assert float(of_rows.total(asked)) > 0.5
     with pytest.raises(ValueError, match="points must be n = 31"):
         points.histogram(**given)(jax.random.key(0), Weighted.create(wide.from_ints([1], 3), [30]))
+
+
+@pytest.mark.slow
+def test_counts_beyond_32_bits() -> None:
+    """10^13 points: noise is lost in them, whatever the sanitizer."""
+    with jax.enable_x64(True):
+        n, given = 10**13, {"epsilon": 1.0, "delta": 1e-6}
+        data = Weighted.create(wide.from_ints([1, 5, 200], 8), [n // 10, 3 * n // 10, 6 * n // 10])
+        for made in (
+            points.histogram(bits=8, n=n, **given),
+            points.release(bits=8, n=n, alpha=0.1, **given),
+            points.san_points(bits=8, n=n, alpha=0.3, **given),
+        ):
+            answers = made(jax.random.key(0), data).hypothesis
+            np.testing.assert_allclose(answers.answer(wide.from_ints([1, 5, 200, 7], 8)), [0.1, 0.3, 0.6, 0], atol=1e-8)
+            database = answers.database(bits=8, error=0.3, answers=0.1)
+            assert database.weights[:3].tolist() == [1, 3, 6] and int(database.total) == 10
+        for name in NOISY:
+            released = NOISY[name](bits=8, n=n, epsilon=1.0)(jax.random.key(0), data).hypothesis
+            assert float(released.threshold_error(data)) < 1e-10
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
