@@ -214,7 +214,8 @@ def stick(p: Told, q: Told, epsilon: float, step: float) -> float:
 
 
 def test_privacy_on_two_points_exactly_and_not_below_the_size_that_it_needs() -> None:
-    """All neighbours, with two points and one call that may pass: 3 + 2 mechanisms, one of which has a d."""
+    """Two points, and one call that may pass: 3 + 2 mechanisms, one of which has a d. Neighbours where a test or a choice changes fastest,
+    and a grid of the others. Numbers that calls tell which end at step 3 are left out: what is told is a post-processing."""
     step, d = 1.0, 0.02
     n = bounds.san_thresholds_private(0.9, step, d)
     assert 4000 < n < 8000
