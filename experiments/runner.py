@@ -27,6 +27,7 @@ EXPERIMENTS = (
     "fingerprinting",
     "history",
     "interior_point",
+    "kearns",
     "multi_parities",
     "multi_points",
     "multi_thresholds",

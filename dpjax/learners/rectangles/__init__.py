@@ -12,6 +12,8 @@ of each slice's projection privately: the two faces of this axis. If too few rem
 
 times what the interior point problem takes at epsilon = 1, over alpha epsilon. It is the same algorithm in all four rows.
 
+`kearns` is another algorithm, on axes that a sanitizer cuts (BNS §3.5); see its module.
+
 **Privacy.** Neighbours: one labelled example, of any label, is inserted into the list of examples or removed from it (the others keep
 their order, which breaks ties on an axis: for multisets, let the order be random). A negative one changes nothing. Let z be a positive
 one more. Ordering by (x_i, row) then inserts one entry into the ordered list of what remains.
@@ -63,7 +65,20 @@ first term, which it computes exactly.
 """
 
 from dpjax.learners.rectangles.by_slices import Faces, Rectangles, from_plan, rectangles
+from dpjax.learners.rectangles.kearns import Kearns, kearns
 from dpjax.learners.rectangles.planning import ACCOUNTANTS, SOLVERS, Plan, plan
 from dpjax.learners.rectangles.slices_alone import trial
 
-__all__ = ["ACCOUNTANTS", "SOLVERS", "Faces", "Plan", "Rectangles", "from_plan", "plan", "rectangles", "trial"]
+__all__ = [
+    "ACCOUNTANTS",
+    "SOLVERS",
+    "Faces",
+    "Kearns",
+    "Plan",
+    "Rectangles",
+    "from_plan",
+    "kearns",
+    "plan",
+    "rectangles",
+    "trial",
+]

@@ -1,0 +1,30 @@
+"""Rectangles by Kearns's learner on sanitized axes (BNS §3.5) beside rectangles by slices (CLNSS §1.3.4), under one relation.
+
+What the two utility proofs ask for, against the dimension D and against d, both under add/remove at the same total budget, and both with
+the exponential mechanism for interior points. Half of Kearns's epsilon is the sanitizers', which are distribution functions released
+through recursive quantiles, as deep as is best; the other half is the noise in the counts.
+"""
+
+from experiments.kearns.draw import draw
+from experiments.kearns.measure import measure
+from experiments.runner import Experiment
+
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1, "axes": 2, "bits": 16}
+EXPERIMENT = Experiment(
+    summary="rectangles by Kearns on sanitized axes beside slices: examples asked for against D and against d",
+    presets={
+        "smoke": {**COMMON, "over axes": [1, 2], "over bits": [16]},
+        "quick": {
+            **COMMON,
+            "over axes": [1, 2, 4, 8, 16, 32],
+            "over bits": [8, 16, 32, 64, 128, 256, 512, 1024, 2048],
+        },
+        "full": {
+            **COMMON,
+            "over axes": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64],
+            "over bits": [8, 16, 32, 64, 128, 256, 512, 1024, 2048],
+        },
+    },
+    measure=measure,
+    draw=draw,
+)
