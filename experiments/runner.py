@@ -25,6 +25,7 @@ EXPERIMENTS = (
     "cdf",
     "fingerprinting",
     "interior_point",
+    "labels",
     "multi_parities",
     "multi_points",
     "multi_thresholds",
