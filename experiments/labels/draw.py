@@ -1,5 +1,6 @@
 """The two pictures, from the table alone."""
 
+import math
 import pathlib
 from typing import Any
 
@@ -47,8 +48,9 @@ def _draw_many(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(b) n* against k on the left, the attack against epsilon on the right."""
     fig, (left, right) = style.figure(1, 2, figsize=(10.6, 4.2))
     for name, part in records.series(rows, "least n").items():
-        fitted = exponents.text(exponents.fit(part))
-        left.plot(*records.curve(part), marker="o", color=MANY[name], label=f"k learners, {name}: {fitted}")
+        exponent = exponents.fit(part, factor=lambda k: math.log(k / settings["beta"]))
+        power = "" if exponent is None else f": $k^{{{exponent.value:.2f}}}$ ln(k/β) from k = {exponent.first:g} on"
+        left.plot(*records.curve(part), marker="o", color=MANY[name], label=f"k learners, {name}{power}")
     for dashes, (name, part) in zip(("--", "-."), records.series(rows, "bound").items(), strict=False):
         left.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=f"lower bound, {name}")
     left.set(xscale="log", yscale="log", xlabel="k (concepts)", ylabel="examples, all at one point", title="least n")

@@ -161,10 +161,27 @@ def _generic(k: int, bits: int, settings: Settings, release: Any, concepts: Any)
     )
 
 
+@frozen
+class OnHistogram:
+    """GenericLearner on a histogram, which is told the public number of examples."""
+
+    learner: Any
+
+    def __call__(self, key: Array, sample: Any) -> Any:
+        return self._for(sample)(key, sample)
+
+    def population_failure(self, key: Array, sample: Any, distribution: Any, alpha: Any) -> Array:
+        """As GenericLearner's."""
+        return self._for(sample).population_failure(key, sample, distribution, alpha)
+
+    def _for(self, sample: Any) -> Any:
+        told = dataclasses.replace(self.learner.sanitizer, n=sample.n_valid.astype(float))
+        return dataclasses.replace(self.learner, sanitizer=told)
+
+
 def _generic_points(k: int, bits: int, settings: Settings) -> Any:
-    """The histogram's thresholds know no n, so any n will do for building it."""
     release = sanitizer.histogram(bits=bits, n=1, epsilon=settings["epsilon"] / 2, delta=settings["delta"] / 2)
-    return _generic(k, bits, settings, release, generic.points(bits=bits, most=len(POINTS)))
+    return OnHistogram(learner=_generic(k, bits, settings, release, generic.points(bits=bits, most=len(POINTS))))
 
 
 def _generic_thresholds(k: int, bits: int, settings: Settings) -> Any:
