@@ -28,6 +28,7 @@ EXPERIMENTS = (
     "history",
     "interior_point",
     "kearns",
+    "labels",
     "multi_parities",
     "multi_points",
     "multi_thresholds",

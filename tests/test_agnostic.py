@@ -104,8 +104,16 @@ CASES = {
     "rectangles": _rectangles,
 }
 WEIGHTS = [0.3, 0.3, 0.4]
+WAYS = ["noisy", "mixed"]
 over_cases = pytest.mark.parametrize("name", CASES)
-over_ways = pytest.mark.parametrize("way", ["noisy", "mixed"])
+over_ways = pytest.mark.parametrize("way", WAYS)
+
+
+def over_pairs(names: Any, slow: tuple[str, ...]) -> Any:
+    """Each class in both ways; of the slow classes, much like others or with many boxes, with -m slow."""
+    marks = {name: [pytest.mark.slow] if name in slow else [] for name in names}
+    pairs = itertools.product(names, WAYS)
+    return pytest.mark.parametrize(("name", "way"), [pytest.param(*pair, marks=marks[pair[0]]) for pair in pairs])
 
 
 def made(case: Case, way: str) -> tuple[Any, Any]:
@@ -147,8 +155,7 @@ def held(event: Any, hypotheses: Any) -> Any:
     return event.holds(hypotheses)
 
 
-@over_ways
-@over_cases
+@over_pairs(CASES, ("uniform thresholds", "rectangles"))
 def test_the_event_holds_what_is_near(name: str, way: str) -> None:
     """In whatever form the law tells it: an interval, a set of points, or the hypotheses themselves."""
     case = CASES[name]()
@@ -167,8 +174,7 @@ def test_the_event_holds_what_is_near(name: str, way: str) -> None:
         np.testing.assert_array_equal(found, near)
 
 
-@over_ways
-@over_cases
+@over_pairs(CASES, ("uniform thresholds", "rectangles"))
 def test_draws_follow_the_law(name: str, way: str) -> None:
     """The joint law of point and label, in 4,095 rows of which 4,000 count; another noise is refused."""
     case = CASES[name]()
@@ -262,8 +268,7 @@ LEARNERS = {
 }
 
 
-@over_ways
-@pytest.mark.parametrize("name", LEARNERS)
+@over_pairs(LEARNERS, ("rectangles",))
 def test_law_and_trials_agree_on_excess(name: str, way: str) -> None:
     """The law of "excess <= alpha" given a sample is the sum over the pmf of brute force, and trials fail as often as it says."""
     case = CASES[name]()

@@ -22,6 +22,7 @@ from dpjax.data.examples import Examples
 from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.learners import label_private, thresholds
+from dpjax.multi import direct_sum
 from dpjax.verify.plain import label_private as twin
 
 
@@ -137,6 +138,26 @@ def test_with_public_points_examples_are_protected_whole(concepts: Any) -> None:
 def test_what_protects_examples_protects_labels(relation: str) -> None:
     report = check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=3, relation=relation)
     assert report.holds and report.guarantee == Guarantee(1.0, 0.0, relation)
+
+
+def test_k_of_them_protect_all_labels_of_an_example() -> None:
+    """A direct sum of two: all labels of one example are replaced at once; basic composition, needed."""
+    summed = direct_sum.direct_sum(
+        lambda each: label_private.label_private(concepts=label_private.points(bits=1), epsilon=each.epsilon),
+        k=2,
+        epsilon=1.0,
+        relation=REPLACE_LABEL,
+    )
+    assert summed.guarantee() == Guarantee(1.0, 0.0, REPLACE_LABEL)
+    report = check(summed, n=2, domain=2)
+    assert report.relation == REPLACE_LABEL and report.exact and report.holds
+    assert report.refutes(Guarantee(0.5, 0.0, REPLACE_LABEL))
+    with pytest.raises(ValueError, match="make must build a learner that keeps its budget"):
+        direct_sum.direct_sum(
+            lambda each: label_private.label_private(concepts=label_private.points(bits=1), epsilon=each.epsilon),
+            k=2,
+            epsilon=1.0,
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------- the law

@@ -329,20 +329,20 @@ def _candidates(laws: Sequence[Any]) -> Any:
     if isinstance(laws[0], points.PointDistribution):
         targets.append(points.Point(position=targets[0].position, zero=jnp.ones_like(targets[0].zero)))
     if isinstance(laws[0], rectangles.UniformProduct):
-        targets = _boxes(targets)
+        return _boxes(targets)
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *targets)
 
 
-def _boxes(targets: Sequence[rectangles.Rectangle]) -> list[rectangles.Rectangle]:
+def _boxes(targets: Sequence[rectangles.Rectangle]) -> rectangles.Rectangle:
     """All rectangles with faces of these, and the empty one."""
     axes, limbs = targets[0].low.shape
     if len(targets) ** (2 * axes) > MOST_BOXES:
         raise ValueError(
             f"laws must leave at most {MOST_BOXES} boxes to look for the best one, got {len(targets)}^{2 * axes}"
         )
-    low, high = (np.stack([np.asarray(getattr(box, face)) for box in targets]) for face in ("low", "high"))
-    axis = np.arange(axes)
-    every = itertools.product(range(len(targets)), repeat=2 * axes)
-    made = [(low[list(at[:axes]), axis], high[list(at[axes:]), axis]) for at in every]
-    boxes = [rectangles.Rectangle(low=jnp.asarray(a), high=jnp.asarray(b)) for a, b in made]
-    return [*boxes, rectangles.nothing(axes, limbs)]
+    empty = rectangles.nothing(axes, limbs)
+    faces = (np.stack([np.asarray(getattr(box, face)) for box in targets]) for face in ("low", "high"))
+    chosen = np.array(list(itertools.product(range(len(targets)), repeat=2 * axes)))
+    ends = zip(faces, (chosen[:, :axes], chosen[:, axes:]), (empty.low, empty.high), strict=True)
+    low, high = (np.concatenate([of[at, np.arange(axes)], np.asarray(none)[None]]) for of, at, none in ends)
+    return rectangles.Rectangle(low=jnp.asarray(low), high=jnp.asarray(high))

@@ -37,7 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
-from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
+from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
@@ -129,7 +129,7 @@ class DirectSum(KLearner):
         return jax.vmap(self.learner.predict, in_axes=(0, None), out_axes=-1)(hypothesis, x)
 
     def guarantee(self) -> Guarantee:
-        """The composition of what the k learners promise, under REPLACE_ONE.
+        """The composition of what the k learners promise, under their relation: REPLACE_ONE, or REPLACE_LABEL.
 
         At the total epsilon for "optimal", with all the delta that the learners leave for "advanced".
         """
@@ -176,6 +176,7 @@ def direct_sum(
     delta: float = 0.0,
     accountant: str = "basic",
     delta_share: float | None = None,
+    relation: str = REPLACE_ONE,
 ) -> DirectSum:
     """Splits (epsilon, delta) among k learners and builds their direct sum.
 
@@ -183,9 +184,10 @@ def direct_sum(
       make: builds the learner of one concept from its budget, for instance
         `lambda each: thresholds.rec_concave(bits=64, epsilon=each.epsilon, delta=each.delta, alpha=0.1, depth=2)`.
       k: number of concepts, >= 1.
-      epsilon, delta: the total under REPLACE_ONE; delta = 0 only with "basic". Known numbers: the split is computed on the host.
+      epsilon, delta: the total under `relation`; delta = 0 only with "basic". Known numbers: the split is computed on the host.
       accountant: "basic", "advanced" or "optimal".
       delta_share: part of delta for the learners' own; 0 for pure learners. Default 1 for basic, 1/2 for the others.
+      relation: REPLACE_ONE, or REPLACE_LABEL for learners that protect labels alone: all k labels of one example are replaced.
 
     Formal guarantees: (epsilon, delta), if every learner keeps its budget: `guarantee` composes what they state.
 
@@ -198,14 +200,14 @@ def direct_sum(
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),
         arguments.known("delta", arguments.delta(delta, positive=False)),
-        REPLACE_ONE,
+        arguments.choice("relation", relation, (REPLACE_ONE, REPLACE_LABEL)),
     )
     arguments.choice("accountant", accountant, ACCOUNTANTS)
     each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
     learner = _single("make(...)", make(each))
     stated = learner.guarantee()
     # Budgets pass through float arithmetic of the learner's own accounting: a part in 10^9 is rounding.
-    if stated.relation != REPLACE_ONE or not stated.covers(each.epsilon * (1 + 1e-9), each.delta * (1 + 1e-9)):
+    if stated.relation != total.relation or not stated.covers(each.epsilon * (1 + 1e-9), each.delta * (1 + 1e-9)):
         raise ValueError(f"make must build a learner that keeps its budget {each}, got one with {stated}")
     return DirectSum(
         learner=learner, epsilon=np.float64(total.epsilon), delta=np.float64(total.delta), k=k, accountant=accountant

@@ -23,6 +23,7 @@ class Entry:
       hypotheses: "proper", "improper", or "both" where the tables do not tell them apart.
       upper, lower: what suffices and what is needed, in the paper's words; lower is "" where the tables say nothing.
       upper_exponent, lower_exponent: of k in them.
+      upper_domain_exponent, lower_domain_exponent: of log|X| (log|C| is of the same order); log* counts as 0.
       upper_source, lower_source: theorem numbers of MULTI, or who proved it.
     """
 
@@ -37,12 +38,40 @@ class Entry:
     lower_exponent: Fraction
     lower_source: str
 
+    @property
+    def upper_domain_exponent(self) -> Fraction:
+        """Of log|X| in what suffices, at fixed k; of a minimum the one that is right for large domains."""
+        return _DOMAIN[self.upper]
+
+    @property
+    def lower_domain_exponent(self) -> Fraction:
+        """Of log|X| in what is needed, at fixed k."""
+        return _DOMAIN[self.lower]
+
 
 _HALF, _THIRD, _ONE, _ZERO = Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(0)
 _BBKN, _FX, _BNSV = "Beimel et al. 2014", "Feldman, Xiao 2014", "Bun et al. 2015, Alon et al. 2018"
 _PURE_GENERAL = "min{k log|C|, k VC(C) + log|X| VC(C)}"
 _GENERAL = "min{sqrt(k) log|C|, sqrt(k) VC(C) + log|X| VC(C), sqrt(k) VC(C) + sqrt(log|X|) log|C|}"
 _THRESHOLDS = "2^(log*|X|) + sqrt(k)"
+
+# The exponent of log|X| in each formula, for a class like those of the tables, with log|C| = Theta(log|X|) and a fixed VC dimension.
+_DOMAIN = {
+    "": _ZERO,
+    "1": _ZERO,
+    "k": _ZERO,
+    "sqrt(k)": _ZERO,
+    "k + log|C|": _ONE,
+    "k log|C|": _ONE,
+    _PURE_GENERAL: _ONE,
+    _GENERAL: _ONE,
+    _THRESHOLDS: _ZERO,
+    "log*|X| + k^(1/3)": _ZERO,
+    "log*|X| + sqrt(k)": _ZERO,
+    "log|C|": _ONE,
+    "sqrt(k) log|C|": _ONE,
+    "sqrt(k) + log|C|": _ONE,
+}
 
 _BOTH_SETTINGS = (
     ("POINT", "proper", "k + log|C|", "Theorem 31", "k + log|C|", f"Theorem 52, {_BBKN}"),

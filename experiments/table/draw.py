@@ -7,42 +7,66 @@ from dpjax.plotting import style
 from experiments import captions
 from experiments.records import Row
 from experiments.settings import Settings
+from experiments.table.cells import CELLS
+from experiments.table.measure import misses
+
+TITLES = {"k": "exponent of k", "log|X|": "exponent of log|X|"}
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes tables_exponents as PNG and SVG."""
-    measured, upper, lower = ([row for row in rows if row.panel == panel] for panel in ("exponent", "upper", "lower"))
+    of_panel: dict[str, list[Row]] = {}
+    for row in rows:
+        of_panel.setdefault(row.panel, []).append(row)
+    names = [cell.name for cell in CELLS if any(row.series == cell.name for row in of_panel.get("exponent of k", []))]
+    places = {name: -place for place, name in enumerate(names)}
+    notes: dict[str, int] = {}
     with style.house():
-        fig, axes = style.figure(figsize=(8.6, 0.8 + 0.4 * max(len(measured), 3)))
-        places = {row.series: -place for place, row in enumerate(measured)}
-        _theorems(axes, upper, lower, places)
-        below = [row.value - row.low for row in measured]
-        above = [row.high - row.value for row in measured]
-        axes.errorbar(
-            [row.value for row in measured],
-            list(places.values()),
-            xerr=[below, above],
-            fmt="o",
-            capsize=2,
-            color=style.COLOURS[2],
-            label="measured, with interval",
-        )
-        axes.set_yticks(list(places.values()), list(places))
-        axes.set(xlabel="exponent of k in the least n", ylim=(min(places.values(), default=0) - 0.6, 0.6))
+        fig, both = style.figure(1, 2, figsize=(10.8, 1.4 + 0.36 * max(len(names), 3)), sharey=True)
+        for of, axes in zip(TITLES, both, strict=True):
+            _panel(axes, of, of_panel, places, notes)
+        both[0].set_yticks(list(places.values()), names, fontsize=8)
+        both[0].set_ylim(min(places.values(), default=0) - 0.6, 0.6)
+        both[0].legend(loc="upper left", bbox_to_anchor=(-1.05, -0.08), fontsize=8)
+        for why, number in notes.items():
+            both[0].plot([], [], " ", label=f"{_mark(number)} {why}")
+        both[0].legend(loc="upper center", bbox_to_anchor=(0.6, -0.12 - 0.2 / max(len(names), 3)), fontsize=8)
         style.title(
             fig,
-            "Simultaneous private learning (MULTI §1.3): theorems and measured exponents of k",
-            f"{captions.privacy(settings['points'])}, β = {settings['points']['beta']:g}, fitted to the upper half of the k measured",
+            "Simultaneous private learning (MULTI §1.3): theorems and measured exponents",
+            f"{captions.privacy(settings)}, α = {settings['alpha']:g}, β = {settings['beta']:g}; agnostic rows: "
+            f"{settings['flip']:g} of the labels flipped; left d = {settings['fixed']['bits']}, right k = {settings['fixed']['k']}",
         )
-        style.legend_beside(axes)
         style.save(fig, out / "tables_exponents")
 
 
-def _theorems(axes: Any, upper: list[Row], lower: list[Row], places: dict[str, int]) -> None:
-    """A bar from the lower to the upper bound: a mere stroke where they agree, and one open to the left where nothing is known."""
-    least = {row.series: row.value for row in lower}
-    for number, row in enumerate(upper):
+def _panel(axes: Any, of: str, rows: dict[str, list[Row]], places: dict[str, int], notes: dict[str, int]) -> None:
+    """Bars for the theorems, points for what is measured, and the number of a note where both do not meet."""
+    measured = [row for row in rows.get(f"exponent of {of}", []) if row.series in places]
+    least = {row.series: row.value for row in rows.get(f"lower of {of}", [])}
+    for number, row in enumerate(rows.get(f"upper of {of}", [])):
         low, y = least.get(row.series, -0.1), places[row.series]
         label = None if number else "the theorems: from lower to upper bound"
         axes.plot([low, row.value], [y, y], color="#999999", linewidth=9, solid_capstyle="butt", alpha=0.5, label=label)
-        axes.plot([low, row.value], [y, y], "|", color="#666666", markersize=14, markeredgewidth=2)
+        axes.plot([low, row.value], [y, y], "|", color="#666666", markersize=13, markeredgewidth=2)
+    axes.errorbar(
+        [row.value for row in measured],
+        [places[row.series] for row in measured],
+        xerr=[[row.value - row.low for row in measured], [row.high - row.value for row in measured]],
+        fmt="o",
+        capsize=2,
+        color=style.COLOURS[2],
+        label="measured, with interval",
+    )
+    by_name = {cell.name: cell for cell in CELLS}
+    for row in measured:
+        why = misses(by_name[row.series], of, row)
+        if why:
+            number = notes.setdefault(why, len(notes) + 1)
+            axes.annotate(_mark(number), (row.high, places[row.series]), (5, 2), textcoords="offset points", fontsize=8)
+    axes.set(xlabel=TITLES[of])
+
+
+def _mark(number: int) -> str:
+    """The sign of a note."""
+    return "¹²³⁴⁵⁶⁷⁸⁹"[number - 1]

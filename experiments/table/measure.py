@@ -1,85 +1,114 @@
-"""The measured exponents of k, and what the theorems say."""
+"""n* of every cell against k and against log|X|, the exponents fitted to them, and what the theorems say."""
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
-from dpjax.multi import tables
-from experiments import exponents, multi_parities, multi_points, multi_thresholds, records
+from dpjax.multi import parities, tables
+from dpjax.trials.progress import Progress
+from dpjax.trials.sweep import least_n as sweep
+from experiments import exponents, records
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
+from experiments.table.cells import CELLS, Cell, share
 
-CLASSES = {"points": multi_points, "thresholds": multi_thresholds, "parities": multi_parities}
-
-
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """A cell of the paper's tables and the learner that is measured for it.
-
-    Attributes:
-        entry: the cell.
-        of, series: whose "least n" it is fitted to.
-        hypotheses: |H| where each concept is chosen by an exponential mechanism that must succeed but for beta/k: then n* is fitted to
-            k^exponent ln(|H| k / beta), the logarithm that the tables hide; 0 where n* has no such factor.
-    """
-
-    entry: tables.Entry
-    of: str
-    series: str
-    hypotheses: int
-
-    @property
-    def name(self) -> str:
-        """For a row of the picture."""
-        hypotheses = "" if self.entry.hypotheses == "both" else f", {self.entry.hypotheses}"
-        setting = "" if self.entry.privacy == tables.PURE else f", {self.entry.setting}"
-        return f"{self.entry.privacy}, {self.entry.concepts}{setting}{hypotheses}: {self.series}"
-
-    def factor(self, beta: float) -> Callable[[float], float]:
-        """The logarithm beside the power of k."""
-        return lambda k: math.log(self.hypotheses * k / beta) if self.hypotheses else 1.0
-
-
-def _cell(of: str, series: str, choices: int, **wanted: str) -> Cell:
-    (entry,) = tables.find(**wanted)
-    return Cell(entry=entry, of=of, series=series, hypotheses=choices)
-
-
-_PURE = {"privacy": tables.PURE, "setting": tables.PAC}
-_PAC = {"privacy": tables.APPROXIMATE, "setting": tables.PAC}
-_AGNOSTIC = {"privacy": tables.APPROXIMATE, "setting": tables.AGNOSTIC}
-CELLS = (
-    _cell("points", "pure direct sum", 2**11, **_PURE, concepts="POINT", hypotheses="improper"),
-    _cell("points", "pure, proper", 2**64, **_PURE, concepts="POINT", hypotheses="proper"),
-    _cell("thresholds", "pure direct sum", 2**16, **_PURE, concepts="THRESH"),
-    _cell("parities", "direct sum, pure", 2**16, **_PURE, concepts="PAR"),
-    _cell("points", "PointLearner", 0, **_PAC, concepts="POINT"),
-    _cell("thresholds", "direct sum, optimal", 2**16, **_PAC, concepts="THRESH"),
-    _cell("parities", "ParityLearner", 0, **_PAC, concepts="PAR"),
-    _cell("points", "generic", 8, **_AGNOSTIC, concepts="POINT"),
-    _cell("thresholds", "generic", 8, **_AGNOSTIC, concepts="THRESH"),
-    _cell("parities", "direct sum, optimal", 2**16, **_AGNOSTIC, concepts="PAR"),
-)
+MAXIMUM = 2**20  # examples; beyond that a cell is left out
+NUMBERS = ("alpha", "level", "draws", "rtol")
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panel "exponent" (x: its place in CELLS), "upper" and "lower"; and the n* they come from, by class."""
+    """All rows: panels "n by k", "n by log|X|"; "exponent of k" and so on (x: its place in CELLS), "upper of k", "lower of k"."""
     rows = []
-    for name, module in CLASSES.items():
-        measured = module.EXPERIMENT.measure(settings[name], context)
-        rows += [dataclasses.replace(row, panel=f"{name}: {row.panel}") for row in measured if row.panel == "least n"]
+    with Progress(2 * len(CELLS), "cells", unit="cells") as progress:
+        for cell in CELLS:
+            for of in ("k", "log|X|"):
+                rows += [_least(cell, of, x, settings, context) for x in grid(cell, of, settings)]
+                progress.done(1)
+    rows = [row for row in rows if math.isfinite(row.value)]
     return [*rows, *fitted(rows, settings)]
+
+
+def grid(cell: Cell, of: str, settings: Settings) -> Sequence[int]:
+    """The k, or the bits, at which a cell is measured."""
+    if of == "k":
+        kind = {"closed form": "flat", "single": cell.entry.privacy}.get(cell.kind, cell.kind)
+        return settings["concepts"][kind]
+    if cell.kind == "closed form" or (cell.kind, cell.concepts) == ("joint", "thresholds"):
+        return settings["bits"]["closed form" if cell.make is None else "generic"]
+    return settings["bits"][cell.concepts]
+
+
+def _least(cell: Cell, of: str, x: int, settings: Settings, context: Context) -> Row:
+    """n* at this k, or at these bits."""
+    fixed = settings["fixed"]
+    k, bits = (x, fixed["bits"]) if of == "k" else (fixed["k"], x)
+    if of == "k" and cell.concepts == "parities":
+        bits = fixed["parity bits"]
+    place = f"n by {of}"
+    if cell.make is None:
+        beta = settings["beta"]
+        learner = parities.parity_learner(
+            bits=bits, k=k, epsilon=settings["epsilon"], delta=settings["delta"], beta=beta
+        )
+        return exact(place, cell.name, x, learner.sample_size(alpha=0.0, beta=beta))
+    make = cell.make
+    curve = sweep(
+        {cell.name: lambda k, bits: make(k, bits, settings)},
+        distribution=lambda k, bits: cell.distribution(k, bits, settings),
+        over={"k": [k], "bits": [bits]},
+        beta=settings["beta"] / (k if cell.kind == "single" else 1),
+        start=max(
+            _guess(cell, other, bits, settings)
+            for other in ([k] if cell.kind == "joint" else grid(cell, "k", settings))
+        ),
+        maximum=MAXIMUM,
+        seed=context.seed,
+        store=context.store,
+        **{name: settings[name] for name in NUMBERS},
+    )
+    (row,) = curve.to_rows()
+    n = math.nan if row["n"] is None else row["n"]
+    return Row(place, cell.name, x, n, row["low"] or 1, row["high"] or math.inf)
+
+
+def _guess(cell: Cell, k: int, bits: int, settings: Settings) -> int:
+    """Where the search starts: it decides on time, and on the capacity, which all k of a direct sum share, and so one program."""
+    if cell.kind == "flat":
+        return 600
+    if cell.kind == "joint":
+        return 300 + round(80 * math.sqrt(k))
+    accountant = "basic" if cell.entry.privacy == tables.PURE else "optimal"
+    assert cell.hypotheses is not None
+    chosen = math.log(cell.hypotheses(settings["fixed"]["bits"])) + math.log(k / settings["beta"])
+    error = 0.5 if cell.concepts == "parities" else 0.3 if cell.concepts == "points" else settings["alpha"]
+    return max(20, round(2.0 * chosen / (error * share(k, settings, accountant))))
 
 
 def fitted(rows: list[Row], settings: Settings) -> Iterator[Row]:
     """The exponents of the n* measured, beside the theorems'."""
     for place, cell in enumerate(CELLS):
-        part = records.series(rows, f"{cell.of}: least n").get(cell.series, [])
-        exponent = exponents.fit(part, factor=cell.factor(settings[cell.of]["beta"]))
-        if exponent is None:
-            continue
-        yield Row("exponent", cell.name, place, exponent.value, exponent.low, exponent.high)
-        yield exact("upper", cell.name, place, float(cell.entry.upper_exponent))
-        if cell.entry.lower:
-            yield exact("lower", cell.name, place, float(cell.entry.lower_exponent))
+        for of in ("k", "log|X|"):
+            part = records.series(rows, f"n by {of}").get(cell.name, [])
+            exponent = exponents.fit(part, factor=cell.factor(of, settings))
+            if exponent is None:
+                continue
+            yield Row(f"exponent of {of}", cell.name, place, exponent.value, exponent.low, exponent.high)
+            upper, lower = theorems(cell.entry, of)
+            yield exact(f"upper of {of}", cell.name, place, upper)
+            if cell.entry.lower:
+                yield exact(f"lower of {of}", cell.name, place, lower)
+
+
+def theorems(entry: tables.Entry, of: str) -> tuple[float, float]:
+    """(upper, lower): the theorems' exponents."""
+    if of == "k":
+        return float(entry.upper_exponent), float(entry.lower_exponent)
+    return float(entry.upper_domain_exponent), float(entry.lower_domain_exponent)
+
+
+def misses(cell: Cell, of: str, exponent: Row) -> str:
+    """Why an interval does not meet the theorems', in words; "" if it does."""
+    upper, lower = theorems(cell.entry, of)
+    if exponent.low - 0.005 <= upper and (not cell.entry.lower or exponent.high + 0.005 >= lower):
+        return ""
+    return (cell.why_k if of == "k" else cell.why_bits) or "the grid is too low for the power alone"
