@@ -7,17 +7,18 @@ from experiments import captions, records
 from experiments.records import Row
 from experiments.settings import Settings
 
-# Marker and colour by series; in the order in which the ideas came.
+GREY = "#808080"
+# Marker and colour by series, in the order in which the ideas came.
 LOOKS = {
-    "exponential mechanism": ("o", 1),
-    "binary search": ("s", 3),
-    "search for a length": ("v", 4),
-    "search for a power": ("^", 5),
-    "RecConcave, N=2": ("D", 2),
-    "RecConcave, N=3": ("d", 0),
-    "2^log* optimiser": ("P", 6),
-    "TreeLog, composition": ("*", 7),
-    "TreeLog, slicing": (None, 8),
+    "exponential mechanism": ("o", style.COLOURS[1]),
+    "binary search": ("s", style.COLOURS[3]),
+    "search for a length": ("v", style.COLOURS[4]),
+    "search for a power": ("^", style.COLOURS[5]),
+    "RecConcave, N=2": ("D", style.COLOURS[2]),
+    "RecConcave, N=3": ("d", GREY),
+    "2^log* optimiser": ("P", style.COLOURS[6]),
+    "TreeLog, composition": ("*", style.COLOURS[0]),
+    "TreeLog, slicing": ("x", style.COLOURS[0]),
 }
 
 
@@ -27,12 +28,11 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     with style.house():
         fig, panels = style.figure(1, 2, figsize=(10.6, 4.6), sharey=True, sharex=True)
         for axes, found, line in zip(panels, (measured, asked), ("-", "--"), strict=True):
-            for name, (marker, number) in LOOKS.items():
+            for name, (marker, colour) in LOOKS.items():
                 if name in found:
-                    colour = style.COLOURS[number % len(style.COLOURS)]
-                    x, value, low, high = records.columns(found[name])
-                    shown = marker if line == "-" else None
-                    style.interval(axes, x, value, low, high, color=colour, marker=shown, label=name, linestyle=line)
+                    numbers = records.columns(found[name])
+                    look = {"color": colour, "marker": marker, "markersize": 5, "linestyle": line}
+                    style.interval(axes, *numbers, label=name, **look)
             axes.set(yscale="log", xlabel="d (the domain is {0, ..., $2^d - 1$})")
             style.doubling(axes, {row.x for part in asked.values() for row in part})
             axes.minorticks_off()
