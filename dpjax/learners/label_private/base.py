@@ -3,6 +3,7 @@
 Its plain twin is `dpjax.verify.plain.label_private.label_private_law`.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -152,14 +153,7 @@ class LabelPrivate(Algorithm):
         Raises:
           ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
         """
-        given: Any = {"vc": self.concepts.vc, "alpha": alpha, "beta": beta, "epsilon": float(self.epsilon)}
-        given["log_concepts"] = getattr(self.concepts, "log_concepts", None)
-        if self.public is not None:
-            n = int(self.public.n_valid)
-            return whole(bounds.label_private(**given, unlabelled=n) - n)
-        if self.unlabelled is None:
-            return whole(bounds.label_private_whole(**given))
-        return whole(bounds.label_private(**given, unlabelled=int(self.unlabelled)))
+        return self._examples(bounds.label_private, bounds.label_private_whole, alpha, beta)
 
     def agnostic_sample_size(self, *, alpha: float, beta: float) -> int:
         """Examples after which error <= best of the class + alpha with probability 1 - beta, any labels; see `bounds.labels`.
@@ -167,14 +161,18 @@ class LabelPrivate(Algorithm):
         Raises:
           ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
         """
+        return self._examples(bounds.label_private_agnostic, bounds.label_private_agnostic_whole, alpha, beta)
+
+    def _examples(self, split: Callable[..., float], together: Callable[..., float], alpha: float, beta: float) -> int:
+        """By one theorem where some points come without labels, by the other where none do."""
         given: Any = {"vc": self.concepts.vc, "alpha": alpha, "beta": beta, "epsilon": float(self.epsilon)}
         given["log_concepts"] = getattr(self.concepts, "log_concepts", None)
         if self.public is not None:
             n = int(self.public.n_valid)
-            return whole(bounds.label_private_agnostic(**given, unlabelled=n) - n)
+            return whole(split(**given, unlabelled=n) - n)
         if self.unlabelled is None:
-            return whole(bounds.label_private_agnostic_whole(**given))
-        return whole(bounds.label_private_agnostic(**given, unlabelled=int(self.unlabelled)))
+            return whole(together(**given))
+        return whole(split(**given, unlabelled=int(self.unlabelled)))
 
     def _log_weights(self, choices: Choices) -> Float[Array, "h"]:
         return exponential.log_weights(choices.right, epsilon=self.epsilon, where=choices.where)
