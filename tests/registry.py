@@ -807,7 +807,19 @@ RECTANGLES = [
         slow=True,
         **_BY_SIZES,
     ),
+    Entry(
+        "rectangles.kearns",
+        lambda e: rectangles.kearns(
+            axes=1, bits=3, epsilon=e, sanitizer=cdf.release(quantiles=_quartiles(e)), cuts=2, beta=0.9
+        ),
+        _segment,
+        0.7,
+        sweeps=False,
+        slow=True,
+        **_BY_SIZES,
+    ),
 ]
+
 
 # ------------------------------------------------------------------------------- learners and solvers from one another
 
