@@ -27,10 +27,10 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
             _panel(axes, of, of_panel, places, notes)
         both[0].set_yticks(list(places.values()), names, fontsize=8)
         both[0].set_ylim(min(places.values(), default=0) - 0.6, 0.6)
-        both[0].legend(loc="upper left", bbox_to_anchor=(-1.05, -0.08), fontsize=8)
-        for why, number in notes.items():
-            both[0].plot([], [], " ", label=f"{_mark(number)} {why}")
-        both[0].legend(loc="upper center", bbox_to_anchor=(0.6, -0.12 - 0.2 / max(len(names), 3)), fontsize=8)
+        handles, labels = both[0].get_legend_handles_labels()
+        notes_of = [f"{_mark(number)} {why}" for why, number in notes.items()]
+        blanks = [both[0].plot([], [], " ")[0] for _ in notes_of]
+        fig.legend([*handles, *blanks], [*labels, *notes_of], loc="outside lower center", fontsize=8)
         style.title(
             fig,
             "Simultaneous private learning (MULTI §1.3): theorems and measured exponents",
