@@ -18,9 +18,9 @@ from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.sanitizers import dense, thresholds
 from dpjax.trials.progress import Progress
-from experiments.cdf.measure import mechanism as quantile_mechanism
-from experiments.cdf.measure import upper_quantile
 from experiments.records import Row, exact
+from experiments.releases import mechanism as quantile_mechanism
+from experiments.releases import upper_quantile
 from experiments.runner import Context
 from experiments.settings import Settings
 

@@ -1,0 +1,106 @@
+"""Releases of distribution functions by three methods, at the best parameters for a budget; quantiles of what was measured."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
+from experiments.settings import Settings
+
+METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
+TIES = 16  # bits that break ties in the recursion
+COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins with
+
+
+# ---------------------------------------------------------------------------------------------------------- mechanisms
+
+
+@functools.cache
+def _calibrated(method: str, count: int, key: tuple[tuple[str, float], ...]) -> cdf.CdfRelease:
+    build = {METHODS[0]: _direct, METHODS[1]: _recursive, METHODS[2]: _sliced}[method]
+    return cdf.release(quantiles=build(count, dict(key)))
+
+
+def mechanism(method: str, count: int, settings: Settings) -> cdf.CdfRelease:
+    """A release of `count` quantiles at the experiment's privacy, slices as small as the solver's failure beta / 3 allows."""
+    return _calibrated(method, count, tuple((name, settings[name]) for name in ("epsilon", "delta", "beta", "bits")))
+
+
+def _half(solver: Any, count: int, settings: Settings) -> int:
+    return -(-solver.sample_size(beta=settings["beta"] / 3 / count) // 2)
+
+
+def _direct(count: int, settings: Settings) -> quantiles.DirectQuantiles:
+    """Distance 2, composed over all quantiles."""
+    epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), accountant="optimal") / 2
+    solver = interior_point.exponential(bits=settings["bits"], epsilon=epsilon)
+    fractions = [i / (count + 1) for i in range(1, count + 1)]
+    return quantiles.direct(
+        solver=solver, fractions=fractions, m=_half(solver, count, settings), beta=settings["beta"] / 3
+    )
+
+
+def _recursive(count: int, settings: Settings) -> quantiles.RecursiveQuantiles:
+    """Distance 2, composed over the levels."""
+    levels = (count + 1).bit_length() - 1
+    epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), accountant="optimal") / 2
+    solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=epsilon)
+    return quantiles.recursive(
+        solver=solver, bits=settings["bits"], depth=levels, m=_half(solver, count, settings), beta=settings["beta"] / 3
+    )
+
+
+def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
+    """Noise and computes share what the count leaves; the split is the one of least rank error."""
+    counting = COUNT_SHARE * settings["epsilon"]
+    points = 2 * (settings["bits"] * math.log(2) + math.log(3 * count / settings["beta"]))
+    found = slicing.split(
+        total_epsilon=settings["epsilon"],
+        total_delta=settings["delta"],
+        cost=lambda noise, compute: points / compute / 2 + math.sqrt(2 * count) / noise,
+        slices=2 * count,
+        extra=(Guarantee(counting, 0.0, ADD_OR_REMOVE_ONE),),
+    )
+    solver = interior_point.exponential(bits=settings["bits"], epsilon=found.compute_epsilon)
+    size = 2 * _half(solver, count, settings)
+    return quantiles.sliced(
+        solver=solver,
+        count=count,
+        size=size,
+        slice_epsilon=found.slice_epsilon,
+        count_epsilon=counting,
+        delta=settings["delta"],
+        beta=settings["beta"],
+    )
+
+
+def _plain(epsilon: float, runs: int) -> slicing.Run:
+    """So many runs at epsilon, to be composed optimally; slice noise plays no part in that."""
+    compute = Guarantee(epsilon / 2, 0.0, ADD_OR_REMOVE_ONE)
+    return slicing.Run(1.0, compute, slices=runs)
+
+
+def _total(settings: Settings) -> Guarantee:
+    return Guarantee(settings["epsilon"], settings["delta"], ADD_OR_REMOVE_ONE)
+
+
+def upper_quantile(values: np.ndarray, level: float, confidence: float) -> tuple[float, float, float]:
+    """(the `level` quantile of sorted values, the ends of its interval by order statistics).
+
+    >>> upper_quantile(np.arange(100.0), 0.9, 0.95)
+    (89.0, 83.0, 95.0)
+    """
+    from scipy import stats
+
+    below, last = stats.binom(len(values), level), len(values) - 1
+    places = (
+        math.ceil(len(values) * level) - 1,
+        int(below.ppf((1 - confidence) / 2)) - 1,
+        int(below.ppf((1 + confidence) / 2)),
+    )
+    value, low, high = (float(values[min(max(place, 0), last)]) for place in places)
+    return value, low, high
