@@ -148,8 +148,8 @@ _rate = functools.lru_cache(maxsize=1024)(lambda epsilon, delta: rate_for(epsilo
 def _composed(bits: int, k: int, epsilon: float, delta: float, alpha: float, beta: float, rounds: int) -> Plan:
     accountant = "optimal" if delta > 0 else "basic"
     each = calibrate(Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), rounds, accountant=accountant, delta_share=0.0)
-    rate = each.epsilon / (1 + 1 / k)
-    return Plan(bounds.set_cover(2 * bits, k, rounds, alpha, beta, rate, 0), rounds, rate, math.inf, 0)
+    size = bounds.set_cover(2 * bits, k, rounds, alpha, beta, each.epsilon, 0)
+    return Plan(size, rounds, each.epsilon, math.inf, 0)
 
 
 def printed(k: int, epsilon: float, delta: float, alpha: float, beta: float) -> Plan:

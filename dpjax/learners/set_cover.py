@@ -15,8 +15,9 @@ c = e^r - 1, which is `accounting.set_cover.shared_test` with its proof. It is t
 epsilon/(2 ln(e/delta)) and e_w = epsilon, prove (2 epsilon, delta) only, as the last line of the printed proof says (the weights there are
 exp(r q), in GEO's definition exp(r q/2)).
 
-By "composition" the same rounds need no noise in b: adding a negative example moves q by -1/k, ..., 1, a positive one by -1, ..., 0, so a
-round is ((1 + 1/k) r, 0)-private, and R of them are composed. That is the k^1.5 (or k^2, for delta = 0) that GEO improves to k.
+By "composition" the same rounds need no noise in b: a negative example more moves every q by -1/k to 1 - 1/k, a positive one by -1 to 0. In
+both cases no two of them move apart by more than 1, so a round is (r, 0)-private, and R of them are composed. That is the k^1.5 (or k^2,
+for delta = 0) that GEO improves to k.
 
 **Utility.** If the target is a conjunction of at most k hypotheses and no noise exceeds s, some h has q(h) >= 0: one of the target's
 deletes |S0|/k >= b/k negative examples and no positive one. So h_j, with q(h_j) >= -l, deletes at most l positive examples, and leaves at
@@ -202,7 +203,7 @@ class SetCover(Algorithm):
         rate, delta = float(self.rate), float(self.delta)
         if self.accountant == "shared_test":
             return shared_test(rate=rate, noise_epsilon=float(self.noise_epsilon), delta=delta)
-        each = Guarantee((1 + 1 / self.k) * rate, 0.0, ADD_OR_REMOVE_ONE)
+        each = Guarantee(rate, 0.0, ADD_OR_REMOVE_ONE)
         return optimal({each: self.rounds}, delta=delta)
 
     def sound(self) -> Bool[Array, ""]:
