@@ -20,7 +20,7 @@ from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.core import arguments
 from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered, wide
-from dpjax.learners import conjunctions, interior, label_private, parities, points, rectangles, thresholds
+from dpjax.learners import conjunctions, interior, label_private, parities, points, rectangles, set_cover, thresholds
 from dpjax.mechanisms import (
     above_threshold,
     choosing,
@@ -911,12 +911,12 @@ DENSE = [
 
 def _conjunction(epsilon: float) -> Any:
     """Two rounds on two variables."""
-    return conjunctions.SetCoverLiterals(
+    return set_cover.SetCover(
+        selection=conjunctions.SelectLiteral(bits=2),
         rate=arguments.epsilon(epsilon),
         noise_epsilon=arguments.epsilon(epsilon),
         shift=np.float64(2),
         delta=np.float64(0.01),
-        bits=2,
         k=1,
         rounds=2,
         dual=False,

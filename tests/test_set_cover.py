@@ -14,7 +14,8 @@ from dpjax.concepts import conjunctions as concept
 from dpjax.concepts.conjunctions import Literals
 from dpjax.data.assignments import Assignments
 from dpjax.learners import conjunctions
-from dpjax.learners.conjunctions import SetCoverLiterals
+from dpjax.learners import set_cover as set_cover_learner
+from dpjax.learners.conjunctions import SelectLiteral
 from dpjax.verify import exact
 from dpjax.verify.plain.set_cover import set_cover_law
 
@@ -22,12 +23,12 @@ LITERALS = [[bool(x >> v & 1) ^ bool(negated) for x in range(4)] for v in range(
 
 
 def learner(rate=1.0, noise=0.4, *, k=1, rounds=3, shift=1, dual=False, accountant="shared_test", bits=2):
-    return SetCoverLiterals(
+    return set_cover_learner.SetCover(
+        selection=SelectLiteral(bits=bits),
         rate=np.float64(rate),
         noise_epsilon=np.float64(noise),
         shift=np.float64(shift),
         delta=np.float64(0.01),
-        bits=bits,
         k=k,
         rounds=rounds,
         dual=dual,
@@ -190,7 +191,7 @@ def test_coins_and_labels_are_packed_as_they_are_read():
 
 def test_composition_pays_for_rounds_and_a_shared_test_does_not():
     sizes = {
-        accountant: [conjunctions.plan(1000, k, 1.0, 1e-6, 0.2, 0.1, accountant).size for k in (2, 32)]
+        accountant: [set_cover_learner.plan(math.log(2000), k, 1.0, 1e-6, 0.2, 0.1, accountant).size for k in (2, 32)]
         for accountant in ("shared_test", "composition")
     }
     growth = {accountant: math.log(many / few) / math.log(16) for accountant, (few, many) in sizes.items()}
@@ -236,4 +237,4 @@ def test_bad_input_is_refused_by_name():
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             concept.product(bits=3, **given)
-    assert math.isinf(bounds.set_cover(18, 5, 3, 0.1, 0.1, 0.1, 5))
+    assert math.isinf(bounds.set_cover(math.log(18), 5, 3, 0.1, 0.1, 0.1, 5))

@@ -1,0 +1,133 @@
+"""How many rounds, and which part of the budget for what; and the learner made so."""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, calibrate
+from dpjax.accounting.set_cover import rate_for
+from dpjax.core import arguments
+from dpjax.learners.set_cover.rounds import SetCover
+from dpjax.learners.set_cover.selection import Selection
+
+ACCOUNTANTS = ("shared_test", "composition")
+
+
+class Plan(NamedTuple):
+    """Rounds and budgets, and the examples that they need."""
+
+    size: float
+    rounds: int
+    rate: float
+    noise_epsilon: float
+    shift: int
+
+
+@functools.lru_cache(maxsize=256)
+def plan(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, accountant: str) -> Plan:
+    """The rounds and the split of the budget that need the fewest examples, by looking at some of each.
+
+    >>> plan(math.log(2000), 3, 1.0, 1e-6, 0.2, 0.1, "shared_test").rounds
+    12
+    """
+    rounds = sorted({math.ceil(k * math.log(c / alpha)) for c in np.geomspace(2.5, 40.0, 16)})
+    if accountant == "composition":
+        return min(_composed(log_size, k, epsilon, delta, alpha, beta, count) for count in rounds)
+    shares = np.linspace(0.05, 0.8, 16)
+    return min(_shared(log_size, k, epsilon, delta, alpha, beta, count, share) for count in rounds for share in shares)
+
+
+def _shared(
+    log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, rounds: int, share: float
+) -> Plan:
+    noise = float(share * epsilon)
+    rate, shift = _rate(float(epsilon - noise) * (1 - 1e-12), delta), bounds.set_cover_shift(rounds, beta / 4, noise)
+    return Plan(bounds.set_cover(log_size, k, rounds, alpha, beta, rate, shift), rounds, rate, noise, shift)
+
+
+_rate = functools.lru_cache(maxsize=1024)(lambda epsilon, delta: rate_for(epsilon=epsilon, delta=delta))
+
+
+def _composed(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, rounds: int) -> Plan:
+    accountant = "optimal" if delta > 0 else "basic"
+    each = calibrate(Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), rounds, accountant=accountant, delta_share=0.0)
+    size = bounds.set_cover(log_size, k, rounds, alpha, beta, each.epsilon, 0)
+    return Plan(size, rounds, each.epsilon, math.inf, 0)
+
+
+def printed(k: int, epsilon: float, delta: float, alpha: float, beta: float) -> Plan:
+    """GEO's constants, at alpha/2 (Claim 3.1 leaves alpha n/2 examples wrong where Theorem 2.5 wants alpha n/4): R = ceil(2k ln(4/alpha)).
+
+    >>> printed(3, 1.0, 1e-6, 0.2, 0.1)[1:]
+    (18, 0.03374841508456949, 1.0, 94)
+    """
+    rounds = math.ceil(2 * k * math.log(4 / alpha))
+    shift = math.ceil(rounds / epsilon * math.log(rounds / beta))
+    return Plan(math.nan, rounds, epsilon / (2 * math.log(math.e / delta)), epsilon, shift)
+
+
+def learner(
+    selection: Selection,
+    *,
+    k: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    beta: float = 0.1,
+    dual: bool = False,
+    accountant: str = "shared_test",
+    calibration: str = "proved",
+) -> SetCover:
+    """SetCoverLearner over the hypotheses of a selection (GEO §3); see `dpjax.learners.set_cover.rounds`.
+
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)), if the
+    selection draws with the weights it is asked for. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      selection: a `Selection`, for instance `dpjax.learners.conjunctions.SelectLiteral(bits=20)`.
+      k: hypotheses of the target, at most.
+      epsilon, delta: total; known numbers, as they are split on the host. delta may be 0 by composition.
+      alpha: population error that the rounds are made for, in (0, 1).
+      beta: failure probability that the shift is made for, in (0, 1).
+      dual: whether the target is a disjunction.
+      accountant: "shared_test" (Claim 3.4) or "composition", of the same rounds without noise.
+      calibration: "proved", or "printed" for the paper's constants.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> from dpjax.learners.conjunctions import SelectLiteral
+    >>> mine = learner(SelectLiteral(bits=20), k=2, epsilon=1.0, delta=1e-6, alpha=0.1)
+    >>> mine.rounds, mine.guarantee().covers(1.0, 1e-6)
+    (10, True)
+    """
+    arguments.instance("selection", selection, Selection)
+    k = arguments.integer("k", k, at_least=1, at_most=2**10)
+    dual = arguments.flag("dual", dual)
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    composed = accountant == "composition"
+    delta = arguments.known("delta", arguments.delta(delta, positive=not composed))
+    alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+    if arguments.calibration(calibration) == "printed":
+        if composed:
+            raise ValueError(
+                f"calibration must be 'proved' by composition, which GEO states without constants, got {calibration!r}"
+            )
+        chosen = printed(k, epsilon, delta, alpha, beta)
+    else:
+        chosen = plan(selection.log_size(), k, epsilon, delta, alpha, beta, accountant)
+    return SetCover(
+        selection=selection,
+        rate=np.float64(chosen.rate),
+        noise_epsilon=np.float64(chosen.noise_epsilon),
+        shift=np.float64(chosen.shift),
+        delta=np.float64(delta),
+        k=k,
+        rounds=chosen.rounds,
+        dual=dual,
+        accountant=accountant,
+    )

@@ -1,0 +1,76 @@
+"""What SetCoverLearner chooses from: a class of hypotheses, and the exponential mechanism over it (Step 1e)."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Selection:
+    """A class H with a base measure, and how one of it is drawn; a frozen pytree.
+
+    A subset of the examples is a mask: an array of booleans, or packed words with a `count` of their own. Its bitwise operations are all
+    that the learner asks for. `dual` says which examples a hypothesis deletes: those with h(x) = 0, or in the dual those with h(x) = 1.
+
+    The last five methods are for laws only, where H can be listed.
+    """
+
+    kind: ClassVar[type]
+
+    def fit(self, data: Any) -> Any:
+        """The data, checked and padded to their bucket."""
+        raise NotImplementedError
+
+    def fits(self, data: Any) -> Bool[Array, ""]:
+        """Whether the data are in the domain: what `fit` cannot see of traced values."""
+        raise NotImplementedError
+
+    def prepare(self, data: Any) -> Any:
+        """What the rounds look at: anything with the masks `valid` and `y`."""
+        return data
+
+    def count(self, mask: Any) -> Int[Array, "*n"]:
+        """How many examples there are in each mask (its last axis)."""
+        return jnp.sum(mask, axis=-1, dtype=jnp.int32)
+
+    def log_size(self) -> float:
+        """ln |H|; for a continuous H, of the measure of all over the least measure of hypotheses that agree on the whole domain."""
+        raise NotImplementedError
+
+    def draw(
+        self, key: Array, view: Any, negative: Any, positive: Any, *, score: Callable[..., Array], rate: Any, dual: bool
+    ) -> Any:
+        """h with probability proportional to exp(rate score(a, b)), if h deletes a of the negative and b of the positive examples.
+
+        The score does not fall with a, and does not rise with b.
+        """
+        raise NotImplementedError
+
+    def deleted(self, view: Any, choice: Any, *, dual: bool) -> Any:
+        """The mask of the examples that what `draw` returned deletes."""
+        raise NotImplementedError
+
+    def released(self, chosen: Any, *, dual: bool) -> Any:
+        """The conjunction, or the disjunction, of what was drawn in all rounds."""
+        raise NotImplementedError
+
+    def hypotheses(self) -> int:
+        """|H|, for a list."""
+        raise ValueError(f"{type(self).__name__} has no list of its hypotheses")
+
+    def log_measure(self) -> Float[Array, "hypotheses"]:
+        """ln of the base measure of each; all alike if not said."""
+        return jnp.zeros(self.hypotheses())
+
+    def all_deleted(self, view: Any, *, dual: bool) -> Any:
+        """The masks of all hypotheses, stacked."""
+        raise NotImplementedError
+
+    def choice(self, index: Int[Array, "rounds"]) -> Any:
+        """What `draw` returns for these places in the list, stacked."""
+        raise NotImplementedError
+
+    def indices(self, output: Any) -> Int[Array, "rounds"]:
+        """The places in the list of the hypotheses of a released output."""
+        raise NotImplementedError
