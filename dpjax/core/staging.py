@@ -67,6 +67,17 @@ def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operan
     return lax.while_loop(lambda state: ~state[0], turn, (done, value))[1]
 
 
+def one_by_one(function: Callable[..., T]) -> Callable[..., T]:
+    """The function, which `vmap` runs for one lane after another on a CPU: for loops with a large state and their own numbers of turns.
+
+    `vmap` of a loop turns for all lanes until the last is done, and copies the state of all in every turn.
+
+    >>> jax.vmap(one_by_one(lambda x, y: x + y), in_axes=(0, None))(jnp.arange(3), jnp.int32(2)).tolist()
+    [2, 3, 4]
+    """
+    return jax.custom_batching.sequential_vmap(function) if jax.default_backend() == "cpu" else function
+
+
 def least(x: Int[Array, "n"]) -> Int[Array, ""]:
     """The minimum, by halves: XLA's CPU reduction takes three times as long, as it does not use vector instructions.
 

@@ -52,7 +52,7 @@ class SelectLiteral(Selection):
     def fits(self, data: Assignments) -> Bool[Array, ""]:
         return data.counted()
 
-    def count(self, mask: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
+    def count(self, view: Assignments, mask: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
         return bits.count(mask)
 
     def log_size(self) -> float:

@@ -37,7 +37,7 @@ from jaxtyping import Array, Bool, Float, Int
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting.set_cover import shared_test
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments, logspace, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.domains.events import Accurate
@@ -91,11 +91,17 @@ class SetCover(Algorithm):
     def prepare(self, data: Any) -> Any:
         return self.selection.prepare(data)
 
+    def run(self, key: Array, data: Any) -> Any:
+        def run(self: SetCover, key: Array, data: Any) -> Any:
+            return self.draw(key, self.prepare(data))
+
+        return (staging.one_by_one(run) if self.selection.loops else run)(self, key, data)
+
     def draw(self, key: Array, view: Any) -> Any:
         def one(left: Any, number: Array) -> tuple[Any, Any]:
             key_noise, key_choice = jax.random.split(jax.random.fold_in(key, number))
             negative, positive = self._sides(view, left)
-            test = self._before_noise(negative) + self._noise(key_noise)
+            test = self._before_noise(view, negative) + self._noise(key_noise)
             choice = self.selection.draw(
                 key_choice, view, negative, positive, score=self._score(test), rate=self.rate, dual=self.dual
             )
@@ -103,16 +109,16 @@ class SetCover(Algorithm):
 
         left, chosen = lax.scan(one, view.valid, jnp.arange(self.rounds, dtype=jnp.int32))
         released = self.selection.released(chosen, dual=self.dual)
-        return released, jnp.bool_(True), {"left": self.selection.count(left)}
+        return released, jnp.bool_(True), {"left": self.selection.count(view, left)}
 
     def _sides(self, view: Any, left: Any) -> tuple[Any, Any]:
         """(S0, S1), which change their places in the dual."""
         negative, positive = left & ~view.y, left & view.y
         return (positive, negative) if self.dual else (negative, positive)
 
-    def _before_noise(self, negative: Any) -> Float[Array, ""]:
+    def _before_noise(self, view: Any, negative: Any) -> Float[Array, ""]:
         """|S0| - s."""
-        return self.selection.count(negative).astype(float) - jnp.asarray(self.shift, float)
+        return self.selection.count(view, negative).astype(float) - jnp.asarray(self.shift, float)
 
     def _score(self, test: Float[Array, ""]) -> Any:
         """q, given b."""
@@ -130,8 +136,8 @@ class SetCover(Algorithm):
         """ln P[h] in one round, for the examples that are left."""
         negative, positive = self._sides(view, left)
         deleted = self.selection.all_deleted(view, dual=self.dual)
-        zeros, ones = (self.selection.count(deleted & side[None]) for side in (negative, positive))
-        measure, start = self.selection.log_measure(), self._before_noise(negative)
+        zeros, ones = (self.selection.count(view, deleted & side[None]) for side in (negative, positive))
+        measure, start = self.selection.log_measure(), self._before_noise(view, negative)
 
         def given(test: Array) -> Array:
             scores = self._score(test)(zeros, ones)
@@ -170,9 +176,10 @@ class SetCover(Algorithm):
         for _ in range(self.rounds):
             left = self._after(view, left)
         negative, positive = self._sides(view, view.valid)
-        count = self.selection.count
-        wrong = count(left & negative[None]) + count(~left & positive[None])
-        return wrong.astype(float) / jnp.maximum(count(view.valid), 1).astype(float)
+        wrong, every = (
+            self.selection.count(view, masks) for masks in (left & negative[None] | ~left & positive[None], view.valid)
+        )
+        return wrong.astype(float) / jnp.maximum(every, 1).astype(float)
 
     def listed(self) -> int:
         """How many sequences there are."""
@@ -214,7 +221,9 @@ class SetCover(Algorithm):
     # What is promised ------------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
-        """Under ADD_OR_REMOVE_ONE, by the accountant; see the module."""
+        """Under ADD_OR_REMOVE_ONE, by the accountant; see the module. None where the selection does not draw with its weights."""
+        if not self.selection.exact:
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         rate, delta = float(self.rate), float(self.delta)
         if self.accountant == "shared_test":
             return shared_test(rate=rate, noise_epsilon=float(self.noise_epsilon), delta=delta)

@@ -17,6 +17,8 @@ class Selection:
     """
 
     kind: ClassVar[type]
+    loops: ClassVar[bool] = False  # whether a draw is a loop with its own number of turns
+    exact: bool = True  # whether `draw` keeps what it promises; else nothing is private
 
     def fit(self, data: Any) -> Any:
         """The data, checked and padded to their bucket."""
@@ -30,7 +32,7 @@ class Selection:
         """What the rounds look at: anything with the masks `valid` and `y`."""
         return data
 
-    def count(self, mask: Any) -> Int[Array, "*n"]:
+    def count(self, view: Any, mask: Any) -> Int[Array, "*n"]:
         """How many examples there are in each mask (its last axis)."""
         return jnp.sum(mask, axis=-1, dtype=jnp.int32)
 

@@ -1,0 +1,41 @@
+"""Halfplanes over {0, ..., 2^d - 1}^2 (GEO §4): labels, distributions, exact errors. A halfplane is a `Region` of one side.
+
+>>> from dpjax.concepts import halfplanes
+>>> target = halfplanes.halfplane(bits=6, p=1, q=2, r=90)
+>>> law = halfplanes.uniform(bits=6, target=target)
+>>> float(law.error(halfplanes.halfplane(bits=6, p=1, q=2, r=91)))  # 32 of 4,096 points
+0.0078125
+"""
+
+from fractions import Fraction
+from typing import Any
+
+from dpjax.concepts.plane import regions
+from dpjax.concepts.plane.lattice import MOST_BITS
+from dpjax.concepts.plane.regions import Region
+from dpjax.concepts.polygons import label, masses, uniform
+from dpjax.core import arguments
+
+__all__ = ["Region", "halfplane", "label", "masses", "uniform"]
+
+
+def halfplane(*, bits: int, p: Any, q: Any, r: Any) -> Region:
+    """All points with p x + q y <= r.
+
+    Args:
+      bits: d, 1 to 64.
+      p, q, r: ints, floats or fractions; p and q not both 0.
+
+    Raises:
+      TypeError, ValueError: bits out of range, no numbers, or p = q = 0.
+    """
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
+    line = []
+    for name, value in (("p", p), ("q", q), ("r", r)):
+        try:
+            line.append(Fraction(value))
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"{name} must be a finite number, got {value!r}") from None
+    if line[0] == line[1] == 0:
+        raise ValueError("p and q must not both be 0")
+    return regions.region(bits, [[(line[0], line[1], line[2])]])

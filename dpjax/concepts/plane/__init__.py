@@ -1,0 +1,1 @@
+"""The plane {0, ..., 2^d - 1}^2: halfplanes as lattice points, regions made of them, distributions; see `halfplanes` and `polygons`."""

@@ -1,0 +1,118 @@
+"""Labelled points of the plane: uniform on the grid, or given points with given probabilities; errors exactly, or by areas."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, UInt32
+
+from dpjax.concepts.distribution import Distribution
+from dpjax.concepts.plane.lattice import MOST_BITS
+from dpjax.concepts.plane.regions import Region, difference, label
+from dpjax.core import arguments, random
+from dpjax.core.pytree import frozen
+from dpjax.data.examples import Examples
+from dpjax.domains import wide
+
+COUNTED = 8  # bits of a grid of which every point is looked at
+
+
+@frozen
+class Uniform(Distribution):
+    """Every point of {0, ..., 2^d - 1}^2 alike; build it by `dpjax.concepts.polygons.uniform`.
+
+    Attributes:
+      target: the region that labels.
+    """
+
+    target: Region
+
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Examples:
+        d = self.target.bits
+        limbs = wide.limbs_for(d)
+        x = random.bits(key, 2 * limbs * capacity).reshape(capacity, 2, limbs)
+        x = x.at[..., 0].set(x[..., 0] >> np.uint32(32 * limbs - d))
+        return Examples(x=x, y=label(self.target, x).astype(jnp.int32), n_valid=n)
+
+    @jax.jit
+    def error(self, hypothesis: Region) -> Float[Array, ""]:
+        """P[h(x) differs from the target].
+
+        To d = 8 points are counted. Beyond that it is the area of the difference, of cells around the points instead of the points:
+        cells that a line cuts make a difference of 2^(1-d) for each side of both regions at most.
+        """
+        if self.target.bits > COUNTED:
+            return difference(hypothesis, self.target)
+        x = all_points(self.target.bits)
+        return jnp.mean(label(hypothesis, x) != label(self.target, x), dtype=float)
+
+
+@frozen
+class Masses(Distribution):
+    """Given points with given probabilities; build it by `dpjax.concepts.polygons.masses`.
+
+    Attributes:
+      x: the points.
+      share: their probabilities.
+      ends: the same, summed up, as multiples of 2^-32; the last end, 1, is left out.
+      target: the region that labels.
+    """
+
+    x: UInt32[Array, "m 2 limbs"]
+    share: Float[Array, "m"]
+    ends: UInt32[Array, "ends"]
+    target: Region
+
+    def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Examples:
+        x = self.x[jnp.searchsorted(self.ends, random.bits(key, capacity), side="right")]
+        return Examples(x=x, y=label(self.target, x).astype(jnp.int32), n_valid=n)
+
+    @jax.jit
+    def error(self, hypothesis: Region) -> Float[Array, ""]:
+        """P[h(x) differs from the target], the sum over the points."""
+        differ = label(hypothesis, self.x) != label(self.target, self.x)
+        return jnp.sum(jnp.where(differ, self.share, 0.0))
+
+
+def all_points(bits: int) -> UInt32[Array, "points 2 1"]:
+    """The grid, x first."""
+    index = jnp.arange(4**bits, dtype=jnp.uint32)
+    return jnp.stack([index >> np.uint32(bits), index & np.uint32(2**bits - 1)], axis=1)[..., None]
+
+
+def uniform(*, bits: int, target: Region) -> Uniform:
+    """See `dpjax.concepts.polygons.uniform`."""
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
+    return Uniform(target=_target(target, bits))
+
+
+def masses(*, bits: int, points: Any, target: Region, p: Any = None) -> Masses:
+    """See `dpjax.concepts.polygons.masses`."""
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
+    target = _target(target, bits)
+    rows = [[int(c) if isinstance(c, np.integer) else c for c in row] for row in points]
+    if not rows or any(len(row) != 2 for row in rows):
+        raise ValueError("points must be a list of one pair (x, y) or more")
+    x = wide.from_ints([c for row in rows for c in row], bits, "points").reshape(len(rows), 2, -1)
+    share = np.full(len(rows), 1 / len(rows)) if p is None else np.asarray(arguments.array("p", p), np.float64)
+    if share.shape != (len(rows),) or not (share >= 0).all() or not abs(share.sum() - 1) < 1e-6:
+        raise ValueError(
+            f"p must be {len(rows)} probabilities with the sum 1, got shape {share.shape}, sum {share.sum()}"
+        )
+    ends = np.minimum(np.round(np.cumsum(share) * 2.0**32), 2.0**32)
+    exact = np.diff(ends, prepend=0.0)
+    exact[-1] += 2.0**32 - ends[-1]
+    return Masses(
+        x=x,
+        share=jnp.asarray(exact / 2.0**32, float),
+        ends=jnp.asarray(np.minimum(ends[:-1], 2.0**32 - 1).astype(np.uint32)),
+        target=target,
+    )
+
+
+def _target(target: Region, bits: int) -> Region:
+    arguments.instance("target", target, Region)
+    if target.bits != bits:
+        raise ValueError(f"target must be a region of {bits} bits, got {target.bits}")
+    return target

@@ -1,0 +1,172 @@
+"""The exponential mechanism over halfplanes (GEO's SelectHalfplane with the score -errors): a learner of one halfplane.
+
+P[h] is proportional to exp(epsilon q(h)) over the measure on halfplanes, q(h) = -(examples that h labels wrongly).
+
+**Privacy** (ADD_OR_REMOVE_ONE). One example more moves every score by 0 or -1, so every weight by a factor in [e^-epsilon, 1], and so the
+normaliser: (epsilon, 0). GEO's own analysis, for scores that may move both ways, gives 2 epsilon for the same weights.
+
+**Utility.** Half of the population's alpha on the sample, as in `bounds.set_cover`: some halfplane has at most m errors, so do those that
+agree with it on the grid, e^-L of the measure (L = `log_size`), and the output has at most m + (L + ln(1/beta))/epsilon of them.
+
+The draw is `dpjax.learners.halfplanes.refinement`, the law sums over `dpjax.concepts.plane.arrangement`; the plain twin is
+`dpjax.verify.plain.halfplanes`.
+
+    >>> import jax
+    >>> from dpjax.concepts import halfplanes as concept
+    >>> from dpjax.learners import halfplanes
+    >>> law = concept.uniform(bits=64, target=concept.halfplane(bits=64, p=1, q=2, r=2**64))
+    >>> learner = halfplanes.exponential(bits=64, epsilon=1.0)
+    >>> outcome = learner(jax.random.key(1), law.sample(jax.random.key(0), 4095, 4000))
+    >>> float(law.error(outcome.hypothesis)) < 0.05
+    True
+"""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.concepts.plane import arrangement
+from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS, Lattice, lattice
+from dpjax.core import arguments, logspace, staging
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.examples import Examples
+from dpjax.domains.events import Accurate
+from dpjax.learners.halfplanes.refinement import Problem, draw
+from dpjax.learners.halfplanes.select import SelectHalfplane, fitted, in_plane
+
+MOST_ROWS = 127  # of a law: about as many pieces as their cube
+
+
+@frozen
+class Exponential(Algorithm):
+    """The learner; build it by `exponential`.
+
+    Attributes:
+      epsilon: privacy.
+      bits: d (static).
+      measure: on halfplanes (static).
+    """
+
+    epsilon: Float[Any, ""]
+    bits: int = static()
+    measure: str = static()
+
+    kind: ClassVar[type] = Examples
+
+    @property
+    def grid(self) -> Lattice:
+        """Of the halfplanes."""
+        return lattice(self.bits, self.measure)
+
+    def fit(self, data: Any) -> Examples:
+        return fitted(data, self.bits)
+
+    def fits(self, data: Examples) -> Bool[Array, ""]:
+        return in_plane(data, self.bits)
+
+    def prepare(self, data: Examples) -> Examples:
+        return data
+
+    def run(self, key: Array, data: Examples) -> Any:
+        return staging.one_by_one(type(self).draw)(self, key, data)
+
+    def draw(self, key: Array, data: Examples) -> Any:
+        select = SelectHalfplane(bits=self.bits, measure=self.measure)
+        view = select.prepare(data)
+        negative, positive = view.valid & ~view.y, view.valid & view.y
+        kept = select.count(view, negative)
+
+        def score(zeros: Array, ones: Array) -> Array:
+            return -(kept - zeros + ones).astype(float)
+
+        weights = jnp.stack([view.at_points(negative), view.at_points(positive)])
+        line, splits = draw(key, Problem(self.grid, view.columns, weights, score, self.epsilon, dual=False))
+        return select.released(line, dual=False), jnp.bool_(True), {"splits": splits}
+
+    def law(self, data: Examples, event: Any) -> Float[Array, "2"]:
+        if data.rows > MOST_ROWS:
+            raise ValueError(f"data must have at most {MOST_ROWS} rows for a law, got {data.rows}")
+        x = self._coordinates(data)
+        y, valid = data.y == 1, data.valid
+        masses = []
+        for chart in range(self.grid.charts):
+            area, order = arrangement.slabs(self.grid, chart, x[0], x[1], jnp)
+            # Piece j deletes the points at places below j.
+            change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
+            none = jnp.zeros((order.shape[0], 1), jnp.int32)
+            errors = jnp.sum(valid & ~y) + jnp.concatenate([none, jnp.cumsum(change, axis=1)], axis=1)
+            log_mass = jnp.log(area) - jnp.asarray(self.epsilon, float) * errors
+            masses.append((log_mass, self._good(event, data, errors, order)))
+        log_mass, good = (jnp.concatenate([part.ravel() for part in parts]) for parts in zip(*masses, strict=True))
+        inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
+        return jnp.exp(jnp.stack([inside, outside]) - jnp.logaddexp(inside, outside))
+
+    def _coordinates(self, data: Examples) -> Float[Array, "2 rows"]:
+        """Over 2^d; rows that do not count at the origin."""
+        limbs = data.x.shape[-1]
+        scale = [2.0 ** (32 * (limbs - 1 - i) - self.bits) for i in range(limbs)]
+        each = jnp.sum(data.x.astype(float) * jnp.array(scale)[None, None], axis=2)
+        return jnp.where(data.valid[None], each.T, 0.0)
+
+    def _good(self, event: Any, data: Examples, errors: Array, order: Array) -> Bool[Array, "slabs pieces"]:
+        """Which pieces the event holds."""
+        if isinstance(event, Accurate):
+            return errors.astype(float) <= event.error * jnp.maximum(data.n_valid, 1).astype(float) + 1e-6
+        # Labels of the rows: the pieces whose places from j on are those with label 1.
+        wrong = jnp.where(data.valid, jnp.where(event, 1, -1), 0)[order]
+        none = jnp.zeros((order.shape[0], 1), jnp.int32)
+        below = jnp.cumsum(jnp.maximum(wrong, 0), axis=1)  # held, but deleted
+        beyond = jnp.cumsum(jnp.maximum(-wrong, 0), axis=1)
+        below, beyond = (jnp.concatenate([none, each], axis=1) for each in (below, beyond))
+        return (below == 0) & (beyond == beyond[:, -1:])
+
+    def check_event(self, event: Any) -> Any:
+        if str(getattr(event, "dtype", None)) != "bool" or event.ndim != 1:
+            raise TypeError(f"event must be the labels of the rows, an array of booleans, got {event!r}")
+        return jnp.asarray(event)
+
+    def event(self, data: Examples, event: Any) -> Any:
+        if isinstance(event, Accurate):
+            return event
+        if event.shape[0] > data.rows:
+            raise ValueError(f"event must have at most {data.rows} labels, got {event.shape[0]}")
+        return jnp.pad(event, (0, data.rows - event.shape[0]))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE; see the module."""
+        return Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Examples of a halfplane for population error alpha but for beta: `bounds.finite_class` with the class's `log_size`.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1).
+        """
+        return whole(bounds.finite_class(self.grid.log_size, alpha, beta, float(self.epsilon)))
+
+
+def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponential:
+    """The exponential mechanism over halfplanes of {0, ..., 2^d - 1}^2; see the module.
+
+    Its law (`probability` of the labels of the rows, `success_probability`) is for up to 127 rows; in float32 areas are rounded to about
+    2^-24 of the whole, so small grids' laws keep their digits and large ones' need x64.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: d, 1 to 64.
+      epsilon: privacy; may be traced.
+      measure: "axes" (slopes below 1 in either axis) or "box" (GEO's, of area 32 D^4).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    return Exponential(
+        epsilon=arguments.epsilon(epsilon),
+        bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
+        measure=arguments.choice("measure", measure, MEASURES),
+    )

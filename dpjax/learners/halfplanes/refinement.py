@@ -1,0 +1,235 @@
+"""SelectHalfplane (GEO §4) without the arrangement of lines: one exact draw by lazily refined Gumbel maxima.
+
+GEO cuts the dual plane along the lines of all points, of which there are n, into as many as n^2 pieces, and draws a piece with
+probability proportional to area * exp(r q). Here no piece is ever made. Let every lattice point have an independent Gumbel variable G: the
+one with the greatest G + r q is a draw with probability proportional to exp(r q). Now
+
+- the greatest G of a *cell* (a rectangle of slopes and heights) is a Gumbel variable itself, at ln(number of its points). Of two halves
+  of a cell one keeps the greatest G, by a fair coin, and the other's is a Gumbel variable cut off there: so a cell can be split
+  whenever that is asked for (A* sampling: Maddison, Tarlow, Minka 2014);
+- v >= a u + b falls with a and with b. The examples above a cell's highest line are above all, those not above its lowest above none: so
+  both corners bound the score of all lines of the cell, from above by U and from below by L;
+- a cell cannot beat G + r U. The cell that promises most is split until one with U = L promises most. Its points all have the
+  same score, so the winner is one of them, uniformly.
+
+Each split looks once at every example, for two lines. About a hundred splits do, whatever the grid; n enters by its logarithm only.
+
+**Exact** are sides (whole numbers, `dpjax.concepts.plane.lattice`), counts, and so the set of lines that a score belongs to. Rounded are
+the Gumbel variables and r q, to the precision of JAX's floats. If the table of cells is nearly full, cells are split depth first, which
+needs no more room than a path of halves: the draw is never given up.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.concepts.plane.lattice import Lattice, above
+from dpjax.core import random
+from dpjax.domains import wide
+
+CELLS = 512  # kept beside a path of halves
+
+Score = Callable[[Array, Array], Array]  # of (deleted negative examples, deleted positive examples)
+
+
+class Line(NamedTuple):
+    """A halfplane: its chart, and its slope and height in steps from the least."""
+
+    chart: Int[Array, "*n"]
+    slope: UInt32[Array, "*n limbs"]
+    height: UInt32[Array, "*n limbs"]
+
+
+class Cells(NamedTuple):
+    """Rectangles of 2^log_slopes slopes times 2^log_heights heights.
+
+    Attributes:
+      low: the least slope and height.
+      log_slopes, log_heights: see there.
+      gumbel: the greatest G of each.
+      deleted: how many (negative, positive) examples the lowest and the highest line deletes; shape (cells, 2 corners, 2 labels).
+      promise: G + r U; -inf where there is no cell.
+    """
+
+    low: Line
+    log_slopes: Int[Array, "cells"]
+    log_heights: Int[Array, "cells"]
+    gumbel: Float[Array, "cells"]
+    deleted: Int[Array, "cells 2 2"]
+    promise: Float[Array, "cells"]
+
+
+class Problem(NamedTuple):
+    """What does not change while cells are split.
+
+    Attributes:
+      grid: the lattice.
+      columns: of the points.
+      weights: how many (negative, positive) examples there are at each.
+      score: see `Score`; it does not fall with the first number, and does not rise with the second.
+      rate: r.
+      dual: whether a halfplane deletes what it holds, instead of what it does not.
+    """
+
+    grid: Lattice
+    columns: UInt32[Array, "2 words n"]
+    weights: Int[Array, "2 n"]
+    score: Score
+    rate: Any
+    dual: bool
+
+    def deletes(self, line: Line) -> Int[Array, "lines 2"]:
+        """How many (negative, positive) examples each line deletes."""
+        gone = above(self.grid, line.chart, line.slope, line.height, self.columns)
+        gone = gone if self.dual else ~gone
+        return jnp.sum(jnp.where(gone[:, None], self.weights[None], 0), axis=2)
+
+    def bounds(self, deleted: Int[Array, "cells 2 2"]) -> tuple[Float[Array, "cells"], Float[Array, "cells"]]:
+        """(L, U) of the scores, from the corners' counts: the highest line deletes most, in the dual least."""
+        least, most = (deleted[:, 1], deleted[:, 0]) if self.dual else (deleted[:, 0], deleted[:, 1])
+        return self.score(least[:, 0], most[:, 1]), self.score(most[:, 0], least[:, 1])
+
+
+def draw(key: Array, problem: Problem) -> tuple[Line, Int[Array, ""]]:
+    """(a line with probability proportional to exp(rate score), how many cells were split)."""
+    key_first, key_splits, key_within = jax.random.split(key, 3)
+    cells, best = _first(key_first, problem)
+
+    def goes_on(state: tuple[Cells, Cells, Array]) -> Bool[Array, ""]:
+        return jnp.max(state[0].promise) > state[1].promise[0]
+
+    def split(state: tuple[Cells, Cells, Array]) -> tuple[Cells, Cells, Array]:
+        cells, best, number = state
+        where = _next(cells, best, problem.grid)
+        halves = _halves(jax.random.fold_in(key_splits, number), jax.tree.map(lambda leaf: leaf[where], cells), problem)
+        halves, best = _settled(halves, best, problem)
+        return _stored(cells, where, halves), best, number + 1
+
+    _, best, splits = lax.while_loop(goes_on, split, (cells, best, jnp.int32(0)))
+    return _within(key_within, jax.tree.map(lambda leaf: leaf[0], best)), splits
+
+
+def _path(grid: Lattice) -> int:
+    """How often a cell can be halved."""
+    return grid.log_slopes + grid.log_block
+
+
+def _first(key: Array, problem: Problem) -> tuple[Cells, Cells]:
+    """All lines, in blocks of equal size; and room for the best cell with U = L."""
+    grid = problem.grid
+    blocks = [(chart, block << grid.log_block) for chart in range(grid.charts) for block in range(grid.blocks)]
+    low = Line(
+        chart=jnp.array([chart for chart, _ in blocks], jnp.int32),
+        slope=jnp.zeros((len(blocks), grid.limbs), jnp.uint32),
+        height=wide.from_ints([height for _, height in blocks], 32 * grid.limbs),
+    )
+    count = (len(blocks),)
+    cells = Cells(
+        low=low,
+        log_slopes=jnp.full(count, np.int32(grid.log_slopes)),
+        log_heights=jnp.full(count, np.int32(grid.log_block)),
+        gumbel=-jnp.log(random.exponential(key, count)),
+        deleted=jnp.zeros((*count, 2, 2), jnp.int32),
+        promise=jnp.zeros(count),
+    )
+    corners = jnp.stack([problem.deletes(cells.low), problem.deletes(_high(cells))], axis=1)
+    none = jax.tree.map(lambda leaf: leaf[:1], cells)._replace(promise=jnp.full(1, -jnp.inf))
+    cells, best = _settled(cells._replace(deleted=corners), none, problem)
+    room = CELLS + _path(grid)
+    table = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape[1:]), leaf.dtype).at[: len(blocks)].set(leaf), cells)
+    return table._replace(promise=jnp.full(room, -jnp.inf).at[: len(blocks)].set(cells.promise)), best
+
+
+def _high(cells: Cells) -> Line:
+    """The greatest slope and height."""
+    slope, height = (
+        wide.add(low, wide.subtract(wide.power_of_two(log, low.shape[-1]), _one(low)))
+        for low, log in ((cells.low.slope, cells.log_slopes), (cells.low.height, cells.log_heights))
+    )
+    return Line(cells.low.chart, slope, height)
+
+
+def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
+
+
+def _next(cells: Cells, best: Cells, grid: Lattice) -> Int[Array, ""]:
+    """The cell that promises most; when the table is nearly full, the smallest of those that promise enough."""
+    still = cells.promise > best.promise[0]
+    crowded = jnp.sum(still, dtype=jnp.int32) >= CELLS
+    smallest = jnp.argmin(jnp.where(still, cells.log_slopes + cells.log_heights, 2 * _path(grid)))
+    return jnp.where(crowded, smallest, jnp.argmax(cells.promise)).astype(jnp.int32)
+
+
+def _halves(key: Array, cell: Cells, problem: Problem) -> Cells:
+    """Both halves of one cell: of its slopes, if they move the line more than its heights do, else of its heights."""
+    key_coin, key_other = jax.random.split(key)
+    by_slope = cell.log_slopes + problem.grid.bits > cell.log_heights
+    by_slope = (by_slope & (cell.log_slopes > 0)) | (cell.log_heights == 0)
+    log_slopes = cell.log_slopes - by_slope.astype(jnp.int32)
+    log_heights = cell.log_heights - (~by_slope).astype(jnp.int32)
+    second = Line(
+        cell.low.chart,
+        jnp.where(
+            by_slope, wide.add(cell.low.slope, wide.power_of_two(log_slopes, problem.grid.limbs)), cell.low.slope
+        ),
+        jnp.where(
+            by_slope, cell.low.height, wide.add(cell.low.height, wide.power_of_two(log_heights, problem.grid.limbs))
+        ),
+    )
+    # The greatest G is in either half alike; that of the other is below it.
+    size = (log_slopes + log_heights - _path(problem.grid)).astype(float) * np.log(2.0)
+    other = size - jnp.log(jnp.exp(size - cell.gumbel) + random.exponential(key_other))
+    heads = jax.random.bits(key_coin, (), jnp.uint32) & np.uint32(1) == np.uint32(1)
+    low = jax.tree.map(lambda one, two: jnp.stack([one, two]), cell.low, second)
+    halves = Cells(
+        low=low,
+        log_slopes=jnp.stack([log_slopes] * 2),
+        log_heights=jnp.stack([log_heights] * 2),
+        gumbel=jnp.where(heads, jnp.stack([cell.gumbel, other]), jnp.stack([other, cell.gumbel])),
+        deleted=jnp.stack([cell.deleted] * 2),
+        promise=jnp.zeros(2),
+    )
+    # The first half has the lowest line of the cell, the second the highest.
+    high = _high(halves)
+    inner = problem.deletes(jax.tree.map(lambda a, b: jnp.stack([a[0], b[1]]), high, low))
+    return halves._replace(deleted=halves.deleted.at[0, 1].set(inner[0]).at[1, 0].set(inner[1]))
+
+
+def _settled(cells: Cells, best: Cells, problem: Problem) -> tuple[Cells, Cells]:
+    """(what each cell promises, or -inf where it need not be split; the best cell of equal scores)."""
+    low, high = problem.bounds(cells.deleted)
+    promise = cells.gumbel + jnp.asarray(problem.rate, float) * high
+    done = low == high
+    known = jax.tree.map(
+        lambda a, b: jnp.concatenate([a, b]), best, cells._replace(promise=jnp.where(done, promise, -jnp.inf))
+    )
+    first = jnp.argmax(known.promise)
+    best = jax.tree.map(lambda leaf: leaf[first][None], known)
+    hopeless = done | (promise <= best.promise[0])
+    return cells._replace(promise=jnp.where(hopeless, -jnp.inf, promise)), best
+
+
+def _stored(cells: Cells, where: Int[Array, ""], halves: Cells) -> Cells:
+    """The halves in the table: one in the place of the whole, one in the place of a cell that promises least."""
+    promise = cells.promise.at[where].set(halves.promise[0])
+    other = jnp.argmin(promise)
+    other = jnp.where(halves.promise[1] == -jnp.inf, promise.shape[0], other)  # nowhere
+    places = jnp.stack([where, other.astype(jnp.int32)])
+    return jax.tree.map(lambda leaf, new: leaf.at[places].set(new, mode="drop"), cells, halves)
+
+
+def _within(key: Array, cell: Cells) -> Line:
+    """A uniform line of one cell."""
+    key_slope, key_height = jax.random.split(key)
+    limbs = cell.low.slope.shape[-1]
+    return Line(
+        cell.low.chart,
+        wide.add(cell.low.slope, wide.random_bits(key_slope, cell.log_slopes, limbs)),
+        wide.add(cell.low.height, wide.random_bits(key_height, cell.log_heights, limbs)),
+    )

@@ -1,0 +1,176 @@
+"""SelectHalfplane (GEO §4) as a selection of SetCoverLearner."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.concepts.plane import arrangement
+from dpjax.concepts.plane.distributions import all_points
+from dpjax.concepts.plane.lattice import Lattice, above, columns_of, lattice
+from dpjax.concepts.plane.regions import Region
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.examples import Examples
+from dpjax.domains import wide
+from dpjax.learners.halfplanes import refinement
+from dpjax.learners.halfplanes.refinement import Line, Problem
+from dpjax.learners.set_cover.selection import Selection
+
+COUNTED = 7  # bits of a grid that examples may be counted on
+LISTED = 2  # bits of a grid whose halfplanes are listed
+
+
+class Placed(NamedTuple):
+    """Points, and examples at them: row i is at point i modulo the number of points.
+
+    Attributes:
+      columns: of the points.
+      valid: which rows count.
+      y: their labels.
+      counts: how many examples each row stands for.
+    """
+
+    columns: UInt32[Array, "2 words points"]
+    valid: Bool[Array, "rows"]
+    y: Bool[Array, "rows"]
+    counts: Int[Array, "rows"]
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.valid.shape[0]
+
+    def at_points(self, mask: Bool[Array, "rows"]) -> Int[Array, "points"]:
+        """How many examples of a mask there are at each point."""
+        return jnp.sum(jnp.where(mask, self.counts, 0).reshape(-1, self.columns.shape[-1]), axis=0)
+
+
+@frozen
+class PlaneSelection(Selection):
+    """What selections in the plane share.
+
+    Attributes:
+      bits: d (static).
+      measure: on the halfplanes, "axes" or "box"; see `dpjax.concepts.plane.lattice` (static).
+    """
+
+    bits: int = static()
+    measure: str = static()
+
+    kind: ClassVar[type] = Examples
+    loops: ClassVar[bool] = True
+
+    @property
+    def grid(self) -> Lattice:
+        """Of the halfplanes."""
+        return lattice(self.bits, self.measure)
+
+    def fit(self, data: Any) -> Examples:
+        return fitted(data, self.bits)
+
+    def fits(self, data: Examples) -> Bool[Array, ""]:
+        return in_plane(data, self.bits)
+
+    def prepare(self, data: Examples) -> Placed:
+        """Rows as they are; on a small grid its points instead, once for each label, if they are fewer."""
+        if self.bits > COUNTED or 2 * 4**self.bits > data.rows:
+            columns = columns_of(self.grid, data.x)
+            return Placed(columns, data.valid, data.y == 1, jnp.ones(data.rows, jnp.int32))
+        side = np.uint32(self.bits)
+        points = (data.x[:, 0, -1] << side) | data.x[:, 1, -1]
+        index = points.astype(jnp.int32) + jnp.where(data.y == 1, 4**self.bits, 0)
+        counts = jnp.zeros(2 * 4**self.bits, jnp.int32).at[index].add(data.valid.astype(jnp.int32), mode="drop")
+        labels = jnp.arange(2 * 4**self.bits, dtype=jnp.int32) >= 4**self.bits
+        return Placed(columns_of(self.grid, all_points(self.bits)), counts > 0, labels, counts)
+
+    def count(self, view: Placed, mask: Bool[Array, "*n rows"]) -> Int[Array, "*n"]:
+        return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1)
+
+    def _kept(self, view: Placed, line: Line) -> Bool[Array, "rows"]:
+        """h(x) of all rows."""
+        held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
+        return jnp.tile(held, view.rows // held.shape[0])
+
+
+@frozen
+class SelectHalfplane(PlaneSelection):
+    """One halfplane, drawn exactly by `refinement`; its law, on tiny grids, by `dpjax.concepts.plane.arrangement`."""
+
+    def log_size(self) -> float:
+        return self.grid.log_size
+
+    def draw(
+        self, key: Array, view: Placed, negative: Any, positive: Any, *, score: Any, rate: Any, dual: bool
+    ) -> Line:
+        weights = jnp.stack([view.at_points(negative), view.at_points(positive)])
+        return refinement.draw(key, Problem(self.grid, view.columns, weights, score, rate, dual))[0]
+
+    def deleted(self, view: Placed, choice: Line, *, dual: bool) -> Bool[Array, "rows"]:
+        kept = self._kept(view, choice)
+        return kept if dual else ~kept
+
+    def released(self, chosen: Line, *, dual: bool) -> Region:
+        """An intersection, or a union, of all."""
+        shape = (-1, 1) if dual else (1, -1)
+        limbs = self.grid.limbs
+        return Region(
+            chart=chosen.chart.reshape(shape),
+            slope=chosen.slope.reshape(*shape, limbs),
+            height=chosen.height.reshape(*shape, limbs),
+            bits=self.bits,
+            measure=self.measure,
+        )
+
+    # Lists, on tiny grids -------------------------------------------------------------------------------------------
+
+    def hypotheses(self) -> int:
+        """How many ways there are to label the grid."""
+        return len(self._table().share)
+
+    def log_measure(self) -> Float[Array, "hypotheses"]:
+        return jnp.log(jnp.asarray(self._table().share, float))
+
+    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses rows"]:
+        index = (view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]
+        kept = jnp.asarray(self._table().labels)[:, index.astype(jnp.int32)]
+        return jnp.tile(kept if dual else ~kept, (1, view.rows // kept.shape[1]))
+
+    def indices(self, output: Region) -> Int[Array, "rounds"]:
+        arguments.instance("output", output, Region)
+        return self.labelling(Line(*(each.reshape(-1, *each.shape[2:]) for each in _line_of(output))))
+
+    def labelling(self, lines: Line) -> Int[Array, "lines"]:
+        """The place of each halfplane in the list."""
+        held = above(self.grid, *lines, columns_of(self.grid, all_points(self.bits)))
+        table = jnp.asarray(self._table().labels)
+        return jnp.argmax(jnp.all(held[:, None] == table[None], axis=2), axis=1).astype(jnp.int32)
+
+    def _table(self) -> arrangement.Table:
+        if self.bits > LISTED:
+            raise ValueError(f"bits must be at most {LISTED} for a list of all halfplanes, got {self.bits}")
+        return arrangement.table(self.bits, self.measure)
+
+
+def _line_of(region: Region) -> Line:
+    return Line(region.chart, region.slope, region.height)
+
+
+def fitted(data: Any, bits: int) -> Examples:
+    """Checked to be points of the plane with coordinates of so many bits, and padded."""
+    arguments.instance("data", data, Examples, article="")
+    if data.axes != 2:
+        raise ValueError(f"data must have two axes, got {data.axes}")
+    limbs = wide.limbs_for(bits)
+    if data.x.shape[-1] != limbs:
+        raise ValueError(
+            f"data must have coordinates of {limbs} limbs, as those of {bits} bits have, got {data.x.shape[-1]}"
+        )
+    return data.padded()
+
+
+def in_plane(data: Examples, bits: int) -> Bool[Array, ""]:
+    """Whether there are 0, ..., `rows` valid rows, labelled 0 and 1, all of them points of the plane."""
+    inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= bits))
+    return data.in_domain(bits) & inside

@@ -1,0 +1,48 @@
+"""Convex polygons of k sides by SetCoverLearner over halfplanes (GEO §4, Theorem 4.8).
+
+Every round draws one halfplane, exactly (`dpjax.learners.halfplanes.refinement`), and deletes the examples outside; the intersection of
+all is released. Privacy and utility are those of `dpjax.learners.set_cover.rounds`: Claim 3.4 holds for weights over any measure. A piece
+of halfplanes that agree has a share e^-L of the measure at least, with L = ln(48 D^4) for the measure "axes" and ln(64 D^7) for GEO's "box"
+(`dpjax.concepts.plane.lattice`), and L stands for ln |H|. GEO's Lemma 4.7 uses ln(128 D^8).
+
+    >>> import jax
+    >>> from dpjax.concepts import polygons as concept
+    >>> from dpjax.learners import polygons
+    >>> law = concept.uniform(bits=20, target=concept.regular(bits=20, sides=3))
+    >>> learner = polygons.convex(bits=20, sides=3, epsilon=2.0, delta=1e-6, alpha=0.2)
+    >>> outcome = learner(jax.random.key(1), law.sample(jax.random.key(0), 2**14 - 1, 2**14 - 1))
+    >>> float(law.error(outcome.hypothesis)) < 0.2, learner.guarantee().covers(2.0, 1e-6)
+    (True, True)
+    >>> learner.sample_size(alpha=0.2, beta=0.1)
+    88013
+"""
+
+from typing import Any
+
+from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS
+from dpjax.core import arguments
+from dpjax.learners import set_cover
+from dpjax.learners.halfplanes import SelectHalfplane
+from dpjax.learners.set_cover import SetCover
+
+
+def convex(*, bits: int, sides: int, measure: str = "axes", **given: Any) -> SetCover:
+    """A convex polygon of at most `sides` sides over {0, ..., 2^d - 1}^2 (GEO Theorem 4.8); see the module.
+
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)). Not
+    promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: d, 1 to 64.
+      sides: k.
+      measure: on halfplanes, "axes" or GEO's "box".
+      epsilon, delta, alpha, beta, accountant, calibration: as of `dpjax.learners.set_cover.learner`.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    selection = SelectHalfplane(
+        bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
+        measure=arguments.choice("measure", measure, MEASURES),
+    )
+    return set_cover.learner(selection, k=arguments.integer("sides", sides, at_least=1, at_most=2**10), **given)
