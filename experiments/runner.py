@@ -35,6 +35,7 @@ EXPERIMENTS = (
     "optimum",
     "papers",
     "points",
+    "polygons",
     "quasi_concave",
     "rectangles",
     "sanitizers",

@@ -99,7 +99,7 @@ from dpjax.bounds.sanitizers import (
     threshold_sanitizer,
     vc_dimension,
 )
-from dpjax.bounds.set_cover import set_cover, set_cover_errors, set_cover_shift
+from dpjax.bounds.set_cover import convex_polygons, set_cover, set_cover_errors, set_cover_shift
 from dpjax.bounds.threshold_sanitizers import (
     histogram_thresholds,
     san_thresholds,
@@ -148,6 +148,7 @@ __all__ = [
     "blr",
     "choosing_mechanism",
     "choosing_mechanism_privacy",
+    "convex_polygons",
     "direct_sum",
     "each_epsilon",
     "effective_size",

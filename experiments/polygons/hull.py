@@ -1,0 +1,57 @@
+"""The convex hull of the positive examples: what can be learned without privacy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from dpjax.concepts import polygons as concept
+from dpjax.domains import wide
+from dpjax.trials import estimates, search
+from experiments.records import Row
+from experiments.runner import Context
+from experiments.settings import Settings
+
+FINEST = 10  # bits: finer grids make no difference to a hull
+TRIALS = 400
+
+
+def rows(
+    panel: str, series: str, cells: Sequence[dict[str, int]], x: str, settings: Settings, context: Context
+) -> list[Row]:
+    """Least n of each cell, by trials with NumPy."""
+    found = []
+    for cell in cells:
+        at = {**cell, "bits": min(cell["bits"], FINEST)}
+        best = least_n(at, settings, context)
+        found.append(Row(panel, series, cell[x], best.n or np.inf, best.low or 1, best.high or np.inf))
+    return found
+
+
+def least_n(at: dict[str, int], settings: Settings, context: Context) -> search.LeastN:
+    """Least n with P[error > alpha] <= beta."""
+    bits = at["bits"]
+    law = concept.uniform(bits=bits, target=concept.regular(bits=bits, sides=at["sides"]))
+    grid = np.stack(np.divmod(np.arange(4**bits), 2**bits), axis=1)
+    from_ints = wide.from_ints(grid.ravel().tolist(), bits).reshape(-1, 2, 1)
+    target = np.asarray(concept.label(law.target, from_ints))
+
+    def failure(n: int) -> estimates.Estimate:
+        generator = np.random.default_rng([context.seed, bits, at["sides"]])
+        failed = sum(_error(generator, n, grid, target) > settings["alpha"] for _ in range(TRIALS))
+        return estimates.clopper_pearson(failed, TRIALS, level=settings["level"])
+
+    return search.least_n(failure, beta=settings["beta"], start=128, maximum=2**14, rtol=settings["rtol"])
+
+
+def _error(generator: np.random.Generator, n: int, grid: np.ndarray, target: np.ndarray) -> float:
+    """Of the hull of the positive ones of n examples, over the whole grid; a hull without area holds nothing."""
+    drawn = generator.integers(len(grid), size=n)
+    positive = grid[drawn[target[drawn]]]
+    try:
+        sides = ConvexHull(positive).equations
+    except (QhullError, ValueError):
+        return float(target.mean())
+    sides = np.unique(sides.round(12), axis=0)
+    held = (grid @ sides[:, :2].T + sides[:, 2] <= 1e-9).all(axis=1)
+    return float(np.mean(held != target))
