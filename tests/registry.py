@@ -20,7 +20,17 @@ from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.core import arguments
 from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered, wide
-from dpjax.learners import conjunctions, interior, label_private, parities, points, rectangles, set_cover, thresholds
+from dpjax.learners import (
+    conjunctions,
+    halfplanes,
+    interior,
+    label_private,
+    parities,
+    points,
+    rectangles,
+    set_cover,
+    thresholds,
+)
 from dpjax.mechanisms import (
     above_threshold,
     choosing,
@@ -42,6 +52,7 @@ from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.sanitizers import thresholds as threshold_sanitizers
 from dpjax.verify.plain import exponential as exponential_twin
+from dpjax.verify.plain import halfplanes as halfplanes_twin
 from dpjax.verify.plain import interior as interior_twin
 from dpjax.verify.plain import point_learner as k_points_twin
 from dpjax.verify.plain import rec_concave as rec_concave_twin
@@ -950,6 +961,91 @@ CONJUNCTIONS = [
     )
 ]
 
+# -------------------------------------------------------------------------------------------------------- the plane
+
+
+CORNERS = [((0, 0), 1)] * 5 + [((0, 1), 0)] * 4 + [((1, 0), 1)] * 3 + [((1, 1), 0)] * 2 + [((1, 1), 1)]
+
+
+def _corners() -> Any:
+    """Examples on the corners of a square."""
+    padded = np.zeros((31, 2, 1), np.uint32)
+    padded[: len(CORNERS), :, 0] = [point for point, _ in CORNERS]
+    return rectangle_concept.Examples.create(padded, np.pad([y for _, y in CORNERS], (0, 16)), len(CORNERS))
+
+
+def _labelling(region: Any) -> np.ndarray:
+    """The places in the list of all labellings, of every side of every region."""
+    lines = halfplanes.refinement.Line(
+        *(jnp.asarray(each).reshape(-1, *each.shape[3:]) for each in (region.chart, region.slope, region.height))
+    )
+    found = halfplanes.SelectHalfplane(bits=1, measure=region.measure).labelling(lines)
+    return np.asarray(found).reshape(region.chart.shape[0], -1)
+
+
+def _polygon(epsilon: float) -> Any:
+    """Two rounds over the halfplanes of two points a side."""
+    return set_cover.SetCover(
+        selection=halfplanes.SelectHalfplane(bits=1, measure="axes"),
+        rate=arguments.epsilon(epsilon),
+        noise_epsilon=arguments.epsilon(epsilon),
+        shift=np.float64(2),
+        delta=np.float64(0.01),
+        k=1,
+        rounds=2,
+        dual=False,
+        accountant="shared_test",
+    )
+
+
+def _halfplane_twin(entry: Entry) -> np.ndarray:
+    grid = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    score = {point: [0, 0] for point in grid}
+    for point, y in CORNERS:
+        score[point][y] += 1
+    law = halfplanes_twin.select_halfplane_law(
+        grid,
+        1,
+        "box",
+        lambda labels: -sum(score[point][1 - held] for point, held in zip(grid, labels, strict=True)),
+        entry.epsilon,
+    )
+    return _ending([law[labels] for labels in sorted(law)])
+
+
+def _polygon_twin(entry: Entry) -> np.ndarray:
+    grid = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    areas = halfplanes_twin.halfplane_measures(grid, 1, "axes")
+    table = sorted(areas)
+    examples = [(2 * x + y, label) for (x, y), label in CORNERS]
+    weights = [float(areas[labels]) for labels in table]
+    law = set_cover_law(table, examples, 1, 2, entry.epsilon, 2 / entry.epsilon, 2, weights)
+    return _ending(list(law.values()))
+
+
+PLANE = [
+    Entry(
+        "learners.halfplanes",
+        lambda epsilon: halfplanes.exponential(bits=1, epsilon=epsilon, measure="box"),
+        _corners,
+        0.3,
+        place=lambda region: _labelling(region)[:, 0],
+        single=False,
+        events=False,
+        twin=_halfplane_twin,
+    ),
+    Entry(
+        "learners.polygons",
+        _polygon,
+        _corners,
+        0.5,
+        place=lambda region: _labelling(region) @ np.array([14, 1]),
+        events=False,
+        twin=_polygon_twin,
+        alpha=None,  # so small a shift is for no beta
+    ),
+]
+
 # -------------------------------------------------------------------------------------------------------- rectangles
 
 
@@ -1152,6 +1248,7 @@ ENTRIES = [
     *QUERIES,
     *DENSE,
     *CONJUNCTIONS,
+    *PLANE,
     *RECTANGLES,
     *MADE,
     *BY_SANITIZING,

@@ -37,6 +37,7 @@ from dpjax.data.examples import Examples
 from dpjax.domains.events import Accurate
 from dpjax.learners.halfplanes.refinement import Problem, draw
 from dpjax.learners.halfplanes.select import SelectHalfplane, fitted, in_plane
+from dpjax.mechanisms import exponential as exponential_mechanism
 
 MOST_ROWS = 127  # of a law: about as many pieces as their cube
 
@@ -75,7 +76,7 @@ class Exponential(Algorithm):
         return staging.one_by_one(type(self).draw)(self, key, data)
 
     def draw(self, key: Array, data: Examples) -> Any:
-        select = SelectHalfplane(bits=self.bits, measure=self.measure)
+        select = self._select()
         view = select.prepare(data)
         negative, positive = view.valid & ~view.y, view.valid & view.y
         kept = select.count(view, negative)
@@ -99,7 +100,7 @@ class Exponential(Algorithm):
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
             errors = jnp.sum(valid & ~y) + jnp.concatenate([none, jnp.cumsum(change, axis=1)], axis=1)
-            log_mass = jnp.log(area) - jnp.asarray(self.epsilon, float) * errors
+            log_mass = jnp.log(area) - jnp.asarray(self.epsilon, float) * errors.astype(float)
             masses.append((log_mass, self._good(event, data, errors, order)))
         log_mass, good = (jnp.concatenate([part.ravel() for part in parts]) for parts in zip(*masses, strict=True))
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
@@ -135,6 +136,23 @@ class Exponential(Algorithm):
         if event.shape[0] > data.rows:
             raise ValueError(f"event must have at most {data.rows} labels, got {event.shape[0]}")
         return jnp.pad(event, (0, data.rows - event.shape[0]))
+
+    # Lists, on tiny grids ---------------------------------------------------------------------------------------------
+
+    def listed(self) -> int:
+        """How many ways there are to label the grid by a halfplane."""
+        return self._select().hypotheses()
+
+    def masses(self, data: Examples, outputs: int) -> Float[Array, "outcomes"]:
+        select = self._select()
+        view = select.prepare(data)
+        deleted = select.all_deleted(view, dual=False)
+        wrong = select.count(view, view.valid[None] & (deleted == view.y[None]))
+        weights = exponential_mechanism.log_weights(-wrong.astype(float), epsilon=self.epsilon, monotone=True)
+        return jnp.append(jnp.exp(exponential_mechanism.normalised(select.log_measure() + weights)), 0.0)
+
+    def _select(self) -> SelectHalfplane:
+        return SelectHalfplane(bits=self.bits, measure=self.measure)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE; see the module."""

@@ -32,7 +32,7 @@ from dpjax.concepts.plane.lattice import Lattice, above
 from dpjax.core import random
 from dpjax.domains import wide
 
-CELLS = 512  # kept beside a path of halves
+CELLS = 256  # kept beside a path of halves
 
 Score = Callable[[Array, Array], Array]  # of (deleted negative examples, deleted positive examples)
 
@@ -168,7 +168,6 @@ def _next(cells: Cells, best: Cells, grid: Lattice) -> Int[Array, ""]:
 
 def _halves(key: Array, cell: Cells, problem: Problem) -> Cells:
     """Both halves of one cell: of its slopes, if they move the line more than its heights do, else of its heights."""
-    key_coin, key_other = jax.random.split(key)
     by_slope = cell.log_slopes + problem.grid.bits > cell.log_heights
     by_slope = (by_slope & (cell.log_slopes > 0)) | (cell.log_heights == 0)
     log_slopes = cell.log_slopes - by_slope.astype(jnp.int32)
@@ -184,8 +183,9 @@ def _halves(key: Array, cell: Cells, problem: Problem) -> Cells:
     )
     # The greatest G is in either half alike; that of the other is below it.
     size = (log_slopes + log_heights - _path(problem.grid)).astype(float) * np.log(2.0)
-    other = size - jnp.log(jnp.exp(size - cell.gumbel) + random.exponential(key_other))
-    heads = jax.random.bits(key_coin, (), jnp.uint32) & np.uint32(1) == np.uint32(1)
+    below, coin = random.exponential(key, (2,))
+    other = size - jnp.log(jnp.exp(size - cell.gumbel) + below)
+    heads = coin < np.log(2.0)  # the median
     low = jax.tree.map(lambda one, two: jnp.stack([one, two]), cell.low, second)
     halves = Cells(
         low=low,

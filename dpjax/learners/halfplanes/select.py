@@ -30,12 +30,14 @@ class Placed(NamedTuple):
       valid: which rows count.
       y: their labels.
       counts: how many examples each row stands for.
+      capacity: how many there can be in all.
     """
 
     columns: UInt32[Array, "2 words points"]
     valid: Bool[Array, "rows"]
     y: Bool[Array, "rows"]
     counts: Int[Array, "rows"]
+    capacity: int
 
     @property
     def rows(self) -> int:
@@ -77,16 +79,19 @@ class PlaneSelection(Selection):
         """Rows as they are; on a small grid its points instead, once for each label, if they are fewer."""
         if self.bits > COUNTED or 2 * 4**self.bits > data.rows:
             columns = columns_of(self.grid, data.x)
-            return Placed(columns, data.valid, data.y == 1, jnp.ones(data.rows, jnp.int32))
+            return Placed(columns, data.valid, data.y == 1, jnp.ones(data.rows, jnp.int32), data.rows)
         side = np.uint32(self.bits)
         points = (data.x[:, 0, -1] << side) | data.x[:, 1, -1]
         index = points.astype(jnp.int32) + jnp.where(data.y == 1, 4**self.bits, 0)
         counts = jnp.zeros(2 * 4**self.bits, jnp.int32).at[index].add(data.valid.astype(jnp.int32), mode="drop")
         labels = jnp.arange(2 * 4**self.bits, dtype=jnp.int32) >= 4**self.bits
-        return Placed(columns_of(self.grid, all_points(self.bits)), counts > 0, labels, counts)
+        return Placed(columns_of(self.grid, all_points(self.bits)), counts > 0, labels, counts, data.rows)
 
     def count(self, view: Placed, mask: Bool[Array, "*n rows"]) -> Int[Array, "*n"]:
         return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1)
+
+    def capacity(self, view: Placed) -> int:
+        return view.capacity
 
     def _kept(self, view: Placed, line: Line) -> Bool[Array, "rows"]:
         """h(x) of all rows."""

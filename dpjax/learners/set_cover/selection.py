@@ -36,6 +36,10 @@ class Selection:
         """How many examples there are in each mask (its last axis)."""
         return jnp.sum(mask, axis=-1, dtype=jnp.int32)
 
+    def capacity(self, view: Any) -> int:
+        """How many examples there can be."""
+        return view.rows
+
     def log_size(self) -> float:
         """ln |H|; for a continuous H, of the measure of all over the least measure of hypotheses that agree on the whole domain."""
         raise NotImplementedError
