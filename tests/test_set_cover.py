@@ -1,5 +1,6 @@
 """SetCoverLearner over literals: its law, its privacy over all neighbours, the price of a shared test, and what it learns."""
 
+import dataclasses
 import itertools
 import math
 
@@ -76,6 +77,24 @@ def test_what_lies_past_the_last_example_plays_no_part():
     junk = Assignments(x=data.x | jnp.uint32(0xFFFFFFF0), y=data.y | jnp.uint32(0xFFFFFFF0), n_valid=data.n_valid)
     np.testing.assert_array_equal(mine.pmf(data), mine.pmf(junk))
     assert np.abs(mine.pmf(data) - mine.pmf(Assignments(x=junk.x, y=junk.y, n_valid=jnp.int32(9)))).max() > 0.01
+
+
+def test_counts_that_are_kept_are_those_made_anew():
+    """Over 1024 examples, some blocks of words deleted as a whole; the columns counted by NumPy."""
+    rng, select = np.random.default_rng(1), SelectLiteral(bits=5)
+    matrix = rng.integers(0, 2, (1024, 5))
+    data = Assignments.create(matrix, matrix[:, 0])
+    masks = rng.integers(0, 2**32, (3, data.x.shape[0]), dtype=np.uint32)
+    masks[1, 12:] = 0  # few are gone
+    masks[2] = 0  # nobody is
+    for dual in (False, True):
+        seen = jax.jit(lambda mask, dual=dual: select.seen(data, mask, dual=dual))
+        for gone in masks[1:]:
+            kept = select.without(data, seen(masks[0]), masks[0] & gone, dual=dual)
+            np.testing.assert_array_equal(kept, seen(masks[0] & ~gone))
+        chosen = np.unpackbits(masks[0].view(np.uint8), bitorder="little")[:1024].astype(bool)
+        literals = np.stack([matrix, 1 - matrix], axis=2).reshape(1024, -1)[chosen]
+        np.testing.assert_array_equal(seen(masks[0])[:10], np.sum(literals == dual, axis=0))
 
 
 # -------------------------------------------------------------------------------------------------------------- privacy
@@ -187,6 +206,10 @@ def test_coins_and_labels_are_packed_as_they_are_read():
     ones = np.sum(np.bitwise_count(np.asarray(drawn.x)), axis=0)
     assert np.all(np.abs(ones / 2**14 - [0.2, 0.5, 0.9]) < 4.4 * 0.5 / 2**7)  # 3 comparisons, false alarm 2e-5
     assert np.array_equal(drawn.y, drawn.x[:, 0])
+    coarse = concept.product(bits=3, target=[0], p=[0.25, 0.5, 0.75])
+    assert coarse.digits == 2 and law.digits == 32
+    every = dataclasses.replace(coarse, digits=32).sample(jax.random.key(1), 64, 50)
+    assert np.array_equal(coarse.sample(jax.random.key(1), 64, 50).x, every.x)
 
 
 def test_composition_pays_for_rounds_and_a_shared_test_does_not():

@@ -58,19 +58,25 @@ class SelectLiteral(Selection):
     def log_size(self) -> float:
         return math.log(2 * self.bits)
 
-    def draw(
-        self, key: Array, data: Assignments, negative: Any, positive: Any, *, score: Any, rate: Any, dual: bool
-    ) -> Any:
-        zeros, ones = (self._deletes(data, side, dual) for side in (negative, positive))
-        weights = exponential.log_weights(score(zeros, ones), epsilon=rate, monotone=True)
-        return exponential.draw(key, weights).index
-
-    def _deletes(self, data: Assignments, side: UInt32[Array, "words"], dual: bool) -> Int[Array, "literals"]:
+    def seen(self, data: Assignments, side: UInt32[Array, "words"], *, dual: bool) -> Int[Array, "literals"]:
         """How many of some examples each literal deletes."""
-        ones = jnp.sum(jnp.bitwise_count(data.x & side[:, None]).astype(jnp.int32), axis=0, dtype=jnp.int32)
+        ones = bits.count_columns(data.x, side)
         zeros = bits.count(side) - ones
         both = (ones, zeros) if dual else (zeros, ones)  # of the variable, of its negation
         return jnp.stack(both, axis=1).reshape(-1)
+
+    def without(
+        self, data: Assignments, seen: Int[Array, "literals"], gone: UInt32[Array, "words"], *, dual: bool
+    ) -> Int[Array, "literals"]:
+        """Whole numbers, so nothing is lost by subtraction; where nobody is gone nothing is read."""
+        return seen - self.seen(data, gone, dual=dual)
+
+    def draw(
+        self, key: Array, data: Assignments, negative: Any, positive: Any, *, score: Any, rate: Any, dual: bool
+    ) -> Any:
+        return exponential.draw(
+            key, exponential.log_weights(score(negative, positive), epsilon=rate, monotone=True)
+        ).index
 
     def deleted(self, data: Assignments, literal: Int[Array, ""], *, dual: bool) -> UInt32[Array, "words"]:
         true = concept.holds(literal, data.x)

@@ -92,18 +92,20 @@ class SetCover(Algorithm):
         return self.selection.prepare(data)
 
     def draw(self, key: Array, view: Any) -> Any:
-        def one(left: Any, number: Array) -> tuple[Any, Any]:
-            key_noise, key_choice = jax.random.split(jax.random.fold_in(key, number))
-            negative, positive = self._sides(view, left)
-            test = self._before_noise(negative) + self._noise(key_noise)
-            choice = self.selection.draw(
-                key_choice, view, negative, positive, score=self._score(test), rate=self.rate, dual=self.dual
-            )
-            return left & ~self.selection.deleted(view, choice, dual=self.dual), choice
+        select, dual = self.selection, self.dual
 
-        left, chosen = lax.scan(one, view.valid, jnp.arange(self.rounds, dtype=jnp.int32))
-        released = self.selection.released(chosen, dual=self.dual)
-        return released, jnp.bool_(True), {"left": self.selection.count(left)}
+        def one(kept: tuple[Any, Any], number: Array) -> tuple[Any, Any]:
+            left, seen = kept
+            key_noise, key_choice = jax.random.split(jax.random.fold_in(key, number))
+            test = self._before_noise(self._sides(view, left)[0]) + self._noise(key_noise)
+            choice = select.draw(key_choice, view, *seen, score=self._score(test), rate=self.rate, dual=dual)
+            gone = left & select.deleted(view, choice, dual=dual)
+            sides = zip(seen, self._sides(view, gone), strict=True)
+            return (left & ~gone, tuple(select.without(view, side, part, dual=dual) for side, part in sides)), choice
+
+        seen = tuple(select.seen(view, side, dual=dual) for side in self._sides(view, view.valid))
+        (left, _), chosen = lax.scan(one, (view.valid, seen), jnp.arange(self.rounds, dtype=jnp.int32))
+        return select.released(chosen, dual=dual), jnp.bool_(True), {"left": select.count(left)}
 
     def _sides(self, view: Any, left: Any) -> tuple[Any, Any]:
         """(S0, S1), which change their places in the dual."""
