@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import assignments_of
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, set_cover
@@ -37,15 +38,6 @@ def learner(rate=1.0, noise=0.4, *, k=1, rounds=3, shift=1, dual=False, accounta
     )
 
 
-def packed(values, sizes):
-    """Records 2 x + y of two variables, as data."""
-    x, y = (values // 2)[..., None] >> np.arange(2) & 1, values % 2
-    places = np.arange(values.shape[-1], dtype=np.uint32)
-    words = np.sum(x.astype(np.uint32) << places[:, None], axis=-2, dtype=np.uint32)
-    labels = np.sum(y.astype(np.uint32) << places, axis=-1, dtype=np.uint32)
-    return Assignments(x=words[..., None, :], y=labels[..., None], n_valid=sizes)
-
-
 # -------------------------------------------------------------------------------------------------------------- the law
 
 
@@ -54,7 +46,7 @@ def test_the_law_is_that_of_the_plain_twin(dual, accountant, k, x64):
     mine = learner(0.8, k=k, dual=dual, accountant=accountant)
     law = jax.jit(mine.pmf)
     for values in ([], [1, 1, 4, 6, 7], [0, 0, 2, 3, 5, 5]):
-        data = packed(np.array([*values, *[0] * (8 - len(values))]), np.int32(len(values)))
+        data = assignments_of(np.array([*values, *[0] * (8 - len(values))]), np.int32(len(values)))
         flip = int(dual)  # a disjunction is the negation of a conjunction of negated literals
         examples = [(one // 2, one % 2 ^ flip) for one in values]
         table = [[value ^ bool(flip) for value in row] for row in LITERALS]
@@ -65,7 +57,7 @@ def test_the_law_is_that_of_the_plain_twin(dual, accountant, k, x64):
 
 def test_errors_of_all_outputs_are_those_of_their_labels():
     mine = learner(rounds=2)
-    data = jax.tree.map(jnp.asarray, packed(np.array([0, 1, 3, 3, 6]), np.int32(5)))
+    data = jax.tree.map(jnp.asarray, assignments_of(np.array([0, 1, 3, 3, 6]), np.int32(5)))
     found = mine.errors(data)
     for index in (0, 3, 9, 14):
         labels = np.asarray(mine.output(jnp.int32(index)).predict(data))[:5]
@@ -104,7 +96,7 @@ def test_counts_that_are_kept_are_those_made_anew():
 def datasets():
     """Up to three records over two variables, and all neighbours."""
     counts = exact.histograms(8, range(4))
-    return packed(*exact.records(counts)), exact.neighbours(counts, ADD_OR_REMOVE_ONE)
+    return assignments_of(*exact.records(counts)), exact.neighbours(counts, ADD_OR_REMOVE_ONE)
 
 
 @pytest.mark.parametrize("rate, noise, k, rounds", [(0.3, 0.2, 1, 4), (2.0, 0.2, 1, 4), (1.0, 0.5, 2, 3)])

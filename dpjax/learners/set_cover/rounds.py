@@ -27,90 +27,46 @@ The plain twin is `dpjax.verify.plain.set_cover`.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting.set_cover import shared_test
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, whole
-from dpjax.domains.events import Accurate
-from dpjax.learners.set_cover.selection import Selection
+from dpjax.data.algorithm import whole
+from dpjax.learners.set_cover.base import Rounds
 from dpjax.mechanisms import exponential, laplace
-
-MOST_SEQUENCES = 2**12  # of hypotheses, in the list of all outputs
 
 
 @frozen
-class SetCover(Algorithm):
-    """The learner; build it by `learner`.
+class SetCover(Rounds):
+    """The learner; build it by `learner`. Its other attributes are those of `Rounds`.
 
     Attributes:
-      selection: the class of hypotheses, and how one is drawn.
       rate: r, of the weights exp(r q).
       noise_epsilon: e_w; infinite by composition, which needs no noise.
       shift: s.
       delta: at which privacy is stated.
       k: hypotheses of the target (static).
-      rounds: R (static).
-      dual: whether a disjunction is learned (static).
       accountant: "shared_test" or "composition" (static).
     """
 
-    selection: Selection
     rate: Float[Any, ""]
     noise_epsilon: Float[Any, ""]
     shift: Float[Any, ""]
     delta: Float[Any, ""]
     k: int = static()
-    rounds: int = static()
-    dual: bool = static()
     accountant: str = static()
 
-    largest_error: ClassVar[float] = 1.0
-
-    @property
-    def kind(self) -> type:  # type: ignore[override]
-        """The data that the selection takes."""
-        return self.selection.kind
-
-    def fit(self, data: Any) -> Any:
-        return self.selection.fit(data)
-
-    def fits(self, data: Any) -> Bool[Array, ""]:
-        return self.selection.fits(data)
-
-    # One run ------------------------------------------------------------------------------------------------------
-
-    def prepare(self, data: Any) -> Any:
-        return self.selection.prepare(data)
-
-    def draw(self, key: Array, view: Any) -> Any:
-        select, dual = self.selection, self.dual
-
-        def one(kept: tuple[Any, Any], number: Array) -> tuple[Any, Any]:
-            left, seen = kept
-            key_noise, key_choice = jax.random.split(jax.random.fold_in(key, number))
-            test = self._before_noise(self._sides(view, left)[0]) + self._noise(key_noise)
-            choice = select.draw(key_choice, view, *seen, score=self._score(test), rate=self.rate, dual=dual)
-            gone = left & select.deleted(view, choice, dual=dual)
-            sides = zip(seen, self._sides(view, gone), strict=True)
-            return (left & ~gone, tuple(select.without(view, side, part, dual=dual) for side, part in sides)), choice
-
-        seen = tuple(select.seen(view, side, dual=dual) for side in self._sides(view, view.valid))
-        (left, _), chosen = lax.scan(one, (view.valid, seen), jnp.arange(self.rounds, dtype=jnp.int32))
-        return select.released(chosen, dual=dual), jnp.bool_(True), {"left": select.count(left)}
-
-    def _sides(self, view: Any, left: Any) -> tuple[Any, Any]:
-        """(S0, S1), which change their places in the dual."""
-        negative, positive = left & ~view.y, left & view.y
-        return (positive, negative) if self.dual else (negative, positive)
+    def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Any:
+        key_noise, key_choice = jax.random.split(key)
+        score = self._score(self._before_noise(self.sides(view, left)[0]) + self._noise(key_noise))
+        return self.selection.draw(key_choice, view, negative, positive, score=score, rate=self.rate, dual=self.dual)
 
     def _before_noise(self, negative: Any) -> Float[Array, ""]:
         """|S0| - s."""
@@ -126,14 +82,10 @@ class SetCover(Algorithm):
             return jnp.zeros(())
         return jnp.floor(laplace.laplace(key, jnp.zeros(()), epsilon=self.noise_epsilon, sensitivity=self.rounds))
 
-    # The law, where sequences of hypotheses can be listed --------------------------------------------------------
-
     def log_round(self, view: Any, left: Any) -> Float[Array, "hypotheses"]:
         """ln P[h] in one round, for the examples that are left."""
-        negative, positive = self._sides(view, left)
-        deleted = self.selection.all_deleted(view, dual=self.dual)
-        zeros, ones = (self.selection.count(deleted & side[None]) for side in (negative, positive))
-        measure, start = self.selection.log_measure(), self._before_noise(negative)
+        zeros, ones = self.deletions(view, left)
+        measure, start = self.selection.log_measure(), self._before_noise(self.sides(view, left)[0])
 
         def given(test: Array) -> Array:
             scores = self._score(test)(zeros, ones)
@@ -152,66 +104,6 @@ class SetCover(Algorithm):
         wide = jnp.asarray(self.noise_epsilon, float) / self.rounds
         inner = jnp.where(noise >= 0, -noise, noise + 1) * wide + jnp.log(-jnp.expm1(-wide)) - math.log(2)
         return jnp.concatenate([log_below[:1], inner[1:-1], log_above[-1:]])
-
-    def log_masses(self, view: Any) -> Float[Array, "outputs"]:
-        """ln P of every sequence h_1, ..., h_R; h_1 is the most significant digit of its index."""
-        log_p, left = jnp.zeros(1), view.valid[None]
-        for _ in range(self.rounds):
-            log_p = (log_p[:, None] + jax.vmap(lambda mask: self.log_round(view, mask))(left)).reshape(-1)
-            left = self._after(view, left)
-        return log_p
-
-    def _after(self, view: Any, left: Any) -> Any:
-        """What each hypothesis leaves of each mask."""
-        deleted = self.selection.all_deleted(view, dual=self.dual)
-        return (left[:, None] & ~deleted[None]).reshape(-1, left.shape[1])
-
-    def errors(self, view: Any) -> Float[Array, "outputs"]:
-        """The error on the data of every sequence."""
-        left = view.valid[None]
-        for _ in range(self.rounds):
-            left = self._after(view, left)
-        negative, positive = self._sides(view, view.valid)
-        count = self.selection.count
-        wrong = count(left & negative[None]) + count(~left & positive[None])
-        return wrong.astype(float) / jnp.maximum(count(view.valid), 1).astype(float)
-
-    def listed(self) -> int:
-        """How many sequences there are."""
-        found = self.selection.hypotheses() ** self.rounds
-        if found > MOST_SEQUENCES:
-            raise ValueError(
-                f"a law of {type(self.selection).__name__} is a list of at most {MOST_SEQUENCES} sequences of hypotheses, got {found}"
-            )
-        return found
-
-    def check_event(self, event: Any) -> Any:
-        if not hasattr(event, "dtype") or event.dtype != bool or event.shape != (self.listed(),):
-            raise TypeError(f"event must have one flag (bool) for each of {self.listed()} sequences, got {event!r}")
-        return jnp.asarray(event)
-
-    def event(self, view: Any, event: Any) -> Bool[Array, "outputs"]:
-        self.listed()
-        return self.errors(view) <= event.error if isinstance(event, Accurate) else event
-
-    def exactly(self, output: Any) -> Bool[Array, "outputs"]:
-        index = jnp.int32(0)
-        for one in self.selection.indices(output):
-            index = index * self.selection.hypotheses() + one
-        return jnp.arange(self.listed(), dtype=jnp.int32) == index
-
-    def output(self, index: Int[Array, ""]) -> Any:
-        """The sequence of this index."""
-        size = self.selection.hypotheses()
-        digits = [index // size**place % size for place in reversed(range(self.rounds))]
-        return self.selection.released(self.selection.choice(jnp.stack(digits).astype(jnp.int32)), dual=self.dual)
-
-    def law(self, view: Any, good: Any) -> Float[Array, "2"]:
-        log_p = self.log_masses(view)
-        return jnp.exp(jnp.stack([logspace.logsumexp(jnp.where(at, log_p, -jnp.inf)) for at in (good, ~good)]))
-
-    def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
-        return jnp.append(jnp.exp(self.log_masses(view)), 0.0)
 
     # What is promised ------------------------------------------------------------------------------------------------
 
