@@ -1,4 +1,4 @@
-"""The classical greedy set cover (Haussler 1988; GEO §1.1): SetCoverLearner without privacy, the baseline of its price.
+"""The classical greedy set cover (recalled in GEO §1.1): SetCoverLearner without privacy, the baseline of its price.
 
 A round takes the literal that deletes most negative examples among those that delete the fewest positive ones, the first of them if
 several do. If the target is a conjunction of at most k literals, one of them deletes |S0|/k negative examples and no positive one. So
