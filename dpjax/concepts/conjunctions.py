@@ -124,7 +124,7 @@ def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool
       bits: d, the number of variables.
       target: literals, 2v for the variable v and 2v + 1 for its negation; at least one.
       p: a probability in (0, 1) for all variables, or one for each; rounded to multiples of 2^-32. Sampling costs a random word
-        for each binary digit of the finest of them: 15/16 is drawn 8 times as fast as 0.94.
+        for each binary digit of the finest of them: 15/16 takes an eighth of what 0.94 takes.
       disjunction: whether the target is the disjunction of its literals.
 
     Raises:
