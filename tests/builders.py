@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import MultiSample, Points, Sample
+from dpjax.data.assignments import Assignments
 from dpjax.domains import wide
 from dpjax.verify.plain import tree_log
 
@@ -27,6 +28,15 @@ def packed(matrix: Any) -> np.ndarray:
     matrix = np.ascontiguousarray(matrix, bool)
     padded = np.pad(matrix, [(0, 0)] * (matrix.ndim - 1) + [(0, -matrix.shape[-1] % 32)])
     return np.packbits(padded, axis=-1, bitorder="little").view("<u4")
+
+
+def assignments_of(values: Any, sizes: Any) -> Assignments:
+    """Datasets of records 2 x + y: x in {0, ..., 3} are two variables, y is the label; values (..., up to 32), sizes (...)."""
+    x, y = (values // 2)[..., None] >> np.arange(2) & 1, values % 2
+    places = np.arange(values.shape[-1], dtype=np.uint32)
+    words = np.sum(x.astype(np.uint32) << places[:, None], axis=-2, dtype=np.uint32)
+    labels = np.sum(y.astype(np.uint32) << places, axis=-1, dtype=np.uint32)
+    return Assignments(x=words[..., None, :], y=labels[..., None], n_valid=sizes)
 
 
 def points_of(xs: Any, bits: int, rows: int | None = None) -> Points:

@@ -14,4 +14,6 @@ def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
         if counts[-1]:
             return 0.0
         counts, expected = counts[:-1], expected[:-1]
+    if len(counts) == 1:  # one outcome is sure, and all counts are its
+        return 1.0
     return float(stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)

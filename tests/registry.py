@@ -69,7 +69,7 @@ from dpjax.verify.plain.parity_learner import inner, parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
 from dpjax.verify.plain.quantiles import direct_laws, in_order
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
-from dpjax.verify.plain.set_cover import set_cover_law
+from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
 
 
@@ -942,9 +942,27 @@ def _vectors() -> Assignments:
     return Assignments.create([[x & 1, x >> 1] for x, _ in VECTORS], [y for _, y in VECTORS])
 
 
+LITERALS = [[bool(x >> v & 1) ^ bool(negated) for x in range(4)] for v in range(2) for negated in range(2)]
+
+
 def _conjunction_twin(entry: Entry) -> np.ndarray:
-    table = [[bool(x >> v & 1) ^ bool(negated) for x in range(4)] for v in range(2) for negated in range(2)]
-    return _ending(list(set_cover_law(table, VECTORS, 1, 2, entry.epsilon, 2 / entry.epsilon, 2).values()))
+    return _ending(list(set_cover_law(LITERALS, VECTORS, 1, 2, entry.epsilon, 2 / entry.epsilon, 2).values()))
+
+
+def _greedy_twin(entry: Entry) -> np.ndarray:
+    return np.eye(17)[np.array([4, 1]) @ greedy_cover(LITERALS, VECTORS, 2)]
+
+
+def _conjunction_exponential_twin(entry: Entry) -> np.ndarray:
+    examples = [((x & 1, x >> 1), y) for x, y in VECTORS]
+    return _ending(exponential_twin.conjunction_law(examples, 2, entry.epsilon))
+
+
+def _place_of_conjunction(released: Any) -> np.ndarray:
+    """v0, not v0, v1, not v1, the four conjunctions of both, the constant."""
+    pairs = [(0, 0), (1, 1), (2, 2), (3, 3), (0, 2), (0, 3), (1, 2), (1, 3), (0, 1)]
+    same = np.asarray(released.literals)[..., None, :] == np.array(pairs)
+    return np.argmax(np.all(same, axis=-1), axis=-1)
 
 
 CONJUNCTIONS = [
@@ -958,7 +976,27 @@ CONJUNCTIONS = [
         twin=_conjunction_twin,
         error=0.3,
         alpha=None,  # so small a shift is for no beta
-    )
+    ),
+    Entry(
+        "learners.conjunctions.greedy",
+        lambda _: conjunctions.greedy(bits=2, k=1, alpha=0.3),
+        _vectors,
+        1.0,
+        private=False,
+        place=lambda released: np.asarray(released.literals) @ np.array([4, 1]),
+        events=False,
+        twin=_greedy_twin,
+        alpha=0.3,
+    ),
+    Entry(
+        "learners.conjunctions.exponential",
+        lambda e: conjunctions.exponential(bits=2, k=2, epsilon=e),
+        _vectors,
+        0.2,
+        place=_place_of_conjunction,
+        events=False,
+        twin=_conjunction_exponential_twin,
+    ),
 ]
 
 # -------------------------------------------------------------------------------------------------------- the plane

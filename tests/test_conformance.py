@@ -239,8 +239,9 @@ def test_the_guarantee_follows_from_the_numbers_in_use(entry: Entry) -> None:
     algorithm = entry.make(entry.epsilon)
     guarantee = algorithm.guarantee()
     assert isinstance(guarantee, Guarantee)
-    with pytest.raises(TypeError, match="must be a known number"):
-        jax.eval_shape(lambda traced: jnp.float32(traced.guarantee().epsilon), algorithm)
+    if jax.tree.leaves(algorithm):
+        with pytest.raises(TypeError, match="must be a known number"):
+            jax.eval_shape(lambda traced: jnp.float32(traced.guarantee().epsilon), algorithm)
     if entry.private and entry.sweeps:
         assert guarantee.epsilon < np.inf
         twice = entry.make(2 * entry.epsilon)

@@ -146,6 +146,15 @@ def test_pairs_are_the_halves_of_64_bit_words(x64):
 # ---------------------------------------------------------------------------------------------------------- bernoulli
 
 
+def test_columns_are_counted_under_a_mask_for_any_number_of_rows():
+    rng = np.random.default_rng(0)
+    for rows, used in ((1, 1), (8, 8), (21, 21), (21, 9), (21, 0)):
+        words, mask = rng.integers(0, 2**32, (rows, 3), dtype=np.uint32), rng.integers(0, 2**32, rows, dtype=np.uint32)
+        mask[used:] = 0
+        expected = np.sum(np.bitwise_count(words & mask[:, None]), axis=0)
+        np.testing.assert_array_equal(bits.count_columns(words, mask), expected)
+
+
 def test_packed_coins_are_one_where_a_32_bit_number_is_below_the_bias():
     """Bit by bit against numbers put together from the same words, at every kind of bias and at the very border."""
     rows, words = 3, 2

@@ -1,5 +1,6 @@
 """SetCoverLearner over literals: its law, its privacy over all neighbours, the price of a shared test, and what it learns."""
 
+import dataclasses
 import itertools
 import math
 
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import assignments_of
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, set_cover
@@ -36,15 +38,6 @@ def learner(rate=1.0, noise=0.4, *, k=1, rounds=3, shift=1, dual=False, accounta
     )
 
 
-def packed(values, sizes):
-    """Records 2 x + y of two variables, as data."""
-    x, y = (values // 2)[..., None] >> np.arange(2) & 1, values % 2
-    places = np.arange(values.shape[-1], dtype=np.uint32)
-    words = np.sum(x.astype(np.uint32) << places[:, None], axis=-2, dtype=np.uint32)
-    labels = np.sum(y.astype(np.uint32) << places, axis=-1, dtype=np.uint32)
-    return Assignments(x=words[..., None, :], y=labels[..., None], n_valid=sizes)
-
-
 # -------------------------------------------------------------------------------------------------------------- the law
 
 
@@ -53,7 +46,7 @@ def test_the_law_is_that_of_the_plain_twin(dual, accountant, k, x64):
     mine = learner(0.8, k=k, dual=dual, accountant=accountant)
     law = jax.jit(mine.pmf)
     for values in ([], [1, 1, 4, 6, 7], [0, 0, 2, 3, 5, 5]):
-        data = packed(np.array([*values, *[0] * (8 - len(values))]), np.int32(len(values)))
+        data = assignments_of(np.array([*values, *[0] * (8 - len(values))]), np.int32(len(values)))
         flip = int(dual)  # a disjunction is the negation of a conjunction of negated literals
         examples = [(one // 2, one % 2 ^ flip) for one in values]
         table = [[value ^ bool(flip) for value in row] for row in LITERALS]
@@ -64,7 +57,7 @@ def test_the_law_is_that_of_the_plain_twin(dual, accountant, k, x64):
 
 def test_errors_of_all_outputs_are_those_of_their_labels():
     mine = learner(rounds=2)
-    data = jax.tree.map(jnp.asarray, packed(np.array([0, 1, 3, 3, 6]), np.int32(5)))
+    data = jax.tree.map(jnp.asarray, assignments_of(np.array([0, 1, 3, 3, 6]), np.int32(5)))
     found = mine.errors(data)
     for index in (0, 3, 9, 14):
         labels = np.asarray(mine.output(jnp.int32(index)).predict(data))[:5]
@@ -78,6 +71,24 @@ def test_what_lies_past_the_last_example_plays_no_part():
     assert np.abs(mine.pmf(data) - mine.pmf(Assignments(x=junk.x, y=junk.y, n_valid=jnp.int32(9)))).max() > 0.01
 
 
+def test_counts_that_are_kept_are_those_made_anew():
+    """Over 1024 examples, some blocks of words deleted as a whole; the columns counted by NumPy."""
+    rng, select = np.random.default_rng(1), SelectLiteral(bits=5)
+    matrix = rng.integers(0, 2, (1024, 5))
+    data = Assignments.create(matrix, matrix[:, 0])
+    masks = rng.integers(0, 2**32, (3, data.x.shape[0]), dtype=np.uint32)
+    masks[1, 12:] = 0  # few are gone
+    masks[2] = 0  # nobody is
+    for dual in (False, True):
+        seen = jax.jit(lambda mask, dual=dual: select.seen(data, mask, dual=dual))
+        for gone in masks[1:]:
+            kept = select.without(data, seen(masks[0]), masks[0] & gone, dual=dual)
+            np.testing.assert_array_equal(kept, seen(masks[0] & ~gone))
+        chosen = np.unpackbits(masks[0].view(np.uint8), bitorder="little")[:1024].astype(bool)
+        literals = np.stack([matrix, 1 - matrix], axis=2).reshape(1024, -1)[chosen]
+        np.testing.assert_array_equal(seen(masks[0])[:10], np.sum(literals == dual, axis=0))
+
+
 # -------------------------------------------------------------------------------------------------------------- privacy
 
 
@@ -85,7 +96,7 @@ def test_what_lies_past_the_last_example_plays_no_part():
 def datasets():
     """Up to three records over two variables, and all neighbours."""
     counts = exact.histograms(8, range(4))
-    return packed(*exact.records(counts)), exact.neighbours(counts, ADD_OR_REMOVE_ONE)
+    return assignments_of(*exact.records(counts)), exact.neighbours(counts, ADD_OR_REMOVE_ONE)
 
 
 @pytest.mark.parametrize("rate, noise, k, rounds", [(0.3, 0.2, 1, 4), (2.0, 0.2, 1, 4), (1.0, 0.5, 2, 3)])
@@ -187,6 +198,10 @@ def test_coins_and_labels_are_packed_as_they_are_read():
     ones = np.sum(np.bitwise_count(np.asarray(drawn.x)), axis=0)
     assert np.all(np.abs(ones / 2**14 - [0.2, 0.5, 0.9]) < 4.4 * 0.5 / 2**7)  # 3 comparisons, false alarm 2e-5
     assert np.array_equal(drawn.y, drawn.x[:, 0])
+    coarse = concept.product(bits=3, target=[0], p=[0.25, 0.5, 0.75])
+    assert coarse.digits == 2 and law.digits == 32
+    every = dataclasses.replace(coarse, digits=32).sample(jax.random.key(1), 64, 50)
+    assert np.array_equal(coarse.sample(jax.random.key(1), 64, 50).x, every.x)
 
 
 def test_composition_pays_for_rounds_and_a_shared_test_does_not():

@@ -30,7 +30,7 @@ def set_cover_errors(n: float, log_size: float, k: int, rounds: int, beta: float
         k: hypotheses of the target.
         rounds: R.
         beta: failure probability.
-        rate: r.
+        rate: r; infinite for a learner that always takes the best hypothesis.
         shift: s.
 
     Example:
@@ -39,7 +39,8 @@ def set_cover_errors(n: float, log_size: float, k: int, rounds: int, beta: float
     """
     arguments.counts(k=k, rounds=rounds)
     arguments.fractions(beta=beta)
-    arguments.positive(n=n, log_size=log_size, rate=rate)
+    arguments.positive(n=n, log_size=log_size)
+    arguments.number("rate", rate, above=0.0)
     lost = (log_size + math.log(rounds / beta)) / rate
     return n * math.exp(-rounds / k) + (2 * shift + 1 if shift else 0) + (k + rounds) * lost
 

@@ -71,15 +71,18 @@ class Product(Distribution):
       odds: variable v is 1 with probability odds[v] 2^-32, exactly.
       target: its literals.
       disjunction: whether the target is one (static).
+      digits: of the odds, the others are 0 (static).
     """
 
     odds: UInt32[Array, "d"]
     target: Int[Array, "k"]
     disjunction: bool = static()
+    digits: int = static(default=bits.WORD)
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Assignments:
         words = bits.words_for(capacity)
-        x = random.coins(key, jnp.broadcast_to(self.odds[None], (bits.WORD, self.odds.shape[0])), words)
+        odds = jnp.broadcast_to(self.odds[None], (bits.WORD, self.odds.shape[0]))
+        x = random.coins(key, odds, words, self.digits)
         return Assignments(x=x, y=label(self.target, x, disjunction=self.disjunction), n_valid=n)
 
     @jax.jit
@@ -120,7 +123,8 @@ def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool
     Args:
       bits: d, the number of variables.
       target: literals, 2v for the variable v and 2v + 1 for its negation; at least one.
-      p: a probability in (0, 1) for all variables, or one for each; rounded to multiples of 2^-32.
+      p: a probability in (0, 1) for all variables, or one for each; rounded to multiples of 2^-32. Sampling costs a random word
+        for each binary digit of the finest of them: 15/16 takes an eighth of what 0.94 takes.
       disjunction: whether the target is the disjunction of its literals.
 
     Raises:
@@ -144,8 +148,10 @@ def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool
     if not ((share > 0) & (share < 1)).all():
         raise ValueError(f"p must lie in (0, 1), got {share.min()} to {share.max()}")
     odds = np.clip(np.round(share * 2.0**32), 1, 2**32 - 1).astype(np.uint32)
+    every = int(np.bitwise_or.reduce(odds))
     return Product(
         odds=jnp.asarray(odds),
         target=jnp.asarray(literals, jnp.int32),
         disjunction=arguments.flag("disjunction", disjunction),
+        digits=33 - (every & -every).bit_length(),  # 32 less the zeros at the end
     )

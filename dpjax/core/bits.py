@@ -89,6 +89,29 @@ def count(words: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
     return jnp.sum(lax.population_count(words).astype(jnp.int32), axis=-1, dtype=jnp.int32)
 
 
+@jax.jit
+def count_columns(words: UInt32[Array, "rows d"], mask: UInt32[Array, "rows"]) -> Int[Array, "d"]:
+    """How many bits of each column are set where those of the mask are; rows after the last one with a mask cost nothing.
+
+    Blocks of 8 rows: on a CPU a reduction over few rows runs along the columns, as fast as memory is read, over many across them.
+
+    >>> count_columns(jnp.array([[5, 1], [0, 3]], jnp.uint32), jnp.array([4, 7], jnp.uint32)).tolist()
+    [1, 2]
+    """
+    block = min(words.shape[0], 8)
+
+    def add(turn: Array, total: Array) -> Array:
+        # The last block may overlap the one before: its rows that were counted are masked.
+        start = jnp.minimum(turn * block, words.shape[0] - block)
+        fresh = start + jnp.arange(block, dtype=jnp.int32) >= turn * block
+        masked = jnp.where(fresh, lax.dynamic_slice_in_dim(mask, start, block), np.uint32(0))
+        here = lax.dynamic_slice_in_dim(words, start, block) & masked[:, None]
+        return total + jnp.sum(jnp.bitwise_count(here).astype(jnp.int32), axis=0, dtype=jnp.int32)
+
+    used = jnp.max(jnp.where(mask != 0, jnp.arange(1, words.shape[0] + 1, dtype=jnp.int32), 0))
+    return lax.fori_loop(0, (used + block - 1) // block, add, jnp.zeros(words.shape[1], jnp.int32))
+
+
 def tally(flags: Bool[Array, "n *rest"]) -> Int[Array, "*rest"]:
     """How many are true along the first axis, added in the narrowest numbers that hold them: 3 times as fast as in 32 bits.
 

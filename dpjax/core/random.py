@@ -104,22 +104,29 @@ def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) 
     return decide(exponential(key, jnp.shape(log_p)), log_p, log_q)
 
 
-def coins(key: Array, bias: UInt32[Array, "32 words"], rows: int) -> UInt32[Array, "rows words"]:
+def coins(
+    key: Array, bias: UInt32[Array, "32 words"], rows: int, digits: int = packed.WORD
+) -> UInt32[Array, "rows words"]:
     """Independent coins, packed: in every row, bit i of word w is 1 with probability bias[i, w] 2^-32, exactly.
+
+    If all biases are multiples of 2^(32 - digits), only so many digits are drawn; the coins are the same.
 
     Bit i of 32 random words is a number below 2^32, a digit a word, and the coin is 1 iff that number is below the bias. The
     comparison runs from the last digit to the first, 32 coins at a time: a smaller digit is less, a greater one is not, an equal one
     leaves what the digits behind it said. With the complements of the random digits, that is the majority of the three.
     """
-    digits = packed.planes(bias)
+    of_bias = packed.planes(bias)
 
     def compare(turn: Array, less: Array) -> Array:
         for half, word in enumerate(pairs(jax.random.fold_in(key, turn), less.size)):
-            digit, word = digits[2 * turn + half][None], word.reshape(less.shape)
+            digit, word = of_bias[2 * turn + half][None], word.reshape(less.shape)
             less = (word & (digit | less)) | (digit & less)
         return less
 
-    return lax.fori_loop(0, packed.WORD // 2, compare, jnp.zeros((rows, bias.shape[1]), jnp.uint32))
+    # Nothing is less than digits that are all 0.
+    return lax.fori_loop(
+        (packed.WORD - digits) // 2, packed.WORD // 2, compare, jnp.zeros((rows, bias.shape[1]), jnp.uint32)
+    )
 
 
 def decide(rarity: Float[Array, "*s"], log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:

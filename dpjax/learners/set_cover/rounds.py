@@ -27,94 +27,46 @@ The plain twin is `dpjax.verify.plain.set_cover`.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting.set_cover import shared_test
-from dpjax.core import arguments, logspace, staging
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, whole
-from dpjax.domains.events import Accurate
-from dpjax.learners.set_cover.selection import Selection
+from dpjax.data.algorithm import whole
+from dpjax.learners.set_cover.base import Rounds
 from dpjax.mechanisms import exponential, laplace
-
-MOST_SEQUENCES = 2**12  # of hypotheses, in the list of all outputs
 
 
 @frozen
-class SetCover(Algorithm):
-    """The learner; build it by `learner`.
+class SetCover(Rounds):
+    """The learner; build it by `learner`. Its other attributes are those of `Rounds`.
 
     Attributes:
-      selection: the class of hypotheses, and how one is drawn.
       rate: r, of the weights exp(r q).
       noise_epsilon: e_w; infinite by composition, which needs no noise.
       shift: s.
       delta: at which privacy is stated.
       k: hypotheses of the target (static).
-      rounds: R (static).
-      dual: whether a disjunction is learned (static).
       accountant: "shared_test" or "composition" (static).
     """
 
-    selection: Selection
     rate: Float[Any, ""]
     noise_epsilon: Float[Any, ""]
     shift: Float[Any, ""]
     delta: Float[Any, ""]
     k: int = static()
-    rounds: int = static()
-    dual: bool = static()
     accountant: str = static()
 
-    largest_error: ClassVar[float] = 1.0
-
-    @property
-    def kind(self) -> type:  # type: ignore[override]
-        """The data that the selection takes."""
-        return self.selection.kind
-
-    def fit(self, data: Any) -> Any:
-        return self.selection.fit(data)
-
-    def fits(self, data: Any) -> Bool[Array, ""]:
-        return self.selection.fits(data)
-
-    # One run ------------------------------------------------------------------------------------------------------
-
-    def prepare(self, data: Any) -> Any:
-        return self.selection.prepare(data)
-
-    def run(self, key: Array, data: Any) -> Any:
-        def run(self: SetCover, key: Array, data: Any) -> Any:
-            return self.draw(key, self.prepare(data))
-
-        return (staging.one_by_one(run) if self.selection.loops else run)(self, key, data)
-
-    def draw(self, key: Array, view: Any) -> Any:
-        def one(left: Any, number: Array) -> tuple[Any, Any]:
-            key_noise, key_choice = jax.random.split(jax.random.fold_in(key, number))
-            negative, positive = self._sides(view, left)
-            test = self._before_noise(view, negative) + self._noise(key_noise)
-            choice = self.selection.draw(
-                key_choice, view, negative, positive, score=self._score(test), rate=self.rate, dual=self.dual
-            )
-            return left & ~self.selection.deleted(view, choice, dual=self.dual), choice
-
-        left, chosen = lax.scan(one, view.valid, jnp.arange(self.rounds, dtype=jnp.int32))
-        released = self.selection.released(chosen, dual=self.dual)
-        return released, jnp.bool_(True), {"left": self.selection.count(view, left)}
-
-    def _sides(self, view: Any, left: Any) -> tuple[Any, Any]:
-        """(S0, S1), which change their places in the dual."""
-        negative, positive = left & ~view.y, left & view.y
-        return (positive, negative) if self.dual else (negative, positive)
+    def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Any:
+        key_noise, key_choice = jax.random.split(key)
+        score = self._score(self._before_noise(view, self.sides(view, left)[0]) + self._noise(key_noise))
+        return self.selection.draw(key_choice, view, negative, positive, score=score, rate=self.rate, dual=self.dual)
 
     def _before_noise(self, view: Any, negative: Any) -> Float[Array, ""]:
         """|S0| - s."""
@@ -130,14 +82,10 @@ class SetCover(Algorithm):
             return jnp.zeros(())
         return jnp.floor(laplace.laplace(key, jnp.zeros(()), epsilon=self.noise_epsilon, sensitivity=self.rounds))
 
-    # The law, where sequences of hypotheses can be listed --------------------------------------------------------
-
     def log_round(self, view: Any, left: Any) -> Float[Array, "hypotheses"]:
         """ln P[h] in one round, for the examples that are left."""
-        negative, positive = self._sides(view, left)
-        deleted = self.selection.all_deleted(view, dual=self.dual)
-        zeros, ones = (self.selection.count(view, deleted & side[None]) for side in (negative, positive))
-        measure, start = self.selection.log_measure(), self._before_noise(view, negative)
+        zeros, ones = self.deletions(view, left)
+        measure, start = self.selection.log_measure(), self._before_noise(view, self.sides(view, left)[0])
 
         def given(test: Array) -> Array:
             scores = self._score(test)(zeros, ones)
@@ -156,67 +104,6 @@ class SetCover(Algorithm):
         wide = jnp.asarray(self.noise_epsilon, float) / self.rounds
         inner = jnp.where(noise >= 0, -noise, noise + 1) * wide + jnp.log(-jnp.expm1(-wide)) - math.log(2)
         return jnp.concatenate([log_below[:1], inner[1:-1], log_above[-1:]])
-
-    def log_masses(self, view: Any) -> Float[Array, "outputs"]:
-        """ln P of every sequence h_1, ..., h_R; h_1 is the most significant digit of its index."""
-        log_p, left = jnp.zeros(1), view.valid[None]
-        for _ in range(self.rounds):
-            log_p = (log_p[:, None] + jax.vmap(lambda mask: self.log_round(view, mask))(left)).reshape(-1)
-            left = self._after(view, left)
-        return log_p
-
-    def _after(self, view: Any, left: Any) -> Any:
-        """What each hypothesis leaves of each mask."""
-        deleted = self.selection.all_deleted(view, dual=self.dual)
-        return (left[:, None] & ~deleted[None]).reshape(-1, left.shape[1])
-
-    def errors(self, view: Any) -> Float[Array, "outputs"]:
-        """The error on the data of every sequence."""
-        left = view.valid[None]
-        for _ in range(self.rounds):
-            left = self._after(view, left)
-        negative, positive = self._sides(view, view.valid)
-        wrong, every = (
-            self.selection.count(view, masks) for masks in (left & negative[None] | ~left & positive[None], view.valid)
-        )
-        return wrong.astype(float) / jnp.maximum(every, 1).astype(float)
-
-    def listed(self) -> int:
-        """How many sequences there are."""
-        found = self.selection.hypotheses() ** self.rounds
-        if found > MOST_SEQUENCES:
-            raise ValueError(
-                f"a law of {type(self.selection).__name__} is a list of at most {MOST_SEQUENCES} sequences of hypotheses, got {found}"
-            )
-        return found
-
-    def check_event(self, event: Any) -> Any:
-        if not hasattr(event, "dtype") or event.dtype != bool or event.shape != (self.listed(),):
-            raise TypeError(f"event must have one flag (bool) for each of {self.listed()} sequences, got {event!r}")
-        return jnp.asarray(event)
-
-    def event(self, view: Any, event: Any) -> Bool[Array, "outputs"]:
-        self.listed()
-        return self.errors(view) <= event.error if isinstance(event, Accurate) else event
-
-    def exactly(self, output: Any) -> Bool[Array, "outputs"]:
-        index = jnp.int32(0)
-        for one in self.selection.indices(output):
-            index = index * self.selection.hypotheses() + one
-        return jnp.arange(self.listed(), dtype=jnp.int32) == index
-
-    def output(self, index: Int[Array, ""]) -> Any:
-        """The sequence of this index."""
-        size = self.selection.hypotheses()
-        digits = [index // size**place % size for place in reversed(range(self.rounds))]
-        return self.selection.released(self.selection.choice(jnp.stack(digits).astype(jnp.int32)), dual=self.dual)
-
-    def law(self, view: Any, good: Any) -> Float[Array, "2"]:
-        log_p = self.log_masses(view)
-        return jnp.exp(jnp.stack([logspace.logsumexp(jnp.where(at, log_p, -jnp.inf)) for at in (good, ~good)]))
-
-    def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
-        return jnp.append(jnp.exp(self.log_masses(view)), 0.0)
 
     # What is promised ------------------------------------------------------------------------------------------------
 

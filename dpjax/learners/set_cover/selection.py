@@ -44,12 +44,20 @@ class Selection:
         """ln |H|; for a continuous H, of the measure of all over the least measure of hypotheses that agree on the whole domain."""
         raise NotImplementedError
 
+    def seen(self, view: Any, side: Any, *, dual: bool) -> Any:
+        """What `draw` looks at of the examples of one label, given their mask: the mask, or what is cheaper to keep than to make anew."""
+        return side
+
+    def without(self, view: Any, seen: Any, gone: Any, *, dual: bool) -> Any:
+        """`seen` after these of its examples were deleted."""
+        return seen & ~gone
+
     def draw(
         self, key: Array, view: Any, negative: Any, positive: Any, *, score: Callable[..., Array], rate: Any, dual: bool
     ) -> Any:
         """h with probability proportional to exp(rate score(a, b)), if h deletes a of the negative and b of the positive examples.
 
-        The score does not fall with a, and does not rise with b.
+        Both sides come as `seen` made them. The score does not fall with a, and does not rise with b.
         """
         raise NotImplementedError
 

@@ -1,5 +1,6 @@
-"""A naive exact reference for the exponential mechanism, over candidates, depths, points, thresholds and parities."""
+"""A naive exact reference for the exponential mechanism, over candidates, depths, points, thresholds, parities and conjunctions."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -73,3 +74,26 @@ def parity_law(xs: Sequence[int], ys: Sequence[int], bits: int, epsilon: float) 
     """
     right = [sum(inner(v, x) == y for x, y in zip(xs, ys, strict=True)) for v in range(2**bits)]
     return exponential_law(right, epsilon / 2)
+
+
+def conjunction_law(
+    examples: Sequence[tuple[Sequence[int], int]], k: int, epsilon: float, *, disjunction: bool = False
+) -> list[float]:
+    """P[h] for all sets of 1 to k literals of different variables, in order of size, then of variables, then of signs; then the constant.
+
+    An example is (a 0 or 1 for each variable, label); weights are exp(-epsilon errors). The constant, for k >= 2, is 0, of disjunctions 1.
+
+    >>> [round(p, 3) for p in conjunction_law([((1,), 1)], 1, math.log(3))]  # v0, not v0
+    [0.75, 0.25]
+    """
+    variables, join = len(examples[0][0]), any if disjunction else all
+    hypotheses = [
+        [(v, 1 - negated) for v, negated in zip(chosen, signs, strict=True)]
+        for size in range(1, k + 1)
+        for chosen in itertools.combinations(range(variables), size)
+        for signs in itertools.product((0, 1), repeat=size)
+    ]
+    wrong = [sum(join(x[v] == value for v, value in h) != (y == 1) for x, y in examples) for h in hypotheses]
+    if k >= 2:
+        wrong.append(sum(y != int(disjunction) for _, y in examples))
+    return exponential_law([-count for count in wrong], epsilon)

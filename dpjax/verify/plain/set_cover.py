@@ -72,3 +72,17 @@ def set_cover_law(
                 longer[(*chosen, h)] = p * q
         law = longer
     return law
+
+
+def greedy_cover(table: Sequence[Sequence[bool]], examples: Sequence[Example], rounds: int) -> tuple[int, ...]:
+    """h_1, ..., h_rounds of the greedy choice: the fewest positive examples deleted, then the most negative ones, then the first.
+
+    >>> greedy_cover([[False, True], [True, True]], [(0, 0), (1, 1)], 2)
+    (0, 0)
+    """
+    chosen: list[int] = []
+    for _ in range(rounds):
+        left = [(x, y) for x, y in examples if all(table[h][x] for h in chosen)]
+        worth = [tuple(sum(not row[x] for x, y in left if y == label) for label in (0, 1)) for row in table]
+        chosen.append(min(range(len(table)), key=lambda h: (worth[h][1], -worth[h][0])))
+    return tuple(chosen)

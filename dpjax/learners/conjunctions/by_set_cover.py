@@ -1,17 +1,8 @@
 """Conjunctions and disjunctions of k out of 2d literals by SetCoverLearner (GEO Theorem 3.6); see `dpjax.learners.set_cover.rounds`.
 
-A round counts how often each literal is false among the examples that are left, by popcounts of packed words: its cost is n d / 32.
-
-    >>> import jax
-    >>> from dpjax.concepts import conjunctions as concept
-    >>> from dpjax.learners import conjunctions
-    >>> law = concept.product(bits=1000, target=[4, 11, 600], p=0.7)
-    >>> learner = conjunctions.conjunction(bits=1000, k=3, epsilon=1.0, delta=1e-6, alpha=0.2)
-    >>> outcome = learner(jax.random.key(1), law.sample(jax.random.key(0), 2**15, 30_000))
-    >>> float(law.error(outcome.hypothesis)) < 0.2, learner.guarantee().covers(1.0, 1e-6)
-    (True, True)
-    >>> learner.sample_size(alpha=0.2, beta=0.1)
-    42688
+The counts of literals that are false among the examples of either label are kept from round to round: those of the deleted examples
+are subtracted, by popcounts of packed words. So a round reads the n d / 32 words once at most, and none where it deletes nobody: on
+examples of the class that is two passes for the first counts and about one for each literal of the target.
 """
 
 import math
@@ -31,6 +22,14 @@ from dpjax.learners.set_cover import Selection, SetCover
 from dpjax.mechanisms import exponential
 
 
+def fitted(data: Any, variables: int) -> Assignments:
+    """Assignments to so many variables, checked and padded to their bucket."""
+    arguments.instance("data", data, Assignments, article="an")
+    if data.variables != variables:
+        raise ValueError(f"data must have {variables} variables, got {data.variables}")
+    return data.padded()
+
+
 @frozen
 class SelectLiteral(Selection):
     """One of all 2d literals.
@@ -44,10 +43,7 @@ class SelectLiteral(Selection):
     kind: ClassVar[type] = Assignments
 
     def fit(self, data: Any) -> Assignments:
-        arguments.instance("data", data, Assignments, article="an")
-        if data.variables != self.bits:
-            raise ValueError(f"data must have {self.bits} variables, got {data.variables}")
-        return data.padded()
+        return fitted(data, self.bits)
 
     def fits(self, data: Assignments) -> Bool[Array, ""]:
         return data.counted()
@@ -58,19 +54,25 @@ class SelectLiteral(Selection):
     def log_size(self) -> float:
         return math.log(2 * self.bits)
 
-    def draw(
-        self, key: Array, data: Assignments, negative: Any, positive: Any, *, score: Any, rate: Any, dual: bool
-    ) -> Any:
-        zeros, ones = (self._deletes(data, side, dual) for side in (negative, positive))
-        weights = exponential.log_weights(score(zeros, ones), epsilon=rate, monotone=True)
-        return exponential.draw(key, weights).index
-
-    def _deletes(self, data: Assignments, side: UInt32[Array, "words"], dual: bool) -> Int[Array, "literals"]:
+    def seen(self, data: Assignments, side: UInt32[Array, "words"], *, dual: bool) -> Int[Array, "literals"]:
         """How many of some examples each literal deletes."""
-        ones = jnp.sum(jnp.bitwise_count(data.x & side[:, None]).astype(jnp.int32), axis=0, dtype=jnp.int32)
+        ones = bits.count_columns(data.x, side)
         zeros = bits.count(side) - ones
         both = (ones, zeros) if dual else (zeros, ones)  # of the variable, of its negation
         return jnp.stack(both, axis=1).reshape(-1)
+
+    def without(
+        self, data: Assignments, seen: Int[Array, "literals"], gone: UInt32[Array, "words"], *, dual: bool
+    ) -> Int[Array, "literals"]:
+        """Whole numbers, so nothing is lost by subtraction; where nobody is gone nothing is read."""
+        return seen - self.seen(data, gone, dual=dual)
+
+    def draw(
+        self, key: Array, data: Assignments, negative: Any, positive: Any, *, score: Any, rate: Any, dual: bool
+    ) -> Any:
+        return exponential.draw(
+            key, exponential.log_weights(score(negative, positive), epsilon=rate, monotone=True)
+        ).index
 
     def deleted(self, data: Assignments, literal: Int[Array, ""], *, dual: bool) -> UInt32[Array, "words"]:
         true = concept.holds(literal, data.x)
