@@ -4,6 +4,7 @@ Rank promotion raises, dtype promotion is strict, reusing a key is an error, war
 and beartype checks the jaxtyping shapes of dpjax on every call. Hypothesis draws the same examples every time.
 """
 
+import gc
 import importlib.metadata
 import os
 
@@ -80,6 +81,13 @@ jaxtyping.install_import_hook("dpjax", f"{__name__}.check_shapes")
 
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("fixed")
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of garbage collections, and collect rarely: tracing allocates so much that collections took a tenth."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
 
 
 @pytest.fixture(scope="module", autouse=True)
