@@ -4,6 +4,7 @@ import math
 import types
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -289,7 +290,7 @@ def stateful_vote(key: Any, sample: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("vote", "note"), [(python_vote, "cannot trace"), (stateful_vote, "no pure function of its key")]
+    ("vote", "note"), [builders.slow(python_vote, "cannot trace"), (stateful_vote, "no pure function of its key")]
 )
 def test_what_jax_cannot_trace_is_looped(vote: Any, note: str) -> None:
     stateful_vote.rng = np.random.default_rng(0)  # type: ignore[attr-defined]

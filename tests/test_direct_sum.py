@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -133,7 +134,7 @@ def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
         assert abs((seen - wanted)[~many].sum()) <= 30
 
 
-@pytest.mark.parametrize("k", [1, 17, *(pytest.param(k, marks=pytest.mark.slow) for k in (15, 16, 40))])
+@pytest.mark.parametrize("k", [17, *map(builders.slow, (1, 15, 16, 40))])
 def test_any_number_of_concepts_fits_the_batches(k):
     _, sample = sample_of([(37 * j) % 256 for j in range(k)])
     summed = exponentials(k, epsilon=200.0 * k)
@@ -178,6 +179,7 @@ def test_population_failure_within_a_window_matches_trials():
     assert abs(difference.mean() - 0.05) > 5 * difference.std() / np.sqrt(len(keys))  # negative control
 
 
+@pytest.mark.slow  # conformance
 def test_padding_changes_nothing():
     _, sample = sample_of([30, 128, 220], n=50, capacity=63)
     _, longer = sample_of([30, 128, 220], n=50, capacity=127)
@@ -226,6 +228,7 @@ def test_bad_direct_sums_are_refused(arguments, message):
         direct_sum.direct_sum(settings.pop("make"), **settings)
 
 
+@pytest.mark.slow  # events: conformance
 def test_a_joint_event_is_one_event_for_each_concept():
     law, sample = sample_of([30, 128, 220], n=50, capacity=63)
     summed = exponentials()

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -171,7 +172,7 @@ def test_point_masses_on_wide_domains(bits):
     assert within(law, 0.2) == (0, 2 ** (bits - 1) + 2)
 
 
-@pytest.mark.parametrize("bits", [12, 64, 1024])
+@pytest.mark.parametrize("bits", [12, 64, builders.slow(1024)])
 def test_errors_in_x64(bits, x64):
     law = thresholds.log_uniform(bits=bits)
     t = target_of(law)
@@ -241,7 +242,7 @@ def laws(bits):
     ]
 
 
-@pytest.mark.parametrize("bits", [2, 8, 12, 31, 32, 33, 64])
+@pytest.mark.parametrize("bits", [2, 33, *map(builders.slow, (8, 12, 31, 32, 64))])
 def test_samples_are_sorted_labelled_and_have_the_limbs_of_the_domain(bits):
     """Thresholds go up to 2^bits and may need one limb more; points do not, so a sample serves every mechanism on X_bits."""
     solver = interior_point.exponential(bits=bits, epsilon=1.0)

@@ -208,13 +208,16 @@ def fits(observed: np.ndarray, law: np.ndarray) -> None:
     assert stats.chisquare(seen, expected).pvalue > FALSE_ALARM
 
 
-def test_samplers_follow_their_laws() -> None:
+@pytest.mark.slow  # conformance, at another size
+def test_the_sampler_of_the_threshold_learner_follows_its_law() -> None:
     keys = jax.random.split(jax.random.key(1), 6000)
     xs, ys = [0, 1, 1, 2, 3, 3, 5], [1, 1, 0, 1, 0, 0, 1]
     learner = interior.threshold_learner(solver=interior_point.exponential(bits=4, epsilon=EPSILON), m=3)
     drawn = runs(learner, keys, as_sample(xs, ys, 3, 7)).hypothesis[:, 0]
     fits(np.bincount(drawn, minlength=9), np.array(threshold_learner_law(xs, ys, 3, 3, EPSILON)))
 
+
+def test_the_sampler_of_recursive_quantiles_follows_its_law() -> None:
     data = [0, 1, 1, 2, 3, 3]
     mechanism = quantiles.recursive(
         solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, depth=2, m=1, allow_unproved=True

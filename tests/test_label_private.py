@@ -53,7 +53,7 @@ def learner(concepts: Any, bits: int = 2, epsilon: float = 1.0, **given: Any) ->
 
 
 @over_every
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.5, builders.slow(2.0)])
 def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: float) -> None:
     """All labellings of all multisets of five of two points: it holds, and less is refuted."""
     report = check(learner(concepts, epsilon=epsilon), n=5, domain=2)
@@ -191,7 +191,7 @@ def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("unlabelled", [None, 5])
+@pytest.mark.parametrize("unlabelled", [builders.slow(None), 5])
 def test_so_is_that_of_rectangles(unlabelled: int | None) -> None:
     """In the plane, with ties on both axes, points that no named point shares a coordinate with, and a repeated point."""
     xs = [(0, 1), (2, 1), (2, 3), (0, 1), (3, 0), (1, 2), (2, 2), (1, 0)]
@@ -251,6 +251,7 @@ def test_public_points_are_as_examples_without_labels(concepts: Any) -> None:
     np.testing.assert_allclose(found, split, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow  # conformance, with wider domains
 @over_classes
 def test_the_sampler_follows_the_law(concepts: Any) -> None:
     sample = builders.sample_of(_XS, _YS, 3, 15)
@@ -316,6 +317,7 @@ def uniform_box() -> Any:
     return rectangle_concept.log_uniform(bits=30, low=[2**28], high=[3 * 2**28], mass=0.4)
 
 
+@pytest.mark.slow  # for thresholds and points: the test before
 def test_the_stated_number_suffices_for_segments() -> None:
     """On a line at alpha = 1/2, where all boxes of so many points can be listed."""
     concepts = label_private.rectangles(bits=30, axes=1, most=511)
@@ -342,7 +344,7 @@ def test_sizes_do_not_know_the_domain() -> None:
     assert n == 7384 and learner(CLASSES[0], unlabelled=n).sample_size(alpha=0.1, beta=0.1) == 8392
 
 
-@pytest.mark.parametrize("bits", [8, 1024])
+@pytest.mark.parametrize("bits", [8, builders.slow(1024)])
 def test_what_it_takes_does_not_grow_with_the_domain(bits: int) -> None:
     """127 examples: enough for labels at any d; the learner that protects examples has lost at d = 1024."""
     law = threshold_concept.log_uniform(bits=bits)

@@ -295,6 +295,7 @@ def test_a_mask_of_another_shape_or_kind_is_refused(case: Case) -> None:
         run(np.array([1, 0, 1, 1, 1]))
 
 
+@pytest.mark.slow  # conformance
 @choosers
 def test_events_are_intervals_of_indices_or_flags(case: Case) -> None:
     mechanism = case.make(0.7)
