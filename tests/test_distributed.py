@@ -127,6 +127,7 @@ def test_a_killed_process_ends_the_run_in_words_and_the_rest_is_resumed(victim, 
     assert table(out) == table(one_device)
 
 
+@pytest.mark.slow  # of one process: `test_experiments`
 def test_another_seed_is_refused_by_all_and_nothing_is_touched(one_device):
     before = {path: path.read_bytes() for path in one_device.iterdir()}
     for errors in finish(*start_together(one_device, 2, "--resume", "--seed", "1"), status=2):

@@ -92,7 +92,7 @@ def test_so_it_is_with_examples_that_give_points_only(concepts: Any) -> None:
 
 
 @over_every_if_slow
-@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_OR_REMOVE_ONE])
+@pytest.mark.parametrize("relation", [REPLACE_ONE, builders.slow(ADD_OR_REMOVE_ONE)])
 def test_points_are_not_protected(concepts: Any, relation: str) -> None:
     """Negative control: a point that is there can be the answer, one that is not cannot."""
     report = check(learner(concepts), n=2, domain=3, relation=relation)
@@ -180,7 +180,7 @@ def plain_law(kind: str, xs: Any, ys: list[int], unlabelled: int | None, epsilon
     return twin.label_private_law(labelled, named, every, says, epsilon)
 
 
-@pytest.mark.parametrize("unlabelled", [None, 3])
+@pytest.mark.parametrize("unlabelled", [None, builders.slow(3)])
 @pytest.mark.parametrize("concepts", [*CLASSES, label_private.parities])
 def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None) -> None:
     sample = builders.sample_of(_XS, _YS, 3, 15)
@@ -296,7 +296,7 @@ def size(concepts: Any, unlabelled: int | None) -> int:
     return learner(concepts, unlabelled=unlabelled).sample_size(alpha=ALPHA, beta=BETA)
 
 
-@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("split", [False, builders.slow(True)])
 @over_classes
 def test_the_stated_number_suffices(concepts: Any, split: bool) -> None:
     """The exact failure probability given the sample, on three samples."""

@@ -86,8 +86,12 @@ def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
         inside = joint[low[0] : high[0], low[1] : high[1]].sum()
         np.testing.assert_allclose(learner.probability(sample, (low, high)), [inside, 1 - inside], atol=1e-6)
     np.testing.assert_allclose(np.exp(learner.log_prob(sample, wide.from_ints([1, 2], 2))), joint[1, 2], rtol=1e-5)
+
+
+def test_an_event_without_a_row_for_each_parity_is_refused() -> None:
+    learner = parities.parity_learner(bits=2, k=2, epsilon=1.0, delta=0.2, size=3)
     with pytest.raises(ValueError, match="a row for each of the k = 2"):
-        learner.probability(sample, ([1], [2]))
+        learner.probability(builders.multi_sample_of([1, 2], [[0, 1], [1, 1]], 2, 3), ([1], [2]))
 
 
 def test_a_wrong_label_costs_one_vote() -> None:
