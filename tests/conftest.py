@@ -86,7 +86,9 @@ hypothesis.settings.load_profile("fixed")
 # Docstrings whose examples compile for seconds; the tests of their modules run the same algorithms.
 SLOW_EXAMPLES = {
     "dpjax.accounting.slicing.split",
+    "dpjax.concepts.dichotomies.of_parities.parities",
     "dpjax.data.pac",
+    "dpjax.domains.groups",
     "dpjax.fingerprinting.attack.audit",
     "dpjax.fingerprinting.pirates.trial",
     "dpjax.learners.interior",
@@ -94,6 +96,7 @@ SLOW_EXAMPLES = {
     "dpjax.learners.points",
     "dpjax.learners.rectangles",
     "dpjax.learners.rectangles.kearns",
+    "dpjax.mechanisms.choosing.choosing",
     "dpjax.multi.direct_sum",
     "dpjax.multi.generic",
     "dpjax.multi.points",
@@ -111,6 +114,7 @@ SLOW_EXAMPLES = {
     "dpjax.sanitizers.dense.multiplicative_weights",
     "dpjax.sanitizers.points",
     "dpjax.sanitizers.points.rows.rows",
+    "dpjax.sanitizers.thresholds.from_interior_points.from_interior_points",
     "dpjax.sanitizers.thresholds.histogram.histogram",
     "dpjax.sanitizers.thresholds.san_thresholds.san_thresholds",
     "dpjax.sanitizers.thresholds.tree.tree",

@@ -256,7 +256,9 @@ WRAPS = {
 }
 
 
-@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+@pytest.mark.parametrize(
+    "wrap", [pytest.param(w, id=n, marks=pytest.mark.slow if n == "tuple" else []) for n, w in WRAPS.items()]
+)
 def test_without_a_pmf_it_is_audited(wrap: Any) -> None:
     report = check(sampler(Vote(3.0), wrap), epsilon=1.0, n=2, domain=2, trials=8192)
     assert not report.exact and report.guarantee is None and report.level == 1 - 2e-5

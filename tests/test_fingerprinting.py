@@ -148,6 +148,7 @@ def test_all_orders_are_equally_likely(monkeypatch, random_bits):
     assert len(counts) == 6 and stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_boneh_shaw_holds_every_type_equally_often_in_uniform_order():
     for code in (boneh_shaw(3, xi=0.5), boneh_shaw(3, xi=0.5, variant="original")):
         held = np.asarray(code.generate(jax.random.key(0)).bits)

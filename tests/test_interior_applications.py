@@ -253,6 +253,7 @@ def test_laws_of_samples_of_any_kind_agree_with_the_naive_ones(x64: None) -> Non
         np.testing.assert_allclose(between, [law[low:high].sum(), 1 - law[low:high].sum()], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow  # on one dataset: conformance
 def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -595,6 +596,7 @@ def test_points_outside_the_domain_are_refused() -> None:
     assert outcome.status == Status.OUTSIDE_DOMAIN
 
 
+@pytest.mark.slow  # on one dataset: conformance
 def test_answers_in_order_have_the_law_of_the_runs(x64: None) -> None:
     """pmf against the naive law of both runs, put in order; bottom last."""
     data = [0, 1, 1, 2, 3, 3]

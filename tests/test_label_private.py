@@ -344,7 +344,8 @@ def test_sizes_do_not_know_the_domain() -> None:
     assert n == 7384 and learner(CLASSES[0], unlabelled=n).sample_size(alpha=0.1, beta=0.1) == 8392
 
 
-@pytest.mark.parametrize("bits", [8, builders.slow(1024)])
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [8, 1024])
 def test_what_it_takes_does_not_grow_with_the_domain(bits: int) -> None:
     """127 examples: enough for labels at any d; the learner that protects examples has lost at d = 1024."""
     law = threshold_concept.log_uniform(bits=bits)

@@ -412,6 +412,7 @@ def test_release_is_algorithm_2() -> None:
         assert (released.points[~used] == 2**32 - 1).all() and (released.answers[~used] == 0).all()
 
 
+@pytest.mark.slow
 def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
     """40 releases each; every frequency within alpha (beta = 1e-3, so one failure in 40 would have probability 0.04)."""
     given, alpha = {"epsilon": 1.0, "delta": 1e-6}, 0.25

@@ -337,7 +337,8 @@ def test_the_consistent_tree_solves_the_normal_equations() -> None:
     np.testing.assert_allclose(found, counts_twin.consistent(released, 100), atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["histogram", builders.slow("tree")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOISY)
 def test_databases_are_no_worse_than_the_estimates_they_are_made_of_and_accurate_at_their_size(name: str) -> None:
     """beta = 0.1, 200 runs; a tenth of the points would not do."""
     bits, alpha, runs = 6, 0.1, 200
@@ -385,7 +386,7 @@ def by_quartiles() -> Any:
     return thresholds.from_interior_points(quantiles=made), made
 
 
-@pytest.mark.slow  # the doctest of `from_interior_points` runs it on counts
+@pytest.mark.slow  # conformance runs it
 def test_interior_points_of_rows_and_of_counts() -> None:
     sanitizer, made = by_quartiles()
     data = builders.points_of([0] * 9 + [3] * 8 + [4] * 10 + [15] * 4, 4, 31)

@@ -116,6 +116,7 @@ def test_other_series_and_settings_change_nothing(curve: Any) -> None:
     assert other != curve.to_rows()[0] and abs(other["n"] - curve.to_rows()[0]["n"]) < 10
 
 
+@pytest.mark.slow
 def test_what_does_not_release_fails() -> None:
     row = least_n({"coin": coin}, **{**ONE, "beta": 0.4, "maximum": 63}).to_rows()[0]
     assert row["n"] is None and row["high"] is None and row["reason"] == search.ABOVE_MAXIMUM
