@@ -3,11 +3,17 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dpjax import MultiSample, Points, Sample
 from dpjax.data.assignments import Assignments
 from dpjax.domains import wide
 from dpjax.verify.plain import tree_log
+
+
+def slow(*values: Any) -> Any:
+    """A case of a parametrised test that another one stands for by default: run with -m slow."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def sample_of(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:

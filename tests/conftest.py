@@ -4,6 +4,7 @@ Rank promotion raises, dtype promotion is strict, reusing a key is an error, war
 and beartype checks the jaxtyping shapes of dpjax on every call. Hypothesis draws the same examples every time.
 """
 
+import gc
 import importlib.metadata
 import os
 
@@ -80,6 +81,59 @@ jaxtyping.install_import_hook("dpjax", f"{__name__}.check_shapes")
 
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("fixed")
+
+
+# Docstrings whose examples compile for seconds; the tests of their modules run the same algorithms.
+SLOW_EXAMPLES = {
+    "dpjax.accounting.slicing.split",
+    "dpjax.concepts.dichotomies.of_parities.parities",
+    "dpjax.data.pac",
+    "dpjax.domains.groups",
+    "dpjax.fingerprinting.attack.audit",
+    "dpjax.fingerprinting.pirates.trial",
+    "dpjax.learners.interior",
+    "dpjax.learners.label_private",
+    "dpjax.learners.points",
+    "dpjax.learners.rectangles",
+    "dpjax.learners.rectangles.kearns",
+    "dpjax.mechanisms.choosing.choosing",
+    "dpjax.multi.direct_sum",
+    "dpjax.multi.generic",
+    "dpjax.multi.points",
+    "dpjax.multi.reductions",
+    "dpjax.multi.reductions.databases.label_error",
+    "dpjax.multi.reductions.empirical",
+    "dpjax.multi.reductions.learn_by_sanitizing",
+    "dpjax.optimizers.interior_point",
+    "dpjax.optimizers.quantiles",
+    "dpjax.optimizers.quantiles.recursive.recursive",
+    "dpjax.optimizers.quasi_concave",
+    "dpjax.optimizers.slicing.Slicing",
+    "dpjax.sanitizers.cdf",
+    "dpjax.sanitizers.dense",
+    "dpjax.sanitizers.dense.multiplicative_weights",
+    "dpjax.sanitizers.points",
+    "dpjax.sanitizers.points.rows.rows",
+    "dpjax.sanitizers.thresholds.from_interior_points.from_interior_points",
+    "dpjax.sanitizers.thresholds.histogram.histogram",
+    "dpjax.sanitizers.thresholds.san_thresholds.san_thresholds",
+    "dpjax.sanitizers.thresholds.tree.tree",
+    "dpjax.trials.sweep.least_n",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before slow ones are deselected
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of garbage collections, and collect rarely: tracing allocates so much that collections took a tenth."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
 
 
 @pytest.fixture(scope="module", autouse=True)

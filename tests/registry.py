@@ -104,6 +104,7 @@ class Entry:
       error: of success_probability; None where the family has no such notion.
       alpha: of sample_size; None where no theorem gives one.
       wrong: what is no data of this algorithm.
+      law_of: the entry whose law is the same function: forms, derivatives and batches of this one's run with -m slow.
       slow: much like another one; run with -m slow.
     """
 
@@ -123,6 +124,7 @@ class Entry:
     error: float | None = 0.3
     alpha: float | None = 0.2
     wrong: tuple[Any, ...] = (None, [1, 2], "data")
+    law_of: str = ""
     slow: bool = False
 
 
@@ -207,6 +209,7 @@ THRESHOLDS = [
         builders.mixed_sample,
         0.6,
         twin=_exponential_twin,
+        law_of="quasi_concave.exponential",
     ),
     Entry(
         "thresholds.binary_search",
@@ -255,6 +258,7 @@ THRESHOLDS = [
         5.0,
         twin=_rec_concave_twin("proved"),
         alpha=0.8,  # its own
+        law_of="quasi_concave.rec_concave",
     ),
     Entry(
         "thresholds.rec_concave as printed",
@@ -366,6 +370,7 @@ LABEL_PRIVATE = [
         builders.mixed_sample,
         0.4,
         twin=_threshold_of_dichotomies_twin,
+        law_of="label_private.parities",
     ),
     Entry(
         "label_private.semi_private",
@@ -376,6 +381,7 @@ LABEL_PRIVATE = [
         0.4,
         twin=lambda entry: _threshold_of_dichotomies_twin(entry, _PUBLIC),
         alpha=None,  # 7 public points are too few for a promise
+        law_of="label_private.parities",
     ),
     Entry(
         "label_private.parities",
@@ -392,6 +398,7 @@ LABEL_PRIVATE = [
         place=lambda hypothesis: _place_of_segment(hypothesis),
         events=False,
         twin=_segment_of_dichotomies_twin,
+        law_of="label_private.parities",
     ),
     Entry(
         "label_private.points",
@@ -400,6 +407,7 @@ LABEL_PRIVATE = [
         0.6,
         place=_place_of_point,
         alpha=None,  # 6 points are too few for a promise
+        law_of="label_private.parities",
     ),
 ]
 
@@ -456,6 +464,7 @@ INTERIOR_POINTS = [
         twin=_depth_twin,
         error=0.0,
         alpha=0.0,
+        law_of="quasi_concave.exponential",
     ),
     Entry(
         "interior_point.rec_concave",
@@ -465,6 +474,7 @@ INTERIOR_POINTS = [
         twin=_depth_rec_concave_twin,
         error=0.0,
         alpha=None,  # the promise is too small for any failure probability
+        law_of="quasi_concave.rec_concave",
     ),
     Entry(
         "interior_point.tree_log",

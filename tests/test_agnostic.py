@@ -5,6 +5,7 @@ import itertools
 import math
 from typing import Any, NamedTuple
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -105,15 +106,13 @@ CASES = {
 }
 WEIGHTS = [0.3, 0.3, 0.4]
 WAYS = ["noisy", "mixed"]
-over_cases = pytest.mark.parametrize("name", CASES)
-over_ways = pytest.mark.parametrize("way", WAYS)
 
 
 def over_pairs(names: Any, slow: tuple[str, ...]) -> Any:
-    """Each class in both ways; of the slow classes, much like others or with many boxes, with -m slow."""
-    marks = {name: [pytest.mark.slow] if name in slow else [] for name in names}
+    """Each class in both ways; those that are slow, or much like others or with many boxes, with -m slow."""
     pairs = itertools.product(names, WAYS)
-    return pytest.mark.parametrize(("name", "way"), [pytest.param(*pair, marks=marks[pair[0]]) for pair in pairs])
+    cases = [builders.slow(*pair) if {pair[0], "-".join(pair)} & set(slow) else pair for pair in pairs]
+    return pytest.mark.parametrize(("name", "way"), cases)
 
 
 def made(case: Case, way: str) -> tuple[Any, Any]:
@@ -138,8 +137,7 @@ def told(law: Any, hypotheses: Any) -> tuple[Any, Any, Any]:
     return jax.vmap(law.error)(hypotheses), law.best(), jax.vmap(law.excess)(hypotheses)
 
 
-@over_ways
-@over_cases
+@over_pairs(CASES, ("rectangles-mixed",))
 def test_errors_and_the_best_of_the_class_are_exact(name: str, way: str) -> None:
     case = CASES[name]()
     law, ones = made(case, way)
@@ -229,8 +227,7 @@ def _k(name: str) -> list[Any]:
     return [thresholds.several(base, bits=BITS, targets=pair) for pair in pairs]
 
 
-@over_ways
-@pytest.mark.parametrize("name", ["thresholds", "points", "parities"])
+@over_pairs(["thresholds", "points", "parities"], ("thresholds-mixed", "points-noisy"))
 def test_k_labels_are_judged_column_by_column(name: str, way: str) -> None:
     """Every column is what the law of a single concept says of it."""
     laws = _k(name)
@@ -268,7 +265,7 @@ LEARNERS = {
 }
 
 
-@over_pairs(LEARNERS, ("rectangles",))
+@over_pairs(LEARNERS, ("rectangles", "thresholds", "points"))
 def test_law_and_trials_agree_on_excess(name: str, way: str) -> None:
     """The law of "excess <= alpha" given a sample is the sum over the pmf of brute force, and trials fail as often as it says."""
     case = CASES[name]()
@@ -291,6 +288,7 @@ def test_law_and_trials_agree_on_excess(name: str, way: str) -> None:
     assert abs(failed.mean() - laws.mean()) < 4.3 * math.sqrt(0.25 / 2048)
 
 
+@pytest.mark.slow  # that it searches: `test_sweep`; excess: the tests before
 def test_least_n_searches_for_excess() -> None:
     """Noise takes more examples; at flip = 1/2 every hypothesis is as good."""
     curve = dpjax.least_n(
@@ -306,6 +304,7 @@ def test_least_n_searches_for_excess() -> None:
     assert {row["by"] for row in curve.to_rows()} == {"law"} and 1.5 * clean < noise
 
 
+@pytest.mark.slow  # of one column by column: the test before
 def test_k_learners_are_judged_by_excess() -> None:
     """GenericLearner by its law given the sanitizer's draw, a direct sum by its law; both fail rarely with enough examples."""
     at: Any = {"bits": 8, "points": [3, 50, 200], "masses": [0.5, 0.3, 0.2]}
@@ -327,7 +326,7 @@ def test_k_learners_are_judged_by_excess() -> None:
         assert float(jax.jit(pac.failure)(jax.random.key(0), fewer)) > 0.1
 
 
-@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("split", [builders.slow(False), True])
 def test_label_private_learners_are_agnostic_at_the_stated_number(split: bool) -> None:
     """The exact failure on excess, three samples each of a fifth of the labels wrong and of labels outside the class."""
     alpha = beta = 0.3

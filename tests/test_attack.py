@@ -286,6 +286,7 @@ def test_delta_is_allowed_for():
 SHORT = boneh_shaw(2, xi=0.5, copies=5)  # fifteen columns: few enough for a private learner to be accused at times
 
 
+@pytest.mark.slow  # that privacy is measured at all: the learner without any
 def test_the_bound_stays_below_a_known_epsilon():
     """And refutes a claim of 2 by a learner that spends 40 (negative control)."""
     shown = {}
@@ -421,6 +422,7 @@ def counted(learner, form, trials=20, predict=None, cell=0):
     return engine.count(trial, setup, root=engine.root_key(7), cell=cell, trials=trials, batch=4)
 
 
+@pytest.mark.slow
 def test_point_learner_goes_from_all_zero_to_bottom():
     """All users share a point and no two their labels: the gap is 0. While the point is not heavy, all-zero is an answer."""
     small, large = (counted(point_learner(epsilon), forms.agnostic(4, bits=8)) for epsilon in (1.0, 1e4))
@@ -429,6 +431,7 @@ def test_point_learner_goes_from_all_zero_to_bottom():
         assert (counts["traced"], counts["inaccurate"]) == (0, 20)
 
 
+@pytest.mark.slow
 def test_parity_learner_refuses_its_form_at_every_epsilon():
     """Four strings of two bits with arbitrary labels: no k columns are all consistent."""
     for epsilon in (1.0, 1e4):
@@ -436,6 +439,7 @@ def test_parity_learner_refuses_its_form_at_every_epsilon():
         assert (counts["bottom"], counts["traced"], counts["inaccurate"]) == (20, 0, 20)
 
 
+@pytest.mark.slow
 def test_generic_learner_is_traced_as_epsilon_grows():
     seen = []
     for epsilon in (1.0, 1e2, 1e5):
@@ -471,6 +475,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("PointLearner", "histogram")), "ParityLearner"]
 )

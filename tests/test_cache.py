@@ -35,6 +35,7 @@ def test_programs_are_kept_in_the_users_cache(tmp_path):
     assert used(XDG_CACHE_HOME=str(tmp_path)) == [str(tmp_path / "dpjax"), True]
 
 
+@pytest.mark.slow  # a directory that is given: the tests beside
 def test_programs_are_kept_where_jax_was_told(tmp_path):
     assert used(XDG_CACHE_HOME="/nowhere", JAX_COMPILATION_CACHE_DIR=str(tmp_path)) == [str(tmp_path), True]
 
@@ -44,6 +45,7 @@ def test_a_directory_given_comes_first(tmp_path):
     assert used(here, JAX_COMPILATION_CACHE_DIR=str(there)) == [str(here), True]
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_where_jax_was_told_not_to(tmp_path):
     assert used(tmp_path, JAX_ENABLE_COMPILATION_CACHE="false") == [str(tmp_path), False]
 

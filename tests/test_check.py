@@ -4,6 +4,7 @@ import math
 import types
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -255,7 +256,9 @@ WRAPS = {
 }
 
 
-@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+@pytest.mark.parametrize(
+    "wrap", [pytest.param(w, id=n, marks=pytest.mark.slow if n == "tuple" else []) for n, w in WRAPS.items()]
+)
 def test_without_a_pmf_it_is_audited(wrap: Any) -> None:
     report = check(sampler(Vote(3.0), wrap), epsilon=1.0, n=2, domain=2, trials=8192)
     assert not report.exact and report.guarantee is None and report.level == 1 - 2e-5
@@ -289,7 +292,7 @@ def stateful_vote(key: Any, sample: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("vote", "note"), [(python_vote, "cannot trace"), (stateful_vote, "no pure function of its key")]
+    ("vote", "note"), [builders.slow(python_vote, "cannot trace"), (stateful_vote, "no pure function of its key")]
 )
 def test_what_jax_cannot_trace_is_looped(vote: Any, note: str) -> None:
     stateful_vote.rng = np.random.default_rng(0)  # type: ignore[attr-defined]

@@ -20,16 +20,18 @@ from dpjax.data.outcome import Status
 TRIALS = 4096
 
 
-def over(entries: list[Entry]) -> Any:
-    """One test an algorithm."""
-    cases = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.slow else []) for e in entries]
+def over(entries: list[Entry], only_laws: bool = False) -> Any:
+    """One test an algorithm; of laws alone, one a law."""
+    slow = {e.name for e in entries if e.slow or (only_laws and e.law_of)}
+    cases = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.name in slow else []) for e in entries]
     return pytest.mark.parametrize("entry", cases)
 
 
 over_all = over(ENTRIES)
 over_laws = over([entry for entry in ENTRIES if entry.law is not None])
+over_own_laws = over([entry for entry in ENTRIES if entry.law is not None], only_laws=True)
 over_sweeps = over([entry for entry in ENTRIES if entry.private and entry.sweeps])
-over_swept_laws = over([entry for entry in ENTRIES if entry.private and entry.sweeps and entry.law is not None])
+over_swept_laws = over([e for e in ENTRIES if e.private and e.sweeps and e.law is not None], only_laws=True)
 
 
 @jax.jit
@@ -64,14 +66,16 @@ def inside(entry: Entry, algorithm: Any, data: Any) -> Any:
 
 
 @functools.cache
-def forms(name: str) -> Any:
-    """(epsilon, data, output) -> the law in all its forms: one program of an algorithm."""
+def forms(name: str, only_pmf: bool) -> Any:
+    """(epsilon, data, output) -> the law in all its forms, or its pmf alone: one program of an algorithm."""
     entry = next(entry for entry in ENTRIES if entry.name == name)
 
     @jax.jit
     def program(epsilon: Any, data: Any, output: Any) -> dict[str, Any]:
         algorithm = entry.make(epsilon if entry.sweeps else entry.epsilon)
         law = {"pmf": entry.law(algorithm, data)}
+        if only_pmf:
+            return law
         if entry.events:  # the event, and an empty one
             (low, high), _ = event_of(entry)
             events = jax.tree.map(lambda *ends: jnp.stack(ends), *map(algorithm.check_event, ((low, high), (low, low))))
@@ -86,11 +90,17 @@ def forms(name: str) -> Any:
     return program
 
 
-def law_of(entry: Entry, epsilon: float, data: Any = None, output: Any = None) -> dict[str, np.ndarray]:
-    """The forms of the law at this epsilon, on padded data and of the first output that was seen if none are given."""
+def law_of(entry: Entry, epsilon: float, data: Any = None, only_pmf: bool = False) -> dict[str, np.ndarray]:
+    """The forms of the law at this epsilon and of the first output that was seen, on padded data if none are given."""
     data = padded(entry.data()) if data is None else data
-    output = jax.tree.map(lambda leaf: leaf[0], seen(entry.name).hypothesis) if output is None else output
-    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), forms(entry.name)(float(epsilon), data, output))
+    output = jax.tree.map(lambda leaf: leaf[0], seen(entry.name).hypothesis)
+    law = forms(entry.name, only_pmf)(float(epsilon), data, output)
+    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), law)
+
+
+def pmf_of(entry: Entry, epsilon: float) -> np.ndarray:
+    """Its pmf at this epsilon: by the program of all forms unless those are a slow test."""
+    return law_of(entry, epsilon, only_pmf=bool(entry.law_of))["pmf"]
 
 
 def places(entry: Entry, outcomes: Any, size: int) -> np.ndarray:
@@ -101,10 +111,10 @@ def places(entry: Entry, outcomes: Any, size: int) -> np.ndarray:
 
 @over_laws
 def test_the_sampler_follows_the_law_and_not_another(entry: Entry) -> None:
-    law = law_of(entry, entry.epsilon)["pmf"]
+    law = pmf_of(entry, entry.epsilon)
     counts = np.bincount(places(entry, seen(entry.name), len(law)), minlength=len(law))
     assert p_value(counts, TRIALS * law) > FALSE_ALARM / len(ENTRIES)
-    other = law_of(entry, 2 * entry.epsilon)["pmf"] if entry.private and entry.sweeps else np.roll(law, 1)
+    other = pmf_of(entry, 2 * entry.epsilon) if entry.private and entry.sweeps else np.roll(law, 1)
     assert p_value(counts, TRIALS * other) < FALSE_ALARM  # negative control
 
 
@@ -183,7 +193,7 @@ def test_a_parameter_that_nobody_could_check_shows_in_the_status(entry: Entry, e
     assert runs._cache_size() == programs
 
 
-@over_laws
+@over_own_laws
 def test_the_law_is_a_law_in_every_form(entry: Entry) -> None:
     forms = law_of(entry, entry.epsilon)
     law = forms["pmf"]
@@ -224,7 +234,9 @@ def test_gradients_of_the_law_are_finite_and_right(entry: Entry, x64: None) -> N
 
     @jax.jit
     def slopes(epsilon: Any) -> Any:
-        return law(epsilon), jax.jacfwd(law)(epsilon), jax.jacrev(law)(epsilon)
+        value, push = jax.linearize(law, epsilon)  # traced once: its transpose is what reverse mode evaluates
+        (reverse,) = jax.linear_transpose(push, epsilon)(jnp.ones_like(value))
+        return value, push(jnp.ones_like(epsilon)), reverse
 
     (_, forward, reverse), above, below = (slopes(entry.epsilon + shift) for shift in (0.0, step, -step))
     expected = (above[0] - below[0]) / (2 * step)
@@ -294,6 +306,11 @@ def test_the_plain_twin_agrees(entry: Entry) -> None:
     with jax.enable_x64(True):
         law = np.asarray(entry.make(entry.epsilon).pmf(entry.data()))
     np.testing.assert_allclose(law, entry.twin(entry), atol=1e-9)
+
+
+def test_whoever_stands_for_another_law_is_not_slow_itself() -> None:
+    standing = {entry.name for entry in ENTRIES if not (entry.slow or entry.law_of)}
+    assert {entry.law_of for entry in ENTRIES if entry.law_of} <= standing
 
 
 def test_another_law_than_the_twins_is_refused() -> None:

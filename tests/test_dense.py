@@ -166,6 +166,7 @@ def test_multiplicative_weights_is_private_and_not_more_private() -> None:
     assert report.holds and report.refutes(Guarantee(0.3, 0.01, REPLACE_ONE))
 
 
+@pytest.mark.slow
 def test_multiplicative_weights_is_as_accurate_as_its_size_says() -> None:
     """64 runs of Theorem 25's size fail with probability 0.1 each: more than 19 failures are a false alarm of 2e-5."""
     alpha, queries = 0.3, dense.intervals(bits=6)
@@ -259,6 +260,7 @@ def test_theorem_31_has_pure_learners(name: str) -> None:
     assert exact[0] <= 1e-12 and exact[1] > 1e-3, exact  # less is refuted
 
 
+@pytest.mark.slow
 def test_a_pure_learner_of_many_thresholds_learns() -> None:
     k, n = 5, 4000
     sanitizer = dense.multiplicative_weights(queries=dense.intervals(bits=6), rounds=60, epsilon=0.5)

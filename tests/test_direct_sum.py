@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,7 +119,7 @@ def test_promises_are_kept_to_the_last_digit():
             assert learner.sample_size(alpha=0.1, beta=0.1) > 0
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(1, 8.0), (200, 0.8)])
+@pytest.mark.parametrize(("n", "epsilon"), [builders.slow(1, 8.0), (200, 0.8)])
 def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
     """The exponential mechanism over all thresholds, with ties and, at 200, several rows of pieces."""
     _, sample = sample_of([0, 2, 17, 32], n=n, bits=5, capacity=255)
@@ -133,7 +134,7 @@ def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
         assert abs((seen - wanted)[~many].sum()) <= 30
 
 
-@pytest.mark.parametrize("k", [1, 17, *(pytest.param(k, marks=pytest.mark.slow) for k in (15, 16, 40))])
+@pytest.mark.parametrize("k", [17, *map(builders.slow, (1, 15, 16, 40))])
 def test_any_number_of_concepts_fits_the_batches(k):
     _, sample = sample_of([(37 * j) % 256 for j in range(k)])
     summed = exponentials(k, epsilon=200.0 * k)
@@ -178,6 +179,7 @@ def test_population_failure_within_a_window_matches_trials():
     assert abs(difference.mean() - 0.05) > 5 * difference.std() / np.sqrt(len(keys))  # negative control
 
 
+@pytest.mark.slow  # conformance
 def test_padding_changes_nothing():
     _, sample = sample_of([30, 128, 220], n=50, capacity=63)
     _, longer = sample_of([30, 128, 220], n=50, capacity=127)
@@ -226,6 +228,7 @@ def test_bad_direct_sums_are_refused(arguments, message):
         direct_sum.direct_sum(settings.pop("make"), **settings)
 
 
+@pytest.mark.slow  # events: conformance
 def test_a_joint_event_is_one_event_for_each_concept():
     law, sample = sample_of([30, 128, 220], n=50, capacity=63)
     summed = exponentials()
@@ -240,10 +243,15 @@ def test_a_joint_event_is_one_event_for_each_concept():
     joint = np.asarray(summed.probability(sample, (low, high)), float)
     each, parts = np.transpose([single(summed.learner, j) for j in range(3)])
     assert joint[0] == pytest.approx(float(np.prod(each)), rel=1e-5) and joint.sum() == pytest.approx(1.0, rel=1e-5)
+    assert float(summed.log_prob(sample, point)) == pytest.approx(parts.sum(), rel=1e-5)
+
+
+def test_an_event_without_an_interval_for_each_concept_is_refused():
+    law, sample = sample_of([30, 128, 220], n=50, capacity=63)
+    low, high = jax.device_get(jax.jit(law.within)(0.1))
     for event in ((low[:2], high[:2]), (3, 9), (low[0], high[0])):
         with pytest.raises(ValueError, match="a row for each of the k = 3 concepts"):
-            summed.probability(sample, event)
-    assert float(summed.log_prob(sample, point)) == pytest.approx(parts.sum(), rel=1e-5)
+            exponentials().probability(sample, event)
 
 
 def test_a_direct_sum_of_learners_without_privacy_promises_nothing():

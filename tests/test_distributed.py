@@ -14,6 +14,7 @@ import textwrap
 import time
 
 import pytest
+from builders import slow
 
 from dpjax.trials.store import open_store
 
@@ -56,7 +57,7 @@ def start(out, *more, devices=1, pause=0.0, preset="smoke"):
     cache = {
         "JAX_COMPILATION_CACHE_DIR": str(out.parent / "cache"),
         "JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}",
     }
     program = FICKLE.replace("PAUSE", str(pause))
     command = [sys.executable, "-c", program, "run", "thresholds", "--preset", preset, "--out", str(out), *more]
@@ -105,7 +106,7 @@ def test_the_same_bytes_on_any_number_of_devices_and_processes(processes, device
     assert (used["processes"], used["count"]) == (processes, processes * devices)
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [0, slow(1)])
 def test_a_killed_process_ends_the_run_in_words_and_the_rest_is_resumed(victim, one_device):
     """kill -9 of one of two; the other says so, and one process with two devices continues to the same bytes."""
     out = one_device.parent / f"lost-{victim}"
@@ -126,6 +127,7 @@ def test_a_killed_process_ends_the_run_in_words_and_the_rest_is_resumed(victim, 
     assert table(out) == table(one_device)
 
 
+@pytest.mark.slow  # of one process: `test_experiments`
 def test_another_seed_is_refused_by_all_and_nothing_is_touched(one_device):
     before = {path: path.read_bytes() for path in one_device.iterdir()}
     for errors in finish(*start_together(one_device, 2, "--resume", "--seed", "1"), status=2):
@@ -141,12 +143,19 @@ def test_a_run_of_another_version_is_refused(one_device, tmp_path):
     assert "versions" in errors and "0.1.2" in errors
 
 
-def test_processes_that_do_not_meet_say_so_in_time(tmp_path):
+@pytest.mark.parametrize(
+    ("cases", "seconds"),
+    [
+        ({"no coordinator": [(2, 1)], "alone": [(2, 0)]}, 1),
+        pytest.param({"counts": [(2, 0), (3, 1)], "too many": [(2, 0), (3, 2)]}, 5, marks=pytest.mark.slow),
+    ],
+    ids=["too few", "two opinions"],
+)
+def test_processes_that_do_not_meet_say_so_in_time(cases, seconds, tmp_path):
     """Nobody there; fewer than said; two opinions on how many; a process too many. All at once: they mostly wait."""
-    cases = {"no coordinator": [(2, 1)], "alone": [(2, 0)], "counts": [(2, 0), (3, 1)], "too many": [(2, 0), (3, 2)]}
     began, started = time.monotonic(), []
     for case, opinions in cases.items():
-        where = ["--distributed", "--coordinator", f"localhost:{free_port()}", "--timeout", "5"]
+        where = ["--distributed", "--coordinator", f"localhost:{free_port()}", "--timeout", str(seconds)]
         for count, i in opinions:
             process = start(tmp_path / case / "out", *where, "--processes", str(count), "--process-id", str(i))
             started.append((case, process))

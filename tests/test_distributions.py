@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -131,7 +132,7 @@ def test_within_at_exact_powers_of_two(bits):
         assert errors(law, [t + 1 - 2**whole, t + 2**whole] * 2).tolist() == pytest.approx([alpha] * 4, rel=2e-7)
 
 
-@pytest.mark.parametrize("bits", [64, 1024])
+@pytest.mark.parametrize("bits", [64, builders.slow(1024)])
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 0.2501, 0.45])
 def test_log_uniform_borders_of_wide_domains(bits, alpha):
     """Within float32's rounding of alpha at both ends: `within` promises leading digits only."""
@@ -147,7 +148,7 @@ def test_log_uniform_borders_of_wide_domains(bits, alpha):
     np.testing.assert_allclose(errors(law, [low, high - 1]), [exact(law, low), exact(law, high - 1)], rtol=5e-7)
 
 
-@pytest.mark.parametrize("bits", [31, 32, 33, 64, 1024])
+@pytest.mark.parametrize("bits", [31, 32, 33, 64, builders.slow(1024)])
 @pytest.mark.parametrize("alpha", [0.0, 2.0**-32, 0.1, 0.5, 0.75])
 def test_uniform_borders_are_exact(bits, alpha):
     for target in (0, 1, (1 << bits) // 3, 1 << bits):
@@ -171,7 +172,7 @@ def test_point_masses_on_wide_domains(bits):
     assert within(law, 0.2) == (0, 2 ** (bits - 1) + 2)
 
 
-@pytest.mark.parametrize("bits", [12, 64, 1024])
+@pytest.mark.parametrize("bits", [12, 64, builders.slow(1024)])
 def test_errors_in_x64(bits, x64):
     law = thresholds.log_uniform(bits=bits)
     t = target_of(law)
@@ -241,7 +242,7 @@ def laws(bits):
     ]
 
 
-@pytest.mark.parametrize("bits", [2, 8, 12, 31, 32, 33, 64])
+@pytest.mark.parametrize("bits", [2, 33, *map(builders.slow, (8, 12, 31, 32, 64))])
 def test_samples_are_sorted_labelled_and_have_the_limbs_of_the_domain(bits):
     """Thresholds go up to 2^bits and may need one limb more; points do not, so a sample serves every mechanism on X_bits."""
     solver = interior_point.exponential(bits=bits, epsilon=1.0)
@@ -258,7 +259,7 @@ def test_samples_are_sorted_labelled_and_have_the_limbs_of_the_domain(bits):
         assert int(solver(jax.random.key(1), sample).status) == Status.OK
 
 
-@pytest.mark.parametrize("bits", [2, 12, 31, 64])
+@pytest.mark.parametrize("bits", [2, *map(builders.slow, (12, 31, 64))])
 def test_more_rows_change_no_point(bits):
     for law in laws(bits):
         plain, padded = (wide.to_ints(law.sample(jax.random.key(5), rows, 40).x) for rows in (63, 127))
@@ -437,7 +438,7 @@ def test_a_traced_size_shows_in_the_status_of_what_is_learned():
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.51, 0.75, 1.0])
-@pytest.mark.parametrize("bits", [8, 32])
+@pytest.mark.parametrize("bits", [8, builders.slow(32)])
 def test_every_threshold_is_within_half_of_a_log_uniform_law(bits, alpha):
     """Errors are at most 1/2, so the law of success is 1: it used to wrap around and be 0."""
     law = thresholds.log_uniform(bits=bits)

@@ -64,6 +64,7 @@ def snapshot(directory: pathlib.Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow  # three runs of a real experiment; `test_distributed` kills and resumes a small one
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     """kill -9 after a few records; the resumed run's CSV equals an undisturbed one's."""
     killed, whole = tmp_path / "killed", tmp_path / "whole"

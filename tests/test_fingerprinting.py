@@ -22,7 +22,16 @@ CODES = {
     "boneh-shaw": boneh_shaw(5, xi=0.1),
     "boneh-shaw original": boneh_shaw(5, xi=0.1, variant="original"),
 }
-every_code = pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+VARIANTS = ("tardos symmetric", "boneh-shaw original")  # much like the codes themselves: with -m slow
+
+
+def over(codes):
+    """One test a code."""
+    marks = {name: [pytest.mark.slow] if name in VARIANTS else [] for name in codes}
+    return pytest.mark.parametrize("code", [pytest.param(codes[n], id=n, marks=marks[n]) for n in codes])
+
+
+every_code = over(CODES)
 
 
 @functools.cache
@@ -139,6 +148,7 @@ def test_all_orders_are_equally_likely(monkeypatch, random_bits):
     assert len(counts) == 6 and stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_boneh_shaw_holds_every_type_equally_often_in_uniform_order():
     for code in (boneh_shaw(3, xi=0.5), boneh_shaw(3, xi=0.5, variant="original")):
         held = np.asarray(code.generate(jax.random.key(0)).bits)
@@ -348,7 +358,9 @@ def exceeds(events, xi, trials=TRIALS):
     return stats.binomtest(events, trials, xi, alternative="greater").pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize("code", CLAIMED.values(), ids=CLAIMED)
+@pytest.mark.parametrize(
+    "code", [pytest.param(c, id=n, marks=[] if n == "boneh-shaw" else pytest.mark.slow) for n, c in CLAIMED.items()]
+)
 def test_errors_stay_within_the_claim(code):
     count = counted(code)
     for strategy in pirates.STRATEGIES:

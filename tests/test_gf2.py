@@ -4,6 +4,7 @@ import functools
 import itertools
 from fractions import Fraction
 
+import builders
 import jax
 import numpy as np
 import pytest
@@ -48,7 +49,16 @@ def a_system(
 
 @pytest.mark.parametrize(
     ("rows", "columns", "k"),
-    [(1, 1, 1), (6, 3, 2), (3, 6, 2), (40, 31, 5), (40, 32, 33), (70, 33, 64), (90, 70, 40), (150, 101, 7000)],
+    [
+        (1, 1, 1),
+        (6, 3, 2),
+        (3, 6, 2),
+        (40, 31, 5),
+        (40, 32, 33),
+        (70, 33, 64),
+        (90, 70, 40),
+        builders.slow(150, 101, 7000),
+    ],
 )
 def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: int, columns: int, k: int) -> None:
     rng = np.random.default_rng(rows)

@@ -5,10 +5,12 @@ import importlib
 import importlib.metadata
 import json
 import pathlib
+import pkgutil
 import subprocess
 import sys
 
 import pytest
+from conftest import SLOW_EXAMPLES
 
 import dpjax
 
@@ -184,3 +186,8 @@ def test_what_loads_late_is_what_it_says():
     """The names of the front door that live in rooms of their own."""
     assert dpjax.check is importlib.import_module("dpjax.verify.check").check
     assert dpjax.least_n is importlib.import_module("dpjax.trials.sweep").least_n
+
+
+@pytest.mark.parametrize("name", sorted(SLOW_EXAMPLES))
+def test_slow_examples_exist(name):
+    assert ">>>" in pkgutil.resolve_name(name).__doc__

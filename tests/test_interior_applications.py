@@ -208,13 +208,16 @@ def fits(observed: np.ndarray, law: np.ndarray) -> None:
     assert stats.chisquare(seen, expected).pvalue > FALSE_ALARM
 
 
-def test_samplers_follow_their_laws() -> None:
+@pytest.mark.slow  # conformance, at another size
+def test_the_sampler_of_the_threshold_learner_follows_its_law() -> None:
     keys = jax.random.split(jax.random.key(1), 6000)
     xs, ys = [0, 1, 1, 2, 3, 3, 5], [1, 1, 0, 1, 0, 0, 1]
     learner = interior.threshold_learner(solver=interior_point.exponential(bits=4, epsilon=EPSILON), m=3)
     drawn = runs(learner, keys, as_sample(xs, ys, 3, 7)).hypothesis[:, 0]
     fits(np.bincount(drawn, minlength=9), np.array(threshold_learner_law(xs, ys, 3, 3, EPSILON)))
 
+
+def test_the_sampler_of_recursive_quantiles_follows_its_law() -> None:
     data = [0, 1, 1, 2, 3, 3]
     mechanism = quantiles.recursive(
         solver=interior_point.exponential(bits=2, epsilon=EPSILON), bits=2, depth=2, m=1, allow_unproved=True
@@ -250,6 +253,7 @@ def test_laws_of_samples_of_any_kind_agree_with_the_naive_ones(x64: None) -> Non
         np.testing.assert_allclose(between, [law[low:high].sum(), 1 - law[low:high].sum()], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow  # on one dataset: conformance
 def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -592,6 +596,7 @@ def test_points_outside_the_domain_are_refused() -> None:
     assert outcome.status == Status.OUTSIDE_DOMAIN
 
 
+@pytest.mark.slow  # on one dataset: conformance
 def test_answers_in_order_have_the_law_of_the_runs(x64: None) -> None:
     """pmf against the naive law of both runs, put in order; bottom last."""
     data = [0, 1, 1, 2, 3, 3]

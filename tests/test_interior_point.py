@@ -94,6 +94,7 @@ def many_runs(solver, keys, points):
     return jax.vmap(lambda key: solver(key, points))(keys)
 
 
+@pytest.mark.slow  # on a small plan: conformance
 @pytest.mark.parametrize("noisy", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_sampler_follows_the_law(noisy):
     plan = small_plan(1.0, 0.1, depth=2, m1=4, slice_epsilon=0.4 if noisy else None)
@@ -145,6 +146,7 @@ LEVELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bits", "accountant"), [pytest.param(32, "slicing", marks=pytest.mark.slow), (192, "basic")])
 def test_planned_size_suffices(bits, accountant):
     solver = interior_point.tree_log(bits=bits, epsilon=2.0, delta=1e-3, beta=0.05, accountant=accountant, depth=1)
@@ -166,6 +168,7 @@ def test_two_levels_suffice_at_their_planned_size():
         assert float(solver.failure_probability(points_of(sorted(make(192, n)), 192))) <= 0.05
 
 
+@pytest.mark.slow
 def test_a_stopped_walk_is_never_wrong():
     plan = small_plan(1.0, 0.15, depth=1)
     for _ in range(40):
@@ -179,6 +182,7 @@ def test_a_stopped_walk_is_never_wrong():
         assert np.all((min(values) <= answers) & (answers <= max(values)))
 
 
+@pytest.mark.slow  # padding: conformance
 def test_padding_and_order_change_nothing():
     solver = interior_point.tree_log_planned(bits=40, plan=small_plan(1.0, 0.1))
     values = RNG.integers(0, 2**40, 50).tolist()
@@ -191,6 +195,13 @@ def test_padding_and_order_change_nothing():
         assert int(plain.status) == int(other.status)
 
 
+def test_a_point_beyond_the_domain_is_refused_though_its_limbs_fit():
+    solver = interior_point.exponential(bits=32, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"points.x must hold points in 0, ..., 2\^32 - 1"):
+        solver(jax.random.key(8), Points.create(wide.from_ints([2**32], 33)))
+
+
+@pytest.mark.slow  # four programs; samples of `tests/builders.py` have such limbs in all tests
 def test_points_may_have_the_limbs_of_the_greatest_threshold():
     """A distribution on X_32 writes its points with limbs for 2^32."""
     values = [7, 2**31, 2**32 - 1]
@@ -204,8 +215,6 @@ def test_points_may_have_the_limbs_of_the_greatest_threshold():
     np.testing.assert_allclose(solver.probability(samples[1], (0, 2**32)), [1, 0], atol=1e-6)
     beyond = Points.create(wide.from_ints([7, 2**31, 2**32], 33))
     assert int(algorithm._run(solver, jax.random.key(8), beyond).status) == Status.OUTSIDE_DOMAIN  # as if traced
-    with pytest.raises(ValueError, match=r"points.x must hold points in 0, ..., 2\^32 - 1"):
-        solver(jax.random.key(8), Points.create(wide.from_ints([2**32], 33)))
 
 
 def test_an_answer_is_interior_or_not():
@@ -230,6 +239,7 @@ def within_and_slopes(solver, points, epsilon):
     return within(epsilon), jax.grad(within)(epsilon), jax.jacfwd(within)(epsilon)
 
 
+@pytest.mark.slow  # where they are possible: `test_quasi_concave`
 @pytest.mark.parametrize("values", [[1] * 31 + [30] * 32, [7] * 63])
 def test_gradients_are_finite_where_levels_are_impossible(x64, values):
     """The last mechanism then gives some levels no probability at all, and the answer does not depend on its epsilon."""
@@ -302,7 +312,7 @@ def test_bad_input_is_refused(call, message):
 # -------------------------------------------------------------------------------------------------------- the plan
 
 
-@pytest.mark.parametrize("accountant", ["basic", "optimal", "slicing", "slicing_printed"])
+@pytest.mark.parametrize("accountant", ["basic", builders.slow("optimal"), "slicing", "slicing_printed"])
 def test_plan_keeps_its_promises(accountant):
     totals = ((1.0, 1e-6, 1), (0.3, 1e-8, 2), (2.0, 1e-4, 3))
     for epsilon, delta, depth in totals if accountant != "slicing" else totals[1:2]:

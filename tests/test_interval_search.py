@@ -30,6 +30,7 @@ def realizable(seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [*samples, (np.arange(20), np.ones(20, int)), (np.arange(20), np.zeros(20, int))]
 
 
+@pytest.mark.slow  # of a sample that is none: conformance
 @pytest.mark.parametrize("name", ["power", pytest.param("length", marks=pytest.mark.slow)])
 def test_the_law_of_a_realizable_sample_agrees_with_every_path(name: str, x64: None) -> None:
     make, law, parts = SEARCHES[name]
@@ -61,6 +62,7 @@ def failures(learner: Any, bits: int, n: int, draws: int) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(pac.failure, in_axes=(0, None)))(keys, experiment))
 
 
+@pytest.mark.slow
 def test_at_its_sample_size_a_search_fails_more_rarely_than_it_says() -> None:
     learner = thresholds.power_search(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2)
     n = learner.sample_size(alpha=0.2, beta=0.1)
@@ -94,6 +96,7 @@ def test_the_parts_add_up_to_the_guarantee(name: str) -> None:
     np.testing.assert_allclose(printed.delta, 1e-6 / parts * (parts - 2 + np.exp(0.5)))
 
 
+@pytest.mark.slow
 def test_a_run_says_what_length_it_found() -> None:
     """Ones up to 99 and zeros from 108 on: the shortest interval that holds many of both has 16 points or a few more."""
     xs = [*range(50, 100)] * 20 + [*range(108, 158)] * 20

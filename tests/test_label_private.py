@@ -53,7 +53,7 @@ def learner(concepts: Any, bits: int = 2, epsilon: float = 1.0, **given: Any) ->
 
 
 @over_every
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.5, builders.slow(2.0)])
 def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: float) -> None:
     """All labellings of all multisets of five of two points: it holds, and less is refuted."""
     report = check(learner(concepts, epsilon=epsilon), n=5, domain=2)
@@ -92,7 +92,7 @@ def test_so_it_is_with_examples_that_give_points_only(concepts: Any) -> None:
 
 
 @over_every_if_slow
-@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_OR_REMOVE_ONE])
+@pytest.mark.parametrize("relation", [REPLACE_ONE, builders.slow(ADD_OR_REMOVE_ONE)])
 def test_points_are_not_protected(concepts: Any, relation: str) -> None:
     """Negative control: a point that is there can be the answer, one that is not cannot."""
     report = check(learner(concepts), n=2, domain=3, relation=relation)
@@ -180,7 +180,7 @@ def plain_law(kind: str, xs: Any, ys: list[int], unlabelled: int | None, epsilon
     return twin.label_private_law(labelled, named, every, says, epsilon)
 
 
-@pytest.mark.parametrize("unlabelled", [None, 3])
+@pytest.mark.parametrize("unlabelled", [None, builders.slow(3)])
 @pytest.mark.parametrize("concepts", [*CLASSES, label_private.parities])
 def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None) -> None:
     sample = builders.sample_of(_XS, _YS, 3, 15)
@@ -191,7 +191,7 @@ def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("unlabelled", [None, 5])
+@pytest.mark.parametrize("unlabelled", [builders.slow(None), 5])
 def test_so_is_that_of_rectangles(unlabelled: int | None) -> None:
     """In the plane, with ties on both axes, points that no named point shares a coordinate with, and a repeated point."""
     xs = [(0, 1), (2, 1), (2, 3), (0, 1), (3, 0), (1, 2), (2, 2), (1, 0)]
@@ -251,6 +251,7 @@ def test_public_points_are_as_examples_without_labels(concepts: Any) -> None:
     np.testing.assert_allclose(found, split, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow  # conformance, with wider domains
 @over_classes
 def test_the_sampler_follows_the_law(concepts: Any) -> None:
     sample = builders.sample_of(_XS, _YS, 3, 15)
@@ -295,7 +296,7 @@ def size(concepts: Any, unlabelled: int | None) -> int:
     return learner(concepts, unlabelled=unlabelled).sample_size(alpha=ALPHA, beta=BETA)
 
 
-@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("split", [False, builders.slow(True)])
 @over_classes
 def test_the_stated_number_suffices(concepts: Any, split: bool) -> None:
     """The exact failure probability given the sample, on three samples."""
@@ -316,6 +317,7 @@ def uniform_box() -> Any:
     return rectangle_concept.log_uniform(bits=30, low=[2**28], high=[3 * 2**28], mass=0.4)
 
 
+@pytest.mark.slow  # for thresholds and points: the test before
 def test_the_stated_number_suffices_for_segments() -> None:
     """On a line at alpha = 1/2, where all boxes of so many points can be listed."""
     concepts = label_private.rectangles(bits=30, axes=1, most=511)
@@ -342,6 +344,7 @@ def test_sizes_do_not_know_the_domain() -> None:
     assert n == 7384 and learner(CLASSES[0], unlabelled=n).sample_size(alpha=0.1, beta=0.1) == 8392
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [8, 1024])
 def test_what_it_takes_does_not_grow_with_the_domain(bits: int) -> None:
     """127 examples: enough for labels at any d; the learner that protects examples has lost at d = 1024."""

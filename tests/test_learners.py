@@ -92,7 +92,6 @@ SETTINGS = {
     "huge": Setting((1024,), 2, "proved", 6, 12.0),
     "huge-three-levels": Setting((1024,), 3, "printed", 6, 60.0),
 }
-FAST = {("narrow", False)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,14 +161,9 @@ def computed(case: Case, setting: Setting) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "double"),
-    [
-        pytest.param(name, double, marks=[] if (name, double) in FAST else pytest.mark.slow)
-        for name in SETTINGS
-        for double in (False, True)
-    ],
-)
+@pytest.mark.slow  # on one sample, to 1e-9: conformance
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_rec_concave_law_agrees_with_the_reference(name: str, double: bool) -> None:
     cases, expected = reference_cases(name)
     with jax.enable_x64(double):
@@ -187,6 +181,7 @@ def test_the_references_cases_are_neither_all_sure_nor_all_hopeless(names: list[
     assert np.mean((failure > 1e-30) & (failure < 1e-6)) > 0.04
 
 
+@pytest.mark.slow  # on one sample: conformance
 @pytest.mark.parametrize("double", [False, True])
 def test_exponential_law_agrees_with_the_reference(double: bool) -> None:
     rng = np.random.default_rng(5)
@@ -295,6 +290,7 @@ def test_the_order_of_the_examples_and_a_promise_of_order_do_not_matter() -> Non
 # -------------------------------------------------------------------------------------------------------- compilation
 
 
+@pytest.mark.slow  # twenty epsilons: conformance; sizes: `test_trials`
 def test_twenty_epsilons_sizes_and_widths_share_one_program() -> None:
     def go(bits: int, epsilon: Any, delta: float, n: int) -> None:
         learner = thresholds.rec_concave(bits=bits, epsilon=epsilon, delta=delta, alpha=0.8, depth=2)
@@ -335,6 +331,7 @@ def test_shares_add_up_to_the_guarantee(calibration: str, bits: int, depth: int)
 THEOREM_ALPHA, BETA = 0.4, 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "create",
     [

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import slow
 from scipy import stats
 
 from dpjax import Status, bounds
@@ -170,7 +171,9 @@ def test_laws_have_the_right_gradients_in_delta(name: str, x64: None) -> None:
         np.testing.assert_allclose(jax.jit(jacobian(law))(0.05), expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["exponential", "report_noisy_max", "stability", "choosing", "above_threshold"])
+@pytest.mark.parametrize(
+    "name", [*map(slow, ("exponential", "above_threshold")), "report_noisy_max", "stability", "choosing"]
+)
 def test_laws_have_the_right_gradients_in_scores(name: str, x64: None) -> None:
     law, step = next(case for case in CASES if case.name == name).make(0.7).pmf, 1e-6 * jnp.eye(3)
     ways = [jax.jit(jacobian(law)) for jacobian in (jax.jacfwd, jax.jacrev)]
@@ -295,6 +298,7 @@ def test_a_mask_of_another_shape_or_kind_is_refused(case: Case) -> None:
         run(np.array([1, 0, 1, 1, 1]))
 
 
+@pytest.mark.slow  # intervals: conformance
 @choosers
 def test_events_are_intervals_of_indices_or_flags(case: Case) -> None:
     mechanism = case.make(0.7)
@@ -304,6 +308,11 @@ def test_events_are_intervals_of_indices_or_flags(case: Case) -> None:
     np.testing.assert_allclose(mechanism.probability(case.data, (1, 3))[0], law[1:3].sum(), rtol=1e-6)
     np.testing.assert_allclose(mechanism.probability(case.data, flags)[0], law[:size:2].sum(), rtol=1e-6)
     np.testing.assert_allclose(mechanism.probability(case.data, flags)[1], law[1:size:2].sum() + law[-1], rtol=1e-6)
+
+
+@choosers
+def test_what_is_no_event_is_refused(case: Case) -> None:
+    mechanism = case.make(0.7)
     for event, error in [(3, TypeError), ((1.5, 2), TypeError), ("ab", TypeError), (np.array([True]), ValueError)]:
         with pytest.raises(error, match=r"event|low"):
             mechanism.probability(case.data, event)

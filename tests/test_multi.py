@@ -71,7 +71,13 @@ def mixed(learner):
     return isinstance(learner, parities.ParityLearner | parities.Elimination)
 
 
-ALIKE = ("direct sum of hashes", "empirical")  # much like another one
+ALIKE = (  # much like another one
+    "direct sum of thresholds",
+    "direct sum of points",
+    "direct sum of hashes",
+    "generic thresholds",
+    "empirical",
+)
 
 
 @pytest.fixture(

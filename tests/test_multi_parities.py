@@ -60,6 +60,7 @@ def test_law_is_that_of_the_paper_on_noisy_labels(bits: int, k: int, size: int) 
     assert released > 3
 
 
+@pytest.mark.slow  # conformance
 def test_draws_follow_the_law() -> None:
     learner = parities.parity_learner(bits=3, k=2, epsilon=1.0, delta=0.2, size=4)
     sample = concept.uniform(bits=3, targets=[5, 6]).sample(jax.random.key(3), 31, 31)
@@ -74,6 +75,7 @@ def test_draws_follow_the_law() -> None:
     np.testing.assert_allclose(learner.failure_probability(sample, error=0.0), 1 - p, rtol=1e-5)
 
 
+@pytest.mark.slow  # conformance
 def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
     learner = parities.parity_learner(bits=2, k=2, epsilon=1.0, delta=0.2, size=3)
     sample = concept.uniform(bits=2, targets=[1, 2]).sample(jax.random.key(3), 31, 31)
@@ -84,8 +86,12 @@ def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
         inside = joint[low[0] : high[0], low[1] : high[1]].sum()
         np.testing.assert_allclose(learner.probability(sample, (low, high)), [inside, 1 - inside], atol=1e-6)
     np.testing.assert_allclose(np.exp(learner.log_prob(sample, wide.from_ints([1, 2], 2))), joint[1, 2], rtol=1e-5)
+
+
+def test_an_event_without_a_row_for_each_parity_is_refused() -> None:
+    learner = parities.parity_learner(bits=2, k=2, epsilon=1.0, delta=0.2, size=3)
     with pytest.raises(ValueError, match="a row for each of the k = 2"):
-        learner.probability(sample, ([1], [2]))
+        learner.probability(builders.multi_sample_of([1, 2], [[0, 1], [1, 1]], 2, 3), ([1], [2]))
 
 
 def test_a_wrong_label_costs_one_vote() -> None:
@@ -207,6 +213,7 @@ def test_failure_on_uniform_points_is_the_mean_over_all_samples(bits: int, size:
     np.testing.assert_allclose(means, learner.uniform_failure(n), rtol=1e-5)
 
 
+@pytest.mark.slow  # conformance, on one sample
 def test_failures_of_trials_are_as_often_as_computed() -> None:
     learner = parities.parity_learner(bits=40, k=3, epsilon=1.0, delta=1e-3, size=42)
     law = concept.uniform(bits=40, targets=[1, 2, 2**39 + 5])
@@ -257,6 +264,7 @@ def test_pure_lower_bound_is_below_the_direct_sum() -> None:
 # ------------------------------------------------------------------------------------------------------- recovering
 
 
+@pytest.mark.slow
 def test_a_thousand_parities_of_256_bits_are_recovered_at_the_sample_size() -> None:
     learner = parities.parity_learner(bits=256, k=1000, epsilon=1.0, delta=1e-6, beta=1e-3)
     n = learner.sample_size(alpha=0.0, beta=1e-3)
@@ -314,6 +322,7 @@ def test_direct_sum_of_pure_learners_recovers() -> None:
 # ------------------------------------------------------------------------------------------------------ compilation
 
 
+@pytest.mark.slow  # conformance
 def test_one_program_serves_sizes_and_budgets_and_padding_changes_nothing() -> None:
     law = concept.uniform(bits=5, targets=[3, 9, 21])
     learner = parities.parity_learner(bits=5, k=3, epsilon=1.0, delta=0.1, size=7)
@@ -338,6 +347,7 @@ def test_one_program_serves_sizes_and_budgets_and_padding_changes_nothing() -> N
         )
 
 
+@pytest.mark.slow  # conformance
 def test_vmap_equals_a_loop_and_the_law_has_a_gradient() -> None:
     law = concept.uniform(bits=5, targets=[3, 9])
     learner = parities.parity_learner(bits=5, k=2, epsilon=1.0, delta=0.1, size=7)

@@ -90,7 +90,9 @@ def thresholds(learner: Any) -> dict[str, float]:
     return {"low": float(learner.counts.low), "high": max(float(learner.counts.high), float(learner.heavy))}
 
 
-@pytest.mark.parametrize("name", [pytest.param("printed", marks=pytest.mark.slow), "proved", "histogram"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("printed", marks=pytest.mark.slow), builders.slow("proved"), "histogram"]
+)
 def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
     examples, runs = CLOSE if name == "histogram" else CLOSE + SINGLE, 4000
     sample, (epsilon, delta) = sample_of(examples, rows=255), (3.0, 0.2)
@@ -130,6 +132,7 @@ def test_more_items_than_can_be_enumerated_give_nan() -> None:
         assert math.isnan(float(learner.success_probability(sample, error=0.5))) != known
 
 
+@pytest.mark.slow  # of one event: conformance
 def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
     """k = 2 over four points: all 25 pairs of hypotheses and bottom, intervals, and what is within alpha of two targets."""
     sample = sample_of([(2, (1, 0))] * 5 + [(2, (0, 0))] * 2 + [(1, (0, 1))] * 6 + [(3, (1, 1))] * 4, 2, 31)
@@ -156,6 +159,7 @@ def errors_of_all(population: concept.PointDistribution) -> jax.Array:
     return jax.vmap(lambda target: jax.vmap(lambda h: population._error(h, target))(hypotheses))(population.targets)
 
 
+@pytest.mark.slow  # of one concept: `test_trials`
 def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
     law = concept.point_masses(bits=8, points=[3, 90, 5], masses=[2.0, 2.0, 1.0], target=[90, 3])
     learner = points.point_learner(bits=8, k=2, epsilon=2.0, delta=0.1, alpha=0.3)
@@ -169,6 +173,7 @@ def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
     assert abs(failed.sum() - laws.sum()) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt((laws * (1 - laws)).sum())
 
 
+@pytest.mark.slow  # of one concept: `test_points`
 def test_laws_have_gradients_however_many_items_there_are(x64: None) -> None:
     """Forty distinct labelled points, more than samplers find one by one; few of them can be heavy."""
     sample = sample_of([(5, (1, 0))] * 9 + [(9, (0, 1))] * 8 + [(100 + i, (0, 0)) for i in range(40)], rows=63)
@@ -199,6 +204,7 @@ def law_of(k: int, alpha: float) -> concept.PointDistribution:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["histogram", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("proved", "printed"))]
 )

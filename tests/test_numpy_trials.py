@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import slow
 from scipy import stats
 
 from dpjax.concepts import thresholds as concept
@@ -78,11 +79,9 @@ def p_value(successes, trials, others, other_trials):
     ("learner", "d", "n"),
     [
         ("erm", 31, 12),
-        ("exponential", 31, 150),
-        *(
-            pytest.param(*cell, marks=pytest.mark.slow)
-            for cell in (("binary_search", 31, 800), ("rec_concave", 31, 900))
-        ),
+        slow("exponential", 31, 150),
+        slow("binary_search", 31, 800),
+        slow("rec_concave", 31, 900),
     ],
 )
 def test_success_rates_agree_with_dpjax(learner, d, n):
@@ -206,6 +205,7 @@ def test_bad_arguments_of_general_trials_are_named(change, named):
         general_counts(**{"learner": "exponential", "d": 31, "n": 9, "trials": 5, "seed": 0, **change})
 
 
+@pytest.mark.slow  # `test_benchmarks` checks the pool's sums
 def test_pool_adds_up_its_shares():
     seeds = np.random.SeedSequence(9).spawn(2)
     with Pool(processes=2) as pool:

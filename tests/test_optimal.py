@@ -7,6 +7,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import slow
 from scipy import optimize
 
 from dpjax.bounds import optimal
@@ -126,7 +127,7 @@ def test_the_smallest_sizes_matter():
     assert best(6, 2, ADD).failure == pytest.approx(0.2012, abs=5e-5)
 
 
-CASES = [(2, 4), (3, 2), (3, 3), (4, 2), (4, 3), (6, 1), (6, 2), (8, 2)]
+CASES = [(2, 4), (3, 2), (3, 3), (4, 2), (4, 3), (6, 1), (6, 2), slow(8, 2)]
 
 
 @pytest.mark.parametrize(("domain", "n"), CASES)

@@ -4,6 +4,7 @@ import math
 import random
 from fractions import Fraction
 
+import builders
 import pytest
 
 from dpjax.verify.plain import rec_concave as reference
@@ -161,6 +162,7 @@ def log_uniform_sample(rng, bits, size):
     return xs, [int(x < target) for x in xs]
 
 
+@pytest.mark.slow
 def test_success_on_64_bits_is_where_it_should_be():
     """RecConcave at alpha = 0.1, hence LearnThresholds at 0.2: over draws 0.96 to 0.99 for m = 2000."""
     rng = random.Random(2)
@@ -170,7 +172,7 @@ def test_success_on_64_bits_is_where_it_should_be():
         assert low < success < high
 
 
-@pytest.mark.parametrize("calibration", ["printed", "proved"])
+@pytest.mark.parametrize("calibration", [builders.slow("printed"), "proved"])
 def test_wide_domains(calibration):
     xs, ys = log_uniform_sample(random.Random(3), 1024, 80)
     law = reference.learn_thresholds_law(xs, ys, 1024, 20.0, 1e-4, 0.5, 3, calibration)

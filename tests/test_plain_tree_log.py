@@ -13,6 +13,7 @@ import random
 from collections import Counter
 
 import pytest
+from builders import slow
 
 from dpjax.verify.plain import tree_log as reference
 from dpjax.verify.plain.partition_selection import saturation
@@ -275,7 +276,7 @@ def worst_total(bits, most, levels, epsilon):
 
 
 @pytest.mark.parametrize("noise", [None, 0.5])
-@pytest.mark.parametrize("depth, m1", [(1, 0), (1, 2), (2, 1)])
+@pytest.mark.parametrize("depth, m1", [(1, 0), slow(1, 2), slow(2, 1)])
 def test_total_is_within_the_guarantee(depth, m1, noise):
     """((4N + 1) eps0, N (d + e^eps0 delta0)), d the walk's price; a walk without tests breaks it."""
     epsilon, delta, t1 = 0.5, 0.1, 3

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -163,6 +164,7 @@ def test_k_targets_label_columns_and_errors_are_each_ones_own() -> None:
 # ------------------------------------------------------------------------------------------- learners: laws, references
 
 
+@pytest.mark.slow  # on one sample: conformance
 @pytest.mark.parametrize("examples", [MIXED, ZEROS, [(x, 1) for x in range(8)]])
 def test_laws_equal_the_references(examples: Any) -> None:
     sample = sample_of(examples, 3)
@@ -227,6 +229,7 @@ def test_the_unseen_point_is_uniform_among_the_unseen() -> None:
     assert stats.chisquare(counts[counts > 0]).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_wide_domains_are_exact() -> None:
     """4096 bits: the law with ln(2^d - #seen) as measure, and a seen point beats 2^4096 others past d ln 2 examples."""
     target = 2**4095 + 12345
@@ -243,7 +246,7 @@ def small_learners() -> dict[str, Any]:
     return {"random": RANDOM, "zero": ZERO, "exponential": EXPONENTIAL, "hashed": HASHED}
 
 
-@pytest.mark.parametrize("name", small_learners())
+@pytest.mark.parametrize("name", ["hashed", *map(builders.slow, ("random", "zero", "exponential"))])
 def test_probabilities_of_events_are_sums_of_the_pmf(name: str) -> None:
     """Intervals, sets with and without the other points, single outputs; named points seen, unseen, outside and not there."""
     learner, sample = small_learners()[name], sample_of(MIXED, 3)
@@ -287,6 +290,7 @@ def errors_and_sets(law: Any, targets: Any, alphas: Any) -> Any:
     return errors, jax.vmap(law.within)(alphas)
 
 
+@pytest.mark.slow  # `test_trials`
 def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
     law = concept.point_masses(bits=16, points=[3, 900], masses=[1.0, 2.0], target=900, background=0.2)
     experiment = pac.Experiment(
@@ -302,7 +306,7 @@ def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
     assert abs(failed.sum() - laws.sum()) < stats.norm.isf(FALSE_ALARM / 2) * spread
 
 
-@pytest.mark.parametrize("name", ["random", "hashed"])
+@pytest.mark.parametrize("name", [builders.slow("random"), "hashed"])
 def test_laws_have_gradients_however_many_points_were_seen(name: str, x64: None) -> None:
     """Fifty distinct points: more than the few that samplers find one by one."""
     sample = sample_of([(i % 50, int(i % 50 == 7)) for i in range(70)] + [(7, 1)] * 8, 8, 127)
@@ -339,7 +343,7 @@ SIZED = {
 
 @pytest.mark.parametrize(
     "name",
-    ["learn_points", "hashed", *(pytest.param(name, marks=SLOW) for name in ("learn_points_printed", "exponential"))],
+    ["learn_points", *map(builders.slow, ("hashed", "learn_points_printed", "exponential"))],
 )
 def test_the_stated_sample_size_suffices(name: str) -> None:
     """A target just above alpha, which all-zero and nearly every bucket get wrong; failures within beta (one-sided, 2e-5)."""
@@ -408,6 +412,7 @@ def test_release_is_algorithm_2() -> None:
         assert (released.points[~used] == 2**32 - 1).all() and (released.answers[~used] == 0).all()
 
 
+@pytest.mark.slow
 def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
     """40 releases each; every frequency within alpha (beta = 1e-3, so one failure in 40 would have probability 0.04)."""
     given, alpha = {"epsilon": 1.0, "delta": 1e-6}, 0.25
@@ -476,7 +481,7 @@ def test_sanitizers_refuse_a_small_n_and_say_why() -> None:
         sanitizer.san_points(bits=32, n=10**9, epsilon=40.0, delta=1e-6, alpha=0.5)
 
 
-@pytest.mark.parametrize("name", ["release", "histogram", "san_points"])
+@pytest.mark.parametrize("name", [builders.slow("release"), "histogram", builders.slow("san_points")])
 def test_how_often_all_answers_are_accurate_is_known_exactly(name: str) -> None:
     data, error = [3] * 20 + [9] * 12 + [40] * 7 + [41], 0.15
     given = {"bits": 6, "n": len(data), "delta": 0.1}

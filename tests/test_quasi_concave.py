@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import slow
 from scipy import stats
 
 from dpjax import Status
@@ -26,11 +27,6 @@ from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.tree_log import Law
 
 FALSE_ALARM = 2e-5
-
-
-def slow(*values: Any) -> Any:
-    """A case that takes too long for every day: mostly one more compilation."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,10 +81,8 @@ def loose(bits: int, depth: int, epsilon: float = 30.0) -> quasi_concave.Amplifi
     return quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=0.4, beta=0.9, depth=depth)
 
 
-@pytest.mark.parametrize(
-    ("bits", "depth"),
-    [(6, 2), slow(4, 1), slow(6, 3), slow(11, 1)],
-)
+@pytest.mark.slow  # on 65 thresholds: conformance
+@pytest.mark.parametrize(("bits", "depth"), [(6, 2), (4, 1), (6, 3), (11, 1)])
 def test_law_agrees_point_by_point_with_the_reference(bits: int, depth: int, x64: None) -> None:
     rng = np.random.default_rng(1)
     undecided = 0
@@ -162,6 +156,7 @@ def points_drawn(optimizer: Any, problem: recursion.Problem, trials: int) -> np.
     return np.where(status == Status.OK, points, 65)
 
 
+@pytest.mark.slow  # where it is one: conformance
 def test_the_amplified_sampler_follows_the_law_and_not_another_where_T_is_no_power_of_two() -> None:
     trials, optimizer, problem = 20_000, three()["amplified"], HILLS.problem()
     counts = np.bincount(points_drawn(optimizer, problem, trials), minlength=66)
@@ -172,7 +167,7 @@ def test_the_amplified_sampler_follows_the_law_and_not_another_where_T_is_no_pow
     assert chi_square(counts, trials * other) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["exponential", slow("rec_concave"), "amplified"])
+@pytest.mark.parametrize("name", [*map(slow, ("exponential", "rec_concave")), "amplified"])
 def test_pmf_adds_up_to_the_success_probability(name: str) -> None:
     marked = np.array([HILLS.value(x) >= 42 for x in range(51)] + [False] * 14)
     law = np.asarray(three()[name].pmf(HILLS.problem()))
@@ -181,6 +176,7 @@ def test_pmf_adds_up_to_the_success_probability(name: str) -> None:
     np.testing.assert_allclose(found, law[:-1][marked].sum(), rtol=1e-4)
 
 
+@pytest.mark.slow  # conformance: the 65 thresholds of 6 bits are such a range
 def test_no_point_beyond_the_range_is_released() -> None:
     """A range that is no power of two long is continued to one by RecConcave: what is drawn there is bottom, in runs and in laws."""
     last, optimizer = 40, quasi_concave.rec_concave(bits=6, epsilon=1.0, delta=0.3, depth=2)
@@ -300,7 +296,7 @@ def level_laws(functions: np.ndarray, n: int, epsilon: float, delta: float, dept
     ("points", "n", "epsilon", "delta", "depth"),
     [
         (4, 20, 2.0, 0.2, 1),
-        (5, 14, 6.0, 0.05, 1),
+        slow(5, 14, 6.0, 0.05, 1),
         (3, 60, 8.0, 0.05, 2),
         slow(6, 14, 6.0, 0.05, 1),
     ],
@@ -552,7 +548,7 @@ def same(a: Any, b: Any) -> None:
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["exponential", slow("rec_concave"), "amplified"])
+@pytest.mark.parametrize("name", [*map(slow, ("exponential", "rec_concave")), "amplified"])
 def test_one_program_serves_every_epsilon_and_problem(name: str) -> None:
     optimizer = three()[name]
     before = [entry._cache_size() for entry in (algorithm._run, algorithm._law)]

@@ -353,6 +353,7 @@ def test_plans_keep_the_total(accountant, axes):
     assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(beta=share)
 
 
+@pytest.mark.slow
 def test_growth_with_the_dimension():
     """D^2 by basic composition, D^1.5 by optimal, D by slicing, up to the logarithm of 2D / beta in a slice's size."""
     for accountant, power in [("basic", 2.0), ("optimal", 1.5), ("slicing_printed", 1.0), ("slicing", 1.0)]:
@@ -523,6 +524,7 @@ def test_the_guarantee_follows_from_the_numbers_in_use(accountant):
         assert not tight.guarantee().covers(1.0, BUDGET["delta"])
 
 
+@pytest.mark.slow  # sampler and law: conformance
 def test_the_law_of_public_sizes_on_a_small_domain():
     """pmf, events, errors and runs of one another."""
     learner = small(size=2, rate=None, epsilon=1.0, threshold=2, axes=1, bits=2, capacity=7)
@@ -542,8 +544,12 @@ def test_the_law_of_public_sizes_on_a_small_domain():
         good = law[:17][np.asarray(errors) <= error].sum()
         assert float(learner.success_probability(sample, error=error)) == pytest.approx(good, rel=1e-5)
         assert float(learner.failure_probability(sample, error=error)) == pytest.approx(1 - good, rel=1e-5)
+
+
+def test_events_of_another_shape_or_of_noisy_sizes_are_refused():
+    learner = small(size=2, rate=None, epsilon=1.0, threshold=2, axes=1, bits=2, capacity=7)
     with pytest.raises(ValueError, match="a row for each of the 2 faces"):
-        learner.probability(sample, (0, 3))
+        learner.probability(examples_of([[0], [1]], [1, 0]), (0, 3))
     with pytest.raises(ValueError, match="ask probability_given"):
         noisy().probability(examples_of([[1, 1]], [1]), (wide.from_ints([0] * 4, 16), wide.from_ints([1] * 4, 16)))
 

@@ -272,6 +272,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("thresholds", marks=pytest.mark.slow), "points"])
 def test_theorem_5_5_from_end_to_end(name: str) -> None:
     """A sanitizer of points makes one of labelled points, and that a learner: within what is proved in all of 16 runs."""

@@ -337,6 +337,7 @@ def test_the_consistent_tree_solves_the_normal_equations() -> None:
     np.testing.assert_allclose(found, counts_twin.consistent(released, 100), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOISY)
 def test_databases_are_no_worse_than_the_estimates_they_are_made_of_and_accurate_at_their_size(name: str) -> None:
     """beta = 0.1, 200 runs; a tenth of the points would not do."""
@@ -378,14 +379,25 @@ def test_the_database_of_quantiles_answers_as_their_step_function(bits: int) -> 
     assert int(database.n_valid) == 4 and (database.weights[:4] > 0).all()
 
 
-def test_interior_points_of_rows_and_of_counts() -> None:
+def by_quartiles() -> Any:
+    """A sanitizer, and the quartiles that it is made of."""
     solver = interior_point.exponential(bits=4, epsilon=1.0)
     made = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=4, allow_unproved=True)
+    return thresholds.from_interior_points(quantiles=made), made
+
+
+@pytest.mark.slow  # conformance runs it
+def test_interior_points_of_rows_and_of_counts() -> None:
+    sanitizer, made = by_quartiles()
     data = builders.points_of([0] * 9 + [3] * 8 + [4] * 10 + [15] * 4, 4, 31)
-    sanitizer = thresholds.from_interior_points(quantiles=made)
     of_rows, of_counts = (sanitizer(jax.random.key(0), each).hypothesis for each in (data, Weighted.of(data)))
     np.testing.assert_array_equal(of_rows.weights, of_counts.weights)
     assert float(of_rows.threshold_error(Weighted.of(data))) < 0.5
+    assert sanitizer.guarantee() == made.guarantee()
+
+
+def test_more_points_than_interior_points_can_count_are_refused() -> None:
+    sanitizer, made = by_quartiles()
     assert sanitizer.guarantee() == made.guarantee()
     with pytest.raises(ValueError, match="data must hold at most 16777216 points"):
         sanitizer(jax.random.key(0), Weighted.create(wide.from_ints([3], 4), [2**25]))

@@ -359,6 +359,7 @@ def test_plain_composition_of_the_same_run():
     assert optimal.epsilon == accounting.total_epsilon(parts, 1e-6) < basic.epsilon
 
 
+@pytest.mark.slow
 def test_best_says_which():
     few, many = run(0.05, 0.05, slices=3), run(0.05, 0.05, slices=300)
     assert few.best(delta=1e-6) == ("optimal", few.guarantee(delta=1e-6, accountant="optimal"))

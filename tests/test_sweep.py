@@ -85,6 +85,7 @@ def test_rows(curve: Any) -> None:
     assert repr(curve).splitlines()[1].split() == ["series", "bits", "n", "low", "high", "by"]
 
 
+@pytest.mark.slow  # `test_trials`
 def test_trials_agree_with_laws(curve: Any) -> None:
     (trials,) = least_n({"exponential": exponential}, **{**ONE, "trials": 2**12}, by="trials").to_rows()
     law = curve.to_rows()[0]
@@ -115,6 +116,7 @@ def test_other_series_and_settings_change_nothing(curve: Any) -> None:
     assert other != curve.to_rows()[0] and abs(other["n"] - curve.to_rows()[0]["n"]) < 10
 
 
+@pytest.mark.slow
 def test_what_does_not_release_fails() -> None:
     row = least_n({"coin": coin}, **{**ONE, "beta": 0.4, "maximum": 63}).to_rows()[0]
     assert row["n"] is None and row["high"] is None and row["reason"] == search.ABOVE_MAXIMUM
@@ -148,6 +150,7 @@ def test_a_killed_run_goes_on(curve: Any, tmp_path: Any) -> None:
     assert second > first
 
 
+@pytest.mark.slow
 def test_several_settings_and_functions(tmp_path: Any) -> None:
     plain = largest(6).__call__  # a function of (key, sample)
     over = {"bits": [6], "share": [0.25, 0.5]}
@@ -258,6 +261,7 @@ def test_experiments_refuse_an_n_beyond_the_capacity(n: int) -> None:
         pac.Experiment(learner=exponential(6), distribution=log_uniform(6), n=n, alpha=0.1, capacity=7)
 
 
+@pytest.mark.slow
 def test_k_concepts_are_all_to_be_learned() -> None:
     """Of k hypotheses the worst counts: with k times the same target n is that of one, and more with targets further out."""
 

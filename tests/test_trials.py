@@ -231,6 +231,7 @@ def test_a_block_that_does_not_fit_is_halved_beforehand_and_a_trial_that_does_no
         engine.count(big, None, trials=6, **given)
 
 
+@pytest.mark.slow  # halved beforehand: the test after
 def test_a_block_that_runs_out_of_memory_is_halved_and_retried():
     """Really out of memory: in a process whose address space is limited, told that there is plenty."""
     program = textwrap.dedent(
@@ -256,6 +257,7 @@ def test_a_block_that_runs_out_of_memory_is_halved_and_retried():
     assert "a block of 8 trials ran out of memory" in done.stderr and "going on with 4" in done.stderr
 
 
+@pytest.mark.slow
 def test_ten_million_trials_take_no_more_memory_than_a_hundred_thousand():
     program = textwrap.dedent(
         """

@@ -362,6 +362,7 @@ def test_pairs_must_name_datasets() -> None:
         worst_pair(law, counts, np.array([[0.0, 1.0]]), 1.0)
 
 
+@pytest.mark.slow
 def test_a_million_pairs_take_seconds() -> None:
     counts = histograms(6, [12])  # 6188 datasets, about 1.1e5 pairs; repeated to a million
     pairs = np.tile(neighbours(counts, REPLACE_ONE), (8, 1))

@@ -134,10 +134,8 @@ BORDERS = (0, 3, 7, 11, 15, 20, 31, 63)
     [
         exponential,
         pure_search,
-        search,
-        base_case,
         power_search,
-        pytest.param(length_search, marks=pytest.mark.slow),
+        *(pytest.param(create, marks=pytest.mark.slow) for create in (search, base_case, length_search)),
     ],
 )
 def test_no_pair_of_small_samples_refutes_a_guarantee(create: Create) -> None:

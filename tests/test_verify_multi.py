@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -129,7 +130,7 @@ def product_delta(table: np.ndarray, k: int, n: int, epsilon: float) -> float:
 @pytest.mark.parametrize(
     ("make", "k", "n", "epsilon", "delta", "share"),
     [
-        (threshold, 7, 1, 0.3, 0.6, 0.0),
+        builders.slow(threshold, 7, 1, 0.3, 0.6, 0.0),
         (pure_point, 3, 2, 0.2, 0.5, 0.0),
         (point, 6, 1, 0.3, 0.5, 0.25),  # its own quarter of delta it spends, nearly
         pytest.param(threshold, 10, 1, 0.3, 0.6, 0.0, marks=pytest.mark.slow),
@@ -325,7 +326,7 @@ def approximate(k: int) -> Any:
     ("make", "k", "n", "m"),
     [
         (pure, 1, 2, 9),
-        (pure, 2, 1, 6),
+        builders.slow(pure, 2, 1, 6),
         (approximate, 1, 2, 7),
         pytest.param(pure_thresholds, 2, 1, 6, marks=pytest.mark.slow),
         pytest.param(pure_thresholds, 1, 3, 9, marks=pytest.mark.slow),
@@ -348,6 +349,7 @@ def test_empirical_learners_keep_their_promise(make: Any, k: int, n: int, m: int
     assert delta_of(unsampled, pairs, proved.epsilon) > proved.delta + 0.01
 
 
+@pytest.mark.slow
 def test_empirical_runs_follow_the_law_that_was_verified() -> None:
     """Frequencies of both hypotheses over 6000 keys; the law of a sample with one example replaced is rejected."""
     learner = reductions.empirical(direct_sum.direct_sum(pure_point, k=2, epsilon=8.0), n=2, rows=3)

@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +18,8 @@ from dpjax.domains import wide
 
 FALSE_ALARM = 2e-5
 # One limb; masks packed column by column; 9 limbs: a summed mask; 33 and 128 limbs: masks of several words.
-WIDTHS = [1, 32, 33, 96, 257, 1056, 4096]
-SEVERAL = [33, 257, 1056]
+WIDTHS = [1, 32, 33, 96, 257, 1056, builders.slow(4096)]
+SEVERAL = [33, 257, builders.slow(1056)]
 PAIRS = 64
 
 
