@@ -88,6 +88,10 @@ class PlaneSelection(Selection):
     def count(self, view: Placed, mask: Bool[Array, "*n rows"]) -> Int[Array, "*n"]:
         return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1)
 
+    def places(self, view: Placed) -> Int[Array, "points"]:
+        """Of the points of a view among `all_points`, on small grids."""
+        return ((view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]).astype(jnp.int32)
+
     def _kept(self, view: Placed, line: Line) -> Bool[Array, "rows"]:
         """h(x) of all rows."""
         held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
@@ -133,8 +137,7 @@ class SelectHalfplane(PlaneSelection):
         return jnp.log(jnp.asarray(self._table().share, float))
 
     def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses rows"]:
-        index = (view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]
-        kept = jnp.asarray(self._table().labels)[:, index.astype(jnp.int32)]
+        kept = jnp.asarray(self._table().labels)[:, self.places(view)]
         return jnp.tile(kept if dual else ~kept, (1, view.rows // kept.shape[1]))
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:

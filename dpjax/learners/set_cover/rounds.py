@@ -109,7 +109,8 @@ class SetCover(Algorithm):
 
         left, chosen = lax.scan(one, view.valid, jnp.arange(self.rounds, dtype=jnp.int32))
         released = self.selection.released(chosen, dual=self.dual)
-        return released, jnp.bool_(True), {"left": self.selection.count(view, left)}
+        info = {"left": self.selection.count(view, left), **self.selection.info(chosen)}
+        return released, jnp.bool_(True), info
 
     def _sides(self, view: Any, left: Any) -> tuple[Any, Any]:
         """(S0, S1), which change their places in the dual."""

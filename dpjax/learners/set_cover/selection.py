@@ -57,6 +57,10 @@ class Selection:
         """The conjunction, or the disjunction, of what was drawn in all rounds."""
         raise NotImplementedError
 
+    def info(self, chosen: Any) -> dict[str, Any]:
+        """What else there is to know of the draws of all rounds; not private."""
+        return {}
+
     def hypotheses(self) -> int:
         """|H|, for a list."""
         raise ValueError(f"{type(self).__name__} has no list of its hypotheses")
