@@ -98,7 +98,8 @@ def table(bits: int, measure: str) -> Table:
         for labels, size, *line in zip(*(each[wide_enough] for each in (held, pieces.area, *steps)), strict=True):
             key = labels.tobytes()
             found[key] = found.get(key, 0.0) + float(size)
-            largest[key] = max(largest.get(key, (0.0, 0, 0, 0)), (float(size), chart, *map(int, line)))
+            slope, height = map(int, line)
+            largest[key] = max(largest.get(key, (0.0, 0, 0, 0)), (float(size), chart, slope, height))
     keys = sorted(found)
     share = np.array([found[key] for key in keys])
     labels = np.array([np.frombuffer(key, bool) for key in keys])

@@ -1,15 +1,15 @@
 """SelectTriangle (GEO §5) on large grids, approximately: a Gibbs sampler over the three halfplanes. Nothing is promised for its privacy.
 
-Of h = h_1 and h_2 and h_3 with the law proportional to exp(r q(h)), the third given two is SelectHalfplane, with the examples inside those two
-alone: the others keep their label 0 whatever the third is. So every conditional law is drawn exactly (`dpjax.learners.halfplanes.refinement`),
-and a sweep draws all three in turn.
+Of h = h_1 and h_2 and h_3 with the law proportional to exp(r q(h)), the third given two is SelectHalfplane, with the examples inside
+those two alone: the others have the label 0 whatever the third is. So every conditional law is drawn exactly
+(`dpjax.learners.halfplanes.refinement`), and a sweep draws all three in turn.
 
-**Mixing.** At the full rate a chain would stay in the first heap it meets: neither an empty triangle nor one around a half of the target gets
-better by small steps. So
+**Mixing.** At the full rate a chain would stay in the first heap it meets: a triangle around half of the target gets no better by small
+steps. So
 
 - a chain starts at three random halfplanes, that is at r = 0, and the rate rises during the first half of the sweeps as the fourth power
-  of their number, so that its first steps are as small as 1 over the score's range;
-- an empty triangle is left soon, at any rate: where h_1 is empty no example is inside h_1 and h_2, so that h_3 is random and with it
+  of their number, so that its first steps are small;
+- an empty triangle is left soon, at any rate: where h_1 is empty no example is inside h_1 and h_2, so that h_3 is random, and with it
   the wedge in which the next h_1 is looked for;
 - several chains run, and one is chosen with the weights of annealed importance sampling (Neal 2001), exp(sum_j (r_{j+1} - r_j) q(x_j)): a
   chain that found no good triangle while the rate rose has a small one. With infinitely many chains the choice would be exact.
@@ -28,6 +28,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.concepts.plane.lattice import above
 from dpjax.concepts.plane.regions import Region
+from dpjax.core import random
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 from dpjax.learners.halfplanes import refinement
@@ -88,7 +89,10 @@ class GibbsTriangle(TriangleSelection):
             key, rate, step = given
             log_weight = log_weight + step * _score(held, problem)
             (lines, held), _ = lax.scan(
-                lambda state, side: (_turn(jax.random.fold_in(key, side), side, *state, problem._replace(rate=rate)), None),
+                lambda state, side: (
+                    _turn(jax.random.fold_in(key, side), side, *state, problem._replace(rate=rate)),
+                    None,
+                ),
                 (lines, held),
                 jnp.arange(3, dtype=jnp.int32),
             )
@@ -99,9 +103,9 @@ class GibbsTriangle(TriangleSelection):
         (lines, _, log_weight), scores = lax.scan(sweep, state, (keys, rates, steps))
         return lines, log_weight, scores
 
-    def deleted(self, view: Placed, choice: Found, *, dual: bool) -> Bool[Array, "rows"]:
+    def deleted(self, view: Placed, choice: Found, *, dual: bool) -> Bool[Array, "places"]:
         held = jnp.all(above(self.grid, *choice.lines, view.columns), axis=0)
-        return jnp.tile(held, view.rows // held.shape[0])
+        return view.everywhere(held)
 
     def released(self, chosen: Found, *, dual: bool) -> Region:
         return self.region(chosen.lines)
@@ -153,16 +157,11 @@ def _turn(
 
 
 def _random_lines(key: Array, selection: GibbsTriangle) -> Line:
-    """Three halfplanes of the measure."""
-    grid, slopes, heights = selection.grid, [], []
-    key_block, *keys = jax.random.split(key, 7)
-    block = jax.random.randint(key_block, (3,), 0, grid.charts * grid.blocks, jnp.int32)
+    """Three halfplanes of the measure; the block is uniform but for 2^-28."""
+    grid = selection.grid
+    words = random.bits(key, 3 * (2 * grid.limbs + 1)).reshape(3, -1)
+    block = wide.high_product(words[:, -1], jnp.uint32(grid.charts * grid.blocks)).astype(jnp.int32)
     starts = wide.from_ints([each << grid.log_block for each in range(grid.blocks)], 32 * grid.limbs)
-    for one, two in zip(keys[:3], keys[3:], strict=True):
-        slopes.append(wide.random_bits(one, jnp.int32(grid.log_slopes), grid.limbs))
-        heights.append(wide.random_bits(two, jnp.int32(grid.log_block), grid.limbs))
-    return Line(
-        chart=block // grid.blocks,
-        slope=jnp.stack(slopes),
-        height=wide.add(starts[block % grid.blocks], jnp.stack(heights)),
-    )
+    most = wide.from_ints([(1 << grid.log_slopes) - 1, (1 << grid.log_block) - 1], 32 * grid.limbs)
+    slope, height = words[:, : grid.limbs] & most[:1], words[:, grid.limbs : -1] & most[1:]
+    return Line(chart=block // grid.blocks, slope=slope, height=wide.add(starts[block % grid.blocks], height))

@@ -9,6 +9,7 @@ The plain twin is `dpjax.verify.plain.triangles`.
 
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -33,9 +34,7 @@ class TriangleSelection(PlaneSelection):
 
     def region(self, lines: Line) -> Region:
         """The union of triangles, one a row of lines."""
-        return Region(
-            chart=lines.chart, slope=lines.slope, height=lines.height, bits=self.bits, measure=self.measure
-        )
+        return Region(chart=lines.chart, slope=lines.slope, height=lines.height, bits=self.bits, measure=self.measure)
 
 
 @frozen
@@ -54,9 +53,9 @@ class SelectTriangle(TriangleSelection):
         )
         return exponential.draw(key, weights).index
 
-    def deleted(self, view: Placed, choice: Int[Array, ""], *, dual: bool) -> Bool[Array, "rows"]:
+    def deleted(self, view: Placed, choice: Int[Array, ""], *, dual: bool) -> Bool[Array, "places"]:
         kept = jnp.asarray(self._table().labels)[choice, self.places(view)]
-        return jnp.tile(kept if dual else ~kept, view.rows // kept.shape[0])
+        return view.everywhere(kept if dual else ~kept)
 
     def released(self, chosen: Int[Array, "rounds"], *, dual: bool) -> Region:
         """A union; or an intersection, of all sides."""
@@ -79,9 +78,9 @@ class SelectTriangle(TriangleSelection):
     def log_measure(self) -> Float[Array, "hypotheses"]:
         return jnp.log(jnp.asarray(self._table().share, float))
 
-    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses rows"]:
+    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses places"]:
         kept = jnp.asarray(self._table().labels)[:, self.places(view)]
-        return jnp.tile(kept if dual else ~kept, (1, view.rows // kept.shape[1]))
+        return view.everywhere(kept if dual else ~kept)
 
     def choice(self, index: Int[Array, "rounds"]) -> Int[Array, "rounds"]:
         return index
@@ -93,11 +92,16 @@ class SelectTriangle(TriangleSelection):
 
     def labelling(self, lines: Line) -> Int[Array, "triangles"]:
         """The place of each triangle in the list."""
-        x, labels = all_points(self.bits), jnp.asarray(self._table().labels)
-        found = [
-            regions.label(self.region(Line(*(each[i][None] for each in lines))), x) for i in range(lines.chart.shape[0])
-        ]
-        return jnp.argmax(jnp.all(jnp.stack(found)[:, None] == labels[None], axis=2), axis=1).astype(jnp.int32)
+        every = jnp.asarray(self._table().labels)
+        same = jnp.all(self.labels(lines)[:, None] == every[None], axis=2)
+        return jnp.argmax(same, axis=1).astype(jnp.int32)
+
+    def labels(self, lines: Line) -> Bool[Array, "triangles points"]:
+        """Of all points of the grid, by each triangle."""
+        x = all_points(self.bits)
+        return jax.vmap(lambda sides: regions.label(self.region(jax.tree.map(lambda leaf: leaf[None], sides)), x))(
+            lines
+        )
 
     def _table(self) -> triangles.Table:
         if self.bits > LISTED:

@@ -24,12 +24,20 @@ def noise_law(scale: float, least: int, most: int) -> dict[int, float]:
 
 
 def round_law(
-    table: Sequence[Sequence[bool]], left: Sequence[Example], k: int, rate: float, scale: float | None, shift: int
+    table: Sequence[Sequence[bool]],
+    left: Sequence[Example],
+    k: int,
+    rate: float,
+    scale: float | None,
+    shift: int,
+    measure: Sequence[float] | None = None,
 ) -> list[float]:
     """P[h] in one round, for examples that are left; table[h][x] is h(x), and scale None is no noise.
 
-    q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to exp(rate q(h)) given b.
+    q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to measure(h) exp(rate q(h))
+    given b, the measures being alike if there are none.
     """
+    logs = [0.0] * len(table) if measure is None else [math.log(share) / rate for share in measure]
     counts = [[sum(not row[x] for x, y in left if y == label) for label in (0, 1)] for row in table]
     negatives = sum(y == 0 for _, y in left)
     # Beyond these values of b one of the two terms decides for all h, and the law stays as it is.
@@ -38,7 +46,9 @@ def round_law(
     noises = {0: 1.0} if scale is None else noise_law(scale, least - start - 1, most - start + 1)
     law = [0.0] * len(table)
     for noise, p in noises.items():
-        scores = [min(zeros - (start + noise) / k, -ones) for zeros, ones in counts]
+        scores = [
+            log + min(zeros - (start + noise) / k, -ones) for log, (zeros, ones) in zip(logs, counts, strict=True)
+        ]
         law = [total + p * each for total, each in zip(law, exponential_law(scores, rate), strict=True)]
     return law
 
@@ -51,6 +61,7 @@ def set_cover_law(
     rate: float,
     scale: float | None,
     shift: int,
+    measure: Sequence[float] | None = None,
 ) -> dict[tuple[int, ...], float]:
     """P[h_1, ..., h_rounds]: after each round the examples that h_j labels 0 are deleted."""
     law: dict[tuple[int, ...], float] = {(): 1.0}
@@ -58,7 +69,7 @@ def set_cover_law(
         longer = {}
         for chosen, p in law.items():
             left = [(x, y) for x, y in examples if all(table[h][x] for h in chosen)]
-            for h, q in enumerate(round_law(table, left, k, rate, scale, shift)):
+            for h, q in enumerate(round_law(table, left, k, rate, scale, shift, measure)):
                 longer[(*chosen, h)] = p * q
         law = longer
     return law
