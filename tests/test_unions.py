@@ -222,6 +222,27 @@ def test_chains_that_differ_are_reported():
 # ------------------------------------------------------------------------------------------------------------- learning
 
 
+def test_unions_are_learned_at_the_stated_size():
+    """Failure 0.1 is promised: 9 or more of 20 trials fail with probability 1e-4 then, and none did."""
+    mine = polygons.union(bits=2, sides=6, polygons=2, epsilon=4.0, delta=1e-6, alpha=0.2)
+    assert mine.guarantee().covers(4.0, 1e-6)
+    law = concept.uniform(
+        bits=2, target=concept.union(bits=2, parts=[[(0, 0), (1, 0), (0, 3)], [(3, 0), (3, 3), (2, 3)]])
+    )
+    n = mine.sample_size(alpha=0.2, beta=0.1)
+    rows = 1 << (n - 1).bit_length()
+
+    def failures(n, key):
+        def error(key):
+            key_data, key_run = jax.random.split(key)
+            return law.error(mine(key_run, law.sample(key_data, rows, n)).hypothesis)
+
+        return jnp.sum(jax.lax.map(error, jax.random.split(key, 20)) > 0.2)
+
+    many = jax.jit(failures)
+    assert many(jnp.int32(n), jax.random.key(3)) < 9 <= many(jnp.int32(16), jax.random.key(4))  # control: 16 examples
+
+
 def errors(bits, sweeps, trials):
     """Of two triangles and of an L, each learned a few times from 8,191 examples; and the share of the smaller target."""
     n, least = 2**13 - 1, 1.0
@@ -290,6 +311,8 @@ def test_bad_input_is_refused_by_name():
     mine = polygons.union(**good)
     with pytest.raises(ValueError, match="dual must"):
         mine.selection.draw(jax.random.key(0), None, None, None, score=None, rate=1.0, dual=False)
+    with pytest.raises(ValueError, match="scores must"):
+        polygons.shrink_factors(np.zeros((3, 1, 8)))
     for data in (None, Examples.create(np.zeros((3, 2, 2), np.uint32), [1, 0, 1], 3)):
         with pytest.raises((TypeError, ValueError), match="data must"):
             mine(jax.random.key(0), data)

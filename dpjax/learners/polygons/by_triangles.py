@@ -19,7 +19,7 @@ learner efficient; the number of triples of regions is of the order n^6.
     >>> float(law.error(outcome.hypothesis)) < 0.2, learner.guarantee().covers(1.0, 1e-6)
     (True, True)
     >>> print(polygons.union(bits=6, sides=3, epsilon=1.0, delta=1e-6, alpha=0.2).guarantee())
-    none
+    nothing is promised under ADD_OR_REMOVE_ONE
 """
 
 from typing import Any

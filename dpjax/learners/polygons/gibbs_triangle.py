@@ -11,11 +11,14 @@ steps. So
   of their number, so that its first steps are small;
 - an empty triangle is left soon, at any rate: where h_1 is empty no example is inside h_1 and h_2, so that h_3 is random, and with it
   the wedge in which the next h_1 is looked for;
-- several chains run, and one is chosen with the weights of annealed importance sampling (Neal 2001), exp(sum_j (r_{j+1} - r_j) q(x_j)): a
-  chain that found no good triangle while the rate rose has a small one. With infinitely many chains the choice would be exact.
+- several chains run, and one is chosen with the weights of annealed importance sampling (Neal 2001), exp(sum_j (r_{j+1} - r_j) q(x_j)).
+  A chain that found no good triangle while the rate rose has a small one. With infinitely many chains the choice would be exact.
 
 **Diagnostics.** `info["scores"]` has the scores of all chains after every sweep of every round, and `shrink_factors` compares the chains.
-How far the law of one chain is from the exact one is computed in `dpjax.verify.plain.triangles.gibbs_law` where all triples can be listed.
+On thousands of examples they do not agree at the full rate (factors of 1 to 10): there the choice among chains is what counts.
+How far the law of one chain is from the exact one is computed by `dpjax.verify.plain.triangles.gibbs_laws` where all triples can be listed:
+on a grid of side 4 with 42 examples at 14 points the total variation after 8, 16 sweeps is 0.021, 0.003 at r = 1, and 0.068, 0.013 at r = 3;
+with 10 examples at 6 points and r = 2 it is 0.011 and 0.0002.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -28,7 +31,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.concepts.plane.lattice import above
 from dpjax.concepts.plane.regions import Region
-from dpjax.core import random
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 from dpjax.learners.halfplanes import refinement
@@ -129,10 +132,19 @@ def shrink_factors(scores: Float[Array, "*rounds chains sweeps"]) -> Float[np.nd
     It is sqrt((W (m - 1)/m + B)/W) with the mean variance W of m scores of a chain, and the variance B of the chains' means; 1 if nothing
     varies.
 
+    Args:
+      scores: `info["scores"]` of a run, or a part of it.
+
+    Raises:
+      TypeError, ValueError: no numbers, or fewer than two chains.
+
     >>> shrink_factors(np.array([[0, 0, 1, 3], [0, 0, 1, 3]])).item(), shrink_factors(np.array([[0, 1], [0, 2]])).item()
     (0.7071067811865476, inf)
     """
-    late = np.asarray(scores, float)[..., scores.shape[-1] // 2 :]
+    scores = arguments.array("scores", scores).astype(float)
+    if scores.ndim < 2 or scores.shape[-2] < 2 or scores.shape[-1] < 1:
+        raise ValueError(f"scores must be of two chains or more, (..., chains, sweeps), got shape {scores.shape}")
+    late = scores[..., scores.shape[-1] // 2 :]
     m = late.shape[-1]
     within = late.var(axis=-1, ddof=1).mean(axis=-1) if m > 1 else np.zeros(late.shape[:-2])
     between = late.mean(axis=-1).var(axis=-1, ddof=1)
