@@ -11,13 +11,13 @@ steps. So
   of their number, so that its first steps are small;
 - an empty triangle is left soon, at any rate: where h_1 is empty no example is inside h_1 and h_2, so that h_3 is random, and with it
   the wedge in which the next h_1 is looked for;
-- several chains run, and one is chosen with the weights of annealed importance sampling (Neal 2001), exp(sum_j (r_{j+1} - r_j) q(x_j)).
+- several chains run, and one is chosen with the weights exp(sum_j (r_{j+1} - r_j) q(x_j)) of annealed importance sampling (Neal 2001).
   A chain that found no good triangle while the rate rose has a small one. With infinitely many chains the choice would be exact.
 
 **Diagnostics.** `info["scores"]` has the scores of all chains after every sweep of every round, and `shrink_factors` compares the chains.
 On thousands of examples they do not agree at the full rate (factors of 1 to 10): there the choice among chains is what counts.
 How far the law of one chain is from the exact one is computed by `dpjax.verify.plain.triangles.gibbs_laws` where all triples can be listed:
-on a grid of side 4 with 42 examples at 14 points the total variation after 8, 16 sweeps is 0.021, 0.003 at r = 1, and 0.068, 0.013 at r = 3;
+on a grid of side 4 with 42 examples at 14 points the total variation after 8, 16 sweeps is 0.021, 0.003 at r = 1, 0.068, 0.013 at r = 3;
 with 10 examples at 6 points and r = 2 it is 0.011 and 0.0002.
 """
 
@@ -141,10 +141,10 @@ def shrink_factors(scores: Float[Array, "*rounds chains sweeps"]) -> Float[np.nd
     >>> shrink_factors(np.array([[0, 0, 1, 3], [0, 0, 1, 3]])).item(), shrink_factors(np.array([[0, 1], [0, 2]])).item()
     (0.7071067811865476, inf)
     """
-    scores = arguments.array("scores", scores).astype(float)
-    if scores.ndim < 2 or scores.shape[-2] < 2 or scores.shape[-1] < 1:
-        raise ValueError(f"scores must be of two chains or more, (..., chains, sweeps), got shape {scores.shape}")
-    late = scores[..., scores.shape[-1] // 2 :]
+    every = arguments.array("scores", scores).astype(float)
+    if every.ndim < 2 or every.shape[-2] < 2 or every.shape[-1] < 1:
+        raise ValueError(f"scores must be of two chains or more, (..., chains, sweeps), got shape {every.shape}")
+    late = every[..., every.shape[-1] // 2 :]
     m = late.shape[-1]
     within = late.var(axis=-1, ddof=1).mean(axis=-1) if m > 1 else np.zeros(late.shape[:-2])
     between = late.mean(axis=-1).var(axis=-1, ddof=1)
