@@ -17,6 +17,8 @@ from dpjax import MultiSample, Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts import dichotomies
 from dpjax.concepts import rectangles as rectangle_concept
+from dpjax.concepts.plane import triangles
+from dpjax.concepts.plane.regions import Region, fraction_lines
 from dpjax.core import arguments
 from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered, wide
@@ -27,6 +29,7 @@ from dpjax.learners import (
     label_private,
     parities,
     points,
+    polygons,
     rectangles,
     set_cover,
     thresholds,
@@ -1094,6 +1097,67 @@ PLANE = [
     ),
 ]
 
+# ------------------------------------------------------------------------------------------------- unions of polygons
+
+
+def _union(epsilon: float) -> Any:
+    """Two rounds on the grid of side 2."""
+    return set_cover.SetCover(
+        selection=polygons.SelectTriangle(bits=1, measure="axes"),
+        rate=arguments.epsilon(epsilon),
+        noise_epsilon=arguments.epsilon(epsilon),
+        shift=np.float64(2),
+        delta=np.float64(0.01),
+        k=1,
+        rounds=2,
+        dual=True,
+        accountant="shared_test",
+    )
+
+
+def _union_place(released: Any) -> np.ndarray:
+    """The labellings of both triangles, by fractions."""
+    labels = triangles.table(1, "axes").labels.tolist()
+    found = []
+    for chart, slope, height in zip(
+        *(np.asarray(each).reshape(-1, 2, 3, *each.shape[3:]) for each in _of_region(released)), strict=True
+    ):
+        one = Region(chart=chart, slope=slope, height=height, bits=1, measure="axes")
+        first, second = (
+            labels.index([all(p * x + q * y <= r for p, q, r in part) for x in range(2) for y in range(2)])
+            for part in fraction_lines(one)
+        )
+        found.append(len(labels) * first + second)
+    return np.array(found).reshape(np.shape(released.chart)[:-2])
+
+
+def _of_region(region: Region) -> tuple[Any, Any, Any]:
+    return region.chart, region.slope, region.height
+
+
+def _union_twin(entry: Entry) -> np.ndarray:
+    """A union is the negation of an intersection of negations."""
+    table, places = triangles.table(1, "axes"), {(0, 0): 0, (0, 1): 1, (1, 0): 2, (1, 1): 3}
+    flipped = [(places[point], 1 - label) for point, label in CORNERS]
+    e = entry.epsilon
+    law = set_cover_law((~table.labels).tolist(), flipped, 1, 2, e, 2 / e, 2, table.share.tolist())
+    return _ending(list(law.values()))
+
+
+UNIONS = [
+    Entry(
+        "learners.polygons.union",
+        _union,
+        _corners,
+        0.5,
+        place=_union_place,
+        events=False,
+        twin=_union_twin,
+        error=0.3,
+        alpha=None,  # so small a shift is for no beta
+    )
+]
+
 # -------------------------------------------------------------------------------------------------------- rectangles
 
 
@@ -1297,6 +1361,7 @@ ENTRIES = [
     *DENSE,
     *CONJUNCTIONS,
     *PLANE,
+    *UNIONS,
     *RECTANGLES,
     *MADE,
     *BY_SANITIZING,

@@ -10,7 +10,7 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from dpjax.concepts.plane.lattice import Lattice, lattice
 
@@ -21,10 +21,13 @@ class Slabs(NamedTuple):
     Attributes:
       area: of shape (slabs, m + 1), the side of the grid being 1 for heights.
       order: the points from the lowest line to the highest, (slabs, m): piece j holds those from place j on.
+      slope, height: of the middle of each piece, like `area`, the side of the grid being 1.
     """
 
     area: Any
     order: Any
+    slope: Any
+    height: Any
 
 
 def slabs(grid: Lattice, chart: int, x: Float[Any, "m"], y: Float[Any, "m"], xp: Any = np) -> Slabs:
@@ -53,7 +56,9 @@ def slabs(grid: Lattice, chart: int, x: Float[Any, "m"], y: Float[Any, "m"], xp:
     heights = xp.take_along_axis(heights, order, axis=1)
     edge = xp.ones((width.shape[0], 1), dtype=x.dtype)
     heights = xp.concatenate([low * edge, heights, high * edge], axis=1)
-    return Slabs(area=width[:, None] * (heights[:, 1:] - heights[:, :-1]), order=order)
+    bottom, top = heights[:, :-1], heights[:, 1:]
+    middle = xp.broadcast_to(slope[:, None], top.shape)
+    return Slabs(area=width[:, None] * (top - bottom), order=order, slope=middle, height=(bottom + top) / 2)
 
 
 class Table(NamedTuple):
@@ -62,10 +67,12 @@ class Table(NamedTuple):
     Attributes:
       labels: of shape (labellings, points), points as `distributions.all_points`.
       share: of the measure of all halfplanes.
+      lines: (chart, slope, height) of one halfplane of each, in steps from the least: in the middle of the largest piece.
     """
 
     labels: Bool[np.ndarray, "labellings points"]
     share: Float[np.ndarray, "labellings"]
+    lines: Int[np.ndarray, "labellings 3"]
 
 
 @functools.lru_cache(maxsize=8)
@@ -78,13 +85,22 @@ def table(bits: int, measure: str) -> Table:
     grid, side = lattice(bits, measure), 2**bits
     points = np.array([(index // side, index % side) for index in range(side**2)]) / side
     found: dict[bytes, float] = {}
+    largest: dict[bytes, tuple[float, int, int, int]] = {}
     for chart in range(grid.charts):
-        area, order = slabs(grid, chart, points[:, 0], points[:, 1])
-        place = np.argsort(order, axis=1)
+        pieces = slabs(grid, chart, points[:, 0], points[:, 1])
+        place = np.argsort(pieces.order, axis=1)
         held = place[:, None, :] >= np.arange(side**2 + 1)[None, :, None]
-        wide_enough = area > 1e-12 * area.sum()  # the others are rounded zeros
-        for labels, size in zip(held[wide_enough], area[wide_enough], strict=True):
-            found[labels.tobytes()] = found.get(labels.tobytes(), 0.0) + float(size)
+        steps = [
+            np.floor(2.0**grid.fraction * offset).astype(np.int64)
+            for offset in (pieces.slope + 2.0**grid.reach, side * pieces.height - grid.lows[chart])
+        ]
+        wide_enough = pieces.area > 1e-12 * pieces.area.sum()  # the others are rounded zeros
+        for labels, size, *line in zip(*(each[wide_enough] for each in (held, pieces.area, *steps)), strict=True):
+            key = labels.tobytes()
+            found[key] = found.get(key, 0.0) + float(size)
+            slope, height = map(int, line)
+            largest[key] = max(largest.get(key, (0.0, 0, 0, 0)), (float(size), chart, slope, height))
     keys = sorted(found)
     share = np.array([found[key] for key in keys])
-    return Table(np.array([np.frombuffer(key, bool) for key in keys]), share / share.sum())
+    labels = np.array([np.frombuffer(key, bool) for key in keys])
+    return Table(labels, share / share.sum(), np.array([largest[key][1:] for key in keys]))

@@ -95,7 +95,7 @@ class Exponential(Algorithm):
         y, valid = data.y == 1, data.valid
         masses = []
         for chart in range(self.grid.charts):
-            area, order = arrangement.slabs(self.grid, chart, x[0], x[1], jnp)
+            area, order, *_ = arrangement.slabs(self.grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)

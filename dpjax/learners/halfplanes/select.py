@@ -1,6 +1,6 @@
 """SelectHalfplane (GEO §4) as a selection of SetCoverLearner."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,29 +22,29 @@ COUNTED = 7  # bits of a grid that examples may be counted on
 LISTED = 2  # bits of a grid whose halfplanes are listed
 
 
-class Placed(NamedTuple):
-    """Points, and examples at them: row i is at point i modulo the number of points.
+@frozen
+class Placed:
+    """Points, and examples at them: element i of the masks is at point i modulo the number of points.
 
     Attributes:
       columns: of the points.
-      valid: which rows count.
+      valid: where there are examples.
       y: their labels.
-      counts: how many examples each row stands for.
-      capacity: how many there can be in all.
+      counts: how many there are.
+      rows: of the data, so that there are no more examples (static).
     """
 
     columns: UInt32[Array, "2 words points"]
-    valid: Bool[Array, "rows"]
-    y: Bool[Array, "rows"]
-    counts: Int[Array, "rows"]
-    capacity: int
+    valid: Bool[Array, "places"]
+    y: Bool[Array, "places"]
+    counts: Int[Array, "places"]
+    rows: int = static()
 
-    @property
-    def rows(self) -> int:
-        """How many."""
-        return self.valid.shape[0]
+    def everywhere(self, kept: Bool[Array, "*n points"]) -> Bool[Array, "*n places"]:
+        """The mask of those at some points."""
+        return jnp.tile(kept, self.valid.shape[0] // kept.shape[-1])
 
-    def at_points(self, mask: Bool[Array, "rows"]) -> Int[Array, "points"]:
+    def at_points(self, mask: Bool[Array, "places"]) -> Int[Array, "points"]:
         """How many examples of a mask there are at each point."""
         return jnp.sum(jnp.where(mask, self.counts, 0).reshape(-1, self.columns.shape[-1]), axis=0)
 
@@ -79,24 +79,27 @@ class PlaneSelection(Selection):
         """Rows as they are; on a small grid its points instead, once for each label, if they are fewer."""
         if self.bits > COUNTED or 2 * 4**self.bits > data.rows:
             columns = columns_of(self.grid, data.x)
-            return Placed(columns, data.valid, data.y == 1, jnp.ones(data.rows, jnp.int32), data.rows)
+            ones = jnp.ones(data.rows, jnp.int32)
+            return Placed(columns=columns, valid=data.valid, y=data.y == 1, counts=ones, rows=data.rows)
         side = np.uint32(self.bits)
         points = (data.x[:, 0, -1] << side) | data.x[:, 1, -1]
         index = points.astype(jnp.int32) + jnp.where(data.y == 1, 4**self.bits, 0)
         counts = jnp.zeros(2 * 4**self.bits, jnp.int32).at[index].add(data.valid.astype(jnp.int32), mode="drop")
         labels = jnp.arange(2 * 4**self.bits, dtype=jnp.int32) >= 4**self.bits
-        return Placed(columns_of(self.grid, all_points(self.bits)), counts > 0, labels, counts, data.rows)
+        columns = columns_of(self.grid, all_points(self.bits))
+        return Placed(columns=columns, valid=counts > 0, y=labels, counts=counts, rows=data.rows)
 
-    def count(self, view: Placed, mask: Bool[Array, "*n rows"]) -> Int[Array, "*n"]:
+    def count(self, view: Placed, mask: Bool[Array, "*n places"]) -> Int[Array, "*n"]:
         return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1)
 
-    def capacity(self, view: Placed) -> int:
-        return view.capacity
+    def places(self, view: Placed) -> Int[Array, "points"]:
+        """Of the points of a view among `all_points`, on small grids."""
+        return ((view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]).astype(jnp.int32)
 
-    def _kept(self, view: Placed, line: Line) -> Bool[Array, "rows"]:
-        """h(x) of all rows."""
+    def _kept(self, view: Placed, line: Line) -> Bool[Array, "places"]:
+        """h(x) everywhere."""
         held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
-        return jnp.tile(held, view.rows // held.shape[0])
+        return view.everywhere(held)
 
 
 @frozen
@@ -112,7 +115,7 @@ class SelectHalfplane(PlaneSelection):
         weights = jnp.stack([view.at_points(negative), view.at_points(positive)])
         return refinement.draw(key, Problem(self.grid, view.columns, weights, score, rate, dual))[0]
 
-    def deleted(self, view: Placed, choice: Line, *, dual: bool) -> Bool[Array, "rows"]:
+    def deleted(self, view: Placed, choice: Line, *, dual: bool) -> Bool[Array, "places"]:
         kept = self._kept(view, choice)
         return kept if dual else ~kept
 
@@ -137,10 +140,9 @@ class SelectHalfplane(PlaneSelection):
     def log_measure(self) -> Float[Array, "hypotheses"]:
         return jnp.log(jnp.asarray(self._table().share, float))
 
-    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses rows"]:
-        index = (view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]
-        kept = jnp.asarray(self._table().labels)[:, index.astype(jnp.int32)]
-        return jnp.tile(kept if dual else ~kept, (1, view.rows // kept.shape[1]))
+    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses places"]:
+        kept = jnp.asarray(self._table().labels)[:, self.places(view)]
+        return view.everywhere(kept if dual else ~kept)
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:
         arguments.instance("output", output, Region)

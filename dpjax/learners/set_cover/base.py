@@ -76,7 +76,8 @@ class Rounds(Algorithm):
 
         seen = tuple(select.seen(view, side, dual=dual) for side in self.sides(view, view.valid))
         (left, _), chosen = lax.scan(one, (view.valid, seen), jnp.arange(self.rounds, dtype=jnp.int32))
-        return select.released(chosen, dual=dual), jnp.bool_(True), {"left": select.count(view, left)}
+        info = {"left": select.count(view, left), **select.info(chosen)}
+        return select.released(chosen, dual=dual), jnp.bool_(True), info
 
     def sides(self, view: Any, left: Any) -> tuple[Any, Any]:
         """(S0, S1), which change their places in the dual."""

@@ -94,7 +94,7 @@ class SetCover(Rounds):
         if self.accountant == "composition":
             return given(start)
         # For b <= 0 all q(h) = -#_(h->0)(S1); for b >= k n all are #_(h->0)(S0) - b/k: beyond, the law stays as it is.
-        tests = jnp.arange(self.k * self.selection.capacity(view) + 1, dtype=jnp.int32).astype(float)
+        tests = jnp.arange(self.k * view.rows + 1, dtype=jnp.int32).astype(float)
         return jax.nn.logsumexp(self._log_noise(tests - start)[:, None] + jax.vmap(given)(tests), axis=0)
 
     def _log_noise(self, noise: Float[Array, "tests"]) -> Float[Array, "tests"]:

@@ -36,10 +36,6 @@ class Selection:
         """How many examples there are in each mask (its last axis)."""
         return jnp.sum(mask, axis=-1, dtype=jnp.int32)
 
-    def capacity(self, view: Any) -> int:
-        """How many examples there can be."""
-        return view.rows
-
     def log_size(self) -> float:
         """ln |H|; for a continuous H, of the measure of all over the least measure of hypotheses that agree on the whole domain."""
         raise NotImplementedError
@@ -68,6 +64,10 @@ class Selection:
     def released(self, chosen: Any, *, dual: bool) -> Any:
         """The conjunction, or the disjunction, of what was drawn in all rounds."""
         raise NotImplementedError
+
+    def info(self, chosen: Any) -> dict[str, Any]:
+        """What else there is to know of the draws of all rounds; not private."""
+        return {}
 
     def hypotheses(self) -> int:
         """|H|, for a list."""

@@ -34,9 +34,10 @@ def round_law(
 ) -> list[float]:
     """P[h] in one round, for examples that are left; table[h][x] is h(x), scale None is no noise, and a measure of the h is 1 if not given.
 
-    q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to its measure times
-    exp(rate q(h)) given b.
+    q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to measure(h) exp(rate q(h))
+    given b, the measures being alike if there are none.
     """
+    logs = [0.0] * len(table) if measure is None else [math.log(share) / rate for share in measure]
     counts = [[sum(not row[x] for x, y in left if y == label) for label in (0, 1)] for row in table]
     negatives = sum(y == 0 for _, y in left)
     # Beyond these values of b one of the two terms decides for all h, and the law stays as it is.
@@ -45,9 +46,9 @@ def round_law(
     noises = {0: 1.0} if scale is None else noise_law(scale, least - start - 1, most - start + 1)
     law = [0.0] * len(table)
     for noise, p in noises.items():
-        scores = [min(zeros - (start + noise) / k, -ones) for zeros, ones in counts]
-        if measure is not None:
-            scores = [score + math.log(each) / rate for score, each in zip(scores, measure, strict=True)]
+        scores = [
+            log + min(zeros - (start + noise) / k, -ones) for log, (zeros, ones) in zip(logs, counts, strict=True)
+        ]
         law = [total + p * each for total, each in zip(law, exponential_law(scores, rate), strict=True)]
     return law
 

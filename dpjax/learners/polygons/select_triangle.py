@@ -1,0 +1,113 @@
+"""SelectTriangle (GEO §5) on tiny grids, exactly: the exponential mechanism over the list of all labellings.
+
+GEO's Step 5 weighs every triple of regions of the dual plane, of which there are the cube of n^2. A triangle counts by its labels alone,
+and a grid of side 4 has 2,733 of those (`dpjax.concepts.plane.triangles`): each weighs its share of the measure of all triples of
+halfplanes, times exp(r q). What is released are three fixed halfplanes of the labelling drawn, which tell no more than it does.
+
+The plain twin is `dpjax.verify.plain.triangles`.
+"""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax.concepts.plane import arrangement, regions, triangles
+from dpjax.concepts.plane.distributions import all_points
+from dpjax.concepts.plane.regions import Region
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen
+from dpjax.domains import wide
+from dpjax.learners.halfplanes.refinement import Line
+from dpjax.learners.halfplanes.select import LISTED, Placed, PlaneSelection
+from dpjax.mechanisms import exponential
+
+
+class TriangleSelection(PlaneSelection):
+    """What selections of triangles share."""
+
+    def log_size(self) -> float:
+        """Three halfplanes have three times that of one."""
+        return 3 * self.grid.log_size
+
+    def region(self, lines: Line) -> Region:
+        """The union of triangles, one a row of lines."""
+        return Region(chart=lines.chart, slope=lines.slope, height=lines.height, bits=self.bits, measure=self.measure)
+
+
+@frozen
+class SelectTriangle(TriangleSelection):
+    """One triangle, drawn exactly, for grids of 2 bits at most."""
+
+    loops: ClassVar[bool] = False
+
+    def draw(
+        self, key: Array, view: Placed, negative: Any, positive: Any, *, score: Any, rate: Any, dual: bool
+    ) -> Int[Array, ""]:
+        deleted = self.all_deleted(view, dual=dual)
+        zeros, ones = (self.count(view, deleted & side[None]) for side in (negative, positive))
+        weights = exponential.log_weights(
+            score(zeros, ones), epsilon=rate, log_measure=self.log_measure(), monotone=True
+        )
+        return exponential.draw(key, weights).index
+
+    def deleted(self, view: Placed, choice: Int[Array, ""], *, dual: bool) -> Bool[Array, "places"]:
+        kept = jnp.asarray(self._table().labels)[choice, self.places(view)]
+        return view.everywhere(kept if dual else ~kept)
+
+    def released(self, chosen: Int[Array, "rounds"], *, dual: bool) -> Region:
+        """A union; or an intersection, of all sides."""
+        every = arrangement.table(self.bits, self.measure).lines
+        size = 32 * self.grid.limbs
+        lines = Line(
+            jnp.asarray(every[:, 0].astype(np.int32)),
+            wide.from_ints(every[:, 1].tolist(), size),
+            wide.from_ints(every[:, 2].tolist(), size),
+        )
+        sides = jnp.asarray(self._table().sides)[chosen]
+        sides = sides if dual else sides.reshape(1, -1)
+        return self.region(Line(*(each[sides] for each in lines)))
+
+    # The list ---------------------------------------------------------------------------------------------------------
+
+    def hypotheses(self) -> int:
+        return len(self._table().share)
+
+    def log_measure(self) -> Float[Array, "hypotheses"]:
+        return jnp.log(jnp.asarray(self._table().share, float))
+
+    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses places"]:
+        kept = jnp.asarray(self._table().labels)[:, self.places(view)]
+        return view.everywhere(kept if dual else ~kept)
+
+    def choice(self, index: Int[Array, "rounds"]) -> Int[Array, "rounds"]:
+        return index
+
+    def indices(self, output: Region) -> Int[Array, "rounds"]:
+        """Of the triangles, as unions and intersections hold three sides for each."""
+        arguments.instance("output", output, Region)
+        return self.labelling(Line(*(each.reshape(-1, 3, *each.shape[2:]) for each in _lines_of(output))))
+
+    def labelling(self, lines: Line) -> Int[Array, "triangles"]:
+        """The place of each triangle in the list."""
+        every = jnp.asarray(self._table().labels)
+        same = jnp.all(self.labels(lines)[:, None] == every[None], axis=2)
+        return jnp.argmax(same, axis=1).astype(jnp.int32)
+
+    def labels(self, lines: Line) -> Bool[Array, "triangles points"]:
+        """Of all points of the grid, by each triangle."""
+        x = all_points(self.bits)
+        return jax.vmap(lambda sides: regions.label(self.region(jax.tree.map(lambda leaf: leaf[None], sides)), x))(
+            lines
+        )
+
+    def _table(self) -> triangles.Table:
+        if self.bits > LISTED:
+            raise ValueError(f"bits must be at most {LISTED} for a list of all triangles, got {self.bits}")
+        return triangles.table(self.bits, self.measure)
+
+
+def _lines_of(region: Region) -> Line:
+    return Line(region.chart, region.slope, region.height)
