@@ -268,7 +268,7 @@ def test_unions_are_learned():
 
 @pytest.mark.slow
 def test_unions_are_learned_on_a_larger_grid():
-    found, least = errors(bits=6, sweeps=16, trials=4)
+    found, least = errors(bits=5, sweeps=8, trials=2)
     assert least > 0.3 and max(found) < 0.15 and np.mean(found) < 0.1
 
 
