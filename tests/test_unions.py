@@ -277,6 +277,8 @@ def test_laws_of_the_sampler_are_refused():
     data = Examples.create(np.zeros((3, 2, 1), np.uint32), [1, 0, 1], 3)
     with pytest.raises(ValueError, match="no list"):
         mine.pmf(data)
+    with pytest.raises(ValueError, match="draws approximately"):
+        mine.sample_size(alpha=0.2, beta=0.1)
     with pytest.raises(ValueError, match="bits must be at most 2"):
         SelectTriangle(bits=3, measure="axes").hypotheses()
 

@@ -129,8 +129,11 @@ class SetCover(Rounds):
         """Examples of a target of at most k hypotheses for population error alpha but for beta: `bounds.set_cover`.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few; a beta for which the shift is too small.
+          ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few; a beta for which the shift is too small; a
+          selection that does not draw with its weights.
         """
+        if not self.selection.exact:
+            raise ValueError(f"{type(self.selection).__name__} draws approximately: no number of examples is proved")
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         shift = int(self.shift)
         if self.accountant == "shared_test":
