@@ -8,7 +8,7 @@ from dpjax import bounds
 from dpjax.concepts import polygons as concept
 from dpjax.learners import polygons
 from dpjax.trials.sweep import least_n
-from experiments.polygons import hull, runs
+from experiments.polygons import hull, outline, runs
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
@@ -21,6 +21,7 @@ NUMBERS = ("alpha", "beta", "level", "rtol", "trials", "start")
 
 def measure(settings: Settings, context: Context) -> list[Row]:
     """Panels "sides" and "bits" (n*, and what is asked for), and those of `runs`."""
+    outline.france(settings["runs"]["outline"]["bits"])  # refused before anything is measured, if it cannot be had
     rows = []
     for panel, other in (("sides", "bits"), ("bits", "sides")):
         group = settings[f"over {panel}"]

@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpjax.concepts import polygons as concept
+from experiments.refusals import Refused
 
 Corner = tuple[int, int]
 
@@ -12,12 +13,12 @@ def france(bits: int) -> tuple[Any, list[Corner]]:
     """(the region, its corners), with one degree of longitude as long as it is in the middle of the country, on the grid.
 
     Raises:
-        ImportError: countryinfo is not installed.
+        Refused: countryinfo is not installed.
     """
     try:
         from countryinfo import CountryInfo
-    except ImportError as error:
-        raise ImportError("the outline of a country needs the package countryinfo: pip install '.[data]'") from error
+    except ImportError:
+        raise Refused("the outline of a country needs the package countryinfo: pip install '.[data]'") from None
     shapes = CountryInfo("France").geo_json()["features"][0]["geometry"]["coordinates"]
     longest = max((shape[0] for shape in shapes), key=len)
     corners = placed([(0.69 * east, north) for east, north in longest[:-1]], bits)  # cos(46.4 degrees)
