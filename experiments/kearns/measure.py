@@ -1,43 +1,54 @@
 """The numbers of the picture."""
 
 import math
+from typing import Any
 
-from dpjax.learners import rectangles
+from dpjax.concepts import rectangles as concept
+from dpjax.learners import pac, rectangles
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.optimizers.quantiles import half_slice
 from dpjax.sanitizers import cdf
+from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
 KEARNS, SLICES = "Kearns, sanitized axes", "slices"
 DEEPER = 4  # levels of quantiles beyond the fewest that are tried
+MAXIMUM = 2**22  # examples
 TIES = 16  # bits that tell equal coordinates apart
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "axes" and "bits"."""
+    """All rows: panels "axes" and "bits", what is proved, and "axes, measured" and "bits, measured"."""
     rows = []
     for panel in ("axes", "bits"):
         for x in settings[f"over {panel}"]:
             at = {**settings, panel: x}
             rows += [exact(panel, KEARNS, x, sanitized_axes(at)), exact(panel, SLICES, x, slices(at))]
-    return rows
+    return rows + _measured(settings, context)
+
+
+# ------------------------------------------------------------------------------------------------- what is proved
 
 
 def slices(settings: Settings) -> int:
     """What `rectangles.rectangles` asks for, with the accountant that asks for least."""
-    given = {name: settings[name] for name in ("axes", "bits", "epsilon", "delta", "beta")}
-    return rectangles.rectangles(**given).sample_size(alpha=settings["alpha"], beta=settings["beta"])
+    return _by_slices(settings).sample_size(alpha=settings["alpha"], beta=settings["beta"])
+
+
+def _by_slices(settings: Settings) -> rectangles.Rectangles:
+    return rectangles.rectangles(**{name: settings[name] for name in ("axes", "bits", "epsilon", "delta", "beta")})
 
 
 def sanitized_axes(settings: Settings) -> int:
     """What `rectangles.kearns` asks for at the best depth of the quantiles."""
     fewest = math.floor(math.log2(8 * settings["axes"] / settings["alpha"])) + 1
-    return min(_at_depth(depth, settings) for depth in range(fewest, fewest + DEEPER))
+    learners = [_at_depth(depth, settings) for depth in range(fewest, fewest + DEEPER)]
+    return min(learner.sample_size(alpha=settings["alpha"], beta=settings["beta"]) for learner in learners)
 
 
-def _at_depth(depth: int, settings: Settings) -> int:
+def _at_depth(depth: int, settings: Settings) -> rectangles.Kearns:
     axes, bits, epsilon, beta = (settings[name] for name in ("axes", "bits", "epsilon", "beta"))
     # Each level of each axis's quantiles costs a solver twice: slices of neighbours differ by a replacement.
     solver = interior_point.exponential(bits=bits + TIES, epsilon=epsilon / (4 * axes * depth))
@@ -48,4 +59,56 @@ def _at_depth(depth: int, settings: Settings) -> int:
     release = cdf.release(quantiles=found)
     learner = rectangles.kearns(axes=axes, bits=bits, epsilon=epsilon / 2, sanitizer=release, cuts=runs, beta=beta)
     assert learner.guarantee().covers(epsilon * (1 + 1e-9), settings["delta"])
-    return learner.sample_size(alpha=settings["alpha"], beta=beta)
+    return learner
+
+
+# ----------------------------------------------------------------------------------------------- what is measured
+
+
+def useful_depth(settings: Settings) -> int:
+    """The least depth at which the two cells with the ends hold, on all axes together and of even cells, at most alpha."""
+    return math.ceil(math.log2(2 * settings["axes"] / settings["alpha"]))
+
+
+def _measured(settings: Settings, context: Context) -> list[Row]:
+    """n* of both at the points of the settings: the guarantees, m and tau are those of the proofs, only the depth is less."""
+    rows, cell = [], 0
+    for panel in ("axes", "bits"):
+        for x in settings[f"measured over {panel}"]:
+            at = {**settings, panel: x}
+            depth = useful_depth(at)
+            for deeper in settings["deeper"]:
+                learner = _at_depth(depth + deeper, at)
+                start = learner.cuts * int(
+                    learner.threshold
+                )  # as many positive examples as make every cell significant
+                name = f"{KEARNS}, {depth + deeper} levels"
+                rows += _least_n(name, panel, learner, pac.trial, start, cell, at, context)
+                cell += 1
+            chosen = _by_slices(at)
+            start = chosen.sample_size(alpha=at["alpha"], beta=at["beta"]) // 2
+            rows += _least_n(SLICES, panel, chosen, rectangles.trial, start, cell, at, context)
+            cell += 1
+    return rows
+
+
+def _least_n(
+    name: str, panel: str, learner: Any, trial: Any, start: int, cell: int, settings: Settings, context: Context
+) -> list[Row]:
+    """One row, or none where no n was found."""
+    axes, bits = settings["axes"], settings["bits"]
+    low, high = concept.centred(axes=axes, bits=bits)
+    law = concept.log_uniform(bits=bits, low=low, high=high)
+
+    def make(n: int, capacity: int) -> pac.Experiment:
+        return pac.Experiment(learner=learner, distribution=law, n=n, alpha=settings["alpha"], capacity=capacity)
+
+    key = {"panel": panel, "series": name, "axes": axes, "bits": bits}
+    found = least_n.by_trials(
+        trial, make, key=key, cell=cell, start=start, maximum=MAXIMUM, settings=settings, context=context
+    )
+    return (
+        []
+        if found.n is None
+        else [Row(f"{panel}, measured", name, settings[panel], found.n, found.low, found.high or math.inf)]
+    )

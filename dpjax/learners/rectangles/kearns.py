@@ -51,6 +51,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
@@ -113,8 +114,8 @@ class Kearns(Algorithm):
 
     def draw(self, key: Array, examples: Examples) -> Any:
         key_sanitizers, key_noise = jax.random.split(key)
-        sides, released = [], jnp.bool_(True)
-        for axis in range(self.axes):
+
+        def axis_side(axis: Array) -> tuple[tuple[Array, Array, Array], Array]:
             points = Points(x=examples.x[:, axis], n_valid=examples.n_valid)
             outcome = self.sanitizer(jax.random.fold_in(key_sanitizers, axis), points)
             cuts = self.cut_points(*outcome.hypothesis.support())
@@ -122,12 +123,13 @@ class Kearns(Algorithm):
             noisy = geometric.geometric(
                 jax.random.fold_in(key_noise, axis), counts, epsilon=jnp.asarray(self.epsilon, float) / self.axes
             )
-            sides.append(self.side(cuts, noisy >= self.threshold))
-            released &= outcome.status == Status.OK
-        low, high, found = (jnp.stack(part) for part in zip(*sides, strict=True))
+            return self.side(cuts, noisy >= self.threshold), outcome.status == Status.OK
+
+        # One axis after the other: the program is as small for many axes as for one.
+        (low, high, found), released = lax.map(axis_side, jnp.arange(self.axes, dtype=jnp.int32))
         learned, zero = Rectangle(low=low, high=high), concept.nothing(self.axes, self.limbs)
         hypothesis = jax.tree.map(lambda one, other: jnp.where(jnp.all(found), one, other), learned, zero)
-        return hypothesis, released, {"found": found}
+        return hypothesis, jnp.all(released), {"found": found}
 
     def cut_points(self, points: UInt32[Array, "q limbs"], where: Bool[Array, "q"]) -> UInt32[Array, "q limbs"]:
         """A database's points in order; 0, where cutting does no harm, for what does not count."""
@@ -137,7 +139,9 @@ class Kearns(Algorithm):
             )
         return wide.sort(wide.select(where, points, jnp.zeros_like(points)))[0]
 
-    def counts(self, cuts: UInt32[Array, "q limbs"], examples: Examples, axis: int) -> Int[Array, "cells"]:
+    def counts(
+        self, cuts: UInt32[Array, "q limbs"], examples: Examples, axis: int | Int[Array, ""]
+    ) -> Int[Array, "cells"]:
         """Positive examples of each cell: 2i is what lies between z_i and z_(i+1), 2i - 1 the point z_i (of equal ones the first)."""
 
         def cell(x: Array) -> Array:
