@@ -57,6 +57,7 @@ SLOW = [
     ("thresholds histogram", (8, 1003), (8, 1203), 2000),
     ("thresholds tree", (8, 1203), (8, 1403), 2000),
     ("label_private", (31, 30), (31, 50), 2000),
+    ("conjunction", (64, 700), (64, 900), 1000),
     ("tracing", (8, 8000), (8, 9000), 500),
     ("laplace", (1000,), None, 4000),
 ]
