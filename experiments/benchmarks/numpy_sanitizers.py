@@ -62,12 +62,14 @@ def histogram(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 def tree(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """Noisy counts of all dyadic intervals, made consistent."""
     counts = _counted(rng, rows, d, n)
-    level, sums = counts, []
+    level = counts
+    sums: list[Array] = []
     for height in range(1, d + 1):
         noisy = _noisy(rng, level, EPSILON / d)
         if sums:
             weight = 2.0 ** (height - 1) / (2.0**height - 1)
-            noisy = weight * noisy + (1 - weight) * _pairs(sums[-1])
+            noisy *= weight
+            noisy += (1 - weight) * _pairs(sums[-1])
         sums.append(noisy)
         level = _pairs(level)
     consistent = np.full((rows, 1), float(n))
@@ -102,11 +104,8 @@ class Dichotomies(Batch):
         self.scores *= np.float32(epsilon / 2)
         np.exp(self.scores, out=self.scores)
         # Before equal points there is nothing to choose.
-        np.multiply(
-            self.scores,
-            self.starts[:, 1 : self.n + 2] > self.starts[:, : self.n + 1],
-            out=self.weights[:, : self.n + 1],
-        )
+        begin: Any = self.starts[:, : self.n + 1]
+        np.multiply(self.scores, begin < self.starts[:, 1 : self.n + 2], out=self.weights[:, : self.n + 1])
         lanes = self.weights.reshape(self.rows, -1, LANES)
         lane = choose(rng, lanes.sum(axis=1))
         return np.asarray(self.starts[self.row, lane + LANES * choose(rng, lanes[self.row, :, lane])])
