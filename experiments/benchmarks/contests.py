@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dpjax.concepts import conjunctions as conjunction_concept
+from dpjax.concepts import dichotomies
 from dpjax.concepts import parities as parity_concept
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import rectangles as rectangle_concept
@@ -17,15 +19,26 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
+from dpjax.data.weighted import Weighted
 from dpjax.domains import ordered, wide
-from dpjax.learners import pac, parities, points, rectangles, thresholds
+from dpjax.learners import label_private, pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace
 from dpjax.multi import direct_sum
 from dpjax.multi import pac as multi_pac
 from dpjax.multi import parities as multi_parities
 from dpjax.multi import points as multi_points
 from dpjax.optimizers import interior_point
-from experiments.benchmarks import floors, many, numpy_many_thresholds, numpy_parities, numpy_points, numpy_rectangles
+from dpjax.sanitizers import thresholds as threshold_sanitizers
+from experiments.benchmarks import (
+    floors,
+    many,
+    numpy_conjunctions,
+    numpy_many_thresholds,
+    numpy_parities,
+    numpy_points,
+    numpy_rectangles,
+    numpy_sanitizers,
+)
 from experiments.benchmarks.numpy_trials import ALPHA, DELTA, EPSILON
 
 Trial = tuple[Callable[..., Any], Any]  # (run, params): run(key, params) is 1 for a success
@@ -195,6 +208,36 @@ def generic_thresholds(d: int, k: int, levels: int, m: int, n: int) -> Trial:
     return MULTI, cell(numpy_many_thresholds.generic_learner(d, k, levels, m), _many_thresholds(d, k), n)
 
 
+# ------------------------------------------------------------------------------------- sanitizers, private labels
+
+
+def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
+    """One release of a database: whether every threshold has nearly the share that it has in the data."""
+    key_coins, sample = pac.draw(key, params)
+    outcome = params.learner(key_coins, sample)
+    good = outcome.hypothesis.threshold_error(Weighted.of(sample)) <= params.alpha
+    return (good & (outcome.status == Status.OK)).astype(jnp.int32)
+
+
+def noisy_counts(name: str, d: int, n: int) -> Trial:
+    """A sanitizer of thresholds that counts every point, on uniform ones."""
+    sanitizer = getattr(threshold_sanitizers, name)(bits=d, n=n, epsilon=EPSILON)
+    law = threshold_concept.uniform(bits=d, target=0)
+    return database_trial, cell(sanitizer, law, n, numpy_sanitizers.DISTANCE)
+
+
+def private_labels(d: int, n: int) -> Trial:
+    """A label-private learner of thresholds on the log-uniform distribution."""
+    learner = label_private.label_private(concepts=dichotomies.thresholds(bits=d), epsilon=EPSILON)
+    return SINGLE, cell(learner, threshold_concept.log_uniform(bits=d), n)
+
+
+def conjunction(d: int, n: int) -> Trial:
+    """SetCoverLearner on uniform assignments."""
+    law = conjunction_concept.product(bits=d, target=numpy_conjunctions.TARGET)
+    return SINGLE, cell(numpy_conjunctions.learner(d), law, n)
+
+
 # ---------------------------------------------------------------------------------------------------- mechanisms
 
 
@@ -270,6 +313,10 @@ def _contests() -> Iterator[tuple[str, Contest]]:
         "distribution function", distribution_function, "d levels m n", lambda d, levels, m, n: _sorting(d, n)
     )
     yield contest("generic", generic_thresholds, "d k levels m n", lambda d, k, levels, m, n: _sorting(d, n))
+    for name in ("histogram", "tree"):
+        yield contest(f"thresholds {name}", functools.partial(noisy_counts, name), "d n", _sorting)
+    yield contest("label_private", private_labels, "d n", _sorting)
+    yield contest("conjunction", conjunction, "d n", lambda d, n: _words(d * -(-n // 32)))
     yield contest(
         "elimination",
         many.elimination,

@@ -1,6 +1,7 @@
 """Every NumPy program by name. The contest of `contests.py` with the same name makes the same trials by dpjax."""
 
 from experiments.benchmarks import (
+    numpy_conjunctions,
     numpy_general,
     numpy_interior,
     numpy_many_thresholds,
@@ -9,6 +10,7 @@ from experiments.benchmarks import (
     numpy_parities,
     numpy_points,
     numpy_rectangles,
+    numpy_sanitizers,
     numpy_trials,
 )
 from experiments.benchmarks.numpy_driver import Program
@@ -23,5 +25,7 @@ _FAMILIES = (
     numpy_many_thresholds,
     numpy_multi,
     numpy_mechanisms,
+    numpy_sanitizers,
+    numpy_conjunctions,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}
