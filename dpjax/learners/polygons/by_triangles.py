@@ -6,7 +6,8 @@ the measure at least, with three times the L of halfplanes (`dpjax.learners.poly
 
 **What is promised** depends on how triangles are drawn. On grids of 1 or 2 bits it is exactly (`SelectTriangle`), and (epsilon, delta)
 holds. On all others it is by a Gibbs sampler (`GibbsTriangle`): `guarantee()` is `Guarantee.none`, the output is what a private learner
-would release up to an error of the sampler that is not bounded, and `sample_size` refuses. Theorem 5.1 calls the learner efficient; the number of triples of regions is of the order n^6.
+would release up to an error of the sampler that is not bounded, and `sample_size` refuses. Theorem 5.1 calls the learner efficient;
+the number of triples of regions is of the order n^6.
 
     >>> import jax
     >>> from dpjax.concepts import polygons as concept
