@@ -933,19 +933,24 @@ DENSE = [
 # ------------------------------------------------------------------------------------------------------ conjunctions
 
 
-def _conjunction(epsilon: float) -> Any:
-    """Two rounds on two variables."""
+def _two_rounds(selection: Any, epsilon: float, dual: bool = False) -> Any:
+    """SetCoverLearner with a budget of epsilon for its noise and for its choices."""
     return set_cover.SetCover(
-        selection=conjunctions.SelectLiteral(bits=2),
+        selection=selection,
         rate=arguments.epsilon(epsilon),
         noise_epsilon=arguments.epsilon(epsilon),
         shift=np.float64(2),
         delta=np.float64(0.01),
         k=1,
         rounds=2,
-        dual=False,
+        dual=dual,
         accountant="shared_test",
     )
+
+
+def _conjunction(epsilon: float) -> Any:
+    """On two variables."""
+    return _two_rounds(conjunctions.SelectLiteral(bits=2), epsilon)
 
 
 VECTORS = [(0, 0)] * 3 + [(1, 1)] * 5 + [(2, 0)] * 2 + [(3, 1)] * 4 + [(3, 0)]
@@ -1035,18 +1040,8 @@ def _labelling(region: Any) -> np.ndarray:
 
 
 def _polygon(epsilon: float) -> Any:
-    """Two rounds over the halfplanes of two points a side."""
-    return set_cover.SetCover(
-        selection=halfplanes.SelectHalfplane(bits=1, measure="axes"),
-        rate=arguments.epsilon(epsilon),
-        noise_epsilon=arguments.epsilon(epsilon),
-        shift=np.float64(2),
-        delta=np.float64(0.01),
-        k=1,
-        rounds=2,
-        dual=False,
-        accountant="shared_test",
-    )
+    """Over the halfplanes of two points a side."""
+    return _two_rounds(halfplanes.SelectHalfplane(bits=1, measure="axes"), epsilon)
 
 
 def _halfplane_twin(entry: Entry) -> np.ndarray:
@@ -1101,18 +1096,8 @@ PLANE = [
 
 
 def _union(epsilon: float) -> Any:
-    """Two rounds on the grid of side 2."""
-    return set_cover.SetCover(
-        selection=polygons.SelectTriangle(bits=1, measure="axes"),
-        rate=arguments.epsilon(epsilon),
-        noise_epsilon=arguments.epsilon(epsilon),
-        shift=np.float64(2),
-        delta=np.float64(0.01),
-        k=1,
-        rounds=2,
-        dual=True,
-        accountant="shared_test",
-    )
+    """Over the triangles of two points a side."""
+    return _two_rounds(polygons.SelectTriangle(bits=1, measure="axes"), epsilon, dual=True)
 
 
 def _union_place(released: Any) -> np.ndarray:

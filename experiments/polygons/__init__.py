@@ -41,7 +41,7 @@ EXPERIMENT = Experiment(
                 "composition": [3, 4, 6, 8, 12, 16],
                 "box": [3, 6],
             },
-            "over bits": {"sides": 4, "bits": [4, 6, 10, 16, 32, 64], "box": [4, 6, 10]},
+            "over bits": {"sides": 4, "bits": [4, 6, 10, 16, 32, 64], "box": [4, 6]},
             "rtol": 0.1,
             "trials": 150,
             "start": 4096,

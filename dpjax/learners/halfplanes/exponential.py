@@ -29,14 +29,14 @@ from jaxtyping import Array, Bool, Float
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts.plane import arrangement
-from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS, Lattice, lattice
+from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS
 from dpjax.core import arguments, logspace, staging
-from dpjax.core.pytree import frozen, static
+from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.examples import Examples
 from dpjax.domains.events import Accurate
 from dpjax.learners.halfplanes.refinement import Problem, draw
-from dpjax.learners.halfplanes.select import SelectHalfplane, fitted, in_plane
+from dpjax.learners.halfplanes.select import SelectHalfplane
 from dpjax.mechanisms import exponential as exponential_mechanism
 
 MOST_ROWS = 127  # of a law: about as many pieces as their cube
@@ -48,26 +48,19 @@ class Exponential(Algorithm):
 
     Attributes:
       epsilon: privacy.
-      bits: d (static).
-      measure: on halfplanes (static).
+      selection: the halfplanes, with their measure.
     """
 
     epsilon: Float[Any, ""]
-    bits: int = static()
-    measure: str = static()
+    selection: SelectHalfplane
 
     kind: ClassVar[type] = Examples
 
-    @property
-    def grid(self) -> Lattice:
-        """Of the halfplanes."""
-        return lattice(self.bits, self.measure)
-
     def fit(self, data: Any) -> Examples:
-        return fitted(data, self.bits)
+        return self.selection.fit(data)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
-        return in_plane(data, self.bits)
+        return self.selection.fits(data)
 
     def prepare(self, data: Examples) -> Examples:
         return data
@@ -76,7 +69,7 @@ class Exponential(Algorithm):
         return staging.one_by_one(type(self).draw)(self, key, data)
 
     def draw(self, key: Array, data: Examples) -> Any:
-        select = self._select()
+        select = self.selection
         view = select.prepare(data)
         negative, positive = view.valid & ~view.y, view.valid & view.y
         kept = select.count(view, negative)
@@ -85,7 +78,7 @@ class Exponential(Algorithm):
             return -(kept - zeros + ones).astype(float)
 
         weights = jnp.stack([view.at_points(negative), view.at_points(positive)])
-        line, splits = draw(key, Problem(self.grid, view.columns, weights, score, self.epsilon, dual=False))
+        line, splits = draw(key, Problem(self.selection.grid, view.columns, weights, score, self.epsilon, dual=False))
         return select.released(line, dual=False), jnp.bool_(True), {"splits": splits}
 
     def law(self, data: Examples, event: Any) -> Float[Array, "2"]:
@@ -94,8 +87,8 @@ class Exponential(Algorithm):
         x = self._coordinates(data)
         y, valid = data.y == 1, data.valid
         masses = []
-        for chart in range(self.grid.charts):
-            area, order, *_ = arrangement.slabs(self.grid, chart, x[0], x[1], jnp)
+        for chart in range(self.selection.grid.charts):
+            area, order, *_ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
@@ -109,7 +102,7 @@ class Exponential(Algorithm):
     def _coordinates(self, data: Examples) -> Float[Array, "2 rows"]:
         """Over 2^d; rows that do not count at the origin."""
         limbs = data.x.shape[-1]
-        scale = [2.0 ** (32 * (limbs - 1 - i) - self.bits) for i in range(limbs)]
+        scale = [2.0 ** (32 * (limbs - 1 - i) - self.selection.bits) for i in range(limbs)]
         each = jnp.sum(data.x.astype(float) * jnp.array(scale)[None, None], axis=2)
         return jnp.where(data.valid[None], each.T, 0.0)
 
@@ -141,18 +134,15 @@ class Exponential(Algorithm):
 
     def listed(self) -> int:
         """How many ways there are to label the grid by a halfplane."""
-        return self._select().hypotheses()
+        return self.selection.hypotheses()
 
     def masses(self, data: Examples, outputs: int) -> Float[Array, "outcomes"]:
-        select = self._select()
+        select = self.selection
         view = select.prepare(data)
         deleted = select.all_deleted(view, dual=False)
         wrong = select.count(view, view.valid[None] & (deleted == view.y[None]))
         weights = exponential_mechanism.log_weights(-wrong.astype(float), epsilon=self.epsilon, monotone=True)
         return jnp.append(jnp.exp(exponential_mechanism.normalised(select.log_measure() + weights)), 0.0)
-
-    def _select(self) -> SelectHalfplane:
-        return SelectHalfplane(bits=self.bits, measure=self.measure)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE; see the module."""
@@ -164,7 +154,7 @@ class Exponential(Algorithm):
         Raises:
           ValueError: alpha or beta outside (0, 1).
         """
-        return whole(bounds.finite_class(self.grid.log_size, alpha, beta, float(self.epsilon)))
+        return whole(bounds.finite_class(self.selection.grid.log_size, alpha, beta, float(self.epsilon)))
 
 
 def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponential:
@@ -185,6 +175,8 @@ def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponentia
     """
     return Exponential(
         epsilon=arguments.epsilon(epsilon),
-        bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
-        measure=arguments.choice("measure", measure, MEASURES),
+        selection=SelectHalfplane(
+            bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
+            measure=arguments.choice("measure", measure, MEASURES),
+        ),
     )

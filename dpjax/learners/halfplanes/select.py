@@ -70,10 +70,20 @@ class PlaneSelection(Selection):
         return lattice(self.bits, self.measure)
 
     def fit(self, data: Any) -> Examples:
-        return fitted(data, self.bits)
+        arguments.instance("data", data, Examples, article="")
+        if data.axes != 2:
+            raise ValueError(f"data must have two axes, got {data.axes}")
+        limbs = wide.limbs_for(self.bits)
+        if data.x.shape[-1] != limbs:
+            raise ValueError(
+                f"data must have coordinates of {limbs} limbs, as those of {self.bits} bits have, got {data.x.shape[-1]}"
+            )
+        return data.padded()
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
-        return in_plane(data, self.bits)
+        # Unlike rectangles, halfplanes look at negative examples, too.
+        inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= self.bits))
+        return data.in_domain(self.bits) & inside
 
     def prepare(self, data: Examples) -> Placed:
         """Rows as they are; on a small grid its points instead, once for each label, if they are fewer."""
@@ -100,6 +110,23 @@ class PlaneSelection(Selection):
         """h(x) everywhere."""
         held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
         return view.everywhere(held)
+
+    # Lists, on tiny grids -------------------------------------------------------------------------------------------
+
+    def table(self) -> Any:
+        """The `labels` of all hypotheses on the grid, and the `share` of the measure of each."""
+        raise ValueError(f"{type(self).__name__} has no list of its hypotheses")
+
+    def hypotheses(self) -> int:
+        """How many ways there are to label the grid."""
+        return len(self.table().share)
+
+    def log_measure(self) -> Float[Array, "hypotheses"]:
+        return jnp.log(jnp.asarray(self.table().share, float))
+
+    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses places"]:
+        kept = jnp.asarray(self.table().labels)[:, self.places(view)]
+        return view.everywhere(kept if dual else ~kept)
 
 
 @frozen
@@ -131,18 +158,7 @@ class SelectHalfplane(PlaneSelection):
             measure=self.measure,
         )
 
-    # Lists, on tiny grids -------------------------------------------------------------------------------------------
-
-    def hypotheses(self) -> int:
-        """How many ways there are to label the grid."""
-        return len(self._table().share)
-
-    def log_measure(self) -> Float[Array, "hypotheses"]:
-        return jnp.log(jnp.asarray(self._table().share, float))
-
-    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses places"]:
-        kept = jnp.asarray(self._table().labels)[:, self.places(view)]
-        return view.everywhere(kept if dual else ~kept)
+    # The list, on tiny grids ----------------------------------------------------------------------------------------
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:
         arguments.instance("output", output, Region)
@@ -151,10 +167,10 @@ class SelectHalfplane(PlaneSelection):
     def labelling(self, lines: Line) -> Int[Array, "lines"]:
         """The place of each halfplane in the list."""
         held = above(self.grid, *lines, columns_of(self.grid, all_points(self.bits)))
-        table = jnp.asarray(self._table().labels)
+        table = jnp.asarray(self.table().labels)
         return jnp.argmax(jnp.all(held[:, None] == table[None], axis=2), axis=1).astype(jnp.int32)
 
-    def _table(self) -> arrangement.Table:
+    def table(self) -> arrangement.Table:
         if self.bits > LISTED:
             raise ValueError(f"bits must be at most {LISTED} for a list of all halfplanes, got {self.bits}")
         return arrangement.table(self.bits, self.measure)
@@ -162,22 +178,3 @@ class SelectHalfplane(PlaneSelection):
 
 def _line_of(region: Region) -> Line:
     return Line(region.chart, region.slope, region.height)
-
-
-def fitted(data: Any, bits: int) -> Examples:
-    """Checked to be points of the plane with coordinates of so many bits, and padded."""
-    arguments.instance("data", data, Examples, article="")
-    if data.axes != 2:
-        raise ValueError(f"data must have two axes, got {data.axes}")
-    limbs = wide.limbs_for(bits)
-    if data.x.shape[-1] != limbs:
-        raise ValueError(
-            f"data must have coordinates of {limbs} limbs, as those of {bits} bits have, got {data.x.shape[-1]}"
-        )
-    return data.padded()
-
-
-def in_plane(data: Examples, bits: int) -> Bool[Array, ""]:
-    """Whether there are 0, ..., `rows` valid rows, labelled 0 and 1, all of them points of the plane."""
-    inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= bits))
-    return data.in_domain(bits) & inside

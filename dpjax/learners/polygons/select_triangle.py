@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from dpjax.concepts.plane import arrangement, regions, triangles
 from dpjax.concepts.plane.distributions import all_points
@@ -54,7 +54,7 @@ class SelectTriangle(TriangleSelection):
         return exponential.draw(key, weights).index
 
     def deleted(self, view: Placed, choice: Int[Array, ""], *, dual: bool) -> Bool[Array, "places"]:
-        kept = jnp.asarray(self._table().labels)[choice, self.places(view)]
+        kept = jnp.asarray(self.table().labels)[choice, self.places(view)]
         return view.everywhere(kept if dual else ~kept)
 
     def released(self, chosen: Int[Array, "rounds"], *, dual: bool) -> Region:
@@ -66,21 +66,11 @@ class SelectTriangle(TriangleSelection):
             wide.from_ints(every[:, 1].tolist(), size),
             wide.from_ints(every[:, 2].tolist(), size),
         )
-        sides = jnp.asarray(self._table().sides)[chosen]
+        sides = jnp.asarray(self.table().sides)[chosen]
         sides = sides if dual else sides.reshape(1, -1)
         return self.region(Line(*(each[sides] for each in lines)))
 
     # The list ---------------------------------------------------------------------------------------------------------
-
-    def hypotheses(self) -> int:
-        return len(self._table().share)
-
-    def log_measure(self) -> Float[Array, "hypotheses"]:
-        return jnp.log(jnp.asarray(self._table().share, float))
-
-    def all_deleted(self, view: Placed, *, dual: bool) -> Bool[Array, "hypotheses places"]:
-        kept = jnp.asarray(self._table().labels)[:, self.places(view)]
-        return view.everywhere(kept if dual else ~kept)
 
     def choice(self, index: Int[Array, "rounds"]) -> Int[Array, "rounds"]:
         return index
@@ -92,7 +82,7 @@ class SelectTriangle(TriangleSelection):
 
     def labelling(self, lines: Line) -> Int[Array, "triangles"]:
         """The place of each triangle in the list."""
-        every = jnp.asarray(self._table().labels)
+        every = jnp.asarray(self.table().labels)
         same = jnp.all(self.labels(lines)[:, None] == every[None], axis=2)
         return jnp.argmax(same, axis=1).astype(jnp.int32)
 
@@ -103,7 +93,7 @@ class SelectTriangle(TriangleSelection):
             lines
         )
 
-    def _table(self) -> triangles.Table:
+    def table(self) -> triangles.Table:
         if self.bits > LISTED:
             raise ValueError(f"bits must be at most {LISTED} for a list of all triangles, got {self.bits}")
         return triangles.table(self.bits, self.measure)
