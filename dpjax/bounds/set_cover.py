@@ -84,7 +84,7 @@ def convex_polygons(side: int, k: int, alpha: float, beta: float, epsilon: float
 
     Example:
         >>> f"{convex_polygons(2**10, 3, 0.1, 0.1, 1.0, 1e-6):.3g}"
-        '5.96e+06'
+        '6.05e+06'
     """
     arguments.counts(side=side, k=k)
     arguments.fractions(alpha=alpha, beta=beta)

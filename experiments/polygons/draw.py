@@ -47,7 +47,7 @@ def _least_n(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         f"Least n to learn a convex polygon to error {settings['alpha']:g} {captions.success(settings)}, {captions.privacy(settings)}",
         "solid: measured by trials; dashed: what the proofs ask for",
     )
-    style.legend_beside(panels[1])
+    style.legend_beside(panels[1], handles=panels[0].get_legend_handles_labels()[0])
     style.save(fig, out / "polygons_least_n")
 
 
@@ -73,7 +73,7 @@ def _many(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     fig, axes = style.figure(figsize=(4.4, 4.6))
     for name in dict.fromkeys(row.series for row in rows if row.panel == "many"):
         if name != "target":
-            _outlined(axes, rows, "many", name, color=style.COLOURS[0], linewidth=0.7, alpha=0.8)
+            _outlined(axes, rows, "many", name, color=style.COLOURS[2], linewidth=0.7, alpha=0.8)
     _outlined(axes, rows, "many", "target", color="black", linewidth=1.2, linestyle="--")
     _square(axes)
     style.title(
