@@ -24,6 +24,8 @@ CONTESTS = [
     ["thresholds histogram", [8, 2003]],
     ["thresholds tree", [8, 2003]],
     ["label_private", [31, 2000]],
+    ["length_search", [31, 2000]],
+    ["power_search", [31, 2000]],
     ["conjunction", [64, 2003]],
     ["elimination", [256, 289, 1000]],
     ["tracing", [100, 2**16]],

@@ -33,6 +33,7 @@ from experiments.benchmarks import (
     floors,
     many,
     numpy_conjunctions,
+    numpy_intervals,
     numpy_many_thresholds,
     numpy_parities,
     numpy_points,
@@ -232,6 +233,11 @@ def private_labels(d: int, n: int) -> Trial:
     return SINGLE, cell(learner, threshold_concept.log_uniform(bits=d), n)
 
 
+def interval_search(name: str, d: int, n: int) -> Trial:
+    """A search for a length on the log-uniform distribution."""
+    return SINGLE, cell(numpy_intervals.learner(name, d), threshold_concept.log_uniform(bits=d), n)
+
+
 def conjunction(d: int, n: int) -> Trial:
     """SetCoverLearner on uniform assignments."""
     law = conjunction_concept.product(bits=d, target=numpy_conjunctions.TARGET)
@@ -316,6 +322,8 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     for name in ("histogram", "tree"):
         yield contest(f"thresholds {name}", functools.partial(noisy_counts, name), "d n", _sorting)
     yield contest("label_private", private_labels, "d n", _sorting)
+    for name in ("length_search", "power_search"):
+        yield contest(name, functools.partial(interval_search, name), "d n", _sorting)
     yield contest("conjunction", conjunction, "d n", lambda d, n: _words(d * -(-n // 32)))
     yield contest(
         "elimination",

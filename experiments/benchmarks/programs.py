@@ -4,6 +4,7 @@ from experiments.benchmarks import (
     numpy_conjunctions,
     numpy_general,
     numpy_interior,
+    numpy_intervals,
     numpy_many_thresholds,
     numpy_mechanisms,
     numpy_multi,
@@ -27,5 +28,6 @@ _FAMILIES = (
     numpy_mechanisms,
     numpy_sanitizers,
     numpy_conjunctions,
+    numpy_intervals,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}
