@@ -24,6 +24,7 @@ CONTESTS = [
     ["thresholds histogram", [8, 2003]],
     ["thresholds tree", [8, 2003]],
     ["label_private", [31, 2000]],
+    ["blr", [3, 6, 403]],
     ["length_search", [31, 2000]],
     ["power_search", [31, 2000]],
     ["conjunction", [64, 2003]],

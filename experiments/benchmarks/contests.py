@@ -28,11 +28,13 @@ from dpjax.multi import pac as multi_pac
 from dpjax.multi import parities as multi_parities
 from dpjax.multi import points as multi_points
 from dpjax.optimizers import interior_point
+from dpjax.sanitizers import dense
 from dpjax.sanitizers import thresholds as threshold_sanitizers
 from experiments.benchmarks import (
     floors,
     many,
     numpy_conjunctions,
+    numpy_dense,
     numpy_intervals,
     numpy_many_thresholds,
     numpy_parities,
@@ -227,6 +229,12 @@ def noisy_counts(name: str, d: int, n: int) -> Trial:
     return database_trial, cell(sanitizer, law, n, numpy_sanitizers.DISTANCE)
 
 
+def all_databases(d: int, size: int, n: int) -> Trial:
+    """The sanitizer of Blum, Ligett and Roth of thresholds, on uniform points."""
+    sanitizer = dense.blr(queries=dense.thresholds(bits=d), rows=size, epsilon=EPSILON)
+    return database_trial, cell(sanitizer, threshold_concept.uniform(bits=d, target=0), n, numpy_dense.DISTANCE)
+
+
 def private_labels(d: int, n: int) -> Trial:
     """A label-private learner of thresholds on the log-uniform distribution."""
     learner = label_private.label_private(concepts=dichotomies.thresholds(bits=d), epsilon=EPSILON)
@@ -321,6 +329,7 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     yield contest("generic", generic_thresholds, "d k levels m n", lambda d, k, levels, m, n: _sorting(d, n))
     for name in ("histogram", "tree"):
         yield contest(f"thresholds {name}", functools.partial(noisy_counts, name), "d n", _sorting)
+    yield contest("blr", all_databases, "d R n", lambda d, size, n: _words(n))
     yield contest("label_private", private_labels, "d n", _sorting)
     for name in ("length_search", "power_search"):
         yield contest(name, functools.partial(interval_search, name), "d n", _sorting)

@@ -2,6 +2,7 @@
 
 from experiments.benchmarks import (
     numpy_conjunctions,
+    numpy_dense,
     numpy_general,
     numpy_interior,
     numpy_intervals,
@@ -29,5 +30,6 @@ _FAMILIES = (
     numpy_sanitizers,
     numpy_conjunctions,
     numpy_intervals,
+    numpy_dense,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}
