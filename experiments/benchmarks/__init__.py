@@ -28,6 +28,7 @@ CONTESTS = [
     ["length_search", [31, 2000]],
     ["power_search", [31, 2000]],
     ["conjunction", [64, 2003]],
+    ["convex polygon", [6, 3, 4095]],
     ["elimination", [256, 289, 1000]],
     ["tracing", [100, 2**16]],
     ["attack", [8, 737]],

@@ -13,6 +13,7 @@ from dpjax.concepts import conjunctions as conjunction_concept
 from dpjax.concepts import dichotomies
 from dpjax.concepts import parities as parity_concept
 from dpjax.concepts import points as point_concept
+from dpjax.concepts import polygons as polygon_concept
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.core.pytree import frozen, static
@@ -39,6 +40,7 @@ from experiments.benchmarks import (
     numpy_many_thresholds,
     numpy_parities,
     numpy_points,
+    numpy_polygons,
     numpy_rectangles,
     numpy_sanitizers,
 )
@@ -252,6 +254,12 @@ def conjunction(d: int, n: int) -> Trial:
     return SINGLE, cell(numpy_conjunctions.learner(d), law, n)
 
 
+def convex_polygon(d: int, k: int, n: int) -> Trial:
+    """SetCoverLearner on uniform points of a grid, labelled by a regular polygon of k sides."""
+    law = polygon_concept.uniform(bits=d, target=polygon_concept.regular(bits=d, sides=k))
+    return SINGLE, cell(numpy_polygons.learner(d, k), law, n, numpy_polygons.ALPHA)
+
+
 # ---------------------------------------------------------------------------------------------------- mechanisms
 
 
@@ -334,6 +342,7 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     for name in ("length_search", "power_search"):
         yield contest(name, functools.partial(interval_search, name), "d n", _sorting)
     yield contest("conjunction", conjunction, "d n", lambda d, n: _words(d * -(-n // 32)))
+    yield contest("convex polygon", convex_polygon, "d k n", lambda d, k, n: _words(2 * n))
     yield contest(
         "elimination",
         many.elimination,

@@ -11,6 +11,7 @@ from experiments.benchmarks import (
     numpy_multi,
     numpy_parities,
     numpy_points,
+    numpy_polygons,
     numpy_rectangles,
     numpy_sanitizers,
     numpy_trials,
@@ -31,5 +32,6 @@ _FAMILIES = (
     numpy_conjunctions,
     numpy_intervals,
     numpy_dense,
+    numpy_polygons,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}
