@@ -13,6 +13,7 @@ from dpjax.concepts import conjunctions as conjunction_concept
 from dpjax.concepts import dichotomies
 from dpjax.concepts import parities as parity_concept
 from dpjax.concepts import points as point_concept
+from dpjax.concepts import polygons as polygon_concept
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.core.pytree import frozen, static
@@ -28,14 +29,18 @@ from dpjax.multi import pac as multi_pac
 from dpjax.multi import parities as multi_parities
 from dpjax.multi import points as multi_points
 from dpjax.optimizers import interior_point
+from dpjax.sanitizers import dense
 from dpjax.sanitizers import thresholds as threshold_sanitizers
 from experiments.benchmarks import (
     floors,
     many,
     numpy_conjunctions,
+    numpy_dense,
+    numpy_intervals,
     numpy_many_thresholds,
     numpy_parities,
     numpy_points,
+    numpy_polygons,
     numpy_rectangles,
     numpy_sanitizers,
 )
@@ -226,16 +231,33 @@ def noisy_counts(name: str, d: int, n: int) -> Trial:
     return database_trial, cell(sanitizer, law, n, numpy_sanitizers.DISTANCE)
 
 
+def all_databases(d: int, size: int, n: int) -> Trial:
+    """The sanitizer of Blum, Ligett and Roth of thresholds, on uniform points."""
+    sanitizer = dense.blr(queries=dense.thresholds(bits=d), rows=size, epsilon=EPSILON)
+    return database_trial, cell(sanitizer, threshold_concept.uniform(bits=d, target=0), n, numpy_dense.DISTANCE)
+
+
 def private_labels(d: int, n: int) -> Trial:
     """A label-private learner of thresholds on the log-uniform distribution."""
     learner = label_private.label_private(concepts=dichotomies.thresholds(bits=d), epsilon=EPSILON)
     return SINGLE, cell(learner, threshold_concept.log_uniform(bits=d), n)
 
 
+def interval_search(name: str, d: int, n: int) -> Trial:
+    """A search for a length on the log-uniform distribution."""
+    return SINGLE, cell(numpy_intervals.learner(name, d), threshold_concept.log_uniform(bits=d), n)
+
+
 def conjunction(d: int, n: int) -> Trial:
     """SetCoverLearner on uniform assignments."""
     law = conjunction_concept.product(bits=d, target=numpy_conjunctions.TARGET)
     return SINGLE, cell(numpy_conjunctions.learner(d), law, n)
+
+
+def convex_polygon(d: int, k: int, n: int) -> Trial:
+    """SetCoverLearner on uniform points of a grid, labelled by a regular polygon of k sides."""
+    law = polygon_concept.uniform(bits=d, target=polygon_concept.regular(bits=d, sides=k))
+    return SINGLE, cell(numpy_polygons.learner(d, k), law, n, numpy_polygons.ALPHA)
 
 
 # ---------------------------------------------------------------------------------------------------- mechanisms
@@ -315,8 +337,12 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     yield contest("generic", generic_thresholds, "d k levels m n", lambda d, k, levels, m, n: _sorting(d, n))
     for name in ("histogram", "tree"):
         yield contest(f"thresholds {name}", functools.partial(noisy_counts, name), "d n", _sorting)
+    yield contest("blr", all_databases, "d R n", lambda d, size, n: _words(n))
     yield contest("label_private", private_labels, "d n", _sorting)
+    for name in ("length_search", "power_search"):
+        yield contest(name, functools.partial(interval_search, name), "d n", _sorting)
     yield contest("conjunction", conjunction, "d n", lambda d, n: _words(d * -(-n // 32)))
+    yield contest("convex polygon", convex_polygon, "d k n", lambda d, k, n: _words(2 * n))
     yield contest(
         "elimination",
         many.elimination,

@@ -179,15 +179,9 @@ def rec_concave(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 def binary_search(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """Noisy binary search: right at a midpoint if D + Lap(2/epsilon_0) > 0, D = #{ones at x >= mid} - #{zeros at x <= mid}.
 
-    Samples are drawn in pieces that stay in cache; then all trials search in step, d + 1 midpoints each.
+    All trials search in step, d + 1 midpoints each.
     """
-    piece = _batch(min(rows, fitting(position_bytes(d, n))), d, n)
-    starts = np.empty((-(-rows // piece.rows), *piece.starts.shape), piece.dtype)
-    ones = np.empty(starts.shape[:2], np.int64)
-    for i in range(len(starts)):
-        piece.draw(rng)
-        starts[i], ones[i] = piece.starts, n - piece.correct[:, 0]
-    starts, ones = starts.reshape(-1, starts.shape[-1])[:rows], ones.reshape(-1)[:rows]
+    piece, starts, ones = drawn(rng, rows, d, n)
     odds = np.exp(-EPSILON / (d + 1) / 2 * np.arange(n + 1)) / 2  # P[Lap(2/epsilon_0) > |D|]
     one: Any = piece.dtype(1)
     after_ones = starts[np.arange(rows), ones]
@@ -204,6 +198,17 @@ def binary_search(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
         high = np.where(searching & ~right, middle, high)
         middle = low + ((high - low) >> one)
     return int(np.count_nonzero(piece.good(low)))
+
+
+def drawn(rng: np.random.Generator, rows: int, d: int, n: int) -> tuple[Batch, Array, Array]:
+    """(a batch that can judge, the pieces and the number of ones of many samples), drawn in pieces that stay in cache."""
+    piece = _batch(min(rows, fitting(position_bytes(d, n))), d, n)
+    starts = np.empty((-(-rows // piece.rows), *piece.starts.shape), piece.dtype)
+    ones = np.empty(starts.shape[:2], np.int64)
+    for i in range(len(starts)):
+        piece.draw(rng)
+        starts[i], ones[i] = piece.starts, n - piece.correct[:, 0]
+    return piece, starts.reshape(-1, starts.shape[-1])[:rows], ones.reshape(-1)[:rows]
 
 
 def released(rng: np.random.Generator, batch: Batch, constants: Constants) -> tuple[Array, Array]:

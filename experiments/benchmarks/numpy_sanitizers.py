@@ -27,7 +27,7 @@ Array = NDArray[Any]
 # ------------------------------------------------------------------------------------------------------- sanitizers
 
 
-def _counted(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
+def counted(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
     """How often each of the 2^d points occurs among n uniform ones."""
     x = rng.bit_generator.random_raw(-(-rows * n // 4)).view(np.uint16)[: rows * n].reshape(rows, n) >> (16 - d)
     places = x + (np.arange(rows, dtype=np.int32) << d)[:, None]
@@ -55,13 +55,13 @@ def _close(estimates: Array, counts: Array, n: int) -> int:
 
 def histogram(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """Noisy counts of all points."""
-    counts = _counted(rng, rows, d, n)
+    counts = counted(rng, rows, d, n)
     return _close(_noisy(rng, counts, EPSILON), counts, n)
 
 
 def tree(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """Noisy counts of all dyadic intervals, made consistent."""
-    counts = _counted(rng, rows, d, n)
+    counts = counted(rng, rows, d, n)
     level = counts
     sums: list[Array] = []
     for height in range(1, d + 1):

@@ -2,13 +2,16 @@
 
 from experiments.benchmarks import (
     numpy_conjunctions,
+    numpy_dense,
     numpy_general,
     numpy_interior,
+    numpy_intervals,
     numpy_many_thresholds,
     numpy_mechanisms,
     numpy_multi,
     numpy_parities,
     numpy_points,
+    numpy_polygons,
     numpy_rectangles,
     numpy_sanitizers,
     numpy_trials,
@@ -27,5 +30,8 @@ _FAMILIES = (
     numpy_mechanisms,
     numpy_sanitizers,
     numpy_conjunctions,
+    numpy_intervals,
+    numpy_dense,
+    numpy_polygons,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}
