@@ -17,6 +17,7 @@ from dpjax.concepts import polygons as concept
 from dpjax.concepts.plane import arrangement, regions
 from dpjax.concepts.plane.distributions import all_points
 from dpjax.concepts.plane.lattice import MEASURES, above, columns_of, lattice
+from dpjax.core import random
 from dpjax.data.examples import Examples
 from dpjax.domains import wide
 from dpjax.learners import halfplanes, polygons, set_cover
@@ -35,10 +36,10 @@ def examples(points, labels, bits, rows=None):
 
 @pytest.mark.parametrize("bits, measure", [(1, "box"), (6, "axes"), (20, "box"), (64, "axes")])
 def test_sides_are_decided_by_whole_numbers(bits, measure):
-    grid, side, random = lattice(bits, measure), 1 << bits, np.random.default_rng(bits)
+    grid, side, generator = lattice(bits, measure), 1 << bits, np.random.default_rng(bits)
 
     def number(most):
-        return int.from_bytes(random.bytes(64), "big") % most
+        return int.from_bytes(generator.bytes(64), "big") % most
 
     points = [(number(side), number(side)) for _ in range(30)] + [(0, 0), (side - 1, side - 1)]
     chosen = [number(grid.charts) for _ in range(12)]
@@ -127,6 +128,56 @@ def test_steep_lines_of_the_box_have_the_area_that_they_cut():
         assert abs(1 - float(concept.area_between(line, everything)) - counted) < 0.01
 
 
+@pytest.mark.parametrize("bits", [20, 48, 64])
+def test_lines_of_the_box_are_rounded_once(bits):
+    """y >= 0.3 x + 0.2 D: heights of about 2 D^2 are subtracted before they become floats."""
+    grid, side = lattice(bits, "box"), 1 << bits
+    slope, height = Fraction(3, 10) + (1 << grid.reach), Fraction(side, 5) - grid.lows[0]
+    line = regions.Region(
+        chart=jnp.zeros((1, 1), jnp.int32),
+        slope=wide.from_ints([int(slope * 2**grid.fraction)], 32 * grid.limbs)[None],
+        height=wide.from_ints([int(height * 2**grid.fraction)], 32 * grid.limbs)[None],
+        bits=bits,
+        measure="box",
+    )
+    np.testing.assert_allclose(regions.lines(line)[0, 0], [0.3, -1.0, -0.2], atol=1e-5)
+    data = examples([(0, 0), (side - 1, side // 3), (5, side - 1)], [1, 0, 1], bits)
+    mine = halfplanes.exponential(bits=bits, epsilon=0.5, measure="box")
+    if bits == 64:
+        with pytest.raises(ValueError, match="without x64"):
+            mine.success_probability(data, error=0.5)
+    else:
+        np.testing.assert_allclose(jnp.sum(mine.probability(data, np.array([True, False, True]))), 1.0, atol=1e-5)
+
+
+def test_an_exponential_is_right_at_both_ends():
+    """Small ones are not cut off at multiples of 6e-8, and large ones are those of `random.exponential`."""
+    drawn = np.asarray(random.fine_exponential(jax.random.key(0), (2**16,)))
+    np.testing.assert_allclose(drawn, random.exponential(jax.random.key(0), (2**16,)), rtol=1e-6, atol=2e-7)
+    words = jnp.array([[0xFFFFFFFF, 0xFFFFFF00], [0, 255]], jnp.uint32)
+    small, large = np.asarray(random._unit(~words[:1]))[0], np.asarray(random._unit(words[1:]))[0]
+    np.testing.assert_allclose([small, large], [255.5 * 2.0**-64] * 2, rtol=1e-6)
+
+
+def test_a_hopeless_first_half_makes_room_for_the_second():
+    """Both halves are never written to one place."""
+    grid = lattice(2, "axes")
+    problem = refinement.Problem(
+        grid,
+        columns_of(grid, all_points(2)),
+        jnp.ones((2, 16), jnp.int32),
+        lambda a, b: (a - b).astype(float),
+        1.0,
+        False,
+    )
+    cells, _ = refinement._first(jax.random.key(0), problem)
+    halves = jax.tree.map(lambda leaf: leaf[:2], cells)._replace(promise=jnp.array([-jnp.inf, 5.0]))
+    stored = refinement._stored(cells, jnp.int32(3), halves)
+    assert float(stored.promise[3]) == 5.0
+    assert np.array_equal(stored.low.chart[3], halves.low.chart[1])
+    assert np.array_equal(stored.promise[4:], cells.promise[4:])
+
+
 def test_errors_of_given_points_are_their_probabilities():
     target = concept.convex(bits=4, corners=[(0, 0), (8, 0), (0, 8)])
     law = concept.masses(bits=4, points=[(1, 1), (9, 9), (4, 4)], target=target, p=[0.2, 0.5, 0.3])
@@ -135,7 +186,11 @@ def test_errors_of_given_points_are_their_probabilities():
     assert p_value(counts, 2**13 * np.array([0.2, 0.5, 0.3])) > FALSE_ALARM
     assert np.array_equal(sample.y, np.asarray(sample.x)[:, 0, 0] != 9)  # (4, 4) is on the edge
     assert abs(float(law.error(halfplane_concept.halfplane(bits=4, p=1, q=1, r=7))) - 0.3) < 1e-6
-    assert float(law.error(halfplane_concept.halfplane(bits=4, p=1, q=1, r=8))) == 0.0
+    assert float(law.error(halfplane_concept.halfplane(bits=4, p=1, q=np.int64(1), r=8))) == 0.0
+    sure = concept.masses(bits=4, points=np.array([[1, 1], [9, 9], [3, 3]]), target=target, p=[0.5, 0.5 - 5e-7, 0.0])
+    assert sure.x.shape[0] == 2 and float(jnp.sum(sure.share)) == 1.0  # what has no probability has no mass
+    triangle = concept.convex(bits=4, corners=np.array([[0, 0], [8, 0], [0, 8]]))
+    assert np.array_equal(concept.label(triangle, all_points(4)), concept.label(target, all_points(4)))
 
 
 # ------------------------------------------------------------------------------------------------------- exact draws
@@ -347,8 +402,11 @@ def test_bad_input_is_refused_by_name():
     for corners, words in (
         ([(0, 0), (1, 1)], "three or more"),
         ([(0, 0), (9, 0), (1, 1), (0, 9)], "turn one way"),
+        ([(55, 30), (10, 45), (38, 6), (38, 54), (10, 15)], "turn one way"),
+        ([(0, 0), (8, 0), (4, 0), (8, 0), (8, 8)], "turn one way"),
+        ([("01", 0), (9, 0), (0, 9)], "number"),
         ([(0, 0), (99, 0), (0, 9)], "must lie in"),
-        ([(0, 0), ("a", 0), (0, 9)], "numbers"),
+        ([(0, 0), ("a", 0), (0, 9)], "number"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             concept.convex(bits=6, corners=corners)
@@ -357,6 +415,11 @@ def test_bad_input_is_refused_by_name():
         (lambda: concept.uniform(bits=7, target=target), "target"),
         (lambda: concept.uniform(bits=6, target=None), "target"),
         (lambda: concept.masses(bits=6, points=[], target=target), "points"),
+        (lambda: concept.masses(bits=6, points=[5, 6], target=target), "points"),
+        (lambda: concept.area_between(target, concept.regular(bits=7, sides=3)), "bits"),
+        (lambda: concept.uniform(bits=7, target=concept.regular(bits=7, sides=3)).error(target), "bits"),
+        (lambda: concept.uniform(bits=6, target=target).error(5), "hypothesis"),
+        (lambda: polygons.convex(**good, dual=True), "dual"),
         (lambda: concept.masses(bits=6, points=[(1, 99)], target=target), "points"),
         (lambda: concept.masses(bits=6, points=[(1, 9)], target=target, p=[0.5]), "p must"),
         (lambda: concept.regular(bits=6, sides=2), "sides"),

@@ -32,6 +32,9 @@ Corner = tuple[Any, Any]
 def convex(*, bits: int, corners: Sequence[Corner]) -> Region:
     """The convex polygon with these corners, in order (either way round), its edges included.
 
+    Its sides are moved outwards to the lattice, by less than 2^(d + 1 - t) (`dpjax.concepts.plane.lattice`; 2^-16 at d = 6): between whole
+    corners that adds no point of the grid.
+
     Args:
       bits: d, 1 to 64.
       corners: three or more pairs of numbers (ints, floats, fractions) in [0, 2^d).
@@ -95,8 +98,8 @@ def area_between(one: Region, other: Region) -> Float[Array, ""]:
     >>> round(float(area_between(square, half)), 4)
     0.125
     """
-    for name, given in (("one", one), ("other", other)):
-        arguments.instance(name, given, Region)
+    arguments.instance("other", other, Region)
+    regions.check_same_plane(one, other)
     return regions.area_between(one, other)
 
 
@@ -140,9 +143,10 @@ def _bits(bits: Any) -> int:
 def _sides(bits: int, corners: Sequence[Corner]) -> list[tuple[Fraction, Fraction, Fraction]]:
     """p x + q y <= r of each edge."""
     given = arguments.several("corners", corners)
-    if len(given) < 3 or any(not isinstance(each, Sequence) or len(each) != 2 for each in given):
+    pairs = [arguments.several("corners", each) for each in given]
+    if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"corners must be three or more pairs (x, y), got {corners!r}")
-    points = [tuple(_coordinate(bits, each) for each in pair) for pair in given]
+    points = [tuple(_coordinate(bits, each) for each in pair) for pair in pairs]
     turns, sides = set(), []
     for (x1, y1), (x2, y2), (x3, y3) in zip(points, points[1:] + points[:1], points[2:] + points[:2], strict=True):
         turn = (x2 - x1) * (y3 - y2) - (y2 - y1) * (x3 - x2)
@@ -150,16 +154,16 @@ def _sides(bits: int, corners: Sequence[Corner]) -> list[tuple[Fraction, Fractio
         p, q = y2 - y1, x1 - x2  # the outer normal, if corners turn left
         if p or q:
             sides.append((p, q, p * x1 + q * y1))
-    if len(turns) != 1:
-        raise ValueError(f"corners must turn one way, left or right, got {corners!r}")
-    return sides if turns == {True} else [(-p, -q, -r) for p, q, r in sides]
+    if turns == {False}:
+        sides = [(-p, -q, -r) for p, q, r in sides]
+    # A star or a spike turns one way, too, but has corners outside.
+    if len(turns) != 1 or any(p * x + q * y > r for p, q, r in sides for x, y in points):
+        raise ValueError(f"corners must turn one way, left or right, once around a convex polygon, got {corners!r}")
+    return sides
 
 
 def _coordinate(bits: int, value: Any) -> Fraction:
-    try:
-        number = Fraction(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"corners must hold pairs of numbers, got {value!r}") from None
+    number = regions.fraction("corners", value)
     if not 0 <= number < 1 << bits:
         raise ValueError(f"corners must lie in [0, 2^{bits}), got {value!r}")
     return number

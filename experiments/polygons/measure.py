@@ -15,7 +15,7 @@ from experiments.settings import Settings
 
 SHARED, COMPOSED, BOX = "a shared test", "composition", "a shared test, GEO's measure"
 HULL, PRINTED = "convex hull, not private", "GEO's constants"
-GIVEN = {SHARED: {}, COMPOSED: {"accountant": "composition"}, BOX: {"measure": "box"}}
+GIVEN: dict[str, dict[str, Any]] = {SHARED: {}, COMPOSED: {"accountant": "composition"}, BOX: {"measure": "box"}}
 NUMBERS = ("alpha", "beta", "level", "rtol", "trials", "start")
 
 

@@ -19,12 +19,14 @@ class Slabs(NamedTuple):
     """All pieces of one chart, some of them of no area: between consecutive points of every slab.
 
     Attributes:
-      area: of shape (slabs, m + 1), the side of the grid being 1 for heights.
+      width: of the slab, in slopes, (slabs, 1).
+      gap: from the lower line of the piece to the upper one, the side of the grid being 1, (slabs, m + 1).
       order: the points from the lowest line to the highest, (slabs, m): piece j holds those from place j on.
-      slope, height: of the middle of each piece, like `area`, the side of the grid being 1.
+      slope, height: of the middle of each piece, (slabs, m + 1), the side of the grid being 1.
     """
 
-    area: Any
+    width: Any
+    gap: Any
     order: Any
     slope: Any
     height: Any
@@ -58,7 +60,7 @@ def slabs(grid: Lattice, chart: int, x: Float[Any, "m"], y: Float[Any, "m"], xp:
     heights = xp.concatenate([low * edge, heights, high * edge], axis=1)
     bottom, top = heights[:, :-1], heights[:, 1:]
     middle = xp.broadcast_to(slope[:, None], top.shape)
-    return Slabs(area=width[:, None] * (top - bottom), order=order, slope=middle, height=(bottom + top) / 2)
+    return Slabs(width=width[:, None], gap=top - bottom, order=order, slope=middle, height=(bottom + top) / 2)
 
 
 class Table(NamedTuple):
@@ -94,8 +96,9 @@ def table(bits: int, measure: str) -> Table:
             np.floor(2.0**grid.fraction * offset).astype(np.int64)
             for offset in (pieces.slope + 2.0**grid.reach, side * pieces.height - grid.lows[chart])
         ]
-        wide_enough = pieces.area > 1e-12 * pieces.area.sum()  # the others are rounded zeros
-        for labels, size, *line in zip(*(each[wide_enough] for each in (held, pieces.area, *steps)), strict=True):
+        area = pieces.width * pieces.gap
+        wide_enough = area > 1e-12 * area.sum()  # the others are rounded zeros
+        for labels, size, *line in zip(*(each[wide_enough] for each in (held, area, *steps)), strict=True):
             key = labels.tobytes()
             found[key] = found.get(key, 0.0) + float(size)
             slope, height = map(int, line)

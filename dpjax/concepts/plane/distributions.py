@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.concepts.distribution import Distribution
 from dpjax.concepts.plane.lattice import MOST_BITS
-from dpjax.concepts.plane.regions import Region, difference, label
+from dpjax.concepts.plane.regions import Region, check_same_plane, difference, label
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen
 from dpjax.data.examples import Examples
@@ -42,6 +42,7 @@ class Uniform(Distribution):
         To d = 8 points are counted. Beyond that it is the area of the difference, of cells around the points instead of the points:
         cells that a line cuts make a difference of 2^(1-d) for each side of both regions at most.
         """
+        check_same_plane(hypothesis, self.target)
         if self.target.bits > COUNTED:
             return difference(hypothesis, self.target)
         x = all_points(self.target.bits)
@@ -71,6 +72,7 @@ class Masses(Distribution):
     @jax.jit
     def error(self, hypothesis: Region) -> Float[Array, ""]:
         """P[h(x) differs from the target], the sum over the points."""
+        check_same_plane(hypothesis, self.target)
         differ = label(hypothesis, self.x) != label(self.target, self.x)
         return jnp.sum(jnp.where(differ, self.share, 0.0))
 
@@ -91,7 +93,8 @@ def masses(*, bits: int, points: Any, target: Region, p: Any = None) -> Masses:
     """See `dpjax.concepts.polygons.masses`."""
     bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     target = _target(target, bits)
-    rows = [[int(c) if isinstance(c, np.integer) else c for c in row] for row in points]
+    rows = [arguments.several("points", row) for row in arguments.several("points", points)]
+    rows = [[int(c) if isinstance(c, np.integer) else c for c in row] for row in rows]
     if not rows or any(len(row) != 2 for row in rows):
         raise ValueError("points must be a list of one pair (x, y) or more")
     x = wide.from_ints([c for row in rows for c in row], bits, "points").reshape(len(rows), 2, -1)
@@ -100,12 +103,12 @@ def masses(*, bits: int, points: Any, target: Region, p: Any = None) -> Masses:
         raise ValueError(
             f"p must be {len(rows)} probabilities with the sum 1, got shape {share.shape}, sum {share.sum()}"
         )
-    ends = np.minimum(np.round(np.cumsum(share) * 2.0**32), 2.0**32)
-    exact = np.diff(ends, prepend=0.0)
-    exact[-1] += 2.0**32 - ends[-1]
+    possible = np.flatnonzero(share)
+    ends = np.round(np.cumsum(share[possible] / share.sum()) * 2.0**32)
+    ends[-1] = 2.0**32
     return Masses(
-        x=x,
-        share=jnp.asarray(exact / 2.0**32, float),
+        x=x[possible],
+        share=jnp.asarray(np.diff(ends, prepend=0.0) / 2.0**32, float),
         ends=jnp.asarray(np.minimum(ends[:-1], 2.0**32 - 1).astype(np.uint32)),
         target=target,
     )

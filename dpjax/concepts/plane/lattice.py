@@ -18,7 +18,7 @@ determinant is a whole number. GEO's Claim 4.6 says 1/(4 D^4), by an argument th
 
 **Lattice.** Slopes and heights are multiples of 2^-t, so that sides are decided by whole numbers: nothing is rounded. Privacy is that of
 the exponential mechanism over these finitely many halfplanes. t is large enough that of the lattice points in a piece as above there
-are as many as its area says, but for a share of 2^(2d+1-t) <= 2^-10 (its perimeter over its area), at d = 64 2^-23.
+are as many as its area says, but for a share of 2^(2d+1-t) <= 2^-10 (its perimeter over its area), at d = 64 2^-28.
 """
 
 import functools

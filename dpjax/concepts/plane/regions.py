@@ -1,6 +1,7 @@
 """Unions of intersections of halfplanes: labels exactly, areas to the precision of floats."""
 
 import math
+import numbers
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.concepts.plane.lattice import Lattice, above, columns_of, lattice
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 
@@ -84,11 +86,12 @@ def lines(region: Region) -> Float[Array, "parts sides 3"]:
     """(p, q, r) of p X + q Y <= r, each scaled to max(|p|, |q|) = 1, where point i of an axis is the middle of [i, i + 1]/2^d."""
     grid = region.grid
     chart, side = region.chart, 2.0**grid.bits
-    lows = jnp.asarray(np.array(grid.lows, float) / side).astype(float)[chart]
+    zeros = wide.from_ints([-low << grid.fraction for low in grid.lows], 32 * grid.limbs)[chart]
+    middle = wide.from_ints([1 << (grid.reach + grid.fraction)], 32 * grid.limbs)[0]
 
     def slope_and_height(log_scale: int) -> tuple[Array, Array]:
-        a = _signed(region.slope, 1 << (grid.reach + grid.fraction), -grid.fraction - log_scale)
-        b = _float(region.height, -grid.fraction - grid.bits - log_scale) + lows * 2.0**-log_scale
+        a = _signed(region.slope, middle, -grid.fraction - log_scale)
+        b = _signed(region.height, zeros, -grid.fraction - grid.bits - log_scale)
         return a, b + (2.0**-log_scale - a) * (0.5 / side)
 
     # A slope above 1 divides instead: in between, numbers are scaled so that neither they nor their inverses overflow.
@@ -105,17 +108,26 @@ def lines(region: Region) -> Float[Array, "parts sides 3"]:
 
 
 def _float(number: UInt32[Array, "*n limbs"], exponent: int) -> Float[Array, "*n"]:
-    """number * 2^exponent."""
+    """number * 2^exponent, scaled in two steps: a power that alone is no float may belong to a limb that is 0."""
     limbs = number.shape[-1]
-    return sum(number[..., i].astype(float) * 2.0 ** (32 * (limbs - 1 - i) + exponent) for i in range(limbs))  # type: ignore[return-value]
+    powers = [32 * (limbs - 1 - i) + exponent for i in range(limbs)]
+    scaled = [number[..., i].astype(float) * 2.0 ** (e // 2) * 2.0 ** (e - e // 2) for i, e in enumerate(powers)]
+    return sum(scaled)  # type: ignore[return-value]
 
 
-def _signed(number: UInt32[Array, "*n limbs"], zero: int, exponent: int) -> Float[Array, "*n"]:
+def _signed(number: UInt32[Array, "*n limbs"], zero: UInt32[Array, "..."], exponent: int) -> Float[Array, "*n"]:
     """(number - zero) * 2^exponent, subtracted before it is rounded."""
-    at = jnp.broadcast_to(wide.from_ints([zero], 32 * number.shape[-1])[0], number.shape)
+    at = jnp.broadcast_to(zero, number.shape)
     below = wide.less(number, at)
     size = _float(wide.subtract(wide.maximum(number, at), wide.minimum(number, at)), exponent)
     return jnp.where(below, -size, size)
+
+
+def check_same_plane(hypothesis: Any, target: Region) -> None:
+    """TypeError if it is no region, ValueError if its grid is another one."""
+    arguments.instance("hypothesis", hypothesis, Region)
+    if hypothesis.bits != target.bits:
+        raise ValueError(f"hypothesis must be a region of {target.bits} bits, got {hypothesis.bits}")
 
 
 def difference(one: Region, other: Region) -> Float[Array, ""]:
@@ -124,6 +136,7 @@ def difference(one: Region, other: Region) -> Float[Array, ""]:
     All crossings of lines cut the square into strips, the lines cut a strip into trapezoids, and in each of these the middle speaks for
     all. Each of K lines' crossings is rounded: to about K 2^-24 in float32.
     """
+    check_same_plane(one, other)
     mine, others = lines(one), lines(other)
     edges = jnp.array([[0.0, 1.0, 1.0], [0.0, -1.0, 0.0]])
     each = jnp.concatenate([mine.reshape(-1, 3), others.reshape(-1, 3), edges])
@@ -173,6 +186,20 @@ def halfplane(bits: int, p: Fraction, q: Fraction, r: Fraction) -> tuple[int, in
         min(max(step, 0), end - 1) for step, end in zip(steps, (1 << grid.log_slopes, 3 << grid.log_block), strict=True)
     )
     return 2 * swap + (across > 0), slope, height
+
+
+def fraction(name: str, value: Any) -> Fraction:
+    """A number as it is; TypeError for what is none.
+
+    >>> fraction("p", np.int64(3)), fraction("p", 0.5)
+    (Fraction(3, 1), Fraction(1, 2))
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool) or not isinstance(value, numbers.Rational | float):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TypeError(f"{name} must be a finite number, got {value!r}")
+    return Fraction(value)
 
 
 def region(bits: int, parts: Sequence[Sequence[tuple[Fraction, Fraction, Fraction]]]) -> Region:

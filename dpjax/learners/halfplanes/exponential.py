@@ -5,8 +5,9 @@ P[h] is proportional to exp(epsilon q(h)) over the measure on halfplanes, q(h) =
 **Privacy** (ADD_OR_REMOVE_ONE). One example more moves every score by 0 or -1, so every weight by a factor in [e^-epsilon, 1], and so the
 normaliser: (epsilon, 0). GEO's own analysis, for scores that may move both ways, gives 2 epsilon for the same weights.
 
-**Utility.** Half of the population's alpha on the sample, as in `bounds.set_cover`: some halfplane has at most m errors, so do those that
-agree with it on the grid, e^-L of the measure (L = `log_size`), and the output has at most m + (L + ln(1/beta))/epsilon of them.
+**Utility.** If some halfplane has m errors, so have those that agree with it on the grid, e^-L of the measure (L = `log_size`), and
+the output has at most m + (L + ln(1/beta))/epsilon of them, but with probability beta. `sample_size` is
+`bounds.finite_class` with L for ln |H|.
 
 The draw is `dpjax.learners.halfplanes.refinement`, the law sums over `dpjax.concepts.plane.arrangement`; the plain twin is
 `dpjax.verify.plain.halfplanes`.
@@ -39,6 +40,7 @@ from dpjax.learners.halfplanes.refinement import Problem, draw
 from dpjax.learners.halfplanes.select import SelectHalfplane
 from dpjax.mechanisms import exponential as exponential_mechanism
 
+MOST_REACH = 120  # base 2, of slopes in float32
 MOST_ROWS = 127  # of a law: about as many pieces as their cube
 
 
@@ -84,16 +86,21 @@ class Exponential(Algorithm):
     def law(self, data: Examples, event: Any) -> Float[Array, "2"]:
         if data.rows > MOST_ROWS:
             raise ValueError(f"data must have at most {MOST_ROWS} rows for a law, got {data.rows}")
+        if self.selection.grid.reach > MOST_REACH and jnp.result_type(float) == jnp.float32:
+            raise ValueError(
+                f"bits must be at most {MOST_REACH // 2} for a law of the box without x64, got {self.selection.bits}"
+            )
         x = self._coordinates(data)
         y, valid = data.y == 1, data.valid
         masses = []
         for chart in range(self.selection.grid.charts):
-            area, order, *_ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
+            width, gap, order, *_ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
             errors = jnp.sum(valid & ~y) + jnp.concatenate([none, jnp.cumsum(change, axis=1)], axis=1)
-            log_mass = jnp.log(area) - jnp.asarray(self.epsilon, float) * errors.astype(float)
+            # Not the area: a width of the box times a height may be too large for a float.
+            log_mass = jnp.log(width) + jnp.log(gap) - jnp.asarray(self.epsilon, float) * errors.astype(float)
             masses.append((log_mass, self._good(event, data, errors, order)))
         log_mass, good = (jnp.concatenate([part.ravel() for part in parts]) for parts in zip(*masses, strict=True))
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))

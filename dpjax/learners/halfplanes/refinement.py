@@ -12,11 +12,12 @@ one with the greatest G + r q is a draw with probability proportional to exp(r q
 - a cell cannot beat G + r U. The cell that promises most is split until one with U = L promises most. Its points all have the
   same score, so the winner is one of them, uniformly.
 
-Each split looks once at every example, for two lines. About a hundred splits do, whatever the grid; n enters by its logarithm only.
-
+Each split looks at every example, for two lines. Fifty to four hundred splits do mostly, whatever the grid; their number grows slowly
+with n.
 **Exact** are sides (whole numbers, `dpjax.concepts.plane.lattice`), counts, and so the set of lines that a score belongs to. Rounded are
-the Gumbel variables and r q, to the precision of JAX's floats. If the table of cells is nearly full, cells are split depth first, which
-needs no more room than a path of halves: the draw is never given up.
+the Gumbel variables and r q, to the precision of JAX's floats: in float32 weights are right to 1e-4 if r |q| is 1,000 for the winner. If
+the table of cells is nearly full, cells are split depth first, which needs no more room than a path of halves: the draw is never given
+up.
 """
 
 from collections.abc import Callable
@@ -133,7 +134,7 @@ def _first(key: Array, problem: Problem) -> tuple[Cells, Cells]:
         low=low,
         log_slopes=jnp.full(count, np.int32(grid.log_slopes)),
         log_heights=jnp.full(count, np.int32(grid.log_block)),
-        gumbel=-jnp.log(random.exponential(key, count)),
+        gumbel=-jnp.log(random.fine_exponential(key, count)),
         deleted=jnp.zeros((*count, 2, 2), jnp.int32),
         promise=jnp.zeros(count),
     )
@@ -183,8 +184,8 @@ def _halves(key: Array, cell: Cells, problem: Problem) -> Cells:
     )
     # The greatest G is in either half alike; that of the other is below it.
     size = (log_slopes + log_heights - _path(problem.grid)).astype(float) * np.log(2.0)
-    below, coin = random.exponential(key, (2,))
-    other = size - jnp.log(jnp.exp(size - cell.gumbel) + below)
+    below, coin = random.fine_exponential(key, (2,))
+    other = jnp.minimum(size - jnp.log(jnp.exp(size - cell.gumbel) + below), cell.gumbel)
     heads = coin < np.log(2.0)  # the median
     low = jax.tree.map(lambda one, two: jnp.stack([one, two]), cell.low, second)
     halves = Cells(
@@ -220,7 +221,9 @@ def _stored(cells: Cells, where: Int[Array, ""], halves: Cells) -> Cells:
     promise = cells.promise.at[where].set(halves.promise[0])
     other = jnp.argmin(promise)
     other = jnp.where(halves.promise[1] == -jnp.inf, promise.shape[0], other)  # nowhere
-    places = jnp.stack([where, other.astype(jnp.int32)])
+    # Of two writes to one place JAX keeps either: where the first half is hopeless, the second may take its place.
+    first = jnp.where(where == other, promise.shape[0], where)
+    places = jnp.stack([first, other.astype(jnp.int32)])
     return jax.tree.map(lambda leaf, new: leaf.at[places].set(new, mode="drop"), cells, halves)
 
 

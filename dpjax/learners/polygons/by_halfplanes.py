@@ -17,8 +17,6 @@ of halfplanes that agree has a share e^-L of the measure at least, with L = ln(4
     88013
 """
 
-from typing import Any
-
 from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS
 from dpjax.core import arguments
 from dpjax.learners import set_cover
@@ -26,7 +24,18 @@ from dpjax.learners.halfplanes import SelectHalfplane
 from dpjax.learners.set_cover import SetCover
 
 
-def convex(*, bits: int, sides: int, measure: str = "axes", **given: Any) -> SetCover:
+def convex(
+    *,
+    bits: int,
+    sides: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    beta: float = 0.1,
+    measure: str = "axes",
+    accountant: str = "shared_test",
+    calibration: str = "proved",
+) -> SetCover:
     """A convex polygon of at most `sides` sides over {0, ..., 2^d - 1}^2 (GEO Theorem 4.8); see the module.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)). Not
@@ -45,4 +54,13 @@ def convex(*, bits: int, sides: int, measure: str = "axes", **given: Any) -> Set
         bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
         measure=arguments.choice("measure", measure, MEASURES),
     )
-    return set_cover.learner(selection, k=arguments.integer("sides", sides, at_least=1, at_most=2**10), **given)
+    return set_cover.learner(
+        selection,
+        k=arguments.integer("sides", sides, at_least=1, at_most=2**10),
+        epsilon=epsilon,
+        delta=delta,
+        alpha=alpha,
+        beta=beta,
+        accountant=accountant,
+        calibration=calibration,
+    )
