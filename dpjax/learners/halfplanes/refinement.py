@@ -14,6 +14,7 @@ one with the greatest G + r q is a draw with probability proportional to exp(r q
 
 Each split looks at every example, for two lines. Fifty to four hundred splits do mostly, whatever the grid; their number grows slowly
 with n.
+
 **Exact** are sides (whole numbers, `dpjax.concepts.plane.lattice`), counts, and so the set of lines that a score belongs to. Rounded are
 the Gumbel variables and r q, to the precision of JAX's floats: in float32 weights are right to 1e-4 if r |q| is 1,000 for the winner. If
 the table of cells is nearly full, cells are split depth first, which needs no more room than a path of halves: the draw is never given
