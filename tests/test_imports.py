@@ -34,7 +34,7 @@ ROOMS = {
     "fingerprinting": {"core", "domains", "data", "trials"},
     "verify": {"mechanisms", "accounting", "core", "data"},
     "trials": {"core", "data", "plotting"},  # what a learner returns; a curve draws itself
-    "relaxations": {"mechanisms", "learners", "core"},
+    "relaxations": LEARNING | {"learners", "multi", "verify"},
     "plotting": {"core"},
 }
 
