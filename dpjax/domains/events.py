@@ -12,6 +12,13 @@ from dpjax.core.pytree import frozen
 from dpjax.domains import wide
 
 
+def flags(event: Any, size: int, nouns: str) -> Bool[Array, "outputs"]:
+    """An event as one flag for each of the outputs that are listed; TypeError if it is none."""
+    if not hasattr(event, "dtype") or event.dtype != bool or event.shape != (size,):
+        raise TypeError(f"event must have one flag (bool) for each of {size} {nouns}, got {event!r}")
+    return jnp.asarray(event)
+
+
 @frozen
 class Accurate:
     """Outputs whose error on the data is at most this."""

@@ -28,7 +28,7 @@ from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.assignments import Assignments
-from dpjax.domains.events import Accurate, Near
+from dpjax.domains.events import Accurate, Near, flags
 from dpjax.learners.conjunctions.by_set_cover import fitted
 from dpjax.mechanisms import exponential as mechanism
 
@@ -74,11 +74,7 @@ class ConjunctionExponential(Algorithm):
         return self.output(chosen.index), chosen.ok, {"wrong": scores.wrong[chosen.index]}
 
     def check_event(self, event: Any) -> Any:
-        if isinstance(event, Near):
-            return event
-        if not hasattr(event, "dtype") or event.dtype != bool or event.shape != (self.listed(),):
-            raise TypeError(f"event must have one flag (bool) for each of {self.listed()} hypotheses, got {event!r}")
-        return jnp.asarray(event)
+        return event if isinstance(event, Near) else flags(event, self.listed(), "hypotheses")
 
     def event(self, scores: Scores, event: Any) -> Bool[Array, "concepts"]:
         """Which hypotheses belong to it."""

@@ -14,25 +14,17 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts import conjunctions as concept
 from dpjax.core import arguments
-from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import whole
+from dpjax.core.pytree import frozen
 from dpjax.learners.conjunctions.by_set_cover import SelectLiteral
 from dpjax.learners.set_cover.base import Rounds
 
 
 @frozen
 class Greedy(Rounds):
-    """The learner; build it by `greedy`. Its other attributes are those of `Rounds`.
-
-    Attributes:
-      k: literals of the target (static).
-    """
-
-    k: int = static()
+    """The learner; build it by `greedy`. Its attributes are those of `Rounds`."""
 
     def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Int[Array, ""]:
         return _best(negative, positive)
@@ -51,12 +43,7 @@ class Greedy(Rounds):
         Raises:
           ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few.
         """
-        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        found = bounds.set_cover(self.selection.log_size(), self.k, self.rounds, alpha, beta, math.inf, 0)
-        if math.isinf(found):
-            least = 2 * math.exp(-self.rounds / self.k)
-            raise ValueError(f"alpha must be above {least:.3g} for {self.rounds} rounds, got {alpha}")
-        return whole(found)
+        return self.examples(alpha, beta, math.inf, 0)
 
 
 def _best(zeros: Int[Array, "literals"], ones: Int[Array, "literals"]) -> Int[Array, ""]:

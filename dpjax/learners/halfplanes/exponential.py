@@ -30,14 +30,13 @@ from jaxtyping import Array, Bool, Float
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.concepts.plane import arrangement
-from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS
 from dpjax.core import arguments, logspace, staging
 from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.examples import Examples
 from dpjax.domains.events import Accurate
 from dpjax.learners.halfplanes.refinement import Problem, draw
-from dpjax.learners.halfplanes.select import SelectHalfplane
+from dpjax.learners.halfplanes.select import SelectHalfplane, select_halfplane
 from dpjax.mechanisms import exponential as exponential_mechanism
 
 MOST_REACH = 120  # base 2, of slopes in float32
@@ -182,8 +181,5 @@ def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponentia
     """
     return Exponential(
         epsilon=arguments.epsilon(epsilon),
-        selection=SelectHalfplane(
-            bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
-            measure=arguments.choice("measure", measure, MEASURES),
-        ),
+        selection=select_halfplane(bits=bits, measure=measure),
     )

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.concepts.plane import arrangement
 from dpjax.concepts.plane.distributions import all_points
-from dpjax.concepts.plane.lattice import Lattice, above, columns_of, lattice
+from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS, Lattice, above, columns_of, lattice
 from dpjax.concepts.plane.regions import Region
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
@@ -111,6 +111,11 @@ class PlaneSelection(Selection):
         held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
         return view.everywhere(held)
 
+    def region(self, lines: Line, *shape: int) -> Region:
+        """The union over the first axis of the intersections over the second, of lines brought to this shape."""
+        chart, slope, height = lines if not shape else reshaped(lines, *shape)
+        return Region(chart=chart, slope=slope, height=height, bits=self.bits, measure=self.measure)
+
     # Lists, on tiny grids -------------------------------------------------------------------------------------------
 
     def table(self) -> Any:
@@ -148,21 +153,12 @@ class SelectHalfplane(PlaneSelection):
 
     def released(self, chosen: Line, *, dual: bool) -> Region:
         """An intersection, or a union, of all."""
-        shape = (-1, 1) if dual else (1, -1)
-        limbs = self.grid.limbs
-        return Region(
-            chart=chosen.chart.reshape(shape),
-            slope=chosen.slope.reshape(*shape, limbs),
-            height=chosen.height.reshape(*shape, limbs),
-            bits=self.bits,
-            measure=self.measure,
-        )
+        return self.region(chosen, *((-1, 1) if dual else (1, -1)))
 
     # The list, on tiny grids ----------------------------------------------------------------------------------------
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:
-        arguments.instance("output", output, Region)
-        return self.labelling(Line(*(each.reshape(-1, *each.shape[2:]) for each in _line_of(output))))
+        return self.labelling(lines_of(output, -1))
 
     def labelling(self, lines: Line) -> Int[Array, "lines"]:
         """The place of each halfplane in the list."""
@@ -176,5 +172,36 @@ class SelectHalfplane(PlaneSelection):
         return arrangement.table(self.bits, self.measure)
 
 
-def _line_of(region: Region) -> Line:
-    return Line(region.chart, region.slope, region.height)
+def reshaped(lines: Line, *shape: int) -> Line:
+    """The same lines in another order of axes; `shape` is that of their charts."""
+    chart, slope, height = lines
+    return Line(
+        chart.reshape(shape),
+        slope.reshape(*shape, slope.shape[-1]),
+        height.reshape(*shape, height.shape[-1]),
+    )
+
+
+def lines_of(output: Any, *shape: int) -> Line:
+    """The lines of a region, in this shape; TypeError if it is none."""
+    arguments.instance("output", output, Region)
+    return reshaped(Line(output.chart, output.slope, output.height), *shape)
+
+
+def select_halfplane(*, bits: int, measure: str) -> SelectHalfplane:
+    """The selection of one halfplane of {0, ..., 2^d - 1}^2.
+
+    Args:
+      bits: d, 1 to 64.
+      measure: on halfplanes, "axes" or "box"; see `dpjax.concepts.plane.lattice`.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> select_halfplane(bits=20, measure="axes").loops
+    True
+    """
+    return SelectHalfplane(
+        bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
+        measure=arguments.choice("measure", measure, MEASURES),
+    )

@@ -17,10 +17,9 @@ of halfplanes that agree has a share e^-L of the measure at least, with L = ln(4
     88013
 """
 
-from dpjax.concepts.plane.lattice import MEASURES, MOST_BITS
 from dpjax.core import arguments
 from dpjax.learners import set_cover
-from dpjax.learners.halfplanes import SelectHalfplane
+from dpjax.learners.halfplanes import select_halfplane
 from dpjax.learners.set_cover import SetCover
 
 
@@ -50,12 +49,8 @@ def convex(
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    selection = SelectHalfplane(
-        bits=arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS),
-        measure=arguments.choice("measure", measure, MEASURES),
-    )
     return set_cover.learner(
-        selection,
+        select_halfplane(bits=bits, measure=measure),
         k=arguments.integer("sides", sides, at_least=1, at_most=2**10),
         epsilon=epsilon,
         delta=delta,

@@ -17,11 +17,10 @@ from jaxtyping import Array, Bool, Int
 from dpjax.concepts.plane import arrangement, regions, triangles
 from dpjax.concepts.plane.distributions import all_points
 from dpjax.concepts.plane.regions import Region
-from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.domains import wide
 from dpjax.learners.halfplanes.refinement import Line
-from dpjax.learners.halfplanes.select import LISTED, Placed, PlaneSelection
+from dpjax.learners.halfplanes.select import LISTED, Placed, PlaneSelection, lines_of
 from dpjax.mechanisms import exponential
 
 
@@ -31,10 +30,6 @@ class TriangleSelection(PlaneSelection):
     def log_size(self) -> float:
         """Three halfplanes have three times that of one."""
         return 3 * self.grid.log_size
-
-    def region(self, lines: Line) -> Region:
-        """The union of triangles, one a row of lines."""
-        return Region(chart=lines.chart, slope=lines.slope, height=lines.height, bits=self.bits, measure=self.measure)
 
 
 @frozen
@@ -77,8 +72,7 @@ class SelectTriangle(TriangleSelection):
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:
         """Of the triangles, as unions and intersections hold three sides for each."""
-        arguments.instance("output", output, Region)
-        return self.labelling(Line(*(each.reshape(-1, 3, *each.shape[2:]) for each in _lines_of(output))))
+        return self.labelling(lines_of(output, -1, 3))
 
     def labelling(self, lines: Line) -> Int[Array, "triangles"]:
         """The place of each triangle in the list."""
@@ -97,7 +91,3 @@ class SelectTriangle(TriangleSelection):
         if self.bits > LISTED:
             raise ValueError(f"bits must be at most {LISTED} for a list of all triangles, got {self.bits}")
         return triangles.table(self.bits, self.measure)
-
-
-def _lines_of(region: Region) -> Line:
-    return Line(region.chart, region.slope, region.height)

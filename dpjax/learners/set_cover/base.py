@@ -1,5 +1,6 @@
 """What learners share that choose hypotheses one after another, each of which deletes examples (GEO §3): runs and laws."""
 
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -7,10 +8,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import logspace, staging
+from dpjax import bounds
+from dpjax.core import arguments, logspace, staging
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm
-from dpjax.domains.events import Accurate
+from dpjax.data.algorithm import Algorithm, whole
+from dpjax.domains.events import Accurate, flags
 from dpjax.learners.set_cover.selection import Selection
 
 MOST_SEQUENCES = 2**12  # of hypotheses, in the list of all outputs
@@ -22,11 +24,13 @@ class Rounds(Algorithm):
 
     Attributes:
       selection: the class of hypotheses, and how one is drawn.
+      k: hypotheses of the target (static).
       rounds: R (static).
       dual: whether a disjunction is learned (static).
     """
 
     selection: Selection
+    k: int = static()
     rounds: int = static()
     dual: bool = static()
 
@@ -52,6 +56,19 @@ class Rounds(Algorithm):
     def log_round(self, view: Any, left: Any) -> Float[Array, "hypotheses"]:
         """ln P[h] in one round, for the examples that are left."""
         raise NotImplementedError
+
+    def examples(self, alpha: float, beta: float, rate: float, shift: int) -> int:
+        """`bounds.set_cover` of the class and the rounds in use, for one rate and one shift.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few.
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        found = bounds.set_cover(self.selection.log_size(), self.k, self.rounds, alpha, beta, rate, shift)
+        if math.isinf(found):
+            least = 2 * math.exp(-self.rounds / self.k)
+            raise ValueError(f"alpha must be above {least:.3g} for {self.rounds} rounds, got {alpha}")
+        return whole(found)
 
     # One run ------------------------------------------------------------------------------------------------------
 
@@ -126,9 +143,7 @@ class Rounds(Algorithm):
         return found
 
     def check_event(self, event: Any) -> Any:
-        if not hasattr(event, "dtype") or event.dtype != bool or event.shape != (self.listed(),):
-            raise TypeError(f"event must have one flag (bool) for each of {self.listed()} sequences, got {event!r}")
-        return jnp.asarray(event)
+        return flags(event, self.listed(), "sequences")
 
     def event(self, view: Any, event: Any) -> Bool[Array, "outputs"]:
         self.listed()

@@ -38,7 +38,6 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting.set_cover import shared_test
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import whole
 from dpjax.learners.set_cover.base import Rounds
 from dpjax.mechanisms import exponential, laplace
 
@@ -52,7 +51,6 @@ class SetCover(Rounds):
       noise_epsilon: e_w; infinite by composition, which needs no noise.
       shift: s.
       delta: at which privacy is stated.
-      k: hypotheses of the target (static).
       accountant: "shared_test" or "composition" (static).
     """
 
@@ -60,7 +58,6 @@ class SetCover(Rounds):
     noise_epsilon: Float[Any, ""]
     shift: Float[Any, ""]
     delta: Float[Any, ""]
-    k: int = static()
     accountant: str = static()
 
     def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Any:
@@ -134,17 +131,11 @@ class SetCover(Rounds):
         """
         if not self.selection.exact:
             raise ValueError(f"{type(self.selection).__name__} draws approximately: no number of examples is proved")
-        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        shift = int(self.shift)
+        beta, shift = arguments.known_fraction("beta", beta), int(self.shift)
         if self.accountant == "shared_test":
             needed = bounds.set_cover_shift(self.rounds, beta / 4, float(self.noise_epsilon))
             if needed > shift:
                 raise ValueError(
                     f"beta must be larger: the shift {shift} is below the {needed} that beta = {beta} needs"
                 )
-        found = bounds.set_cover(self.selection.log_size(), self.k, self.rounds, alpha, beta, float(self.rate), shift)
-        if math.isinf(found):
-            raise ValueError(
-                f"alpha must be above {2 * math.exp(-self.rounds / self.k):.3g} for {self.rounds} rounds, got {alpha}"
-            )
-        return whole(found)
+        return self.examples(alpha, beta, float(self.rate), shift)

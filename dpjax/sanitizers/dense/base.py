@@ -11,7 +11,7 @@ from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
 from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
-from dpjax.domains.events import Accurate
+from dpjax.domains.events import Accurate, flags
 from dpjax.sanitizers.dense.queries import Queries
 
 MOST_ROWS = 2**30  # of data: sums of counts, times the rows of a database, are int32
@@ -103,10 +103,7 @@ class DenseSanitizer(Algorithm):
 
     def check_event(self, event: Any) -> Any:
         """A flag an output, of those that are listed."""
-        flags = hasattr(event, "dtype") and event.dtype == bool
-        if not flags or event.shape != (self.listed(),):
-            raise TypeError(f"event must have one flag (bool) for each of {self.listed()} outputs, got {event!r}")
-        return jnp.asarray(event)
+        return flags(event, self.listed(), "outputs")
 
     def event(self, view: Counted, event: Any) -> Bool[Array, "outputs"]:
         return self.errors(view) <= event.error if isinstance(event, Accurate) else event
