@@ -395,6 +395,12 @@ def test_closed_form_refuses(wrong):
         accounting.closed_form_epsilon(*wrong)
 
 
+@pytest.mark.parametrize("wrong", [("1", 1e-6, 5), (1.0, [1e-6], 5), (1.0, 1e-6, None), (1.0, 1e-6, 5.5)])
+def test_closed_form_refuses_what_is_no_number(wrong):
+    with pytest.raises(TypeError, match=r"epsilon|delta|count"):
+        accounting.closed_form_epsilon(*wrong)
+
+
 def test_dp_accounting_is_imported_only_when_used():
     program = "import sys, dpjax.accounting, dpjax.bounds; assert 'dp_accounting' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -274,6 +274,28 @@ def test_feasible_is_the_marking_assumption():
     assert seen == {True, False}
 
 
+@pytest.mark.parametrize(
+    ("rows", "word", "coalition", "error", "match"),
+    [
+        ([[True]], np.ones(1, bool), None, TypeError, "rows must be an array of booleans of 2 axes"),
+        (np.ones((2, 3)), np.ones(3, bool), None, TypeError, "rows must be an array of booleans"),
+        (np.ones((2, 3), bool), np.ones((3, 1), bool), None, TypeError, "word must be an array of booleans of 1 axes"),
+        (
+            np.ones((2, 3), bool),
+            np.ones(4, bool),
+            None,
+            ValueError,
+            "word must have a bit for each of 3 columns, got 4",
+        ),
+        (np.ones((2, 3), bool), np.ones(3, bool), [True, False], TypeError, "coalition must be an array of booleans"),
+        (np.ones((2, 3), bool), np.ones(3, bool), np.ones(3, bool), ValueError, "coalition must have a flag for each"),
+    ],
+)
+def test_feasible_refuses_by_name(rows, word, coalition, error, match):
+    with pytest.raises(error, match=match):
+        feasible(rows, word, coalition)
+
+
 def test_strategies_do_what_they_are_called():
     rows = np.random.default_rng(2).integers(0, 2, (6, 4000)).astype(bool)
     rows[:, 0], rows[:, 1] = True, False

@@ -1,7 +1,6 @@
 """How much each of k mechanisms may spend so that together they keep a total guarantee."""
 
 import math
-import numbers
 from fractions import Fraction
 from typing import Any
 
@@ -99,12 +98,14 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         >>> bool(0.01 < closed_form_epsilon(1.0, 1e-6, 100) < 0.02)
         True
     """
-    if isinstance(epsilon, numbers.Real):
-        arguments.positive(epsilon=epsilon)
-    if isinstance(delta, numbers.Real):
-        arguments.fractions(delta=delta)
-    if isinstance(count, numbers.Real):
-        arguments.counts(count=count)
+    checks = {
+        "epsilon": (epsilon, arguments.positive),
+        "delta": (delta, arguments.fractions),
+        "count": (count, arguments.counts),
+    }
+    for name, (value, check) in checks.items():
+        if not hasattr(value, "dtype") or isinstance(value, np.generic):  # arrays, traced ones among them, pass
+            check(**{name: value})
     log_term = -2.0 * xp.log(delta)
     composed = 2.0 * epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term)) / count**0.5
     return xp.maximum(composed, epsilon / count) * _SAFE

@@ -5,12 +5,13 @@ without a mask they see all that is given. Every strategy decides each column by
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from dpjax.core import bits
+from dpjax.core import bits, show
 from dpjax.core.pytree import frozen, static
 from dpjax.fingerprinting import codes
 from dpjax.fingerprinting.codes import Code
@@ -27,6 +28,9 @@ def feasible(rows: Rows, word: Word, coalition: Coalition | None = None) -> Bool
     >>> bool(feasible(rows, jnp.array([True, False, True]))), bool(feasible(rows, jnp.array([True, False, False])))
     (True, False)
     """
+    rows, word = _flags("rows", rows, 2), _flags("word", word, 1)
+    if word.shape != rows.shape[1:]:
+        raise ValueError(f"word must have a bit for each of {rows.shape[1]} columns, got {word.shape[0]}")
     return jnp.all(_some(rows == word[None, :], coalition))
 
 
@@ -127,11 +131,28 @@ def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
 
 def _some(rows: Rows, coalition: Coalition | None) -> Word:
     """Whether some member's entry is set, by column."""
-    return jnp.any(rows if coalition is None else rows & coalition[:, None], axis=0)
+    rows, members = _members(rows, coalition)
+    return jnp.any(rows & members[:, None], axis=0)
 
 
 def _counts(rows: Rows, coalition: Coalition | None) -> tuple[Array, Array]:
     """(how many members hold a one, by column; how many members there are)."""
-    coalition = jnp.ones(rows.shape[0], bool) if coalition is None else coalition
-    ones = bits.tally(rows & coalition[:, None])
-    return ones, jnp.sum(coalition.astype(jnp.int32), dtype=jnp.int32)
+    rows, members = _members(rows, coalition)
+    ones = bits.tally(rows & members[:, None])
+    return ones, jnp.sum(members.astype(jnp.int32), dtype=jnp.int32)
+
+
+def _members(rows: Any, coalition: Any) -> tuple[Bool[Array, "users columns"], Bool[Array, "users"]]:
+    """The rows, and who of the users is a member: all, if nobody says who."""
+    rows = _flags("rows", rows, 2)
+    members = jnp.ones(rows.shape[0], bool) if coalition is None else _flags("coalition", coalition, 1)
+    if members.shape != rows.shape[:1]:
+        raise ValueError(f"coalition must have a flag for each of {rows.shape[0]} rows, got {members.shape[0]}")
+    return rows, members
+
+
+def _flags(name: str, value: Any, axes: int) -> Bool[Array, "..."]:
+    """An array of booleans with so many axes."""
+    if str(getattr(value, "dtype", None)) != "bool" or value.ndim != axes:
+        raise TypeError(f"{name} must be an array of booleans of {axes} axes, got {show.short(value)}")
+    return jnp.asarray(value)
