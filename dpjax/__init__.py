@@ -9,6 +9,24 @@ from dpjax.data.sample import Sample
 from dpjax.data.weighted import Weighted
 
 __version__ = "0.1.0"
-__all__ = ["MultiSample", "Outcome", "Points", "Sample", "Status", "Weighted", "check", "enable_cache", "least_n"]
+__all__ = [
+    "MultiSample",
+    "Outcome",
+    "Points",
+    "Sample",
+    "Status",
+    "Weighted",
+    "check",
+    "decode",
+    "enable_cache",
+    "encode",
+    "least_n",
+]
 
-__getattr__, __dir__ = lazy.modules(__name__, check="dpjax.verify.check:check", least_n="dpjax.trials.sweep:least_n")
+__getattr__, __dir__ = lazy.modules(
+    __name__,
+    check="dpjax.verify.check:check",
+    decode="dpjax.data.encoding:decode",
+    encode="dpjax.data.encoding:encode",
+    least_n="dpjax.trials.sweep:least_n",
+)

@@ -1,0 +1,335 @@
+"""Columns of numbers, dates and times as points of an ordered domain, and back.
+
+An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. It keeps the
+order, so that whatever is found between two codes is found between their values:
+
+| values | codes |
+|---|---|
+| integers, dates, times | steps of one unit from `low` on, exact; between two steps the nearest, half to even |
+| decimals (floats with a unit) | the same; the unit is taken as it is written, so that 0.1 is a tenth |
+| floats | all floats from `low` to `high` in order: the bits of a float are an integer, and negative ones are turned over; -0 is 0 |
+"""
+
+import dataclasses
+import decimal
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import jax
+import numpy as np
+
+from dpjax.core import arguments
+from dpjax.data.columns import moment, read, rows
+from dpjax.data.points import Points
+from dpjax.domains import wide
+
+MOST_STEPS = 2**53  # of decimals, which are computed in float64
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding:
+    """What a code stands for; made by `encode`, and without anything private.
+
+    Attributes:
+      kind: "integers", "decimals" or "floats".
+      dtype: of the values, as NumPy writes it; "object" for integers beyond 64 bits.
+      low: the value of code 0, as an integer in units of the dtype, a fraction, or an integer that keeps the order of floats.
+      unit: one step, in the same units.
+      last: the code of the upper bound.
+    """
+
+    kind: str
+    dtype: str
+    low: Any
+    unit: Any
+    last: int
+
+    @property
+    def bits(self) -> int:
+        """d: codes are points of {0, ..., 2^d - 1}."""
+        return max(1, self.last.bit_length())
+
+    def value(self, code: int) -> Any:
+        """What one code stands for, as a NumPy scalar (or a Python integer beyond 64 bits)."""
+        return self.values([code])[0]
+
+    def values(self, codes: Iterable[int]) -> np.ndarray:
+        """What codes stand for; one beyond that of the upper bound stands for the upper bound."""
+        inside = [min(code, self.last) for code in codes]
+        if self.kind == "decimals":
+            q = _denominator(self.low, self.unit)
+            start, step = int(self.low * q), int(self.unit * q)
+            return np.array([(start + step * code) / q for code in inside], self.dtype)
+        found = [self.low + self.unit * code for code in inside]
+        if self.kind == "floats":
+            return _unordered(np.array(found, np.int64), self.dtype)
+        if self.dtype == "object":
+            return np.array(found, object)
+        if np.dtype(self.dtype).kind in "mM":
+            return np.array(found, np.int64).view(self.dtype)
+        return np.array(found, self.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """An encoded column.
+
+    Attributes:
+      points: the codes, for any algorithm on points; `points.x` for a `Sample` with labels.
+      encoding: how to read them; public.
+      clipped: how many values lay outside the bounds and were moved to the nearer one. Not private.
+    """
+
+    points: Points
+    encoding: Encoding
+    clipped: int
+
+    @property
+    def bits(self) -> int:
+        """d of the domain."""
+        return self.encoding.bits
+
+    def decode(self, outputs: Any) -> Any:
+        """`decode` with the column's encoding."""
+        return decode(outputs, self.encoding)
+
+
+def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, clip: bool = False) -> Column:
+    """A column as points of an ordered domain; see the module.
+
+    Args:
+      values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list, also of
+        `decimal.Decimal`, `datetime.date`, `datetime.datetime` (those with a zone are brought to UTC) and `datetime.time`.
+      unit: one step: a number for numbers, a `numpy.timedelta64` or a `datetime.timedelta` for dates and times. Absent: 1 for integers,
+        the array's own unit for dates and times, and every float for floats. Another unit needs bounds.
+      low, high: public bounds, both inclusive, in the values' own type, a whole number of units apart. Absent: all values of the type.
+      clip: whether values outside the bounds are moved to the nearer one.
+
+    Returns:
+      A `Column`.
+
+    Raises:
+      TypeError: values, a unit or bounds of a type that is not encoded, or not that of the values.
+      ValueError: missing values or values outside the bounds, with their rows; more than one axis; a unit that is not positive or does not
+        divide the bounds' distance; a unit without bounds.
+
+    >>> column = encode([19.99, 5.25, 1200.0], unit=0.01, low=0, high=1e6, clip=True)
+    >>> column.bits, column.clipped, [float(value) for value in column.decode([525, 1999])]
+    (27, 0, [5.25, 19.99])
+    >>> from dpjax.optimizers import interior_point
+    >>> days = encode(np.array(["2024-02-28", "2024-03-01", "2024-03-01"], "M8[D]"), low="2000-01-01", high="2099-12-31")
+    >>> outcome = interior_point.exponential(bits=days.bits, epsilon=20.0)(jax.random.key(0), days.points)
+    >>> str(days.decode(outcome.hypothesis))
+    '2024-03-01'
+    """
+    clip = arguments.flag("clip", clip)
+    array = read(values)
+    if array.dtype == object:
+        encoding, codes = _python_numbers(array, unit, low, high)
+    elif array.dtype.kind == "f":
+        encoding, codes = (_floats if unit is None else _decimals)(array, unit, low, high)
+    else:
+        encoding, codes = _integers(array, unit, low, high)
+    found, outside = codes(array)
+    if outside.any() and not clip:
+        rule = f"lie from {encoding.value(0)} to {encoding.value(encoding.last)} (or clip=True)"
+        raise ValueError(f"values must {rule}, got {rows(outside)}")
+    points = Points.create(_limbs(found, encoding.bits), len(array))
+    return Column(points=points, encoding=encoding, clipped=int(np.count_nonzero(outside)))
+
+
+def decode(outputs: Any, encoding: Encoding) -> Any:
+    """What codes stand for.
+
+    Args:
+      outputs: a wide integer, as algorithms release, or an array of them (..., limbs); or an int, or a list of ints.
+      encoding: of the column. A code beyond that of the upper bound stands for the upper bound.
+
+    Returns:
+      A NumPy array of the values' type, with the outputs' leading axes; a scalar for a single one.
+
+    Raises:
+      TypeError, ValueError: outputs that are no codes.
+
+    >>> int(decode(7, encode([1, 2], low=-5, high=10).encoding))
+    2
+    """
+    arguments.instance("encoding", encoding, Encoding, article="an")
+    if getattr(outputs, "dtype", None) == np.uint32 and np.ndim(outputs):
+        found = encoding.values(wide.to_ints(outputs))
+        return found.reshape(np.shape(outputs)[:-1]) if np.ndim(outputs) > 1 else found[0]
+    if np.ndim(outputs) == 0:
+        return encoding.value(arguments.integer("outputs", outputs, at_least=0))
+    return encoding.values([arguments.integer("outputs", each, at_least=0) for each in outputs])
+
+
+# --------------------------------------------------------------------------------------------------- three encodings
+#
+# Each returns the encoding and a function from the array to (codes, which of them were clipped).
+
+Codes = Callable[[np.ndarray], tuple[Any, np.ndarray]]
+
+
+def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
+    """Integers, and dates and times by the integers that they are."""
+    timed = array.dtype.kind in "mM"
+    ends = np.iinfo(np.int64 if timed else array.dtype)
+    least = ends.min + 1 if timed else ends.min  # the least stands for no time
+    if unit is not None and (low is None or high is None):
+        raise ValueError(f"low and high must be given with a unit, got {low!r} and {high!r}")
+    low = least if low is None else _whole("low", low, array.dtype)
+    high = ends.max if high is None else _whole("high", high, array.dtype)
+    step = 1 if unit is None else _step(unit, array.dtype)
+    encoding = Encoding("integers", array.dtype.str, low, step, _last(low, high, step))
+
+    def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        whole = array.view(np.int64) if timed else array
+        below, above = (
+            (whole < low) if low > ends.min else _none(whole),
+            (whole > high) if high < ends.max else _none(whole),
+        )
+        # Modulo 2^64, so that no difference is too large.
+        away = np.where(below, low, np.where(above, high, whole)) if below.any() or above.any() else whole
+        away = away.astype(np.uint64) - np.uint64(low % 2**64)
+        if step == 1:
+            return away, below | above
+        found, rest = np.divmod(away, np.uint64(step))
+        other = np.uint64(step) - rest
+        up = (rest > other) | ((rest == other) & (found % np.uint64(2) == 1))
+        return found + up.astype(np.uint64), below | above
+
+    return encoding, codes
+
+
+def _none(array: np.ndarray) -> np.ndarray:
+    return np.zeros(array.shape, bool)
+
+
+def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
+    """Floats on a grid."""
+    encoding = _grid(unit, low, high, array.dtype.str)
+    if encoding.last >= MOST_STEPS:
+        raise ValueError(f"unit must leave fewer than 2^53 steps from low to high, got {encoding.last}")
+    q = _denominator(encoding.low, encoding.unit)
+    start, step = float(encoding.low * q), float(encoding.unit * q)
+
+    def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with np.errstate(over="ignore"):  # beyond the bounds, and clipped
+            steps = np.rint((array.astype(np.float64) * q - start) / step)
+        outside = (steps < 0) | (steps > encoding.last)
+        return np.clip(steps, 0, encoding.last).astype(np.uint64), outside
+
+    return encoding, codes
+
+
+def _floats(array: np.ndarray, unit: None, low: Any, high: Any) -> tuple[Encoding, Codes]:
+    """All floats in order."""
+    dtype = array.dtype
+    ends = {"low": -math.inf if low is None else low, "high": math.inf if high is None else high}
+    ends = {name: arguments.number(name, end) for name, end in ends.items()}
+    first, final = (int(_ordered(np.array([end], dtype))[0]) for end in ends.values())
+    encoding = Encoding("floats", dtype.str, first, 1, _last(first, final, 1))
+
+    def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = _ordered(array)
+        outside = (places < first) | (places > final)
+        return np.clip(places, first, final).astype(np.uint64) - np.uint64(first % 2**64), outside
+
+    return encoding, codes
+
+
+def _python_numbers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
+    """Python's integers beyond 64 bits, decimals and fractions: one by one, exactly."""
+    whole = all(isinstance(each, int | np.integer) for each in array)
+    encoding = _grid(1 if unit is None and whole else unit, low, high, "object" if whole else "<f8")
+    if whole:
+        encoding = dataclasses.replace(encoding, kind="integers", low=int(encoding.low), unit=int(encoding.unit))
+
+    def codes(array: np.ndarray) -> tuple[list[int], np.ndarray]:
+        steps = [round((Fraction(each) - encoding.low) / encoding.unit) for each in array]
+        outside = np.array([not 0 <= step <= encoding.last for step in steps], bool)
+        return [min(max(step, 0), encoding.last) for step in steps], outside
+
+    return encoding, codes
+
+
+def _grid(unit: Any, low: Any, high: Any, dtype: str) -> Encoding:
+    """Steps of a unit, as fractions that are what was written."""
+    if unit is None or low is None or high is None:
+        raise ValueError(f"unit, low and high must all be given for these values, got {unit!r}, {low!r} and {high!r}")
+    unit, low, high = (_written(name, given) for name, given in (("unit", unit), ("low", low), ("high", high)))
+    return Encoding("decimals", dtype, low, unit, _last(low, high, unit))
+
+
+def _written(name: str, value: Any) -> Fraction:
+    """A number as it is written: 0.1 is a tenth."""
+    if isinstance(value, decimal.Decimal | Fraction) or (isinstance(value, int) and not isinstance(value, bool)):
+        return Fraction(value)
+    return Fraction(repr(arguments.number(name, value, above=-math.inf, below=math.inf)))
+
+
+def _last(low: Any, high: Any, unit: Any) -> int:
+    if unit <= 0:
+        raise ValueError(f"unit must be > 0, got {unit}")
+    if high < low:
+        raise ValueError(f"high must be at least low, got {high} below {low}")
+    last, rest = divmod(high - low, unit)
+    if rest:
+        raise ValueError(f"high must be a whole number of units above low, got {low} to {high} in steps of {unit}")
+    return int(last)
+
+
+def _denominator(low: Fraction, unit: Fraction) -> int:
+    return math.lcm(low.denominator, unit.denominator)
+
+
+def _whole(name: str, bound: Any, dtype: np.dtype) -> int:
+    """A bound as an integer in the units of the values."""
+    if dtype.kind in "mM":
+        return int(moment(name, bound, dtype).view(np.int64))
+    ends = np.iinfo(dtype)
+    if isinstance(bound, float | np.floating) and float(bound).is_integer():
+        bound = int(bound)
+    return arguments.integer(name, bound, at_least=int(ends.min), at_most=int(ends.max))
+
+
+def _step(unit: Any, dtype: np.dtype) -> int:
+    """A unit as an integer in the units of the values."""
+    if dtype.kind in "mM":
+        step = moment("unit", unit, np.dtype(dtype.str.replace("M", "m")))
+        return int(step.view(np.int64))
+    if isinstance(unit, float | np.floating) and float(unit).is_integer():
+        unit = int(unit)
+    return arguments.integer("unit", unit, at_least=1, at_most=2**63 - 1)
+
+
+# ------------------------------------------------------------------------------------------------------ order of bits
+
+
+def _ordered(array: np.ndarray) -> np.ndarray:
+    """Integers in the order of floats: the bits of a positive one; those of |x| turned over for a negative one."""
+    width = array.dtype.itemsize
+    raw: Any = (array + array.dtype.type(0)).view(np.int32 if width == 4 else np.int64)  # -0 becomes 0
+    most = raw.dtype.type(np.iinfo(raw.dtype).max)
+    return np.where(raw < 0, raw ^ most, raw).astype(np.int64)
+
+
+def _unordered(places: np.ndarray, dtype: str) -> np.ndarray:
+    """The floats at these places."""
+    raw: Any = places.astype(np.int32 if np.dtype(dtype).itemsize == 4 else np.int64)
+    most = raw.dtype.type(np.iinfo(raw.dtype).max)
+    return np.where(raw < 0, raw ^ most, raw).view(dtype)
+
+
+def _limbs(codes: Any, bits: int) -> Any:
+    """Codes as wide integers."""
+    size = wide.limbs_for(bits)
+    if not len(codes):
+        return jax.device_put(np.zeros((1, size), np.uint32))
+    if isinstance(codes, list):
+        return wide.from_ints(codes, bits)
+    if size == 1:
+        return jax.device_put(codes.astype(np.uint32)[:, None])
+    return jax.device_put(codes.astype(">u8").view(">u4").reshape(-1, 2).astype(np.uint32))

@@ -1,0 +1,212 @@
+"""Columns become points and come back: order is kept, values are the same, nothing is moved or lost without a word."""
+
+import datetime
+import decimal
+import itertools
+from fractions import Fraction
+
+import hypothesis
+import jax
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import dpjax
+from dpjax.data import encoding
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point
+
+UTC = datetime.UTC
+
+
+def codes(column):
+    return wide.to_ints(column.points.x)[: int(column.points.n_valid)]
+
+
+def back(column):
+    return column.decode(np.asarray(column.points.x)[: int(column.points.n_valid)])
+
+
+EXACT = [
+    np.array([-5, 3, 3, 2**40, -(2**63), 2**63 - 1]),
+    np.array([0, 7, 255], np.uint8),
+    np.array([0, 2**64 - 1, 2**63], np.uint64),
+    np.array([-128, 127, 0], np.int8),
+    np.array([0.1, -2.5, 1e300, 5e-324, -5e-324, np.inf, -np.inf, 0.0]),
+    np.array([0.1, -2.5, 1e30, 1e-45, np.inf], np.float32),
+    np.array([3, 1, 2], ">i4"),
+    np.array([0.5, -1.0], ">f8"),
+    np.array([1.5, 9.0, -2.0, 4.0])[::2],
+    np.array(["1969-12-31T23:59:59", "2024-02-29T12:00:00"], "M8[s]"),
+    np.array([-3, 10**12], "m8[ns]"),
+]
+
+
+@pytest.mark.parametrize("values", EXACT, ids=lambda values: values.dtype.str)
+def test_all_values_of_a_type_come_back_in_order(values):
+    column = dpjax.encode(values)
+    again = back(column)
+    assert again.dtype == values.dtype.newbyteorder("=") and np.array_equal(again, values)
+    assert column.bits == 8 * values.dtype.itemsize and column.clipped == 0
+    order = np.argsort(values, kind="stable")
+    assert np.array_equal(np.argsort(np.array(codes(column), object), kind="stable"), order)
+
+
+@hypothesis.given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=8))
+def test_floats_keep_their_order(values):
+    column = dpjax.encode(np.array(values))
+    rises = [[x < y for x, y in itertools.pairwise(each)] for each in (values, codes(column))]
+    assert rises[0] == rises[1]
+    assert np.array_equal(back(column), values)
+
+
+@hypothesis.given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=8))
+def test_decimals_are_the_numbers_that_were_written(cents):
+    values = [cent / 100 for cent in cents]
+    column = dpjax.encode(values, unit=0.01, low=-10_000, high=10_000)
+    assert codes(column) == [cent + 10**6 for cent in cents]
+    assert back(column).tolist() == values
+    assert column.bits == (2 * 10**6).bit_length()
+
+
+@hypothesis.given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.1, 0.25, 0.3, 0.02]))
+def test_what_lies_between_two_steps_goes_to_the_nearest(values, unit):
+    high = unit * 50 if unit != 0.3 else 15
+    steps = codes(dpjax.encode(values, unit=unit, low=0, high=round(high, 6)))
+    exact = [Fraction(value) / Fraction(str(unit)) for value in values]
+    assert all(
+        abs(step - place) <= Fraction(1, 2) + Fraction(1, 10**12) for step, place in zip(steps, exact, strict=True)
+    )
+
+
+def test_halves_go_to_the_even_step():
+    assert codes(dpjax.encode([0.5, 1.5, 2.5], unit=1, low=0, high=9)) == [0, 2, 2]
+    assert codes(dpjax.encode([5, 15, 25, 26], unit=10, low=0, high=90)) == [0, 2, 2, 3]
+    noon = np.array(["2024-01-01T12", "2024-01-02T12", "2024-01-02T13"], "M8[h]")
+    day = np.timedelta64(1, "D")
+    days = dpjax.encode(noon, unit=day, low="2024-01-01", high="2024-01-05")
+    assert codes(days) == [0, 2, 2] and str(days.decode(2)) == "2024-01-03T00"
+
+
+def test_python_values_are_exact():
+    prices = [decimal.Decimal("0.10"), decimal.Decimal("99.99"), Fraction(1, 3)]
+    assert codes(dpjax.encode(prices, unit=decimal.Decimal("0.01"), low=0, high=100)) == [10, 9999, 33]
+    large = [2**70, -1, 2**63]
+    column = dpjax.encode(large, low=-(2**80), high=2**80)
+    assert back(column).tolist() == large and column.bits == 82 and column.decode(0) == -(2**80)
+    small = dpjax.encode([-1, 2**63], low=-1, high=2**64)  # NumPy would make floats of these
+    assert codes(small) == [0, 2**63 + 1]
+    assert codes(dpjax.encode([True, False], low=0, high=1)) == [1, 0]
+
+
+def test_dates_and_times():
+    dates = [datetime.date(2024, 2, 29), datetime.date(1999, 1, 1)]
+    column = dpjax.encode(dates, low=datetime.date(1999, 1, 1), high="2024-12-31")
+    assert codes(column) == [9190, 0] and back(column).tolist() == dates
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    moments = [datetime.datetime(2024, 1, 1, 2, tzinfo=zone), datetime.datetime(2024, 1, 1, 0, tzinfo=UTC)]
+    one, other = codes(dpjax.encode(moments))
+    assert one == other
+    times = [datetime.time(0, 0, 1), datetime.time(23, 59, 59)]
+    column = dpjax.encode(
+        times, unit=datetime.timedelta(seconds=1), low=datetime.time(0), high=datetime.timedelta(days=1)
+    )
+    assert codes(column) == [1, 86_399] and column.decode(1) == np.timedelta64(1, "s")
+    with pytest.raises(TypeError, match=r"values\[0\] must be a number, a date or a time, like all others"):
+        dpjax.encode([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)])
+
+
+def test_pandas_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"whole": [3, 1], "real": [0.5, -1.0], "day": pandas.to_datetime(["2024-01-01", "2020-05-05"])}
+    )
+    for name in frame:
+        assert np.array_equal(back(dpjax.encode(frame[name])), frame[name].to_numpy())
+    nullable = pandas.Series([3, 1], dtype="Int64")
+    assert back(dpjax.encode(nullable)).tolist() == [3, 1]
+    with pytest.raises(ValueError, match="no missing entries, got 1 of 3 rows: 1"):
+        dpjax.encode(pandas.Series([3, None, 1], dtype="Int64"))
+    local = pandas.Series(pandas.to_datetime(["2024-01-01 02:00"]).tz_localize("Europe/Paris"))
+    assert str(back(dpjax.encode(local))[0]).startswith("2024-01-01T01:00")
+
+
+def test_clipping_is_said():
+    values = [-1.0, 0.5, 2.0, 3.0]
+    with pytest.raises(ValueError, match=r"values must lie from 0.0 to 1.0 \(or clip=True\), got 3 of 4 rows: 0, 2, 3"):
+        dpjax.encode(values, low=0.0, high=1.0)
+    clipped = dpjax.encode(values, low=0.0, high=1.0, clip=True)
+    assert clipped.clipped == 3 and back(clipped).tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert dpjax.encode([-0.0], low=0.0, high=1.0).clipped == 0
+    far = dpjax.encode([1e308, -1e308], unit=0.01, low=0, high=1, clip=True)
+    assert far.clipped == 2 and back(far).tolist() == [1.0, 0.0]
+    assert dpjax.encode(np.array([-7, 300]), low=0, high=255, clip=True).clipped == 2
+
+
+def test_the_encoding_does_not_depend_on_the_values():
+    one, other = (dpjax.encode(np.array(values), unit=0.5, low=0, high=8) for values in ([0.5, 7.0], [8.0]))
+    assert one.encoding == other.encoding
+
+
+def test_outputs_of_algorithms_are_decoded():
+    incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
+    column = dpjax.encode(incomes, unit=0.01, low=0, high=1_000_000, clip=True)
+    learner = interior_point.exponential(bits=column.bits, epsilon=1.0)
+    outcome = learner(jax.random.key(0), column.points)
+    middle = column.decode(outcome.hypothesis)
+    assert incomes.min() <= middle <= incomes.max() and np.shape(middle) == ()
+    several = column.decode(np.asarray(column.points.x)[:6].reshape(2, 3, -1))
+    assert several.shape == (2, 3)
+    assert column.decode(2**column.bits - 1) == 1_000_000  # beyond the upper bound
+
+
+def test_an_empty_column_has_no_valid_row():
+    column = dpjax.encode(np.array([], np.int64), low=0, high=7)
+    assert int(column.points.n_valid) == 0 and column.bits == 3
+
+
+WRONG = [
+    (["a"], {}, TypeError, "values must be numbers"),
+    ("abc", {}, TypeError, "values must be a column"),
+    (3, {}, TypeError, "values must be a column"),
+    ([[1, 2]], {}, ValueError, "values must have one axis"),
+    ([1, None], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),
+    ([1.0, float("nan")], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),
+    (np.array(["NaT", "2020"], "M8[Y]"), {}, ValueError, "no missing entries, got 1 of 2 rows: 0"),
+    ([1, "x", None], {}, ValueError, "no missing entries"),
+    ([decimal.Decimal(1), "x"], {}, TypeError, r"values\[1\] must be a number"),
+    (np.array([1], np.float16), {}, TypeError, "floats of 32 or 64 bits"),
+    ([1 + 2j], {}, TypeError, "values must be numbers"),
+    ([1.0], {"unit": 0.1}, ValueError, "unit, low and high must all be given"),
+    ([1], {"unit": 2}, ValueError, "low and high must be given with a unit"),
+    ([1.0], {"unit": 0.1, "low": 0, "high": 0.25}, ValueError, "high must be a whole number of units above low"),
+    ([1.0], {"unit": -0.1, "low": 0, "high": 1}, ValueError, "unit must be > 0"),
+    ([1.0], {"unit": 1e-18, "low": 0, "high": 1}, ValueError, "fewer than 2\\^53 steps"),
+    ([1.0], {"unit": "cent", "low": 0, "high": 1}, TypeError, "unit must be a real number"),
+    ([1], {"low": 5, "high": 1}, ValueError, "high must be at least low"),
+    ([1], {"low": 0.5, "high": 1}, TypeError, "low must be an int"),
+    ([1], {"low": "0", "high": 1}, TypeError, "low must be an int"),
+    (np.array([1], np.uint8), {"low": -1}, ValueError, "low must be"),
+    ([2**70], {}, ValueError, "unit, low and high must all be given"),
+    (np.array([1], "M8[D]"), {"low": 5}, TypeError, "low must be a date or a time"),
+    (np.array([1], "M8[D]"), {"low": "soon"}, TypeError, "low must be a date or a time"),
+    (np.array([1], "M8[D]"), {"low": "2024-01-01T12"}, ValueError, "one of the values that datetime64"),
+    (np.array([1], "m8[s]"), {"unit": 60, "low": 0, "high": 1}, TypeError, "must be a duration"),
+    ([1], {"clip": "yes"}, TypeError, "clip must be"),
+]
+
+
+@pytest.mark.parametrize(("values", "given", "error", "match"), WRONG)
+def test_bad_columns_are_refused_by_name(values, given, error, match):
+    with pytest.raises(error, match=match):
+        dpjax.encode(values, **given)
+
+
+def test_bad_outputs_are_refused_by_name():
+    column = dpjax.encode([1, 2], low=0, high=3)
+    for wrong, error in ((-1, ValueError), (0.5, TypeError), ([1, None], TypeError), ("one", TypeError)):
+        with pytest.raises(error, match="outputs must be"):
+            column.decode(wrong)
+    with pytest.raises(TypeError, match="encoding must be"):
+        dpjax.decode(1, column)
+    assert dpjax.decode(1, column.encoding) == 1 and dpjax.encode is encoding.encode
