@@ -70,7 +70,7 @@ from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.learn_points import learn_points_law
 from dpjax.verify.plain.parity_learner import inner, parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
-from dpjax.verify.plain.quantiles import direct_laws, in_order
+from dpjax.verify.plain.quantiles import direct_laws, in_order, rank_exponential_laws
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
@@ -791,6 +791,12 @@ def _quartiles_twin(entry: Entry) -> np.ndarray:
     return _ending(in_order(direct_laws(points, [0.4, 0.7], size=8, m=4, epsilon=entry.epsilon)).reshape(64))
 
 
+def _rank_exponential_twin(entry: Entry) -> np.ndarray:
+    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    laws = rank_exponential_laws(points, [0.4, 0.7], size=8, epsilon=entry.epsilon)
+    return _ending(in_order(laws).reshape(64))
+
+
 _BY_SIZES: dict[str, Any] = {
     "law": None,
     "alpha": None,
@@ -808,6 +814,17 @@ QUERIES = [
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
+    ),
+    Entry(
+        "quantiles.rank_exponential",
+        lambda e: quantiles.rank_exponential(bits=3, fractions=[0.4, 0.7], epsilon=e),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_rank_exponential_twin,
+        events=False,  # they are of the runs, whose answers are released in order
+        error=0.2,
     ),
     Entry(
         "quantiles.recursive",

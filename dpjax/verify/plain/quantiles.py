@@ -42,6 +42,27 @@ def direct_laws(
     return [depth_law(window(points, k, m, 0, size - 1), size, epsilon) for k in ranks]
 
 
+def rank_exponential_laws(
+    points: Sequence[int], fractions: Sequence[float], *, size: int, epsilon: float
+) -> list[list[float]]:
+    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction.
+
+    >>> [[round(p, 3) for p in law] for law in rank_exponential_laws([1, 1], [0.5], size=3, epsilon=math.log(2))]
+    [[0.25, 0.5, 0.25]]
+    """
+    below = sum(fractions)
+    slope = epsilon / (sum(max(f, 1 - f) for f in fractions) + max(below, len(fractions) - below))
+    laws = []
+    for f in fractions:
+        wanted = f * len(points)
+        errors = [
+            max(sum(x < z for x in points) - wanted, wanted - sum(x <= z for x in points), 0) for z in range(size)
+        ]
+        weights = [math.exp(-slope * error) for error in errors]
+        laws.append([weight / sum(weights) for weight in weights])
+    return laws
+
+
 def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:
     """The joint law of the answers of two independent runs, put in order.
 

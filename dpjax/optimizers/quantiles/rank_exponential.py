@@ -1,0 +1,176 @@
+"""Quantiles at any fractions by the exponential mechanism on the rank error, one run for each (Smith 2011).
+
+For a fraction f of n points the rank error of z is e(z) = max{#{x < z} - f n, f n - #{x <= z}, 0}: by how much z misses f n ranks. Points
+of the whole domain are drawn with P[z] proportional to exp(-lambda e(z)).
+
+**Privacy** (ADD_OR_REMOVE_ONE). Insert a point p, and let m be the greatest point of error 0. The log of a probability moves by at most
+lambda times the range of the moves of e, as the sum of all weights moves by some mean of them. Below p both counts stay and f n rises by f,
+above p both rise by 1, against f, and at p itself only the second does. The first difference is positive above m alone. So if p <= m, e
+moves by 0 to f below p, and by -(1 - f) to 1 - f from p on; if p > m, by -f to f up to p, and by 1 - f above it. With w = max{f, 1 - f} the
+range is w + 1 - f at most if p <= m, else w + f. Runs for f_1 < ... < f_q have m_1 <= ... <= m_q, so that the first j of them have p > m.
+Their ranges add up to w_1 + ... + w_q + f_1 + ... + f_j + (1 - f_(j+1)) + ... + (1 - f_q), which is convex in j, and greatest at an end:
+
+    lambda = epsilon / (sum w_i + max{sum f_i, sum (1 - f_i)})
+
+makes all runs together (epsilon, 0)-private: epsilon for a median, epsilon/3.5 for quartiles (run by run it were epsilon/4).
+
+**Utility.** If there are points, some point of the domain has e = 0: any z with #{x < z} <= f n <= #{x <= z}. So e > t has probability at
+most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / beta))/lambda, but with probability beta.
+
+The plain twin is `dpjax.verify.plain.quantiles.rank_exponential_laws`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, UInt32
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Goal, Interval
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.optimizers.quantiles.independent import IndependentQuantiles, rounded_fractions
+
+
+@frozen
+class RankExponential(IndependentQuantiles):
+    """Quantiles at any fractions by the exponential mechanism on the rank error; build it by `rank_exponential`.
+
+    Attributes:
+      bits: d.
+      fractions: F for each wanted fraction F 2^-32, increasing.
+      epsilon: the total one.
+      limbs: of a point (static).
+      wider: limbs of a position up to 2^d + 1 (static).
+    """
+
+    bits: Int[Array, ""]
+    fractions: UInt32[Array, "quantiles"]
+    epsilon: Float[Array, ""]
+    limbs: int = static()
+    wider: int = static()
+
+    def slope(self) -> Float[Array, ""]:
+        """lambda."""
+        f = jnp.asarray(self.fractions).astype(float) * 2.0**-32
+        ranges = jnp.sum(jnp.maximum(f, 1 - f)) + jnp.maximum(jnp.sum(f), jnp.sum(1 - f))
+        return jnp.asarray(self.epsilon, float) / ranges
+
+    def draw(self, key: Array, points: Points) -> Any:
+        def run(key: Array, fraction: Array) -> Array:
+            pieces = self.pieces(points, fraction)
+            return piecewise.draw_everywhere(key, pieces, self._log_density(pieces)).position
+
+        runs = jax.vmap(run)(jax.random.split(key, self.fractions.shape[0]), jnp.asarray(self.fractions))
+        return wide.sort(wide.resize(runs, self.limbs))[0], jnp.bool_(True), {}
+
+    def pieces(self, points: Points, fraction: UInt32[Array, ""]) -> Pieces:
+        """-e for one fraction of sorted points: piece 0 up to the first point, then for each point itself and what follows it.
+
+        Of equal points all but the last have two empty pieces.
+        """
+        rows, n = points.rows, points.n_valid
+        beyond, one = wide.power_of_two(self.bits, self.wider), wide.from_uint32(jnp.uint32(1), self.wider)
+        end = wide.add(beyond, one)
+        x = wide.select(points.valid, wide.resize(points.x, self.wider), end[None])
+        following = wide.concatenate(x[1:], end[None])
+        after = wide.minimum(wide.add(x, one[None]), following)
+        starts = jnp.stack([x, wide.select(points.valid, after, end[None])], axis=1).reshape(2 * rows, self.wider)
+        place = jnp.arange(rows, dtype=jnp.int32)
+        new = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(x[1:], x[:-1])])
+        below = lax.cummax(jnp.where(new, place, 0))
+        counts = jnp.stack([jnp.stack([below, place + 1]), jnp.stack([place + 1, place + 1])], axis=2).reshape(2, -1)
+        none = jnp.zeros((2, 1), jnp.int32)
+        zero, last = jnp.zeros((1, self.wider), jnp.uint32), end[None]
+        return Pieces(
+            starts=wide.concatenate(wide.concatenate(zero, starts), last),
+            values=-_rank_error(jnp.concatenate([none, counts, none + n], axis=1), fraction, n),
+            last=wide.subtract(beyond, one),
+            end=end,
+            exponent=jnp.asarray(self.bits, jnp.int32),
+        )
+
+    def _log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
+        return piecewise.log_density(pieces, 2 * self.slope())
+
+    def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
+        def one(fraction: Array, interval: Interval) -> Array:
+            pieces = self.pieces(points, fraction)
+            low, high = (wide.resize(end, self.wider) for end in (interval.low, interval.high))
+            within = Interval(low=low, high=high)
+            return piecewise.law_everywhere(pieces, self._log_density(pieces), Goal(marked=None, within=within))
+
+        return jax.vmap(one)(jnp.asarray(self.fractions), intervals)
+
+    def pmfs(self, points: Points, size: int) -> Float[Array, "quantiles outcomes"]:
+        place = wide.from_uint32(jnp.arange(size, dtype=jnp.uint32), self.wider)
+
+        def one(fraction: Array) -> Array:
+            pieces = self.pieces(points, fraction)
+            return jnp.append(jax.nn.softmax(self._log_density(pieces)[jax.vmap(pieces.locate)(place)]), 0.0)
+
+        return jax.vmap(one)(jnp.asarray(self.fractions))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: the error of the module, over alpha.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1).
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        with jax.enable_x64(True):
+            slope = float(self.slope())
+        error = (int(self.bits) * math.log(2.0) + math.log(self.fractions.shape[0] / beta)) / slope
+        return whole((error + 1) / alpha)  # ranks are whole, and f n is rounded to one
+
+
+def _rank_error(
+    counts: Int[Array, "2 pieces"], fraction: UInt32[Array, ""], n: Int[Array, ""]
+) -> Float[Array, "pieces"]:
+    """e, of #{x < z} and #{x <= z}: f n is kept as a whole number and the rest, so that small errors lose no digit."""
+    count = n.astype(jnp.uint32)
+    floor = wide.high_product(fraction, count).astype(jnp.int32)
+    rest = (fraction * count).astype(float) * 2.0**-32
+    below, up_to = (counts - floor).astype(float)
+    return jnp.maximum(jnp.maximum(below - rest, rest - up_to), 0.0)
+
+
+def rank_exponential(*, bits: int, fractions: Sequence[float], epsilon: Any) -> RankExponential:
+    """Quantiles at `fractions` of the points by the exponential mechanism on the rank error; see the module.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
+    cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      epsilon: total, > 0, finite; may be traced.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase.
+
+    >>> quartiles = rank_exponential(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
+    >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
+    >>> wide.to_ints(quartiles(jax.random.key(0), points).hypothesis)
+    [1992, 2996, 3986]
+    >>> float(quartiles.failure_probability(points, error=0.02)) < 1e-7, quartiles.sample_size(alpha=0.02, beta=0.1)
+    (True, 3557)
+    """
+    each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
+    return RankExponential(**domain, fractions=each, epsilon=arguments.epsilon(epsilon))

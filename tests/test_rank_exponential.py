@@ -1,0 +1,137 @@
+"""Quantiles by the exponential mechanism on the rank error: private for all neighbours, the naive law, the error that is stated."""
+
+import functools
+import itertools
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax import Points
+from dpjax.domains import wide
+from dpjax.optimizers import quantiles
+from dpjax.verify.plain.quantiles import rank_exponential_laws
+
+
+def points_of(values, bits, rows=None):
+    points = Points.create(wide.from_ints([*values, *[0] * (not values)], bits), len(values))
+    return points if rows is None else points.padded(rows)
+
+
+@functools.cache
+def law():
+    """(mechanism, points) -> the law of each run on a domain of 8: one program."""
+    return jax.jit(lambda made, points: made.pmfs(made.prepare(points), 8)[:, :-1])
+
+
+def logs_of(made, values):
+    return np.log(np.asarray(law()(made, points_of(values, 3, 31)), np.float64))
+
+
+@pytest.mark.parametrize("fractions", [[0.5], [0.25, 0.75], [0.1, 0.3, 0.4]])
+def test_no_neighbouring_points_refute_the_guarantee(fractions, x64):
+    """All multisets of up to three points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
+    made = quantiles.rank_exponential(bits=3, fractions=fractions, epsilon=1.0)
+    small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(8), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7), (0, 1)) for i in (0, 5, 15) for j in (0, 4, 15)]
+    worst = 0.0
+    for values in small + clusters:
+        here = logs_of(made, values)
+        for p in range(8):
+            loss = logs_of(made, sorted([*values, p])) - here
+            worst = max(worst, loss.max(axis=1).sum(), -loss.min(axis=1).sum())
+    assert 0.8 < worst <= 1 + 1e-9, worst  # so four fifths of it are refuted
+
+
+def test_all_quartiles_are_private_together_by_the_verifier(x64):
+    made = quantiles.rank_exponential(bits=2, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
+    report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
+    assert report.exact and report.delta <= 1e-12
+    assert not dpjax.check(made, n=3, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
+
+
+def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 9, 31):
+        values = sorted(rng.integers(0, 64, n).tolist())
+        made = quantiles.rank_exponential(bits=6, fractions=[0.2, 0.5, 0.99], epsilon=2.0)
+        naive = np.array(rank_exponential_laws(values, [0.2, 0.5, 0.99], size=64, epsilon=2.0))
+        shifted = points_of([value << 90 for value in values], 96, 31)  # each point of 6 bits stands for 2^90
+        large = quantiles.rank_exponential(bits=96, fractions=[0.2, 0.5, 0.99], epsilon=2.0)
+        interval = [(20, 40)] * 3
+        exact = naive[:, 20:40].sum(axis=1)
+        found = each(made, points_of(values, 6, 31), _rows(interval, 6))
+        np.testing.assert_allclose(found[:, 0], exact, rtol=1e-9)
+        # On the wide domain a point is one of 2^90 in its cell, so that cells weigh as the gaps of the small domain but for 2^-90.
+        cells = each(large, shifted, _rows([(20 << 90, 40 << 90)] * 3, 96))
+        gaps = _gap_law(values, [0.2, 0.5, 0.99], 64, 2.0)
+        np.testing.assert_allclose(cells[:, 0], gaps[:, 20:40].sum(axis=1), rtol=1e-9)
+
+
+@jax.jit
+def each(made, points, rows):
+    return made.each(made.prepare(points), made.check_event(rows))
+
+
+def _rows(intervals, bits):
+    low, high = (wide.from_ints(list(ends), bits + 1) for ends in zip(*intervals, strict=True))
+    limbs = wide.limbs_for(bits) + 1
+    return wide.resize(low, limbs), wide.resize(high, limbs)
+
+
+def _gap_law(values, fractions, size, epsilon):
+    """The law by cells (i, i + 1), in which z is above the points at i."""
+    slope = epsilon / (sum(max(f, 1 - f) for f in fractions) + max(sum(fractions), sum(1 - f for f in fractions)))
+    laws = []
+    for f in fractions:
+        wanted = f * len(values)
+        weights = np.exp([-slope * abs(sum(x <= z for x in values) - wanted) for z in range(size)])
+        laws.append(weights / weights.sum())
+    return np.array(laws)
+
+
+def test_ranks_of_large_samples_are_exact():
+    """f n is no float32: the whole part and the rest are kept apart."""
+    n, fraction = 2**20 - 1, 0.3
+    made = quantiles.rank_exponential(bits=21, fractions=[fraction], epsilon=1.0)
+    points = Points.create(wide.from_uint32(jnp.arange(n, dtype=jnp.uint32), 1), ordered=True)
+    pieces = made.pieces(made.prepare(points), jnp.asarray(made.fractions)[0])
+    wanted = Fraction(round(fraction * 2**32), 2**32) * n
+    for z in (314_570, 314_572, 314_573, 314_580):
+        error = max(Fraction(z) - wanted, wanted - (z + 1), Fraction(0))
+        assert abs(float(pieces.values[2 * z + 1]) + float(error)) < 1e-4
+
+
+def test_the_error_stated_is_kept_on_hard_data():
+    made = quantiles.rank_exponential(bits=16, fractions=[0.25, 0.75], epsilon=1.0)
+    n = made.sample_size(alpha=0.1, beta=0.1)
+    for values in (
+        [0] * n,
+        [7] * (n // 2) + [8] * (n - n // 2),
+        list(range(n)),
+        [0] * (n // 2) + [65535] * (n - n // 2),
+    ):
+        assert made.failure_probability(points_of(values, 16, 1023), error=0.1) <= 0.1
+    tight = [30_000 + i for i in range(n // 8)]
+    assert made.failure_probability(points_of(tight, 16, 1023), error=0.1) > 0.1  # negative control
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"bits": 0}, ValueError, "bits must be"),
+        ({"bits": 5.0}, TypeError, "bits must be"),
+        ({"fractions": []}, ValueError, "fractions must increase strictly"),
+        ({"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
+        ({"fractions": [0.0]}, ValueError, "fractions must be"),
+        ({"fractions": 0.5}, TypeError, "fractions must be a list"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be"),
+    ],
+)
+def test_bad_arguments_are_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        quantiles.rank_exponential(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
