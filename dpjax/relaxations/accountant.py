@@ -1,16 +1,17 @@
-"""Guarantees as differentiable functions of the budget: basic and optimal composition of few mechanisms, and the budget that just keeps a total.
+"""Guarantees as differentiable functions of the budget: basic and optimal composition, and the budget that just keeps a total.
 
 Everything here can be traced, batched and differentiated, forward and in reverse, in the default float: float64 within `jax.enable_x64()`.
 None of it is a promise. What is released is held to its claim on the host (`dpjax.accounting`), where rounding is pessimistic.
 
-Among all (e, d)-private mechanisms one is worst, in composition too: its privacy loss is infinite with probability d, and else +e or -e with
-odds exp(e) : 1. So the optimal composition of mechanisms (e_i, d_i), chosen adaptively, is exactly that of their worst ones (Kairouz, Oh,
-Viswanath 2015, Theorem 3.3; Murtagh, Vadhan 2016, Theorem 1.5 for unequal budgets):
+Among all (e, d)-private mechanisms one is worst, in composition too: its privacy loss is infinite with probability d, and else +e or -e
+with odds exp(e) : 1. So the optimal composition of mechanisms (e_i, d_i), chosen adaptively, is exactly that of their worst ones
+(Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016 for unequal budgets):
 
     delta(E) = 1 - prod (1 - d_i) (1 - D(E)),    D(E) = sum over subsets S of  P[S] max(0, 1 - exp(E - L(S))),
 
-with P[S] = prod over S of exp(e_i) / (1 + exp(e_i)) times prod over the others of 1 / (1 + exp(e_i)), and L(S) the sum of e_i over S minus that
-over the others. Mechanisms with one budget are a group: how many of them are in S is binomial, so m of them have m + 1 terms instead of 2^m.
+with P[S] = prod over S of exp(e_i) / (1 + exp(e_i)) times prod over the others of 1 / (1 + exp(e_i)), and L(S) the sum of e_i over S
+minus that over the others. Mechanisms with one budget are a group: how many of them are in S is binomial, so m of them have
+m + 1 terms instead of 2^m.
 
 The host's `accounting.composition.total_delta` is the same number by convolutions.
 """
@@ -85,8 +86,8 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
 def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequence[int]) -> Float[Array, "groups"]:
     """The epsilons in given ratios whose optimal composition with these deltas is exactly (epsilon, delta)-private.
 
-    e_g = s r_g, where s solves delta(E) = D. With basic composition s would be E / sum m r; here it is exp(u) times that, u > 0 being the only
-    root of an increasing function. u is found by bisection of ln u, as it may be 1e-300, and differentiated by the implicit function
+    e_g = s r_g, where s solves delta(E) = D. With basic composition s would be E / sum m r; here it is exp(u) times that, u > 0 being the
+    only root of an increasing function. u is found by bisection of ln u, as it may be 1e-300, and differentiated by the implicit function
     theorem (`lax.custom_root`): no bisection is ever unrolled.
 
     Args:
@@ -132,7 +133,7 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
     bottom = jnp.log(jnp.asarray(jnp.finfo(shares.dtype).tiny, shares.dtype))
 
     def bisected(function: Any, _: Array) -> Array:
-        def halved(ends: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+        def halved(ends: tuple[Array, Array], _: Any) -> tuple[tuple[Array, Array], Any]:
             low, high = ends
             middle = low / 2 + high / 2
             enough = function(middle) >= 0

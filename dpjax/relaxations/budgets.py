@@ -1,21 +1,23 @@
 """How an algorithm spends its total (epsilon, delta): parametrisations in which every point keeps it.
 
-A point is a pytree of free real numbers. `Budgeted.spend` makes of it the numbers of a budget whose composition is the total, whatever the point
-is: shares are softmaxes, and for optimal composition softmaxes under a scale that solves for the total (`accountant.calibrated`).
+A point is a pytree of free real numbers. `Budgeted.spend` makes of it the numbers of a budget whose composition is the total, whatever
+the point is: shares are softmaxes, and for optimal composition softmaxes under a scale that solves for the total (`accountant.calibrated`).
 `Budgeted(point)` is then the algorithm with that budget: it can be traced, and its law differentiated. What the optimiser moves can
 so never spend more.
 
-What is released is made by `rounded`: the same in float64, each number rounded down to one that float32 holds too, and all of them lowered by as
-little as the existing host accountant needs to confirm the total. The guarantee is then `algorithm.guarantee()`, of the numbers in use.
+What is released is made by `rounded`: the same in float64, each number rounded down to one that float32 holds too, and all of them
+lowered by as little as the existing host accountant needs to confirm the total. The guarantee is then `algorithm.guarantee()`, of the
+numbers in use.
 
 | algorithm | what a point says | composition |
 |---|---|---|
-| RecConcave (learner, optimiser, solver) | a share of epsilon for each of 3N - 2 mechanisms, of delta for each A_dist; the learner's alpha | basic |
-| TreeLog, public slices | shares of walk, select, count and base; delta of walk and select; m1, m2 | the solver's own: basic or optimal |
-| amplified (learner, optimiser) | the failure that its margins are made for: every mechanism shares one epsilon, so nothing else is free | the optimiser's own |
-| PointLearner, proved | shares of epsilon and delta for the counts and for A_dist | basic |
+| RecConcave (learner, optimiser, solver) | epsilon of each of 3N - 2 mechanisms, delta of each A_dist; the learner's alpha | basic |
+| TreeLog, public slices | epsilon of walk, select, count, base; delta of walk, select; m1, m2 | its own: basic or optimal |
+| amplified (learner, optimiser) | the failure that its margins are made for | its own |
+| PointLearner, proved | epsilon and delta of the counts and of A_dist; the heavy points' threshold | basic |
 
-alpha, m1, m2 and the margins cost no privacy: they are chosen along with what does.
+The mechanisms of `amplified` share one epsilon and one delta in its privacy proof, so that a total leaves no split open. alpha, m1, m2
+and the margins cost no privacy: they are chosen along with what does.
 """
 
 import dataclasses
@@ -40,9 +42,9 @@ from dpjax.optimizers.interior_point.tree_log import TreeLog
 from dpjax.optimizers.quasi_concave import Amplified, QuasiConcaveRecConcave, Split
 from dpjax.relaxations import accountant
 
-# Each budget is lowered by 2^-k for the first of these that the host accountant confirms: 2^-50 is rounding in float64, 2^-16 would be none.
+# A budget is lowered by the first of these that the host accountant confirms: 2^-50 is rounding in float64, 2^-16 would be a mistake.
 _LOWERED = (0.0, *(2.0**-k for k in range(50, 15, -2)))
-_LEAST_SHARE = 1e-7  # softmaxes are kept this far from 0: every mechanism needs some
+_LEAST_SHARE = 1e-4  # softmaxes are kept this far from 0: every mechanism needs some, and thresholds stay countable
 
 
 def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> Float[Array, "parts"]:
@@ -89,8 +91,8 @@ class Budgeted:
     def failure(self, point: Any, failure: Callable[[Any], Array]) -> Array:
         """`failure` of the algorithm at a point; of whole numbers, its mean over rounding each at random to a neighbour.
 
-        A mean over roundings is the law of the algorithm that rounds by a coin, and multilinear between the whole numbers: its derivative is a
-        difference of laws, so no number is held for what it is not.
+        A mean over roundings is the law of the algorithm that rounds by a coin, and multilinear between the whole numbers: its derivative
+        is a difference of laws, so no number is held for what it is not.
         """
         if self.relax is None:
             return failure(self(point))

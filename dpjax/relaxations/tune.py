@@ -59,17 +59,17 @@ def tune(
 ) -> Tuned:
     """The split of the budget with which an algorithm fails least often: descent on ln of the failure probability, which is its exact law.
 
-    All steps run in one compiled program (`lax.scan`); a second call with the same `budgeted`, functions and shapes compiles nothing. No coin of
-    the algorithm is ever tossed: the gradient has no variance but that of the data. Data of the tuning are taken as public: the privacy of
-    the tuned algorithm is that of its numbers, however they were chosen, only if private data did not choose them.
+    All steps run in one compiled program (`lax.scan`); a second call with the same `budgeted`, functions and shapes compiles nothing. No
+    coin of the algorithm is ever tossed: the gradient has no variance but that of the data. Data of the tuning are taken as public: the
+    privacy of the tuned algorithm is that of its numbers, however they were chosen, only if private data did not choose them.
 
     Args:
       budgeted: of `budgets.of`, or one of your own.
-      data: several datasets, stacked along a first axis (worst-case ones, or drawn beforehand), or a function key -> one dataset, of which every
-        step draws a fresh `batch`.
+      data: a list of datasets of one shape (worst-case ones, or drawn beforehand), or the same stacked along a first axis; or a function
+        key -> one dataset, of which every step draws a fresh `batch`.
       error: failure is an error above this on the data, `algorithm.failure_probability(data, error=error)`.
-      failure: or any function (algorithm, one dataset) -> a probability that JAX can differentiate, for instance of the law of a population error:
-        `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Exactly one of the two.
+      failure: or any function (algorithm, one dataset) -> a probability that JAX can differentiate, for instance of the law of a
+        population error: `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Exactly one of the two.
       steps: >= 1.
       learning_rate: of Adam, > 0.
       optimizer: any of optax, in place of Adam.
@@ -91,8 +91,7 @@ def tune(
     >>> from dpjax.relaxations import budgets
     >>> learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-3, alpha=0.5, depth=2)
     >>> sample = Sample(x=wide.from_ints(range(10, 50), 6), y=[1] * 20 + [0] * 20)
-    >>> samples = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample)
-    >>> tuned = tune(budgets.of(learner), samples, error=0.25, steps=20)
+    >>> tuned = tune(budgets.of(learner), [sample], error=0.25, steps=20)
     >>> tuned.losses[-1] < tuned.losses[0], tuned.guarantee.covers(1.0, 1e-3)
     (True, True)
     """
@@ -106,7 +105,7 @@ def tune(
     if optimizer is not None:
         arguments.instance("optimizer", optimizer, optax.GradientTransformation, article="an")
     point = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), budgeted.start if start is None else start)
-    given = jax.random.split(arguments.key(key), (steps + 1, batch)) if drawn else data
+    given = jax.random.split(arguments.key(key), (steps + 1, batch)) if drawn else stacked(data)
     program = _program(budgeted, judged, optimizer, steps, arguments.flag("worst", worst), data if drawn else None)
     losses, slopes, points = jax.tree.map(np.asarray, program(point, given, rate))
     if not (np.all(np.isfinite(losses)) and np.all(np.isfinite(slopes[:-1]))):
@@ -119,6 +118,26 @@ def tune(
     chosen = jax.tree.map(lambda leaf: leaf[best], points)
     algorithm = budgeted.rounded(chosen)
     return Tuned(algorithm, algorithm.guarantee(), chosen, losses.astype(np.float64), points)
+
+
+def stacked(data: Any) -> Any:
+    """A list of datasets of one shape as one pytree with a first axis; one that is stacked already as it is.
+
+    Raises:
+      ValueError: an empty list, or datasets of several shapes.
+    """
+    if not isinstance(data, list | tuple):
+        return data
+    if not data or any(_form(one) != _form(data[0]) for one in data):
+        raise ValueError(
+            f"data must hold at least one dataset, all of one kind and shape, got {[type(one).__name__ for one in data]}"
+        )
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *data)
+
+
+def _form(data: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    """The structure and the shapes of one dataset."""
+    return jax.tree.structure(data), [np.shape(leaf) for leaf in jax.tree.leaves(data)]
 
 
 def _judged(error: float | None, failure: Failure | None) -> Failure:
@@ -161,8 +180,11 @@ def _program(
             point, memory = state
             here = data if draw is None else jax.vmap(draw)(keys)
             value, slope = jax.value_and_grad(loss)(point, here)
-            moved, memory = descent.update(slope, memory, point)
-            return (optax.apply_updates(point, moved), memory), (value, optax.global_norm(slope), point)
+            with jax.numpy_dtype_promotion(
+                "standard"
+            ):  # optax counts its steps in integers and multiplies floats by them
+                moved, memory = descent.update(slope, memory, point)
+            return (optax.apply_updates(point, moved), memory), (value, _norm(slope), point)
 
         keys = None if draw is None else data
         return jax.lax.scan(step, (point, descent.init(point)), keys, length=steps + 1)[1]
@@ -170,12 +192,17 @@ def _program(
     return run
 
 
+def _norm(slope: Any) -> Array:
+    """The Euclidean norm of all entries of a pytree."""
+    return jnp.sqrt(sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope)), start=jnp.zeros(())))
+
+
 # --------------------------------------------------------------------------------------------- how many examples
 
 
-def mean_failure(algorithm: Any, data: Any, failure: Failure) -> Float[Array, "datasets"]:
-    """`failure` of an algorithm on each of several datasets, stacked along a first axis; one compiled program for all budgets."""
-    return _each(algorithm, data, failure)
+def failures(algorithm: Any, data: Any, failure: Failure) -> Float[Array, "datasets"]:
+    """`failure` of an algorithm on each of several datasets, as `tune` takes them; one compiled program for all budgets."""
+    return _each(algorithm, stacked(data), failure)
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -198,8 +225,8 @@ def least_n(
 
     Args:
       algorithm: with a law.
-      sampler: n -> several datasets of n examples, stacked along a first axis; in buckets of one capacity, so that one program serves all n.
-      beta: in (0, 1).
+      sampler: n -> several datasets of n examples, stacked along a first axis; in buckets of one capacity, so that one program serves all
+      n. beta: in (0, 1).
       error, failure: as for `tune`.
       start, maximum, rtol: of the search.
 
@@ -210,7 +237,7 @@ def least_n(
     arguments.function("sampler", sampler)
 
     def estimate(n: int) -> Any:
-        return estimates.known(float(np.mean(np.asarray(mean_failure(algorithm, sampler(n), judged), np.float64))))
+        return estimates.known(float(np.mean(np.asarray(failures(algorithm, sampler(n), judged), np.float64))))
 
     return search.least_n(estimate, beta=beta, start=start, maximum=maximum, rtol=rtol)
 
