@@ -141,7 +141,7 @@ def _form(data: Any) -> tuple[Any, list[tuple[int, ...]]]:
 
 
 def _judged(error: float | None, failure: Failure | None) -> Failure:
-    """The function to minimise; one object for each error, so that programs are found again."""
+    """The function to minimise."""
     if (error is None) == (failure is None):
         raise ValueError(f"exactly one of error and failure must be given, got error={error!r} and failure={failure!r}")
     return (
@@ -149,6 +149,11 @@ def _judged(error: float | None, failure: Failure | None) -> Failure:
         if failure is None
         else arguments.function("failure", failure)
     )
+
+
+def failure_above(error: Any) -> Failure:
+    """(algorithm, dataset) -> P[error on the data above this]: the same object for the same error, so that programs are found again."""
+    return _above(arguments.known("error", error, at_least=0.0))
 
 
 @functools.lru_cache(maxsize=64)
