@@ -6,22 +6,23 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from test_verify_learners import all_samples
 
 from dpjax import Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, composition
-from dpjax.learners import thresholds
+from dpjax.learners import conjunctions, rectangles, thresholds
+from dpjax.multi import points
 from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import accountant, budgets, tune
 from dpjax.verify.exact import probabilities, worst_of_table
-from tests import builders
-from tests.test_verify_learners import all_samples
 
 EPSILON, DELTA = 2.0, 0.2
 TIMES = (4, 2, 1)
@@ -251,16 +252,17 @@ def openings() -> list[Any]:
         thresholds.amplified(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2),
         basic,
         dataclasses.replace(basic, accountant="optimal"),
+        points.point_learner(bits=64, k=2, epsilon=1.0, delta=1e-6, alpha=0.1),
     ]
 
 
-@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize("index", range(7))
 def test_points_far_away_keep_the_total_after_rounding(index: int) -> None:
     algorithm = openings()[index]
     budgeted, rng = budgets.of(algorithm), np.random.default_rng(index)
     for scale in (0.0, 1.0, 8.0):
         point = {
-            name: leaf + (0.0 if name in ("left", "deep") else scale * rng.standard_normal(np.shape(leaf)))
+            name: leaf + (0.0 if name in ("left", "deep", "low") else scale * rng.standard_normal(np.shape(leaf)))
             for name, leaf in budgeted.start.items()
         }
         found = budgeted.rounded(point).guarantee()
@@ -295,6 +297,22 @@ def test_what_cannot_be_opened_or_tuned_is_refused_by_name(opened: budgets.Budge
         overspent.rounded(overspent.start)
     with pytest.raises(TypeError, match="point must hold known numbers"):
         jax.eval_shape(budgeted.rounded, budgeted.start)
+
+
+PLANNED = {
+    "tree_log": lambda e: interior_point.tree_log(bits=8, epsilon=e, delta=1e-6, depth=1),
+    "set cover": lambda e: conjunctions.conjunction(bits=4, k=2, epsilon=e, delta=1e-6, alpha=0.2),
+    "rectangles": lambda e: rectangles.rectangles(axes=1, bits=4, epsilon=e, delta=1e-6, beta=0.1, accountant="basic"),
+    "optimal amplified": lambda e: quasi_concave.amplified(
+        bits=8, epsilon=e, delta=1e-6, depth=1, accountant="optimal"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_factories_that_plan_on_the_host_refuse_a_traced_budget_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match=r"epsilon"):
+        jax.eval_shape(PLANNED[name], jnp.float32(1.0))
 
 
 @pytest.mark.slow

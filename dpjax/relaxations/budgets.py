@@ -14,7 +14,7 @@ numbers in use.
 | RecConcave (learner, optimiser, solver) | epsilon of each of 3N - 2 mechanisms, delta of each A_dist; the learner's alpha | basic |
 | TreeLog, public slices | epsilon of walk, select, count, base; delta of walk, select; m1, m2 | its own: basic or optimal |
 | amplified (learner, optimiser) | the failure that its margins are made for | its own |
-| PointLearner, proved | epsilon and delta of the counts and of A_dist; the heavy points' threshold | basic |
+| PointLearner, proved | epsilon and delta of the counts and of A_dist; the threshold of both | basic |
 
 The mechanisms of `amplified` share one epsilon and one delta in its privacy proof, so that a total leaves no split open. alpha, m1, m2
 and the margins cost no privacy: they are chosen along with what does.
@@ -31,11 +31,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dpjax.accounting import Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.learners.thresholds.amplified import ThresholdAmplified
 from dpjax.learners.thresholds.rec_concave import ThresholdRecConcave
 from dpjax.mechanisms import partition_selection
+from dpjax.multi.points import PointLearner
 from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.interior_point.rec_concave import DepthRecConcave
 from dpjax.optimizers.interior_point.tree_log import TreeLog
@@ -203,6 +204,39 @@ def _amplified(algorithm: Any) -> Budgeted:
     return Budgeted({"beta": _logit(float(budget.beta))}, algorithm.guarantee(), lambda point: (), build)
 
 
+# ------------------------------------------------------------------------------------------------------ PointLearner
+
+
+def _point_learner(learner: PointLearner) -> Budgeted:
+    """Shares of the noisy counts and of A_dist, and up to which count nothing is released."""
+    if learner.calibration != "proved":
+        raise ValueError(
+            f"learner.calibration must be 'proved', as 'printed' keeps no total, got {learner.calibration!r}"
+        )
+    counts: Any = learner.counts
+    test = learner.choice()
+    total = Guarantee(float(learner.epsilon), float(learner.delta), REPLACE_ONE)
+    start = {
+        "epsilon": _logits([float(counts.epsilon), float(test.epsilon)]),
+        "delta": _logits([float(counts.delta), float(test.delta)]),
+        "low": np.log(np.float64(max(float(counts.low), 0.5))),
+    }
+
+    def spend(point: Any) -> dict[str, Any]:
+        epsilons = shares(point["epsilon"], total.epsilon, (1, 1))
+        deltas = jnp.minimum(shares(point["delta"], total.delta, (1, 1)), 0.5)
+        names = ("counts_epsilon", "test_epsilon", "counts_delta", "test_delta")
+        return dict(zip(names, (*epsilons, *deltas), strict=True))
+
+    def build(spent: Any, point: Any) -> PointLearner:
+        low = np.exp(point["low"]) if isinstance(point["low"], np.ndarray | np.generic) else jnp.exp(point["low"])
+        noisy = dataclasses.replace(counts, epsilon=spent["counts_epsilon"], delta=spent["counts_delta"], low=low)
+        tested = dataclasses.replace(test, epsilon=spent["test_epsilon"], delta=spent["test_delta"])
+        return dataclasses.replace(learner, counts=noisy, heavy=noisy.high, test=tested)
+
+    return Budgeted(start, total, spend, build)
+
+
 # ---------------------------------------------------------------------------------------------------------- TreeLog
 
 
@@ -219,7 +253,7 @@ def _tree_log(solver: TreeLog) -> Budgeted:
     if held is None:
         raise ValueError("solver must keep a guarantee, got parameters outside of what is proved")
     parameters, depth = solver.parameters, solver.parameters.depth
-    total = Guarantee(float(solver.epsilon), float(solver.delta), "ADD_OR_REMOVE_ONE")
+    total = Guarantee(float(solver.epsilon), float(solver.delta), ADD_OR_REMOVE_ONE)
     times = (depth, depth, depth, 1)  # walk, select (one mechanism of twice its epsilon), count, base
     share = min(float(parameters.walk_delta) / held.walk_delta, 1.0)
     smooth = _saturation(held.walk_epsilon, float(parameters.walk_delta), np) - 1
@@ -320,5 +354,6 @@ _OPENED: dict[type, Callable[[Any], Budgeted]] = {
     DepthRecConcave: _rec_concave,
     ThresholdAmplified: _amplified,
     Amplified: _amplified,
+    PointLearner: _point_learner,
     TreeLog: _tree_log,
 }

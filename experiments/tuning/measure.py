@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpjax import Points, Sample
+from dpjax import MultiSample, Points, Sample
 from dpjax.domains import wide
 from dpjax.learners import thresholds
+from dpjax.multi import points
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import budgets, tune
@@ -116,9 +117,8 @@ def around_a_threshold(rng: np.random.Generator, bits: int, most: int) -> Sample
         max(0, threshold - 1 - int(2.0**u)) if low else min(2**bits - 1, threshold + int(2.0**u))
         for u, low in zip(scales.tolist(), below.tolist(), strict=True)
     ]
-    rows = wide.from_ints(x, bits + 1)
+    rows = np.asarray(wide.from_ints(x, bits + 1))
     labels = np.array([int(value < threshold) for value in x], np.int32)
-    rows = np.asarray(rows)
 
     def at(n: int) -> Sample:
         some = np.arange(most) < n
@@ -137,6 +137,21 @@ def combs(rng: np.random.Generator, bits: int, most: int) -> Sampler:
 
     def at(n: int) -> Points:
         return Points.create(wide.from_ints(sorted(x[:n]) + [0] * (most - n), bits), n)
+
+    return at
+
+
+def heavy_and_light(rng: np.random.Generator, bits: int, most: int) -> Sampler:
+    """Examples of 6 points, of masses falling by a half, and as many of points that occur once; two labels, of which each has one point."""
+    x = np.where(
+        rng.random(most) < 0.75, rng.choice(6, most, p=2.0 ** -np.arange(6) / (2 - 2.0**-5)), 6 + np.arange(most)
+    )
+    y = x[:, None] == rng.choice(3, 2)[None]
+    rows = np.asarray(wide.from_ints(x.tolist(), bits))
+
+    def at(n: int) -> MultiSample:
+        some = (np.arange(most) < n)[:, None]
+        return MultiSample.create(np.where(some, rows, np.uint32(0)), np.where(some, y, False), n)
 
     return at
 
@@ -163,6 +178,11 @@ def _tree_log(settings: Settings) -> Any:
     return interior_point.tree_log(**given, accountant="basic", depth=1)
 
 
+def _point_learner(settings: Settings) -> Any:
+    given = {name: settings[name] for name in ("bits", "epsilon", "delta", "alpha", "beta")}
+    return points.point_learner(**given, k=2)
+
+
 def _rec_concave_parts(learner: Any) -> dict[str, float]:
     """Of each exponential mechanism and of each A_dist, the wide range first."""
     split = learner.split or Split.equal(float(learner.epsilon), float(learner.delta), learner.levels)
@@ -186,9 +206,14 @@ def _tree_log_parts(solver: Any) -> dict[str, float]:
     return {name: many * float(getattr(parameters, f"{name}_epsilon")) for name, many in times.items()}
 
 
+def _point_learner_parts(learner: Any) -> dict[str, float]:
+    return {"counts": float(learner.counts.epsilon), "A_dist": float(learner.choice().epsilon)}
+
+
 CASES = {
     "RecConcave, N=2": Case(_learner(2), around_a_threshold, _rec_concave_parts, 4095),
     "RecConcave, N=3": Case(_learner(3), around_a_threshold, _rec_concave_parts, 8191),
     "amplified": Case(_amplified, around_a_threshold, _amplified_parts, 4095),
     "TreeLog": Case(_tree_log, combs, _tree_log_parts, 511, error=0.0),
+    "PointLearner": Case(_point_learner, heavy_and_light, _point_learner_parts, 1023),
 }
