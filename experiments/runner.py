@@ -42,6 +42,7 @@ EXPERIMENTS = (
     "slicing",
     "table",
     "thresholds",
+    "tuning",
 )
 # What may move a digit: a run is resumed with the same versions of these only.
 COMPUTING = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "dp-accounting")

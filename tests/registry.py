@@ -6,6 +6,7 @@ An algorithm joins by one `Entry` here.
 import dataclasses
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import builders
@@ -51,6 +52,7 @@ from dpjax.multi import parities as k_parities
 from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning
+from dpjax.optimizers.quasi_concave import Split
 from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.sanitizers import thresholds as threshold_sanitizers
@@ -171,6 +173,24 @@ def _rec_concave_twin(calibration: str) -> Callable[["Entry"], np.ndarray]:
     return pmf
 
 
+def _uneven(epsilon: Any) -> Split:
+    """All of epsilon, and 0.2 of delta, in uneven shares; sixteenths, so that they add up exactly."""
+    xp = jnp if arguments.is_traced(epsilon) else np
+    shares = xp.stack([xp.asarray(epsilon * part) for part in (6 / 16, 4 / 16, 5 / 16, 1 / 16)])
+    return Split(choices=shares[:2], tests=shares[2:][None], deltas=np.array([[0.125, 0.0625]]))
+
+
+def _split_twin(entry: "Entry") -> np.ndarray:
+    xs, ys = _labelled(entry.data())
+    quality = rec_concave_twin.threshold_quality(xs, ys)
+    law = rec_concave_twin.split_law(*quality, 2**6, len(xs), Fraction(2, 5), _uneven(entry.epsilon))
+    return _listed(law, 65)
+
+
+def _learn_thresholds_split(epsilon: Any) -> Any:
+    return thresholds.rec_concave(bits=6, epsilon=epsilon, delta=0.2, alpha=0.8, depth=2, split=_uneven(epsilon))
+
+
 def _learn_thresholds(calibration: str) -> Callable[[Any], Any]:
     return lambda e: thresholds.rec_concave(bits=6, epsilon=e, delta=0.2, alpha=0.8, depth=2, calibration=calibration)
 
@@ -262,6 +282,15 @@ THRESHOLDS = [
         twin=_rec_concave_twin("proved"),
         alpha=0.8,  # its own
         law_of="quasi_concave.rec_concave",
+    ),
+    Entry(
+        "thresholds.rec_concave with a split",
+        _learn_thresholds_split,
+        builders.mixed_sample,
+        5.0,
+        twin=_split_twin,
+        alpha=0.8,
+        law_of="thresholds.rec_concave",
     ),
     Entry(
         "thresholds.rec_concave as printed",

@@ -192,7 +192,9 @@ def _with_count(data: Any, n_valid: int) -> tuple[Any, list[Any]]:
 def test_a_parameter_that_nobody_could_check_shows_in_the_status(entry: Entry, epsilon: float) -> None:
     """The parameters are data: the same program."""
     good, other = entry.make(entry.epsilon), entry.make(2 * entry.epsilon)
-    bad = jax.tree.map(lambda one, two: one if np.array_equal(one, two) else np.float64(epsilon), good, other)
+    bad = jax.tree.map(
+        lambda one, two: one if np.array_equal(one, two) else np.full(np.shape(one), epsilon), good, other
+    )
     seen(entry.name)
     programs = runs._cache_size()
     outcomes = jax.device_get(runs(bad, keys(), entry.data()))

@@ -102,7 +102,8 @@ def test_small_gaps_thresholds_and_points_above_the_range_are_all_met():
 def test_a_recursive_call_may_return_a_point_above_its_range():
     """On {0..128} the call on {0..7} works on {0..8}: k = 8 makes one block of everything."""
     pieces = reference.as_pieces([0], [Fraction(0)], 128)
-    blocks, missed = reference._choose_blocks(pieces, 2**8, Fraction(1), Fraction(1, 100), "printed")
+    tests = ((Fraction(1), Fraction(1, 100)),) * 2
+    blocks, missed = reference._choose_blocks(pieces, 2**8, tests, "printed")
     assert blocks == [([(0, 128)], 1)] and missed == 0
     compare([0], [0], 128, -4, 0.5, 0.1, 0.01, 3, "printed", 2)
 

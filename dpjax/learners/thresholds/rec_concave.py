@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
@@ -20,6 +20,7 @@ from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds import base
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.quasi_concave import recursion as optimizer
+from dpjax.optimizers.quasi_concave.split import Budget, Split, checked
 
 CALIBRATIONS = ("printed", "proved")
 
@@ -29,7 +30,8 @@ class ThresholdRecConcave(ThresholdLearner):
     """LearnThresholds (BNS §3.4): RecConcave on Q(j) = number of examples c_j labels correctly, promise n, approximation alpha/2.
 
     `printed`: every mechanism gets (epsilon/(3 depth), delta/(3 depth)) and A_dist the paper's constants. `proved`: with N levels
-    that really run, the 3N - 2 mechanisms get epsilon/(3N - 2), the 2(N - 1) of A_dist delta/(2(N - 1)) and constants that keep it.
+    that really run, the 3N - 2 mechanisms get epsilon/(3N - 2), the 2(N - 1) of A_dist delta/(2(N - 1)) and constants that keep it;
+    or each gets what `split` says.
     """
 
     bits: Int[Array, ""]
@@ -40,6 +42,10 @@ class ThresholdRecConcave(ThresholdLearner):
     depth: int = static()
     levels: int = static()
     calibration: str = static()
+    split: Split | None = None
+
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() if self.split is None else super().sound() & self.split.sound()
 
     def _shares(self) -> tuple[float, float]:
         """Into how many parts epsilon and delta are cut."""
@@ -47,10 +53,12 @@ class ThresholdRecConcave(ThresholdLearner):
             return 3.0 * self.depth, 3.0 * self.depth
         return 3.0 * self.levels - 2, max(2.0 * (self.levels - 1), 1.0)
 
-    def budget(self) -> optimizer.Budget:
+    def budget(self) -> Budget | Split:
         """What each mechanism may spend."""
+        if self.split is not None:
+            return self.split.floats()
         for_epsilon, for_delta = self._shares()
-        return optimizer.Budget(
+        return Budget(
             epsilon=jnp.asarray(self.epsilon, float) / for_epsilon,
             delta=jnp.asarray(self.delta, float) / for_delta,
             calibration=self.calibration,
@@ -74,6 +82,8 @@ class ThresholdRecConcave(ThresholdLearner):
         For `printed` that is ((5N-4) e, (N-1) exp(2e) d), e and d the shares of one mechanism: within (epsilon, delta) for depth
         up to 2, and more than epsilon from depth 3 on. `claimed_guarantee` is what Theorem 3.15 says.
         """
+        if self.split is not None:
+            return self.split.total(REPLACE_ONE)
         levels = self.levels
         if self.calibration == "proved":
             return Guarantee(float(self.epsilon), float(self.delta) if levels > 1 else 0.0, REPLACE_ONE)
@@ -87,7 +97,8 @@ class ThresholdRecConcave(ThresholdLearner):
         return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples for the learner's own alpha, by its constants; see `bounds.learn_thresholds`.
+        """Examples for the learner's own alpha, by its constants; see `bounds.learn_thresholds`. With a split, for equal shares of its
+        least: a valid bound and a weak one, to which `dpjax.least_n` is to be preferred.
 
         Raises:
           ValueError: an alpha below the learner's own, which no number of examples brings about.
@@ -97,13 +108,22 @@ class ThresholdRecConcave(ThresholdLearner):
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
         budget = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        if self.split is not None:
+            budget = self.split.least()
         return whole(
             bounds.learn_thresholds(int(self.bits), self.depth, own, beta, *budget, calibration=self.calibration)
         )
 
 
 def rec_concave(
-    *, bits: int, epsilon: Any, delta: Any, alpha: Any, depth: int, calibration: str = "proved"
+    *,
+    bits: int,
+    epsilon: Any,
+    delta: Any,
+    alpha: Any,
+    depth: int,
+    calibration: str = "proved",
+    split: Split | None = None,
 ) -> ThresholdRecConcave:
     """LearnThresholds; see `ThresholdRecConcave`.
 
@@ -114,6 +134,7 @@ def rec_concave(
       alpha: approximation parameter of LearnThresholds, in (0, 1); RecConcave runs at alpha/2.
       depth: bound N >= 1 on the number of levels; more than 3 never run for d <= 4096.
       calibration: "proved" (the stated guarantee holds) or "printed" (the paper's constants to the letter).
+      split: what each mechanism may spend, within (epsilon, delta) by basic composition; equal shares if absent. Only with "proved".
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -122,12 +143,16 @@ def rec_concave(
     depth = arguments.integer("depth", depth, at_least=1)
     levels = bounds.levels_run(1 << bits, depth)
     calibration = arguments.choice("calibration", calibration, CALIBRATIONS)
+    if split is not None and calibration == "printed":
+        raise ValueError("split must be absent for printed constants, which do not keep what A_dist is given")
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=levels > 1)
     return ThresholdRecConcave(
         **base.domain(bits),
-        epsilon=arguments.epsilon(epsilon),
-        delta=arguments.delta(delta, positive=levels > 1),
+        epsilon=epsilon,
+        delta=delta,
         alpha=arguments.fraction("alpha", alpha),
         depth=depth,
         levels=levels,
         calibration=calibration,
+        split=checked(split, epsilon=epsilon, delta=delta, levels=levels),
     )

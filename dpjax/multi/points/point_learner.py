@@ -47,7 +47,11 @@ CALIBRATIONS = ("printed", "proved")
 
 @frozen
 class PointLearner(ManyPointsLearner):
-    """MULTI Algorithm 5; see the module."""
+    """MULTI Algorithm 5; see the module.
+
+    `counts` holds the budget of step 1. A_dist has (epsilon/2, delta/2), or that of `test`, which makes a split of one's own: then
+    `guarantee` adds up the two, whatever epsilon and delta say.
+    """
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
@@ -59,23 +63,27 @@ class PointLearner(ManyPointsLearner):
     limbs: int = static()
     k: int = static()
     calibration: str = static()
+    test: stability.Stability | None = None
 
     def items(self, fine: groups.Groups) -> Items:
         return distinct_points(fine, self.limbs)
 
     def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        distance = gap(items.first, items.second, heavy)
-        return stability.log_keep(
-            distance, epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration
-        )
+        distance, test = gap(items.first, items.second, heavy), self.choice()
+        return stability.log_keep(distance, epsilon=test.epsilon, delta=test.delta, calibration=test.calibration)
+
+    def choice(self) -> stability.Stability:
+        """A_dist."""
+        if self.test is not None:
+            return self.test
+        return stability.Stability(epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration)
 
     def sound(self) -> Bool[Array, ""]:
         return super().sound() & (jnp.asarray(self.delta, float) > 0)
 
     def guarantee(self) -> Guarantee:
         """What is proved for the constants in use, by basic composition; none if n is too small for it."""
-        test = stability.Stability(epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration)
-        return basic([self.counts.guarantee(), test.guarantee()])
+        return basic([self.counts.guarantee(), self.choice().guarantee()])
 
     def claimed_guarantee(self) -> Guarantee:
         """(epsilon, delta), which the paper claims; false for "printed"."""
@@ -85,8 +93,13 @@ class PointLearner(ManyPointsLearner):
         """Theorem 40 with its constants, the same for every k; see `bounds.point_learner_exact`.
 
         Raises:
-          ValueError: an alpha below the printed learner's own, or a beta below the proved one's.
+          ValueError: an alpha below the printed learner's own, or a beta below the proved one's; a split of one's own, for which nothing
+            is proved of n.
         """
+        if self.test is not None:
+            raise ValueError(
+                "test must be absent for a sample size by theorem: with a split of one's own, n follows from the law"
+            )
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         smallest, given, own = (
             ("alpha", alpha, self.alpha) if self.calibration == "printed" else ("beta", beta, self.beta)

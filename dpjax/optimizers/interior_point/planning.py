@@ -229,11 +229,11 @@ def cheapest_walk(epsilon: float, delta: float) -> Walk:
     >>> walk.t1 < partition_selection.saturation(1.0, 1e-6) - 1, walk.stop_delta < 1e-6
     (True, True)
     """
-    walks = [_walk(epsilon, delta, share) for share in np.linspace(0.2, 1.0, 17)]
+    walks = [walk_of(epsilon, delta, share) for share in np.linspace(0.2, 1.0, 17)]
     return min(walks, key=lambda walk: walk.t2)
 
 
-def _walk(epsilon: float, delta: float, share: float) -> Walk:
+def walk_of(epsilon: float, delta: float, share: float) -> Walk:
     """The least t1 for a given share of delta spent on partition selection itself."""
     stop_delta = float(share * delta)
     g = partition_selection.saturation(epsilon, stop_delta)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
@@ -17,6 +17,7 @@ from dpjax.optimizers.interior_point import by_depth
 from dpjax.optimizers.interior_point.by_depth import ByDepth
 from dpjax.optimizers.quasi_concave import QuasiConcaveRecConcave
 from dpjax.optimizers.quasi_concave import recursion as optimizer
+from dpjax.optimizers.quasi_concave.split import Split, checked
 
 
 @frozen
@@ -28,10 +29,15 @@ class DepthRecConcave(ByDepth):
     promise: Any
     alpha: Any
     levels: int = static()
+    split: Split | None = None
+
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() if self.split is None else super().sound() & self.split.sound()
 
     def _optimizer(self) -> QuasiConcaveRecConcave:
         """The one for any quality: it splits the budget and proves the error."""
         given: Any = {"bits": self.bits, "epsilon": self.epsilon, "delta": self.delta, "levels": self.levels}
+        given["split"] = self.split
         return QuasiConcaveRecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
 
     def _problem(self, points: Points) -> optimizer.Problem:
@@ -47,7 +53,9 @@ class DepthRecConcave(ByDepth):
         return optimizer.law(problem, self._optimizer().budget(), self.levels, self.goal(interval))
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
+        """(epsilon, delta), or the sums of the split, under ADD_OR_REMOVE_ONE."""
+        if self.split is not None:
+            return self.split.total(ADD_OR_REMOVE_ONE)
         return Guarantee(
             arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta), ADD_OR_REMOVE_ONE
         )
@@ -67,7 +75,14 @@ class DepthRecConcave(ByDepth):
 
 
 def rec_concave(
-    *, bits: int, epsilon: Any, delta: Any, promise: Any, alpha: Any = 0.5, depth: int | None = None
+    *,
+    bits: int,
+    epsilon: Any,
+    delta: Any,
+    promise: Any,
+    alpha: Any = 0.5,
+    depth: int | None = None,
+    split: Split | None = None,
 ) -> DepthRecConcave:
     """RecConcave (BNS §3.3, Figure 5) on the depth, with `proved` constants: N levels run at epsilon/(3N-2), delta/(2(N-1)) each.
 
@@ -82,17 +97,20 @@ def rec_concave(
         n points promise n/2.
       alpha: in (0, 1): an element of depth (1 - alpha) r is searched for. Any depth >= 1 is an interior point.
       depth: bound >= 1 on the number N of levels; by default 2.
+      split: what each mechanism may spend, within (epsilon, delta) by basic composition; equal shares if absent.
 
     Raises:
       TypeError, ValueError: an argument out of range.
     """
     fields = by_depth.domain(bits)
     depth = 2 if depth is None else arguments.integer("depth", depth, at_least=1)
+    epsilon, delta, levels = arguments.epsilon(epsilon), arguments.delta(delta), bounds.levels_run(2**bits - 1, depth)
     return DepthRecConcave(
         **fields,
-        epsilon=arguments.epsilon(epsilon),
-        delta=arguments.delta(delta),
+        epsilon=epsilon,
+        delta=delta,
         promise=arguments.real("promise", promise, above=0.0, below=math.inf),
         alpha=arguments.fraction("alpha", alpha),
-        levels=bounds.levels_run(2**bits - 1, depth),
+        levels=levels,
+        split=checked(split, epsilon=epsilon, delta=delta, levels=levels),
     )

@@ -31,12 +31,14 @@ from dpjax.optimizers.quasi_concave.amplified import Amplified, amplified
 from dpjax.optimizers.quasi_concave.base import QuasiConcave, problem
 from dpjax.optimizers.quasi_concave.exponential import QuasiConcaveExponential, exponential
 from dpjax.optimizers.quasi_concave.rec_concave import QuasiConcaveRecConcave, rec_concave
+from dpjax.optimizers.quasi_concave.split import Split
 
 __all__ = [
     "Amplified",
     "QuasiConcave",
     "QuasiConcaveExponential",
     "QuasiConcaveRecConcave",
+    "Split",
     "amplified",
     "exponential",
     "problem",

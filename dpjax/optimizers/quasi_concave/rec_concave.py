@@ -6,7 +6,7 @@ Its plain twin is `dpjax.verify.plain.rec_concave`.
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
@@ -16,11 +16,13 @@ from dpjax.domains.events import Goal
 from dpjax.optimizers.quasi_concave import base, recursion
 from dpjax.optimizers.quasi_concave.base import QuasiConcave
 from dpjax.optimizers.quasi_concave.recursion import Problem
+from dpjax.optimizers.quasi_concave.split import Budget, Split, checked
 
 
 @frozen
 class QuasiConcaveRecConcave(QuasiConcave):
-    """RecConcave with `proved` A_dist: N levels, each mechanism with epsilon/(3N - 2), A_dist with delta/(2(N - 1)); see `rec_concave`."""
+    """RecConcave with `proved` A_dist: N levels, each mechanism with epsilon/(3N - 2), A_dist with delta/(2(N - 1)); or each with what
+    the split gives it. See `rec_concave`."""
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
@@ -28,14 +30,18 @@ class QuasiConcaveRecConcave(QuasiConcave):
     limbs: int = static()
     levels: int = static()
     relation: str = static()
+    split: Split | None = None
 
-    def budget(self) -> recursion.Budget:
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() if self.split is None else super().sound() & self.split.sound()
+
+    def budget(self) -> Budget | Split:
         """What each of N exponential mechanisms and 2(N - 1) A_dists may spend."""
+        if self.split is not None:
+            return self.split.floats()
         epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
         parts = 3 * self.levels - 2
-        return recursion.Budget(
-            epsilon=epsilon / parts, delta=delta / max(2 * (self.levels - 1), 1), calibration="proved"
-        )
+        return Budget(epsilon=epsilon / parts, delta=delta / max(2 * (self.levels - 1), 1), calibration="proved")
 
     def draw(self, key: Array, problem: Problem) -> Any:
         run = recursion.sample(key, problem, self.budget(), self.levels)
@@ -45,18 +51,21 @@ class QuasiConcaveRecConcave(QuasiConcave):
         return recursion.law(problem, self.budget(), self.levels, goal)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) by basic composition; delta is 0 if a single level runs."""
+        """(epsilon, delta), or the sums of the split, by basic composition; delta is 0 if a single level runs."""
+        if self.split is not None:
+            return self.split.total(self.relation)
         epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
         return Guarantee(epsilon, delta if self.levels > 1 else 0.0, self.relation)
 
     def error(self, beta: float) -> float:
         """`bounds.rec_concave_error`, from the algorithm's own stages (the paper's Lemma 3.14 has larger constants)."""
-        epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
+        known = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
+        epsilon, delta = known if self.split is None else self.split.least()
         return bounds.rec_concave_error(1 << int(self.bits), self.levels, beta, epsilon, delta)
 
 
 def rec_concave(
-    *, bits: int, epsilon: Any, delta: Any, depth: int, relation: str = REPLACE_ONE
+    *, bits: int, epsilon: Any, delta: Any, depth: int, relation: str = REPLACE_ONE, split: Split | None = None
 ) -> QuasiConcaveRecConcave:
     """RecConcave over {0, ..., T}; see `QuasiConcaveRecConcave`.
 
@@ -66,6 +75,7 @@ def rec_concave(
       delta: total, in (0, 1/2]; 0 is allowed where a single level runs.
       depth: bound >= 1 on the number of levels; more than 3 never run.
       relation: the neighbouring relation under which Q has sensitivity 1.
+      split: what each mechanism may spend, within (epsilon, delta) by basic composition; equal shares if absent.
 
     Formal guarantees: (epsilon, delta). Not promised: floating-point side channels; a cryptographic generator.
 
@@ -74,6 +84,6 @@ def rec_concave(
     """
     fields = base.domain(bits, relation)
     levels = bounds.levels_run(1 << bits, arguments.integer("depth", depth, at_least=1))
-    return QuasiConcaveRecConcave(
-        **fields, epsilon=arguments.epsilon(epsilon), delta=base.half(delta, positive=levels > 1), levels=levels
-    )
+    epsilon, delta = arguments.epsilon(epsilon), base.half(delta, positive=levels > 1)
+    split = checked(split, epsilon=epsilon, delta=delta, levels=levels)
+    return QuasiConcaveRecConcave(**fields, epsilon=epsilon, delta=delta, levels=levels, split=split)

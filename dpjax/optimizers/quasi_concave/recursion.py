@@ -31,7 +31,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import logspace, random
-from dpjax.core.pytree import frozen, static
+from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Goal, Interval
@@ -39,17 +39,9 @@ from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.exponential_piecewise import Point
+from dpjax.optimizers.quasi_concave.split import Budget, Split
 
 INNER_ALPHA = 0.25  # Figure 5, step 6
-
-
-@frozen
-class Budget:
-    """What each single mechanism may spend, and with which constants A_dist tests."""
-
-    epsilon: Float[Array, ""]
-    delta: Float[Array, ""]
-    calibration: str = static()
 
 
 # ------------------------------------------------------------------------------------------- stage 1, 2: L and q
@@ -100,7 +92,7 @@ def dense_log_law(
     last: Int[Array, ""],
     promise: Array,
     alpha: Array | float,
-    budget: Budget,
+    budget: Budget | Split,
     levels: int,
 ) -> Float[Array, "outcomes"]:
     """Log law of RecConcave on {0, ..., last} for a QUASI-CONCAVE quality given point by point; the last entry is bottom.
@@ -111,7 +103,7 @@ def dense_log_law(
     points = quality.shape[0]
     index = jnp.arange(points, dtype=jnp.int32)
     if levels == 1:
-        return _append(_log_softmax(quality, index <= last, budget), -jnp.inf)
+        return _append(_log_softmax(quality, index <= last, budget.choose), -jnp.inf)
     size = 1 << (points - 1).bit_length()  # static bound on T'
     exponent = (32 - lax.clz(last - 1)).astype(jnp.int32)
     quality = _extend(quality, last, exponent, size + 1)
@@ -121,7 +113,7 @@ def dense_log_law(
         jnp.max(jnp.minimum(quality[: size + 2 - (1 << j)], quality[(1 << j) - 1 :])) for j in range(size.bit_length())
     ]
     inner = window_quality(jnp.stack(windows), exponent, promise, alpha)
-    choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget, levels - 1)
+    choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget.below, levels - 1)
     choice = _lump(choice, size.bit_length())
     chosen = jax.vmap(lambda k: _dense_given(quality, exponent, k, budget))(
         jnp.arange(size.bit_length(), dtype=jnp.int32)
@@ -133,18 +125,18 @@ def dense_log_law(
 
 
 def _dense_given(
-    quality: Float[Array, "points"], exponent: Array, k: Array, budget: Budget
+    quality: Float[Array, "points"], exponent: Array, k: Array, budget: Budget | Split
 ) -> Float[Array, "outcomes"]:
     """Log law of steps 7 to 10 given k."""
     index = jnp.arange(quality.shape[0], dtype=jnp.int32)
-    released = [_dense_block(quality, index, exponent, k, offset, budget) for offset in (0, 1)]
+    released = [_dense_block(quality, index, exponent, k, offset, budget.test(offset)) for offset in (0, 1)]
     (in_a, keep_a, drop_a), (in_b, keep_b, drop_b) = released
     cases = [
         (keep_a + keep_b, in_a | in_b),
         (keep_a + drop_b, in_a),
         (drop_a + keep_b, in_b),
     ]
-    law = _log_sum([log_p + _log_softmax(quality, where, budget) for log_p, where in cases])
+    law = _log_sum([log_p + _log_softmax(quality, where, budget.choose) for log_p, where in cases])
     return _append(law, drop_a + drop_b)
 
 
@@ -201,11 +193,11 @@ def _append(values: Array, last: Array | float) -> Array:
     return jnp.concatenate([values, jnp.asarray(last, values.dtype)[None]])
 
 
-def _log_softmax(quality: Array, where: Array, budget: Budget) -> Array:
+def _log_softmax(quality: Array, where: Array, epsilon: Array) -> Array:
     """Log law of the exponential mechanism over the masked-in points; -inf elsewhere (everywhere, if there are none)."""
     best = jnp.max(jnp.where(where, quality, -jnp.inf))  # subtracted, so that float32 keeps the digits that matter
     # Masked before multiplying: -inf times a zero cotangent would make the gradient in epsilon NaN.
-    scores = budget.epsilon * jnp.where(where, quality - best, 0.0) / 2
+    scores = epsilon * jnp.where(where, quality - best, 0.0) / 2
     total = logspace.logsumexp(jnp.where(where, scores, -jnp.inf))
     return jnp.where(where, scores - jnp.where(jnp.isneginf(total), 0.0, total), -jnp.inf)
 
@@ -223,12 +215,16 @@ class Block:
     gap: Float[Array, ""]
 
 
-def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget) -> tuple[Block, Block]:
+def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget | Split) -> tuple[Block, Block]:
     """Steps 7 to 9 for both partitions, from 0 on and from 4K on."""
     second = wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
     begins = jnp.stack([jnp.zeros_like(second), second])
     exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
-    blocks = jax.vmap(lambda begin, exists: _best_block(pieces, k, budget, begin, exists))(begins, exist)
+    if isinstance(budget, Budget):
+        blocks = jax.vmap(lambda begin, exists: _best_block(pieces, k, budget, begin, exists))(begins, exist)
+    else:
+        tests = jax.tree.map(lambda *leaves: jnp.stack(leaves), budget.test(0), budget.test(1))
+        blocks = jax.vmap(lambda *each: _best_block(pieces, k, *each))(tests, begins, exist)
     return jax.tree.map(lambda leaf: leaf[0], blocks), jax.tree.map(lambda leaf: leaf[1], blocks)
 
 
@@ -283,20 +279,21 @@ class Run:
     kept_b: Bool[Array, ""]
 
 
-def choose_length(problem: Problem, budget: Budget, levels: int) -> Float[Array, "outcomes"]:
+def choose_length(problem: Problem, budget: Budget | Split, levels: int) -> Float[Array, "outcomes"]:
     """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know of it."""
     pieces = problem.pieces
     windows = best_windows(pieces)
     quality = window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
-    law = dense_log_law(quality, pieces.exponent, problem.alpha * problem.promise / 2, INNER_ALPHA, budget, levels - 1)
+    promise = problem.alpha * problem.promise / 2
+    law = dense_log_law(quality, pieces.exponent, promise, INNER_ALPHA, budget.below, levels - 1)
     return _lump(law, windows.shape[0])
 
 
-def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
+def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) -> Run:
     """One run of RecConcave with `levels` levels. A point beyond T, where Q is continued, is none: `ok` is false."""
     key_k, key_a, key_b, key_point = jax.random.split(key, 4)
     pieces = problem.pieces
-    log_density = piecewise.log_density(pieces, budget.epsilon)
+    log_density = piecewise.log_density(pieces, budget.choose)
     nothing = Interval(low=pieces.end, high=pieces.end)
     if levels == 1:
         everywhere = piecewise.everything(pieces)
@@ -329,10 +326,10 @@ def _pick(condition: Array, a: Interval, b: Interval) -> Interval:
     return Interval(low=wide.select(condition, a.low, b.low), high=wide.select(condition, a.high, b.high))
 
 
-def law(problem: Problem, budget: Budget, levels: int, goal: Goal) -> Float[Array, "2"]:
+def law(problem: Problem, budget: Budget | Split, levels: int, goal: Goal) -> Float[Array, "2"]:
     """(P[success], P[failure]) of one run, over its coins; bottom is a failure. Each is a sum of positive terms."""
     pieces = problem.pieces
-    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.epsilon), goal)
+    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
     if levels == 1:
         masses = judge.log_masses(piecewise.everything(pieces))
         return jnp.exp(_normalised(masses))
@@ -343,7 +340,7 @@ def law(problem: Problem, budget: Budget, levels: int, goal: Goal) -> Float[Arra
     return total + jnp.stack([jnp.zeros_like(choice[-1]), jnp.exp(choice[-1])])
 
 
-def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget) -> Float[Array, "2"]:
+def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget | Split) -> Float[Array, "2"]:
     """(ln P[success], ln P[failure]) given the recursion's answer k."""
     a, b = best_blocks(pieces, k, budget)
     intervals = jax.tree.map(lambda *x: jnp.stack(x), a.interval, b.interval, hull(a.interval, b.interval))

@@ -19,6 +19,8 @@ Number = int | float | Fraction | Decimal
 Interval = tuple[int, int]
 Piece = tuple[int, int, Any]  # first point, last point, and a value there (quality, weight or probability)
 Law = tuple[list[tuple[int, int, float]], float]
+# What a level may spend: epsilon of the exponential mechanism, (epsilon, delta) of A_dist on each of the two partitions.
+Level = tuple[Fraction, tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]]
 
 DIGITS = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -45,11 +47,41 @@ def rec_concave_law(
     >>> round(mass(law, 1, 2), 6)
     0.844638
     """
+    test = exact(epsilon), exact(delta)
+    return _law(starts, values, T, r, alpha, [(exact(epsilon), (test, test))] * depth, calibration, base)
+
+
+def split_law(
+    starts: Sequence[int], values: Sequence[Number], T: int, r: Number, alpha: Number, split: Any, base: int = 32
+) -> Law:
+    """The same where each mechanism has a budget of its own, with `proved` constants.
+
+    split has choices[level], tests[level][partition] and deltas[level][partition], the wide range first (`optimizers.quasi_concave.Split`).
+    """
+    choices, inner = [exact(float(epsilon)) for epsilon in split.choices], len(split.choices) - 1
+    tests = [
+        tuple((exact(float(split.tests[level][side])), exact(float(split.deltas[level][side]))) for side in (0, 1))
+        for level in range(inner)
+    ]
+    nothing = (Fraction(0), Fraction(0))
+    levels: Any = list(zip(choices, [*tests, (nothing, nothing)], strict=True))
+    return _law(starts, values, T, r, alpha, levels, "proved", base)
+
+
+def _law(
+    starts: Sequence[int],
+    values: Sequence[Number],
+    T: int,
+    r: Number,
+    alpha: Number,
+    levels: list[Level],
+    calibration: str,
+    base: int,
+) -> Law:
+    """The law for the budgets of all levels, the wide range first."""
     pieces = as_pieces(starts, [exact_value(value) for value in values], T)
     with localcontext(DIGITS):
-        parts, bottom = _rec_concave(
-            pieces, exact(r), exact(alpha), exact(epsilon), exact(delta), depth, calibration, base
-        )
+        parts, bottom = _rec_concave(pieces, exact(r), exact(alpha), levels, calibration, base)
         return [(lo, hi, float(p)) for (lo, hi), p in sorted(parts.items())], float(bottom)
 
 
@@ -167,15 +199,13 @@ def _rec_concave(
     pieces: list[Piece],
     r: Fraction,
     alpha: Fraction,
-    epsilon: Fraction,
-    delta: Fraction,
-    depth: int,
+    levels: list[Level],
     calibration: str,
     base: int,
 ) -> tuple[dict[Interval, Decimal], Decimal]:
     """Figure 5: ({(lo, hi): probability spread over it}, probability of bottom)."""
-    T = pieces[-1][1]
-    if depth == 1 or base >= T:  # step 1
+    T, (epsilon, tests) = pieces[-1][1], levels[0]
+    if len(levels) == 1 or base >= T:  # step 1
         return _sum_parts(_exponential(_weights(pieces, epsilon), [(0, T)])), Decimal(0)
 
     # Step 2. The added points stay candidates to the end, as steps 7 to 10 speak of [0, T']. A recursive call
@@ -188,12 +218,12 @@ def _rec_concave(
     q = [min(best[j] - (1 - alpha) * r, r - best[j + 1]) for j in range(log + 1)]  # step 4
     points = [(j, j, value) for j, value in enumerate(q)]
     inner, bottom = _rec_concave(  # steps 5 and 6
-        points, alpha * r / 2, Fraction(1, 4), epsilon, delta, depth - 1, calibration, base
+        points, alpha * r / 2, Fraction(1, 4), levels[1:], calibration, base
     )
     weights = _weights(pieces, epsilon)
     parts: list[Piece] = []
     for k, p in _point_by_point(inner):
-        blocks, missed = _choose_blocks(pieces, 2**k, epsilon, delta, calibration)  # steps 7 to 9
+        blocks, missed = _choose_blocks(pieces, 2**k, tests, calibration)  # steps 7 to 9
         bottom += p * missed
         for chosen, kept in blocks:
             shares = _exponential(weights, chosen)  # step 10
@@ -223,13 +253,13 @@ def _run_ends(pieces: Iterable[tuple[int, Fraction]]) -> list[int]:
 
 
 def _choose_blocks(
-    pieces: list[Piece], K: int, epsilon: Fraction, delta: Fraction, calibration: str
+    pieces: list[Piece], K: int, tests: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]], calibration: str
 ) -> tuple[list[tuple[list[Interval], Decimal]], Decimal]:
     """Every non-empty choice of blocks with its probability, and the probability of none."""
-    A, a = _stable_block(pieces, 0, 8 * K, epsilon, delta, calibration)
+    A, a = _stable_block(pieces, 0, 8 * K, *tests[0], calibration)
     if pieces[-1][1] < 4 * K:  # no point is left for the shifted partition
         return [([A], a)], 1 - a
-    B, b = _stable_block(pieces, 4 * K, 8 * K, epsilon, delta, calibration)
+    B, b = _stable_block(pieces, 4 * K, 8 * K, *tests[1], calibration)
     return [([A, B], a * b), ([A], a * (1 - b)), ([B], (1 - a) * b)], (1 - a) * (1 - b)
 
 

@@ -1,0 +1,141 @@
+"""What each mechanism of RecConcave may spend: equal shares (`Budget`), or shares of one's own (`Split`).
+
+N levels run N exponential mechanisms and, above the last level, A_dist on two partitions each: 3N - 2 mechanisms, 2(N - 1) of them with a
+delta. Each may be chosen knowing the answers of the others, so basic composition adds up whatever they spend (BNS, Theorem 2.4).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from dpjax.accounting import REPLACE_ONE, Guarantee, basic
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+
+
+@frozen
+class Budget:
+    """What each single mechanism may spend, and with which constants A_dist tests."""
+
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    calibration: str = static()
+
+    @property
+    def choose(self) -> Float[Array, ""]:
+        """epsilon of this level's exponential mechanism."""
+        return self.epsilon
+
+    def test(self, partition: int) -> "Budget":
+        """That of A_dist on a partition of this level, 0 or 1."""
+        return self
+
+    @property
+    def below(self) -> "Budget":
+        """That of the levels below this one."""
+        return self
+
+
+@frozen
+class Split:
+    """What each of the 3N - 2 mechanisms of N levels may spend, the wide range first; A_dist tests with its `proved` constants.
+
+    The whole is private with their sums, `total`. `Budget` is the same with equal shares; both give a level its own numbers by the same
+    three names, `choose`, `test` and `below`.
+
+    Attributes:
+      choices: epsilon of each level's exponential mechanism.
+      tests: epsilon of A_dist on each of the two partitions of each level but the last.
+      deltas: its delta, in (0, 1/2].
+    """
+
+    choices: Float[Array, "levels"]
+    tests: Float[Array, "inner 2"]
+    deltas: Float[Array, "inner 2"]
+
+    @classmethod
+    def equal(cls, epsilon: Any, delta: Any, levels: int) -> "Split":
+        """Equal shares of a total, in float64 where it is known.
+
+        >>> Split.equal(1.0, 1e-6, 2).choices.tolist()
+        [0.25, 0.25]
+        """
+        xp = jnp if arguments.is_traced(epsilon) or arguments.is_traced(delta) else np
+        each, share, inner = epsilon / (3 * levels - 2), delta / max(2 * (levels - 1), 1), (levels - 1, 2)
+        return cls(choices=xp.full((levels,), each), tests=xp.full(inner, each), deltas=xp.full(inner, share))
+
+    @property
+    def levels(self) -> int:
+        """N."""
+        return int(self.choices.shape[0])
+
+    @property
+    def calibration(self) -> str:
+        """The constants of A_dist that keep its epsilon and delta."""
+        return "proved"
+
+    @property
+    def choose(self) -> Float[Array, ""]:
+        """epsilon of this level's exponential mechanism."""
+        return self.choices[0]
+
+    def test(self, partition: int) -> Budget:
+        """That of A_dist on a partition of this level, 0 or 1."""
+        return Budget(epsilon=self.tests[0, partition], delta=self.deltas[0, partition], calibration=self.calibration)
+
+    @property
+    def below(self) -> "Split":
+        """That of the levels below this one."""
+        return Split(choices=self.choices[1:], tests=self.tests[1:], deltas=self.deltas[1:])
+
+    def floats(self) -> "Split":
+        """The same in the default float."""
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self)
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether each number is in its range."""
+        numbers = self.floats()
+        epsilons = jnp.concatenate([numbers.choices, numbers.tests.reshape(-1)])
+        deltas = (numbers.deltas > 0) & (numbers.deltas <= 0.5)
+        return jnp.all((epsilons > 0) & (epsilons < jnp.inf)) & jnp.all(deltas)
+
+    def total(self, relation: str) -> Guarantee:
+        """What all of them spend by basic composition, on the host."""
+        pure = [(float(epsilon), 0.0) for epsilon in np.ravel(self.choices)]
+        tested = zip(np.ravel(self.tests).tolist(), np.ravel(self.deltas).tolist(), strict=True)
+        return basic(Guarantee(epsilon, delta, relation) for epsilon, delta in [*pure, *tested])
+
+    def least(self) -> tuple[float, float]:
+        """(epsilon, delta) of which equal shares are nowhere more than these: what is proved of those errors holds here."""
+        epsilon = min(np.min(self.choices), np.min(self.tests, initial=np.inf))
+        delta = np.min(self.deltas, initial=0.5) * max(2 * (self.levels - 1), 1)
+        return float(epsilon) * (3 * self.levels - 2), float(delta) if self.levels > 1 else 0.0
+
+
+def checked(split: Split | None, *, epsilon: Any, delta: Any, levels: int) -> Split | None:
+    """A split of one's own for N levels, or None; what is known of it must be in range and keep the total.
+
+    Raises:
+      TypeError: no `Split`. ValueError: another number of levels, a number out of range, or more than the total.
+    """
+    if split is None:
+        return None
+    arguments.instance("split", split, Split)
+    inner = (levels - 1, 2)
+    shapes = {"choices": (levels,), "tests": inner, "deltas": inner}
+    for name, shape in shapes.items():
+        if (found := np.shape(getattr(split, name))) != shape:
+            raise ValueError(f"split.{name} must have shape {shape} for {levels} levels, got {found}")
+    if any(arguments.is_traced(leaf) for leaf in (*jax.tree.leaves(split), epsilon, delta)):
+        return split
+    split = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), split)
+    if not (
+        np.all(split.choices > 0) and np.all(split.tests > 0) and np.all((split.deltas > 0) & (split.deltas <= 0.5))
+    ):
+        raise ValueError(f"split must have epsilons > 0 and deltas in (0, 1/2], got {split}")
+    if not (total := split.total(REPLACE_ONE)).covers(float(epsilon), float(delta)):
+        raise ValueError(f"split must keep ({epsilon}, {delta}) by basic composition, got {total}")
+    return split

@@ -1,0 +1,290 @@
+"""Budgets tuned by the law: gradient descent on the failure of an algorithm whose every point keeps the total privacy."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from dpjax.accounting import Guarantee
+from dpjax.core import arguments
+from dpjax.relaxations.budgets import Budgeted
+from dpjax.trials import estimates, search
+
+Failure = Callable[[Any, Any], Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """What `tune` found.
+
+    Attributes:
+      algorithm: with the tuned budget, rounded on the host.
+      guarantee: what the host's accountant says of it: the total or less.
+      point: where the optimiser ended, or the best point on its way if the data were fixed.
+      losses: ln of the failure before each step, and after the last.
+      points: the points that these belong to, stacked.
+    """
+
+    algorithm: Any
+    guarantee: Guarantee
+    point: Any
+    losses: np.ndarray
+    points: Any
+
+    def at(self, step: int) -> Any:
+        """The point before a step."""
+        return jax.tree.map(lambda leaf: leaf[step], self.points)
+
+
+def tune(
+    budgeted: Budgeted,
+    data: Any,
+    *,
+    error: float | None = None,
+    failure: Failure | None = None,
+    steps: int = 200,
+    learning_rate: float = 0.05,
+    optimizer: optax.GradientTransformation | None = None,
+    worst: bool = False,
+    start: Any = None,
+    key: Array | None = None,
+    batch: int = 8,
+) -> Tuned:
+    """The split of the budget with which an algorithm fails least often: descent on ln of the failure probability, which is its exact law.
+
+    All steps run in one compiled program (`lax.scan`); a second call with the same `budgeted`, functions and shapes compiles nothing. No
+    coin of the algorithm is ever tossed: the gradient has no variance but that of the data. Data of the tuning are taken as public: the
+    privacy of the tuned algorithm is that of its numbers, however they were chosen, only if private data did not choose them.
+
+    Args:
+      budgeted: of `budgets.of`, or one of your own.
+      data: a list of datasets of one shape (worst-case ones, or drawn beforehand), or the same stacked along a first axis; or a function
+        key -> one dataset, of which every step draws a fresh `batch`.
+      error: failure is an error above this on the data, `algorithm.failure_probability(data, error=error)`.
+      failure: or any function (algorithm, one dataset) -> a probability that JAX can differentiate, for instance of the law of a
+        population error: `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Exactly one of the two.
+      steps: >= 1.
+      learning_rate: of Adam, > 0.
+      optimizer: any of optax, in place of Adam.
+      worst: minimise the largest failure of the datasets instead of their mean.
+      start: a point to start from; that of the algorithm's own budget by default.
+      key, batch: for data that are drawn.
+
+    Returns:
+      `Tuned`.
+
+    **Formal guarantees**: those of `Tuned.guarantee`, for public tuning data.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; a law that is NaN, or has no finite gradient, on the way.
+
+    >>> from dpjax import Sample
+    >>> from dpjax.domains import wide
+    >>> from dpjax.learners import thresholds
+    >>> from dpjax.relaxations import budgets
+    >>> learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-3, alpha=0.5, depth=2)
+    >>> sample = Sample(x=wide.from_ints(range(10, 50), 6), y=[1] * 20 + [0] * 20)
+    >>> tuned = tune(budgets.of(learner), [sample], error=0.25, steps=20)
+    >>> tuned.losses[-1] < tuned.losses[0], tuned.guarantee.covers(1.0, 1e-3)
+    (True, True)
+    """
+    arguments.instance("budgeted", budgeted, Budgeted)
+    steps, batch = arguments.integer("steps", steps, at_least=1), arguments.integer("batch", batch, at_least=1)
+    rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
+    judged = _judged(error, failure)
+    drawn = callable(data)
+    if drawn and key is None:
+        raise ValueError("key must be given for data that are drawn")
+    if optimizer is not None:
+        arguments.instance("optimizer", optimizer, optax.GradientTransformation, article="an")
+    point = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), budgeted.start if start is None else start)
+    given = jax.random.split(arguments.key(key), (steps + 1, batch)) if drawn else stacked(data)
+    program = _program(budgeted, judged, optimizer, steps, arguments.flag("worst", worst), data if drawn else None)
+    losses, slopes, points = jax.tree.map(np.asarray, program(point, given, rate))
+    if not (np.all(np.isfinite(losses)) and np.all(np.isfinite(slopes[:-1]))):
+        first = int(np.argmin(np.isfinite(losses) & np.isfinite(slopes)))
+        raise ValueError(
+            f"failure must have a finite logarithm and gradient along the way, got ln failure = {losses[first]} with a gradient "
+            f"of norm {slopes[first]} at step {first}"
+        )
+    best = steps if drawn else int(np.argmin(losses))
+    chosen = jax.tree.map(lambda leaf: leaf[best], points)
+    algorithm = budgeted.rounded(chosen)
+    return Tuned(algorithm, algorithm.guarantee(), chosen, losses.astype(np.float64), points)
+
+
+def stacked(data: Any) -> Any:
+    """A list of datasets of one shape as one pytree with a first axis; one that is stacked already as it is.
+
+    Raises:
+      ValueError: an empty list, or datasets of several shapes.
+    """
+    if not isinstance(data, list | tuple):
+        return data
+    if not data or any(_form(one) != _form(data[0]) for one in data):
+        raise ValueError(
+            f"data must hold at least one dataset, all of one kind and shape, got {[type(one).__name__ for one in data]}"
+        )
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *data)
+
+
+def _form(data: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    """The structure and the shapes of one dataset."""
+    return jax.tree.structure(data), [np.shape(leaf) for leaf in jax.tree.leaves(data)]
+
+
+def _judged(error: float | None, failure: Failure | None) -> Failure:
+    """The function to minimise."""
+    if (error is None) == (failure is None):
+        raise ValueError(f"exactly one of error and failure must be given, got error={error!r} and failure={failure!r}")
+    return (
+        _above(arguments.known("error", error, at_least=0.0))
+        if failure is None
+        else arguments.function("failure", failure)
+    )
+
+
+def failure_above(error: Any) -> Failure:
+    """(algorithm, dataset) -> P[error on the data above this]: the same object for the same error, so that programs are found again."""
+    return _above(arguments.known("error", error, at_least=0.0))
+
+
+@functools.lru_cache(maxsize=64)
+def _above(error: float) -> Failure:
+    return lambda algorithm, data: algorithm.failure_probability(data, error=error)
+
+
+@functools.lru_cache(maxsize=32)
+def _program(
+    budgeted: Budgeted,
+    failure: Failure,
+    optimizer: optax.GradientTransformation | None,
+    steps: int,
+    worst: bool,
+    draw: Callable[[Array], Any] | None,
+) -> Callable[..., Any]:
+    """(point, data or keys, learning rate) -> ln failure, norm of its gradient, and the point, for each step and after the last."""
+
+    def loss(point: Any, data: Any) -> Array:
+        each = jax.vmap(lambda one: budgeted.failure(point, lambda algorithm: failure(algorithm, one)))(data)
+        whole = jnp.max(each) if worst else jnp.mean(each)
+        return jnp.log(jnp.maximum(whole, jnp.finfo(whole.dtype).tiny))
+
+    @jax.jit
+    def run(point: Any, data: Any, rate: Array) -> Any:
+        descent = optax.adam(rate) if optimizer is None else optimizer
+
+        def step(state: Any, keys: Any) -> Any:
+            point, memory = state
+            here = data if draw is None else jax.vmap(draw)(keys)
+            value, slope = jax.value_and_grad(loss)(point, here)
+            with jax.numpy_dtype_promotion(
+                "standard"
+            ):  # optax counts its steps in integers and multiplies floats by them
+                moved, memory = descent.update(slope, memory, point)
+            return (optax.apply_updates(point, moved), memory), (value, _norm(slope), point)
+
+        keys = None if draw is None else data
+        return jax.lax.scan(step, (point, descent.init(point)), keys, length=steps + 1)[1]
+
+    return run
+
+
+def _norm(slope: Any) -> Array:
+    """The Euclidean norm of all entries of a pytree."""
+    return jnp.sqrt(sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope)), start=jnp.zeros(())))
+
+
+# --------------------------------------------------------------------------------------------- how many examples
+
+
+def failures(algorithm: Any, data: Any, failure: Failure) -> Float[Array, "datasets"]:
+    """`failure` of an algorithm on each of several datasets, as `tune` takes them; one compiled program for all budgets."""
+    return _each(algorithm, stacked(data), failure)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _each(algorithm: Any, data: Any, failure: Failure) -> Array:
+    return jax.vmap(lambda one: failure(algorithm, one))(data)
+
+
+def least_n(
+    algorithm: Any,
+    sampler: Callable[[int], Any],
+    *,
+    beta: float,
+    error: float | None = None,
+    failure: Failure | None = None,
+    start: int = 64,
+    maximum: int = 2**16,
+    rtol: float = 0.0,
+) -> search.LeastN:
+    """The least n at which the mean failure over datasets of n examples is at most beta, by exact laws; see `trials.search.least_n`.
+
+    Args:
+      algorithm: with a law.
+      sampler: n -> several datasets of n examples, stacked along a first axis; in buckets of one capacity, so that one program serves all
+      n. beta: in (0, 1).
+      error, failure: as for `tune`.
+      start, maximum, rtol: of the search.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+    """
+    judged = _judged(error, failure)
+    arguments.function("sampler", sampler)
+
+    def estimate(n: int) -> Any:
+        return estimates.known(float(np.mean(np.asarray(failures(algorithm, sampler(n), judged), np.float64))))
+
+    return search.least_n(estimate, beta=beta, start=start, maximum=maximum, rtol=rtol)
+
+
+def tuned_least_n(
+    budgeted: Budgeted,
+    sampler: Callable[[int], Any],
+    *,
+    beta: float,
+    rounds: int = 3,
+    start: int = 64,
+    maximum: int = 2**16,
+    rtol: float = 0.0,
+    error: float | None = None,
+    failure: Failure | None = None,
+    **given: Any,
+) -> tuple[search.LeastN, search.LeastN, Tuned]:
+    """(least n of the budget it came with, least n tuned, what was tuned): tune where the least n is, look for it anew, and so on.
+
+    Each round tunes at the least n that the last one found, from the point where it ended, and stops where that gains nothing more.
+
+    Args:
+      budgeted, error, failure, given: as for `tune`.
+      sampler, beta, start, maximum, rtol: as for `least_n`.
+      rounds: of tuning, at most.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; no n up to the maximum suffices before anything is tuned.
+    """
+    judged = _judged(error, failure)
+    given = {"failure": judged, **given}
+    common: dict[str, Any] = {"beta": beta, "maximum": maximum, "rtol": rtol, "failure": judged}
+    before = found = least_n(budgeted.rounded(budgeted.start), sampler, start=start, **common)
+    if before.n is None:
+        raise ValueError(f"maximum must be enough for the budget as it is, got {maximum} at beta = {beta}")
+    best: Tuned | None = None
+    for _ in range(arguments.integer("rounds", rounds, at_least=1)):
+        tuned = tune(budgeted, sampler(found.n or maximum), start=None if best is None else best.point, **given)
+        now = least_n(tuned.algorithm, sampler, start=found.n or start, **common)
+        if now.n is None or (best is not None and found.n is not None and now.n >= found.n):
+            break
+        best, found = tuned, now
+    if best is None:
+        raise ValueError(f"maximum must be enough for the tuned budget, got {maximum} at beta = {beta}")
+    return before, found, best

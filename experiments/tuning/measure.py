@@ -1,0 +1,219 @@
+"""The numbers of the picture."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpjax import MultiSample, Points, Sample
+from dpjax.domains import wide
+from dpjax.learners import thresholds
+from dpjax.multi import points
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.quasi_concave import Split
+from dpjax.relaxations import budgets, tune
+from dpjax.trials.progress import Progress
+from experiments.records import Row, exact
+from experiments.runner import Context
+from experiments.settings import Settings
+
+Sampler = Callable[[int], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An algorithm, hard data for it, and the parts of its budget by name.
+
+    Attributes:
+      make: settings -> the algorithm with the split that its factory derives.
+      draw: (generator, bits, largest n) -> a function n -> one dataset; the data of fewer examples are among those of more.
+      parts: the algorithm -> what each mechanism spends of epsilon, all together the total.
+      maximum: rows of a dataset.
+      error: of `failure_probability`; None for the settings' alpha.
+    """
+
+    make: Callable[[Settings], Any]
+    draw: Callable[[np.random.Generator, int, int], Sampler]
+    parts: Callable[[Any], dict[str, float]]
+    maximum: int
+    error: float | None = None
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """Panels "least n" and "failure, NAME" (series derived, tuned), "epsilon, NAME" (x = 0 derived, 1 tuned), "guarantee, NAME"."""
+    rows: list[Row] = []
+    with Progress(len(settings["cases"]), "tuning", unit="cases", silent=True) as bar:
+        for number, name in enumerate(settings["cases"]):
+            rows += _measured(number, name, settings, context.seed)
+            bar.done(1)
+    return rows
+
+
+def _measured(number: int, name: str, settings: Settings, seed: int) -> list[Row]:
+    """All rows of one algorithm."""
+    case = CASES[name]
+    algorithm = case.make(settings)
+    error = settings["alpha"] if case.error is None else case.error
+    train, held_out = (_sampler(case, settings, seed + offset) for offset in (1, 2))
+    search: dict[str, Any] = {
+        "beta": settings["beta"],
+        "maximum": case.maximum,
+        "rtol": settings["rtol"],
+        "error": error,
+    }
+    _, _, tuned = tune.tuned_least_n(
+        budgets.of(algorithm),
+        train,
+        start=case.maximum // 4,
+        rounds=settings["rounds"],
+        steps=settings["steps"],
+        **search,
+    )
+    rows, least = [], {}
+    both = {"derived": algorithm, "tuned": tuned.algorithm}
+    for series, one in both.items():
+        found = tune.least_n(one, held_out, start=case.maximum // 4, **search)
+        least[series] = found.n or case.maximum
+        rows.append(Row("least n", series, number, least[series], found.low, found.high or math.inf))
+        guarantee = one.guarantee()
+        rows += [
+            exact(f"guarantee, {name}", f"{series} {part}", 0, value)
+            for part, value in (("epsilon", guarantee.epsilon), ("delta", guarantee.delta))
+        ]
+        rows += [
+            exact(f"epsilon, {name}", part, int(series == "tuned"), value) for part, value in case.parts(one).items()
+        ]
+    sizes = np.unique(
+        np.geomspace(least["tuned"] / 2, min(1.2 * least["derived"], case.maximum), settings["sizes"]).astype(int)
+    )
+    judged = tune.failure_above(error)
+    for n in sizes.tolist():
+        data = held_out(n)
+        rows += [
+            exact(f"failure, {name}", series, n, float(np.mean(tune.failures(one, data, judged))))
+            for series, one in both.items()
+        ]
+    return rows
+
+
+def _sampler(case: Case, settings: Settings, seed: int) -> Sampler:
+    """n -> datasets of n examples, drawn once."""
+    rng = np.random.default_rng(seed)
+    each = [case.draw(rng, settings["bits"], case.maximum) for _ in range(settings["datasets"])]
+    return lambda n: [at(n) for at in each]
+
+
+# --------------------------------------------------------------------------------------------------------------- data
+
+
+def around_a_threshold(rng: np.random.Generator, bits: int, most: int) -> Sampler:
+    """Ones below a uniform threshold and zeros above it, at distances log-uniform up to a log-uniform one: all scales, anywhere."""
+    threshold = int(rng.integers(1, 2**31)) * 2 ** max(bits - 31, 0) % 2**bits
+    scales = rng.uniform(0.0, rng.uniform(1.0, bits), most)
+    below = np.arange(most) % 2 == 0
+    x = [
+        max(0, threshold - 1 - int(2.0**u)) if low else min(2**bits - 1, threshold + int(2.0**u))
+        for u, low in zip(scales.tolist(), below.tolist(), strict=True)
+    ]
+    rows = np.asarray(wide.from_ints(x, bits + 1))
+    labels = np.array([int(value < threshold) for value in x], np.int32)
+
+    def at(n: int) -> Sample:
+        some = np.arange(most) < n
+        return Sample(x=np.where(some[:, None], rows, np.uint32(0)), y=np.where(some, labels, 0), n_valid=np.int32(n))
+
+    return at
+
+
+def combs(rng: np.random.Generator, bits: int, most: int) -> Sampler:
+    """Leading zeros, or ones, of every number alike, or log-uniform from either end (`dpjax.concepts.combs`), each way up."""
+    kind, turned = rng.integers(0, 3), bool(rng.integers(0, 2))
+    log_uniform = np.exp(rng.uniform(0, np.log1p(bits), most)).astype(int) - 1
+    zeros = [rng.integers(0, bits + 1, most), log_uniform, bits - log_uniform][kind]
+    x = [2 ** (bits - int(k)) - 1 for k in zeros]
+    x = [2**bits - 1 - value for value in x] if turned else x
+
+    def at(n: int) -> Points:
+        return Points.create(wide.from_ints(sorted(x[:n]) + [0] * (most - n), bits), n)
+
+    return at
+
+
+def heavy_and_light(rng: np.random.Generator, bits: int, most: int) -> Sampler:
+    """Examples of 6 points, of masses falling by a half, and as many of points that occur once; two labels, of which each has one point."""
+    x = np.where(
+        rng.random(most) < 0.75, rng.choice(6, most, p=2.0 ** -np.arange(6) / (2 - 2.0**-5)), 6 + np.arange(most)
+    )
+    y = x[:, None] == rng.choice(3, 2)[None]
+    rows = np.asarray(wide.from_ints(x.tolist(), bits))
+
+    def at(n: int) -> MultiSample:
+        some = (np.arange(most) < n)[:, None]
+        return MultiSample.create(np.where(some, rows, np.uint32(0)), np.where(some, y, False), n)
+
+    return at
+
+
+# --------------------------------------------------------------------------------------------------------- algorithms
+
+
+def _learner(depth: int) -> Callable[[Settings], Any]:
+    def make(settings: Settings) -> Any:
+        given = {name: settings[name] for name in ("bits", "epsilon", "delta")}
+        # The error on the data that it aims at is alpha / 2 of what it is given: here alpha, which is what is asked of it.
+        return thresholds.rec_concave(**given, alpha=2 * settings["alpha"], depth=depth)
+
+    return make
+
+
+def _amplified(settings: Settings) -> Any:
+    given = {name: settings[name] for name in ("bits", "epsilon", "delta", "beta")}
+    return thresholds.amplified(**given, alpha=2 * settings["alpha"])
+
+
+def _tree_log(settings: Settings) -> Any:
+    given = {name: settings[name] for name in ("bits", "epsilon", "delta", "beta")}
+    return interior_point.tree_log(**given, accountant="basic", depth=1)
+
+
+def _point_learner(settings: Settings) -> Any:
+    given = {name: settings[name] for name in ("bits", "epsilon", "delta", "alpha", "beta")}
+    return points.point_learner(**given, k=2)
+
+
+def _rec_concave_parts(learner: Any) -> dict[str, float]:
+    """Of each exponential mechanism and of each A_dist, the wide range first."""
+    split = learner.split or Split.equal(float(learner.epsilon), float(learner.delta), learner.levels)
+    parts = {f"choice, level {level}": float(epsilon) for level, epsilon in enumerate(split.choices, 1)}
+    for level, pair in enumerate(np.asarray(split.tests), 1):
+        parts |= {f"A_dist {side}, level {level}": float(epsilon) for side, epsilon in zip("ab", pair, strict=True)}
+    return parts
+
+
+def _amplified_parts(learner: Any) -> dict[str, float]:
+    """All mechanisms spend alike: 2 epsilon for each block, epsilon for each of the others."""
+    budget, levels = learner.optimizer.budget, learner.optimizer.levels
+    each = float(budget.epsilon)
+    return {"blocks": 2 * levels * each, "points, test, last level": (levels + 2) * each}
+
+
+def _tree_log_parts(solver: Any) -> dict[str, float]:
+    """Of each part, over all levels; A_dist twice, as two of its slices may differ by a replacement."""
+    parameters = solver.parameters
+    times = {"walk": parameters.depth, "select": 2 * parameters.depth, "count": parameters.depth, "base": 1}
+    return {name: many * float(getattr(parameters, f"{name}_epsilon")) for name, many in times.items()}
+
+
+def _point_learner_parts(learner: Any) -> dict[str, float]:
+    return {"counts": float(learner.counts.epsilon), "A_dist": float(learner.choice().epsilon)}
+
+
+CASES = {
+    "RecConcave, N=2": Case(_learner(2), around_a_threshold, _rec_concave_parts, 4095),
+    "RecConcave, N=3": Case(_learner(3), around_a_threshold, _rec_concave_parts, 8191),
+    "amplified": Case(_amplified, around_a_threshold, _amplified_parts, 4095),
+    "TreeLog": Case(_tree_log, combs, _tree_log_parts, 511, error=0.0),
+    "PointLearner": Case(_point_learner, heavy_and_light, _point_learner_parts, 1023),
+}

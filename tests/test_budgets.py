@@ -1,0 +1,344 @@
+"""Budgets that keep their total: the accountant against the host's, its derivatives against differences, every point verified exactly."""
+
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from test_verify_learners import all_samples
+
+from dpjax import Sample
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, composition
+from dpjax.learners import conjunctions, rectangles, thresholds
+from dpjax.multi import points
+from dpjax.optimizers import interior_point, quasi_concave
+from dpjax.optimizers.interior_point import planning
+from dpjax.optimizers.quasi_concave import Split
+from dpjax.relaxations import accountant, budgets, tune
+from dpjax.verify.exact import probabilities, worst_of_table
+
+EPSILON, DELTA = 2.0, 0.2
+TIMES = (4, 2, 1)
+
+
+def host_delta(epsilons: Any, deltas: Any, times: Any, epsilon: float) -> float:
+    groups = {Guarantee(e, d, REPLACE_ONE): m for e, d, m in zip(epsilons, deltas, times, strict=True)}
+    return composition.total_delta(groups, epsilon)
+
+
+def by_subsets(epsilons: Any, deltas: Any, times: Any, epsilon: float) -> float:
+    """The formula without groups or logarithms: every subset of the mechanisms."""
+    each = [e for e, m in zip(epsilons, times, strict=True) for _ in range(m)]
+    own = math.prod((1 - d) ** m for d, m in zip(deltas, times, strict=True))
+    excess = []
+    for signs in itertools.product((1, -1), repeat=len(each)):
+        loss = math.fsum(s * e for s, e in zip(signs, each, strict=True))
+        chance = math.prod(1 / (1 + math.exp(-s * e)) for s, e in zip(signs, each, strict=True))
+        excess.append(chance * max(0.0, -math.expm1(epsilon - loss)))
+    return 1 - own * (1 - math.fsum(excess))
+
+
+# ------------------------------------------------------------------------------------------------------- accountant
+
+CASES = [
+    ((0.1, 0.2, 0.3), (1e-6, 0.0, 1e-7), (4, 2, 1), 0.7),
+    builders.slow((0.25,), (0.0,), (50,), 3.0),
+    builders.slow((0.5, 1.0), (1e-8, 1e-3), (3, 2), 1.2),
+    ((0.5, 1.0), (1e-8, 1e-3), (3, 2), 9.0),  # more than the sum: nothing but the deltas
+]
+
+
+@pytest.mark.parametrize(("epsilons", "deltas", "times", "epsilon"), CASES)
+def test_optimal_composition_is_that_of_the_host(epsilons: Any, deltas: Any, times: Any, epsilon: float) -> None:
+    expected = host_delta(epsilons, deltas, times, epsilon)
+    with jax.enable_x64():
+        found = float(accountant.total_delta(epsilons, deltas, epsilon, times))
+        log = float(accountant.log_total_delta(epsilons, deltas, epsilon, times))
+    assert found == pytest.approx(expected, rel=1e-9) and math.exp(log) == pytest.approx(found, rel=1e-12)
+    assert found <= expected * (1 + 1e-12)  # the host adds its rounding
+
+
+def test_budgets_that_are_no_multiples_of_each_other_are_composed_exactly() -> None:
+    """Where the host rounds every budget up to a grid: it is the larger one there, and the sum over all subsets is met."""
+    epsilons, deltas, times, epsilon = (0.1234, 0.37, math.sqrt(0.2)), (1e-9, 2e-5, 0.0), (5, 3, 2), 1.1
+    with jax.enable_x64():
+        found = float(accountant.total_delta(epsilons, deltas, epsilon, times))
+    assert found == pytest.approx(by_subsets(epsilons, deltas, times, epsilon), rel=1e-12)
+    assert found < host_delta(epsilons, deltas, times, epsilon) < found * 1.001
+
+
+def central(function: Any, arguments: tuple[Any, ...], direction: Any, step: float) -> np.ndarray:
+    def moved(sign: float) -> Any:
+        return function(*jax.tree.map(lambda a, d: a + sign * step * d, arguments, direction))
+
+    return np.asarray(jax.tree.map(lambda a, b: (a - b) / (2 * step), moved(1.0), moved(-1.0)))
+
+
+def test_derivatives_are_those_of_differences_forward_and_reverse() -> None:
+    with jax.enable_x64():
+        ratios, deltas = jnp.array([1.0, 2.0, 0.5]), jnp.array([1e-4, 0.0, 1e-3])
+        functions = {
+            "total_delta": (lambda r, d, e: accountant.total_delta(0.1 * r, d, e, TIMES), jnp.array(0.7)),
+            "calibrated": (lambda r, d, e: accountant.calibrated(r, d, e, 0.01 * e, TIMES), jnp.array(0.9)),
+        }
+        for name, (function, epsilon) in functions.items():
+            given = (ratios, deltas, epsilon)
+            direction = (jnp.array([0.3, -0.2, 0.1]), jnp.array([1e-4, 1e-4, -2e-4]), jnp.array(0.5))
+            compiled = jax.jit(function)
+            differences = central(compiled, given, direction, 1e-5)
+            _, forward = jax.jvp(compiled, given, direction)
+            slopes = jax.jacrev(compiled, argnums=(0, 1, 2))(*given)
+            reverse = sum(jnp.tensordot(slope, d, d.ndim) for slope, d in zip(slopes, direction, strict=True))
+            np.testing.assert_allclose(forward, differences, rtol=1e-6, err_msg=name)
+            np.testing.assert_allclose(reverse, forward, rtol=1e-12, err_msg=name)
+
+
+def test_calibrated_budgets_spend_the_total_to_the_last_digit_and_extremes_are_numbers() -> None:
+    with jax.enable_x64():
+        ratios, shares = jnp.array([1.0, 2.0, 0.5]), jnp.array([0.1, 0.2, 0.01])
+
+        @jax.jit
+        def found(epsilon: Any, delta: Any) -> Any:
+            deltas = shares * delta
+            each = accountant.calibrated(ratios, deltas, epsilon, delta, TIMES)
+            return each, accountant.total_delta(each, deltas, epsilon, TIMES)
+
+        slope = jax.jit(jax.jacrev(lambda *given: found(*given)[0], argnums=(0, 1)))
+        for epsilon, delta in itertools.product((1e-6, 1.0, 50.0), (1e-300, 1e-6, 0.5)):
+            each, spent = found(epsilon, delta)
+            basic = epsilon * np.asarray(ratios) / 8.5
+            assert np.all(np.asarray(each) >= basic * (1 - 1e-14)), (epsilon, delta)
+            assert all(np.all(np.isfinite(part)) for part in slope(epsilon, delta)), (epsilon, delta)
+            if delta > 1e-300:  # there the surplus over basic composition is far below rounding
+                assert float(spent) == pytest.approx(delta, rel=1e-8)
+        assert np.all(np.isnan(accountant.calibrated(ratios, shares, 1.0, 0.1, TIMES)))  # the deltas are more than that
+
+
+def test_accountant_refuses_what_makes_no_sense() -> None:
+    with pytest.raises(ValueError, match="one shape"):
+        accountant.total_delta([0.1, 0.2], [0.0], 1.0, (1, 1))
+    with pytest.raises(ValueError, match="one count for each of 2 groups"):
+        accountant.basic([0.1, 0.2], [0.0, 0.0], (1,))
+    with pytest.raises(ValueError, match="at most 65536 terms"):
+        accountant.total_delta([0.1, 0.2], [0.0, 0.0], 1.0, (300, 300))
+    with pytest.raises(ValueError, match="times"):
+        accountant.total_delta([0.1], [0.0], 1.0, (0,))
+
+
+# --------------------------------------------------------------------------------------------- RecConcave, verified
+
+
+def learner(epsilon: float = EPSILON, delta: float = DELTA, **given: Any) -> Any:
+    """Two levels really run: the range is {0, ..., 64}."""
+    return thresholds.rec_concave(bits=6, epsilon=epsilon, delta=delta, alpha=0.6, depth=2, **given)
+
+
+def hills(seed: int, datasets: int, n: int = 60) -> list[Sample]:
+    """Samples around a random threshold, every tenth label wrong."""
+    rng = np.random.default_rng(seed)
+    cuts, xs = rng.integers(8, 56, (datasets, 1)), np.sort(rng.integers(0, 64, (datasets, n)))
+    ys = (xs < cuts) ^ (rng.random(xs.shape) < 0.1)
+    return [builders.sample_of(x, y, 6, 63) for x, y in zip(xs, ys, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def opened() -> budgets.Budgeted:
+    return budgets.of(learner())
+
+
+@pytest.fixture(scope="module")
+def tuned(opened: budgets.Budgeted) -> tune.Tuned:
+    return tune.tune(opened, hills(0, 8), error=0.2, steps=38, learning_rate=0.1)
+
+
+def test_tuned_budgets_fail_less_often_on_data_that_were_held_out(tuned: tune.Tuned) -> None:
+    assert tuned.losses[-1] < tuned.losses[0] - 0.3
+    judged, held_out, default = tune._judged(0.2, None), hills(1, 8), learner()
+    equal = dataclasses.replace(default, split=Split.equal(EPSILON, DELTA, 2))
+    before, after = (np.mean(tune.failures(one, held_out, judged)) for one in (equal, tuned.algorithm))
+    assert after < 0.8 * before
+
+
+def test_every_point_of_the_way_is_private_on_all_small_samples_and_a_fifth_more_is_not(
+    opened: budgets.Budgeted, tuned: tune.Tuned
+) -> None:
+    algorithms = [opened.rounded(tuned.at(step)) for step in range(0, 39, 2)]
+    for algorithm in algorithms:
+        found = algorithm.guarantee()
+        assert found.covers(EPSILON, DELTA) and found.epsilon > EPSILON * (1 - 1e-6)
+    assert len(algorithms) == 20 and float(np.ptp([one.split.choices[0] for one in algorithms])) > 0.1
+    # 1.2 times epsilon, nearly all of it on the choice of a point: what it may spend is what it does spend.
+    more = Split(
+        choices=np.array([1.2 * EPSILON * 0.97, 0.04]), tests=np.full((1, 2), 0.05), deltas=np.full((1, 2), 1e-3)
+    )
+    within = jax.tree.map(lambda leaf: leaf / 1.2, more)
+    splits = [algorithm.split for algorithm in algorithms] + [more, within]
+    alphas = [float(algorithm.alpha) for algorithm in algorithms] + [0.6, 0.6]
+
+    family = all_samples({1: (3, 7, 31, 63), 2: (7, 31)})
+    size, count = len(family.n), len(splits)
+    rows: dict[str, Any] = {name: np.concatenate([getattr(family, name)] * count) for name in ("x", "y", "n")}
+    rows["split"] = jax.tree.map(lambda *leaves: np.repeat(np.stack(leaves), size, axis=0), *splits)
+    rows["alpha"] = np.repeat(alphas, size)
+
+    def law(row: dict[str, Any]) -> Any:
+        sample = Sample(x=row["x"][:, None], y=row["y"], n_valid=row["n"])
+        one = dataclasses.replace(learner(), split=row["split"], alpha=row["alpha"])
+        return jnp.log(jnp.maximum(one.pmf(sample), 0.0))
+
+    tables = np.split(probabilities(law, rows, batch_size=size), count)
+    total = Guarantee(EPSILON, DELTA, REPLACE_ONE)
+
+    def worst(table: np.ndarray, epsilon: float) -> Any:
+        return worst_of_table(table, np.arange(size), family.pairs, epsilon)
+
+    for table in tables[:20]:
+        assert not worst(table, EPSILON).refutes(total)
+        assert worst(table, EPSILON / 8).delta > 1e-3  # not vacuous
+    assert more.total(REPLACE_ONE).epsilon > 1.15 * EPSILON
+    pure = Guarantee(EPSILON, 2e-3, REPLACE_ONE)
+    assert worst(tables[20], EPSILON).refutes(pure)
+    assert not worst(tables[21], EPSILON).refutes(pure)
+
+
+def test_equal_shares_are_the_default_and_a_split_is_guaranteed_by_its_sums() -> None:
+    equal, sample = learner(split=Split.equal(EPSILON, DELTA, 2)), builders.mixed_sample()
+    expected = learner().failure_probability(sample, error=0.25)
+    assert float(equal.failure_probability(sample, error=0.25)) == pytest.approx(float(expected), rel=1e-5)
+    assert equal.sample_size(alpha=0.6, beta=0.1) == learner().sample_size(alpha=0.6, beta=0.1)
+    uneven = Split(choices=np.array([1.0, 0.5]), tests=np.array([[0.25, 0.125]]), deltas=np.array([[0.05, 0.01]]))
+    made = learner(split=uneven)
+    assert (made.guarantee().epsilon, made.guarantee().delta) == (
+        1.875,
+        composition.at_least(Fraction(0.05) + Fraction(0.01)),
+    )
+    assert made.sample_size(alpha=0.6, beta=0.1) > equal.sample_size(alpha=0.6, beta=0.1)
+
+
+def test_splits_out_of_range_are_refused_by_name() -> None:
+    equal = Split.equal(EPSILON, DELTA, 2)
+    with pytest.raises(TypeError, match="split must be a Split"):
+        learner(split=0.5)
+    with pytest.raises(ValueError, match=r"split must keep \(2.0, 0.2\)"):
+        learner(split=Split.equal(1.2 * EPSILON, DELTA, 2))
+    with pytest.raises(ValueError, match=r"split.choices must have shape \(2,\)"):
+        learner(split=Split.equal(EPSILON, DELTA, 3))
+    with pytest.raises(ValueError, match="split must have epsilons > 0"):
+        learner(split=dataclasses.replace(equal, choices=np.array([0.0, 1.0])))
+    with pytest.raises(ValueError, match="split must be absent for printed"):
+        learner(split=equal, calibration="printed")
+    unsound = dataclasses.replace(learner(), split=dataclasses.replace(equal, deltas=np.array([[0.1, 0.9]])))
+    assert math.isnan(float(unsound.failure_probability(builders.mixed_sample(), error=0.25)))
+
+
+# ------------------------------------------------------------------------------------------------------- parameters
+
+
+def openings() -> list[Any]:
+    budget = planning.Budget(0.4, 4e-7, 0.14, 2e-7, 0.12, 0.2)
+    plan = {"bits": 64, "depth": 1, "beta": 0.1, "guarantee": Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE)}
+    basic = interior_point.tree_log_planned(bits=64, plan=planning.plan(budget, accountant="basic", **plan))
+    return [
+        learner(1.0, 1e-6),
+        quasi_concave.rec_concave(bits=64, epsilon=1.0, delta=1e-6, depth=3),
+        interior_point.rec_concave(bits=64, epsilon=1.0, delta=1e-6, promise=50.0),
+        thresholds.amplified(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2),
+        basic,
+        dataclasses.replace(basic, accountant="optimal"),
+        points.point_learner(bits=64, k=2, epsilon=1.0, delta=1e-6, alpha=0.1),
+    ]
+
+
+@pytest.mark.parametrize("index", range(7))
+def test_points_far_away_keep_the_total_after_rounding(index: int) -> None:
+    algorithm = openings()[index]
+    budgeted, rng = budgets.of(algorithm), np.random.default_rng(index)
+    for scale in (0.0, 1.0, 8.0):
+        point = {
+            name: leaf + (0.0 if name in ("left", "deep", "low") else scale * rng.standard_normal(np.shape(leaf)))
+            for name, leaf in budgeted.start.items()
+        }
+        found = budgeted.rounded(point).guarantee()
+        assert found.covers(budgeted.total.epsilon, budgeted.total.delta)
+        # TreeLog's whole numbers leave some of delta, but nothing of epsilon is given away.
+        assert found.epsilon > budgeted.total.epsilon * (1 - 1e-6)
+
+
+def test_what_cannot_be_opened_or_tuned_is_refused_by_name(opened: budgets.Budgeted) -> None:
+    with pytest.raises(TypeError, match="algorithm must be one with a split"):
+        budgets.of(thresholds.exponential(bits=6, epsilon=1.0))
+    with pytest.raises(ValueError, match="calibration"):
+        budgets.of(learner(calibration="printed"))
+    noisy = dataclasses.replace(openings()[4], accountant="slicing")
+    with pytest.raises(ValueError, match=r"solver\.accountant must be 'basic' or 'optimal'"):
+        budgets.of(noisy)
+    budgeted = opened
+    with pytest.raises(ValueError, match="exactly one of error and failure"):
+        tune.tune(budgeted, hills(0, 8))
+    with pytest.raises(ValueError, match="key must be given"):
+        tune.tune(budgeted, lambda key: None, error=0.25)
+    with pytest.raises(TypeError, match="budgeted must be a Budgeted"):
+        tune.tune(learner(), hills(0, 8), error=0.25)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="optimizer"):
+        tune.tune(budgeted, hills(0, 8), error=0.25, optimizer=0.1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="learning_rate"):
+        tune.tune(budgeted, hills(0, 8), error=0.25, learning_rate=0.0)
+    overspent = dataclasses.replace(
+        budgeted, spend=lambda point: jax.tree.map(lambda leaf: 1.2 * leaf, budgeted.spend(point))
+    )
+    with pytest.raises(ValueError, match="spend must keep"):
+        overspent.rounded(overspent.start)
+    with pytest.raises(TypeError, match="point must hold known numbers"):
+        jax.eval_shape(budgeted.rounded, budgeted.start)
+
+
+PLANNED = {
+    "tree_log": lambda e: interior_point.tree_log(bits=8, epsilon=e, delta=1e-6, depth=1),
+    "set cover": lambda e: conjunctions.conjunction(bits=4, k=2, epsilon=e, delta=1e-6, alpha=0.2),
+    "rectangles": lambda e: rectangles.rectangles(axes=1, bits=4, epsilon=e, delta=1e-6, beta=0.1, accountant="basic"),
+    "optimal amplified": lambda e: quasi_concave.amplified(
+        bits=8, epsilon=e, delta=1e-6, depth=1, accountant="optimal"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_factories_that_plan_on_the_host_refuse_a_traced_budget_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match=r"epsilon"):
+        jax.eval_shape(PLANNED[name], jnp.float32(1.0))
+
+
+@pytest.mark.slow
+def test_data_may_be_drawn_anew_in_every_step_and_any_optimiser_may_descend() -> None:
+    def draw(key: Any) -> Sample:
+        key_cut, key_x = jax.random.split(key)
+        x = jnp.sort(jax.random.randint(key_x, (63,), 0, 64))
+        cut = jax.random.randint(key_cut, (), 8, 56)
+        return Sample(x=x.astype(jnp.uint32)[:, None], y=(x < cut).astype(jnp.int32), n_valid=jnp.int32(63))
+
+    budgeted = budgets.of(learner(1.0))
+    found = tune.tune(budgeted, draw, error=0.25, steps=60, optimizer=optax.sgd(0.5), key=jax.random.key(0), worst=True)
+    assert np.mean(found.losses[-10:]) < np.mean(found.losses[:10]) and found.guarantee.covers(1.0, DELTA)
+
+
+@pytest.mark.slow
+def test_fewer_examples_are_needed_with_a_tuned_budget() -> None:
+    before, after, found = tune.tuned_least_n(
+        budgets.of(learner(1.0)),
+        lambda n: hills(3, 8, n),
+        beta=0.2,
+        error=0.3,
+        start=32,
+        maximum=63,
+        steps=40,
+        rounds=2,
+    )
+    assert before.n is not None and after.n is not None and after.n < before.n
+    assert found.guarantee.covers(1.0, DELTA)
