@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.domains import wide
-from dpjax.domains.events import Goal
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds.amplified import ThresholdAmplified
 from dpjax.learners.thresholds.exponential import ThresholdExponential
@@ -49,13 +49,18 @@ def failure(
         pieces = depth(points, weights, algorithm.bits, algorithm.wider)
         good = jnp.clip(pieces.values, 0.0, 1.0)
         return algorithm.law_of_depth(pieces, Goal(marked=good, within=piecewise.everything(pieces)))[1]
-    pieces = correct(points, weights, ones, algorithm.bits, algorithm.limbs)
+    is_one = jnp.arange(points.shape[0], dtype=jnp.int32) < ones
+    labelled = jnp.where(is_one, 0.0, weights), jnp.where(is_one, weights, 0.0)
+    pieces = correct(points, *labelled, algorithm.bits, algorithm.limbs)
     good = jnp.clip(mistakes + 1 - (jnp.sum(weights) - pieces.values), 0.0, 1.0)
     return algorithm.law(pieces, Goal(marked=good, within=piecewise.everything(pieces)))[1]
 
 
 def depth(points: UInt32[Array, "m limbs"], weights: Float[Array, "m"], bits: Any, limbs: int) -> Pieces:
-    """min(weight <= x, weight >= x), as `dpjax.optimizers.interior_point.depth` has it of whole counts: a piece a point, and one behind it."""
+    """min(weight <= x, weight >= x), as `dpjax.optimizers.interior_point.depth` has it of whole counts.
+
+    There is a piece for each point, and one behind it.
+    """
     up_to, from_it = jnp.cumsum(weights), jnp.cumsum(weights[::-1])[::-1]
     beyond = jnp.append(from_it[1:], 0.0)
     at, behind = jnp.minimum(up_to, from_it), jnp.minimum(up_to, beyond)
@@ -67,14 +72,21 @@ def depth(points: UInt32[Array, "m limbs"], weights: Float[Array, "m"], bits: An
 
 
 def correct(
-    points: UInt32[Array, "m limbs"], weights: Float[Array, "m"], ones: Int[Array, ""], bits: Any, limbs: int
+    points: UInt32[Array, "m limbs"], zeros: Float[Array, "m"], ones: Float[Array, "m"], bits: Any, limbs: int
 ) -> Pieces:
-    """How much weight a threshold labels correctly, as `dpjax.concepts.thresholds.quality` has it of whole counts."""
-    is_one = jnp.arange(points.shape[0], dtype=jnp.int32) < ones
-    zeros = jnp.sum(jnp.where(is_one, 0.0, weights))
-    walk = zeros + jnp.cumsum(jnp.where(is_one, weights, -weights))
+    """How much weight a threshold labels correctly, as `dpjax.concepts.thresholds.quality` has it of whole counts of either label."""
+    walk = jnp.sum(zeros) + jnp.append(0.0, jnp.cumsum(ones - zeros))
     last = wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs)
-    return _pieces(_following(wide.resize(points, limbs)), jnp.append(zeros, walk), last, bits)
+    return _pieces(_following(wide.resize(points, limbs)), walk, last, bits)
+
+
+def law(algorithm: Any, points: UInt32[Array, "m limbs"], weights: Float[Array, "kinds"], within: Interval) -> Array:
+    """P[output in the interval], and P[not, or bottom], on so many copies of each point, or of each point with label 0 and with label 1."""
+    if isinstance(algorithm, BY_DEPTH):
+        pieces = depth(points, weights, algorithm.bits, algorithm.wider)
+        return algorithm.law_of_depth(pieces, algorithm.goal(within))
+    pieces = correct(points, weights[0::2], weights[1::2], algorithm.bits, algorithm.limbs)
+    return algorithm.law(pieces, algorithm.event(pieces, within))
 
 
 def _pieces(starts: UInt32[Array, "p limbs"], values: Float[Array, "more"], last: Any, bits: Any) -> Pieces:

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.data.points import Points
@@ -117,7 +117,7 @@ def worst_data(
     n = arguments.size("n", n)
     key = arguments.key(key)
     bits = arguments.known_integer("bits of the algorithm", algorithm.bits)
-    listed = _points(scales(bits) if points is None else points, bits)
+    listed = listed_points(scales(bits) if points is None else points, bits)
     error = arguments.known("error", error, at_least=0.0, below=1.0)
     starts, width = arguments.size("starts", starts), arguments.size("width", width)
     steps, rounds = (arguments.size(name, value, at_least=0) for name, value in (("steps", steps), ("rounds", rounds)))
@@ -187,7 +187,7 @@ def _kind(algorithm: Any) -> str:
     raise TypeError(f"algorithm must be {rule}, got {type(algorithm).__name__}")
 
 
-def _points(points: Any, bits: int) -> list[int]:
+def listed_points(points: Any, bits: int) -> list[int]:
     """The points in order, if they are sound."""
     listed = sorted(arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in list(points))
     if not 1 <= len(listed) <= MOST_POINTS or len(set(listed)) < len(listed):
