@@ -18,6 +18,23 @@ def log1mexp(log_p: Float[Array, "*s"]) -> Float[Array, "*s"]:
     return jnp.where(near_zero, jnp.log(-jnp.expm1(close)), jnp.log1p(-jnp.exp(far)))
 
 
+def greater_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[Array, "*s"]:
+    """The greater one, and its derivative.
+
+    The derivative of `jnp.maximum` is that of the side equal to the result. XLA works both out again where it needs them, in another
+    fusion and so with other roundings, and then neither may be equal: the derivative is lost. This one compares the sides.
+
+    >>> greater_of(0.0, jnp.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    return jnp.where(a >= b, a, b)
+
+
+def lesser_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[Array, "*s"]:
+    """The lesser one, and its derivative; see `greater_of`."""
+    return jnp.where(a <= b, a, b)
+
+
 def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
     """All partial sums of a power of two of weights, in logs: node 1 is the total, node i has children 2i and 2i+1.
 

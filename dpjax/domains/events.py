@@ -135,13 +135,30 @@ class Goal:
     """Points of the marked pieces that lie in `within`.
 
     Attributes:
-      marked: one flag a piece; None says all of them, for laws that need no piece by piece sum then.
+      marked: one flag a piece; None says all of them, for laws that need no piece by piece sum then. Or the share of each piece that
+        belongs, a real number in [0, 1]: what a relaxed law is given (`dpjax.relaxations.real_counts`).
       within: where.
     """
 
-    marked: Bool[Array, "pieces"] | None
+    marked: Bool[Array, "pieces"] | Float[Array, "pieces"] | None
     within: Interval
 
     def flags(self, pieces: int) -> Bool[Array, "pieces"]:
         """One flag a piece."""
-        return jnp.ones((pieces,), bool) if self.marked is None else self.marked
+        return jnp.ones((pieces,), bool) if self.marked is None else self.marked.astype(bool)
+
+    def shares(self, pieces: int) -> Float[Array, "pieces"]:
+        """One number in [0, 1] a piece."""
+        return jnp.ones((pieces,)) if self.marked is None else self.marked.astype(float)
+
+    def split(self, logs: Float[Array, "pieces"]) -> tuple[Float[Array, "pieces"], Float[Array, "pieces"]]:
+        """What belongs of weights that are logarithms, and what does not."""
+        if self.marked is None or self.marked.dtype == bool:
+            marked = self.flags(logs.shape[0])
+            return jnp.where(marked, logs, -jnp.inf), jnp.where(marked, -jnp.inf, logs)
+        return logs + _log(self.marked), logs + _log(1 - self.marked)
+
+
+def _log(share: Float[Array, "n"]) -> Float[Array, "n"]:
+    """ln of numbers >= 0; -inf, with a zero gradient, at 0."""
+    return jnp.where(share > 0, jnp.log(jnp.where(share > 0, share, 1.0)), -jnp.inf)

@@ -101,10 +101,7 @@ class Judge:
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
     """Prepares the weights."""
     log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
-    marked = goal.flags(pieces.count)
-    good = jnp.where(marked, log_density, -jnp.inf)
-    bad = jnp.where(marked, -jnp.inf, log_density)
-    each = jnp.stack([log_density, good, bad])
+    each = jnp.stack([log_density, *goal.split(log_density)])
     trees = jax.vmap(logspace.sum_tree)(log_length[None] + each)
     return Judge(pieces=pieces, within=goal.within, log_density=each, trees=trees)
 

@@ -97,7 +97,8 @@ class Exponential(Algorithm):
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
-            errors = jnp.sum(valid & ~y) + jnp.concatenate([none, jnp.cumsum(change, axis=1)], axis=1)
+            wrong = jnp.concatenate([none, jnp.cumsum(change, axis=1, dtype=jnp.int32)], axis=1)
+            errors = jnp.sum(valid & ~y, dtype=jnp.int32) + wrong
             # Not the area: a width of the box times a height may be too large for a float.
             log_mass = jnp.log(width) + jnp.log(gap) - jnp.asarray(self.epsilon, float) * errors.astype(float)
             masses.append((log_mass, self._good(event, data, errors, order)))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from jaxtyping import Array, Float
+
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -22,6 +24,13 @@ class ByDepth(InteriorPoint):
     def pieces(self, points: Points, count: int | None = None) -> Pieces:
         """The depth; see `dpjax.optimizers.interior_point.depth.pieces`."""
         return depth.pieces(points.x, points.n_valid, self.bits, self.wider, count)
+
+    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
+        return self.law_of_depth(self.pieces(points), self.goal(interval))
+
+    def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+        """The law given the depth: all that these solvers look at."""
+        raise NotImplementedError
 
     def goal(self, interval: Interval) -> Goal:
         """The points of an interval that ends at 2^bits or before."""

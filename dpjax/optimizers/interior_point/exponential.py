@@ -12,7 +12,7 @@ from dpjax.core import arguments, staging
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.events import Interval
+from dpjax.domains.events import Goal
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.interior_point import by_depth, depth
@@ -46,9 +46,8 @@ class DepthExponential(ByDepth):
         few = 2 * depth.at_median(points.x, points.n_valid) <= points.rows
         return staging.unless(few, drawn(points, points.rows + 1), drawn, points)
 
-    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
-        pieces = self.pieces(points)
-        return piecewise.law_everywhere(pieces, self._log_density(pieces), self.goal(interval))
+    def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+        return piecewise.law_everywhere(pieces, self._log_density(pieces), goal)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE."""

@@ -12,7 +12,8 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.events import Interval
+from dpjax.domains.events import Goal
+from dpjax.domains.ordered import Pieces
 from dpjax.optimizers.interior_point import by_depth
 from dpjax.optimizers.interior_point.by_depth import ByDepth
 from dpjax.optimizers.quasi_concave import QuasiConcaveRecConcave
@@ -40,17 +41,16 @@ class DepthRecConcave(ByDepth):
         given["split"] = self.split
         return QuasiConcaveRecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
 
-    def _problem(self, points: Points) -> optimizer.Problem:
+    def _problem(self, pieces: Pieces) -> optimizer.Problem:
         promise, alpha = (jnp.asarray(value, float) for value in (self.promise, self.alpha))
-        return optimizer.Problem(pieces=self.pieces(points), promise=promise, alpha=alpha)
+        return optimizer.Problem(pieces=pieces, promise=promise, alpha=alpha)
 
     def draw(self, key: Array, points: Points) -> Any:
-        run = optimizer.sample(key, self._problem(points), self._optimizer().budget(), self.levels)
+        run = optimizer.sample(key, self._problem(self.pieces(points)), self._optimizer().budget(), self.levels)
         return wide.resize(run.point.position, self.limbs), run.ok, {"k": run.k}
 
-    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
-        problem = self._problem(points)
-        return optimizer.law(problem, self._optimizer().budget(), self.levels, self.goal(interval))
+    def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
+        return optimizer.law(self._problem(pieces), self._optimizer().budget(), self.levels, goal)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta), or the sums of the split, under ADD_OR_REMOVE_ONE."""

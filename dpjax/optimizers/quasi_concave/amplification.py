@@ -160,7 +160,7 @@ def dense_law(
     """Law of Level(F, c) with `levels` levels on {0, ..., last}, F given point by point and `total` beyond; bottom is the last entry."""
     points = values.shape[0]
     before = jnp.concatenate([jnp.zeros((1,), values.dtype), values[:-1]])
-    depth = jnp.minimum(values, total - before)
+    depth = logspace.lesser_of(values, total - before)
     if levels == 0:
         offered = jnp.arange(points, dtype=jnp.int32) <= last
         law = exponential.log_pmf(depth, epsilon=budget.epsilon, sensitivity=sensitivity, where=offered)
@@ -168,7 +168,7 @@ def dense_law(
     constants = margins(total, sensitivity, budget)
     trimmed, following = remaining(total, sensitivity, constants)
     sizes = jnp.arange((points - 1).bit_length() + 1, dtype=jnp.int32)
-    rising = jnp.clip(jnp.append(before, total) - constants.trim, 0, trimmed)
+    rising = _clipped(jnp.append(before, total) - constants.trim, trimmed)
     weights = jax.vmap(lambda s: _dense_weights(rising, s))(sizes)
     function = _level_function(jnp.max(weights, axis=1), constants)
     inner = dense_law(function, bit_length(last), following, 2 * sensitivity, budget, levels - 1)
@@ -193,9 +193,14 @@ def _dense_weights(rising: Float[Array, "more"], s: Int[Array, ""]) -> Float[Arr
     return jnp.where(first % (1 << s) == 0, rising[stop] - rising[first], 0.0)
 
 
+def _clipped(values: Float[Array, "n"], most: Float[Array, ""]) -> Float[Array, "n"]:
+    """Cut to [0, most]."""
+    return logspace.lesser_of(logspace.greater_of(0.0, values), most)
+
+
 def _level_function(largest: Float[Array, "sizes"], constants: Margins) -> Float[Array, "sizes"]:
     """G(s) from W(s)."""
-    return jnp.maximum(largest - constants.reserve, 0)
+    return logspace.greater_of(0.0, largest - constants.reserve)
 
 
 def bit_length(number: Int[Array, ""]) -> Int[Array, ""]:
@@ -260,8 +265,8 @@ def promise_test(problem: Problem, budget: Budget) -> tuple[Array, Array]:
 def steps(problem: Problem, budget: Budget) -> Steps:
     """F of a problem."""
     pieces = problem.pieces
-    height = jnp.maximum(problem.alpha * problem.promise - budget.slack(), 0)
-    clipped = jnp.clip(pieces.values - (1 - problem.alpha) * problem.promise, 0, height)
+    height = logspace.greater_of(0.0, problem.alpha * problem.promise - budget.slack())
+    clipped = _clipped(pieces.values - (1 - problem.alpha) * problem.promise, height)
     quality = jnp.where(_real(problem), clipped, 0)
     left, right = lax.cummax(quality), lax.cummax(quality, reverse=True)
     after = jnp.concatenate([right[1:], jnp.zeros((1,), right.dtype)])
@@ -306,7 +311,8 @@ def _group_stops(split: Int[Array, "steps"], s: Int[Array, ""]) -> Int[Array, "s
 
 def _trimmed(chain: Steps, constants: Margins) -> Float[Array, "more"]:
     """F^ after 0, 1, 2, ... steps."""
-    return jnp.clip(chain.values - constants.trim, 0, jnp.maximum(chain.total - 2 * constants.trim, 0))
+    most = logspace.greater_of(0.0, chain.total - 2 * constants.trim)
+    return _clipped(chain.values - constants.trim, most)
 
 
 def largest_weights(chain: Steps, constants: Margins) -> Float[Array, "sizes"]:
@@ -384,7 +390,7 @@ def candidates(chain: Steps, of: Blocks, block: Int[Array, ""]) -> Candidates:
         ]
     )
     up_to = jnp.stack([jnp.where(chain.zeros[block] >= s, chain.stop_of[block], block), half, stop])
-    depths = jnp.minimum(chain.values[up_to], chain.total - chain.values[before])
+    depths = logspace.lesser_of(chain.values[up_to], chain.total - chain.values[before])
     # Steps alternate between a piece's first and last point.
     return Candidates(depths=depths, pieces=jnp.minimum((up_to - 1) // 2, chain.last_piece))
 

@@ -52,11 +52,12 @@ class Amplified(QuasiConcave):
         return run.position, run.ok, run
 
     def law(self, problem: Problem, goal: Goal) -> Float[Array, "2"]:
-        marked, within = goal.flags(problem.pieces.count), goal.within
+        shares, within = goal.shares(problem.pieces.count), goal.within
 
         def judged(position: Array, piece: Array) -> Array:
             inside = wide.less_equal(within.low, position) & wide.less(position, within.high)
-            return jnp.stack([marked[piece] & inside, ~(marked[piece] & inside)]).astype(float)
+            share = jnp.where(inside, shares[piece], 0.0)
+            return jnp.stack([share, 1 - share])
 
         judgement, bottom = interior.law(problem, self._leaves(), self.levels, judged)
         return judgement.at[1].add(bottom)

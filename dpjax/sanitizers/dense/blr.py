@@ -75,7 +75,7 @@ class Blr(DenseSanitizer):
         return exponential.normalised(self._log_weights(view))
 
     def errors(self, view: Counted) -> Float[Array, "databases"]:
-        return self._excess(view) / (jnp.maximum(view.n, 1) * self.rows)
+        return self._excess(view).astype(float) / (jnp.maximum(view.n, 1) * self.rows).astype(float)
 
     def listed(self) -> int:
         """How many databases there are."""

@@ -1,0 +1,129 @@
+"""Search among datasets that are counts: ascent over real counts, rounding, and exchanges of whole records.
+
+A state is (counts, tags): counts of m kinds of records, and a few whole numbers that say the rest (where labels turn, which record moves).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+RATE = 0.2  # of Adam, in ln of a count
+
+Value = Callable[[Array, Array], Array]  # (counts, tags) -> what is to be large
+
+
+def ascend(
+    value: Value, logits: Float[Array, "starts m"], tags: Int[Array, "starts t"], total: Array, steps: int
+) -> tuple[Float[Array, "starts m"], Float[Array, "starts steps"]]:
+    """Adam on `value` of the real counts total * softmax(logits), from every start at once.
+
+    Returns:
+      (the real counts with the largest value seen, by start; the value of each step).
+    """
+    adam = optax.adam(RATE)
+
+    def counts(logits: Array) -> Array:
+        return total.astype(float) * jax.nn.softmax(logits)
+
+    def climb(logits: Array, tags: Array) -> tuple[Array, Array]:
+        def step(state: Any, _: None) -> tuple[Any, Array]:
+            logits, momenta, best, best_logits = state
+            found, slope = jax.value_and_grad(lambda logits: value(counts(logits), tags))(logits)
+            better = found > best
+            best, best_logits = jnp.where(better, found, best), jnp.where(better, logits, best_logits)
+            # Where a failure is lost in rounding its logarithm is -inf, and there is nothing to climb.
+            moves, momenta = adam.update(jnp.where(jnp.isfinite(slope), -slope, 0.0), momenta)
+            return (optax.apply_updates(logits, moves), momenta, best, best_logits), found
+
+        start = (logits, adam.init(logits), jnp.asarray(-jnp.inf, logits.dtype), logits)
+        (*_, best_logits), path = lax.scan(step, start, length=steps)
+        return counts(best_logits), path
+
+    return lax.map(lambda start: climb(*start), (logits, tags))
+
+
+def rounded(weights: Float[Array, "m"], total: Int[Array, ""]) -> Int[Array, "m"]:
+    """Whole counts with this total: all rounded down, then one more for those with the largest remainders.
+
+    >>> rounded(jnp.array([1.6, 0.7, 0.7]), jnp.int32(3)).tolist()
+    [2, 1, 0]
+    """
+    whole = jnp.floor(weights + 1e-9).astype(jnp.int32)
+    order = jnp.argsort(whole.astype(weights.dtype) - weights, stable=True)
+    missing = total - jnp.sum(whole, dtype=jnp.int32)
+    more = jnp.zeros_like(whole).at[order].set((jnp.arange(whole.shape[0]) < missing).astype(jnp.int32))
+    return whole + more
+
+
+def exchange(
+    key: Array,
+    value: Value,
+    counts: Int[Array, "starts m"],
+    tags: Int[Array, "starts t"],
+    kinds: Int[Array, "t"],
+    *,
+    rounds: int,
+    width: int,
+) -> tuple[Int[Array, "starts m"], Int[Array, "starts t"], Float[Array, "starts more"]]:
+    """Rounds of `width` random exchanges, of which each round keeps the best if it is no worse than what it has.
+
+    An exchange makes some records of one kind records of another, or draws the tags anew, or both. Tag i is one of 0, ..., kinds[i] - 1.
+
+    Returns:
+      (counts, tags, the value at the start and after each round), by start.
+    """
+
+    def one(start: Any) -> Any:
+        key, counts, tags = start
+
+        def turn(state: Any, key: Array) -> Any:
+            counts, tags, best = state
+            proposals = jax.vmap(lambda key: _proposal(key, counts, tags, kinds))(jax.random.split(key, width))
+            found = jax.vmap(value)(*proposals)
+            winner = jnp.argmax(jnp.where(jnp.isnan(found), -jnp.inf, found))
+            keep = found[winner] >= best
+            chosen = [jnp.where(keep, new[winner], old) for new, old in zip(proposals, (counts, tags), strict=True)]
+            best = jnp.where(keep, found[winner], best)
+            return (*chosen, best), best
+
+        first = value(counts, tags)
+        (counts, tags, _), path = lax.scan(turn, (counts, tags, first), jax.random.split(key, rounds))
+        return counts, tags, jnp.append(first, path)
+
+    return lax.map(one, (jax.random.split(key, counts.shape[0]), counts, tags))
+
+
+def begin(key: Array, m: int) -> Float[Array, "m"]:
+    """Logits of a start: from nearly even counts to a few kinds that hold nearly all records."""
+    key_spread, key_logits = jax.random.split(key)
+    return jax.random.uniform(key_spread, minval=0.1, maxval=4.0) * jax.random.normal(key_logits, (m,))
+
+
+def _proposal(key: Array, counts: Array, tags: Array, kinds: Array) -> tuple[Array, Array]:
+    """An exchange, or in one of eight cases another start: what is far from all that is near may be better."""
+    key_which, key_logits, key_tags, key_exchange = jax.random.split(key, 4)
+    total = jnp.sum(counts, dtype=jnp.int32)
+    anew = rounded(total.astype(float) * jax.nn.softmax(begin(key_logits, counts.shape[0])), total)
+    drawn = jax.random.randint(key_tags, tags.shape, 0, kinds).astype(tags.dtype)
+    changed = _exchange(key_exchange, counts, tags, drawn)
+    far = jax.random.randint(key_which, (), 0, 8) == 0
+    return jnp.where(far, anew, changed[0]), jnp.where(far, drawn, changed[1])
+
+
+def _exchange(key: Array, counts: Array, tags: Array, drawn: Array) -> tuple[Array, Array]:
+    """How many records is a power of two or all of them, the new kind any or one next to the old one."""
+    keys = jax.random.split(key, 6)
+    m = counts.shape[0]
+    source = jax.random.categorical(keys[0], jnp.where(counts > 0, 0.0, -jnp.inf))
+    near = source + jnp.where(jax.random.bernoulli(keys[1]), 1, -1)
+    target = jnp.where(jax.random.bernoulli(keys[2]), near % m, jax.random.randint(keys[3], (), 0, m))
+    amount = jnp.minimum(counts[source], jnp.int32(1) << jax.random.randint(keys[4], (), 0, 12).astype(jnp.int32))
+    what = jax.random.randint(keys[5], (), 0, 4)  # in a quarter of exchanges only tags are drawn, in half only records
+    amount = jnp.where(what == 0, 0, amount)
+    moved = counts.at[source].add(-amount).at[target].add(amount)
+    return moved, jnp.where(what <= 1, drawn, tags)
