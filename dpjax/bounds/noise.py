@@ -10,9 +10,9 @@ and the cost is the mean of a loss of the noise. Two things are without loss of 
 - *An even law.* H_s is convex in P and the mirror image of a private law is private, so their average is private, and as good.
 - *One direction.* For an even law, shifts by s and by -s have one H.
 
-**Finite descriptions.** A law is given by P(0), ..., P(R), R >= 2 D, and goes on as P(x + D) = e^-epsilon P(x) for x > R - D. Every law of finite
-support is one of these (its last D weights are 0), and so is the staircase. Sums over the tails are geometric: x = R - D + 1, ..., R and
-x = -R - D, ..., -R - 1 stand for all that repeats them, and count 1 / (1 - e^-epsilon) times.
+**Finite descriptions.** A law is given by P(0), ..., P(R), R >= 2 D, and goes on as P(x + D) = e^-epsilon P(x) for x > R - D. Every law of
+finite support is one of these (its last D weights are 0), and so is the staircase. Sums over the tails are geometric: x = R - D + 1, ..., R
+and x = -R - D, ..., -R - 1 stand for all that repeats them, and count 1 / (1 - e^-epsilon) times.
 """
 
 import dataclasses
@@ -26,6 +26,7 @@ from dpjax.core import arguments
 
 LOSSES = ("absolute", "square", "zero_one")
 MAX_EPSILON = 50.0
+MAX_SOLVED = 20.0  # beyond, e^epsilon leaves the solver no digits
 MAX_PERIODS = 2**20  # of a tail whose loss is no polynomial
 Loss = str | Callable[[np.ndarray], Any]
 
@@ -93,7 +94,9 @@ def loss_values(loss: Loss, x: np.ndarray) -> np.ndarray:
         return {"absolute": abs(x), "square": x * x, "zero_one": x != 0}[loss].astype(float)
     here, there = (np.asarray(loss(part), float) for part in (x, -x))
     if here.shape != x.shape or not np.all(np.isfinite(here) & (here >= 0)) or not np.array_equal(here, there):
-        raise ValueError(f"loss must map integers to as many finite numbers >= 0, equal for x and -x, got {here} at {x}")
+        raise ValueError(
+            f"loss must map integers to as many finite numbers >= 0, equal for x and -x, got {here} at {x}"
+        )
     return here
 
 
@@ -146,8 +149,8 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
     """(mean loss, P(0), ..., P(2 D)) of the best pure noise (Geng and Viswanath 2016, the discrete staircase mechanism).
 
     P(x) = a for 0 <= x < r, a e^-epsilon for r <= x < D, then P(x + D) = e^-epsilon P(x), and P(-x) = P(x), where
-    a = (1 - b) / (2 r + 2 b (D - r) - (1 - b)), b = e^-epsilon; the step r in 1, ..., D is the best for the loss. With D = 1 it is the two-sided
-    geometric mechanism. No epsilon-private noise has a smaller mean of any loss that is even and increases with |x|.
+    a = (1 - b) / (2 r + 2 b (D - r) - (1 - b)), b = e^-epsilon; the step r in 1, ..., D is the best for the loss. With D = 1 it is the
+    two-sided geometric mechanism. No epsilon-private noise has a smaller mean of any loss that is even and increases with |x|.
 
     Args:
       loss: "absolute", "square", "zero_one", or a function of integers.
@@ -173,9 +176,7 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
     return float(cost @ best), best
 
 
-def least_noise(
-    loss: Loss, *, epsilon: float, delta: float, sensitivity: int, reach: int
-) -> tuple[float, np.ndarray]:
+def least_noise(loss: Loss, *, epsilon: float, delta: float, sensitivity: int, reach: int) -> tuple[float, np.ndarray]:
     """(least mean loss, P(0), ..., P(R)) of (epsilon, delta)-private noise, by linear programming.
 
     Exact, up to the solver's tolerance of about 1e-7, over all laws of the module's finite description: over all laws of support within
@@ -183,7 +184,7 @@ def least_noise(
 
     Args:
       loss: "absolute", "square", "zero_one", or a function of integers.
-      epsilon: in (0, MAX_EPSILON]; the solver works to absolute tolerances, so that e^epsilon of many digits costs as many of the optimum.
+      epsilon: in (0, MAX_SOLVED]; the solver works to absolute tolerances, so that e^epsilon of many digits costs as many of the optimum.
       delta: in [0, 1).
       sensitivity: D >= 1.
       reach: R >= 2 D.
@@ -198,6 +199,7 @@ def least_noise(
     """
     from scipy import optimize, sparse
 
+    epsilon = arguments.number("epsilon", epsilon, above=0.0, at_most=MAX_SOLVED)
     description = tails(epsilon=epsilon, sensitivity=sensitivity, reach=reach)
     delta = arguments.number("delta", delta, at_least=0.0, below=1.0)
     cost, mass = coefficients(loss, description)

@@ -2,14 +2,16 @@
 
 The best noise solves a linear programme (`dpjax.bounds.noise`); here it is found by ascent through a parametrisation of which **every
 point is private**, so that nothing has to be projected. Laws are even, on the integers, and described as in `dpjax.bounds.noise`: by
-0, ..., R, with tails P(x + D) = e^-epsilon P(x). A point is two vectors v and w on 0, ..., R:
+0, ..., R, with tails P(x + D) = e^-epsilon P(x). A point is a vector v on 0, ..., R and two vectors w, w' on 0, ..., R - D:
 
 - *A pure part* Q(x) ~ exp(min_y v(y) + epsilon ceil(|x - y| / D)), the minimum over -R <= y <= R. Each of its terms moves by at most
   epsilon when x moves by at most D, and so does the minimum: Q is epsilon-private for every v. If v is so already, Q ~ exp(v) (the
   minimum is at y = x): every pure law of the description is reached. This is McShane's extension of a Lipschitz function. For the sake
   of the tail, Q must not increase on the last D of 0, ..., R: P(x + D - s) = e^-epsilon P(x - s) >= e^-epsilon P(x). There each value
   becomes the least of those before it, which keeps differences within a distance of D as small.
-- *A free part* F ~ exp(w) on |x| <= R - D, with H(F) = max_s H_s(F).
+- *A free part* F = sum_m pi_m U_m + sum_m pi'_m V_m with (pi, pi') the softmax of (w, w'), U_m uniform on -m, ..., m and V_m on {-m, m}.
+  The V_m alone give every even law on |x| <= R - D; the U_m are there because they make descent easy (every unimodal law is a mixture of
+  them). H(F) = max_s H_s(F).
 - *The law* P = c Q + (1 - c) F, c = max(0, 1 - delta / H(F)): H is convex and H(Q) = 0, so H(P) <= (1 - c) H(F) <= delta. A law of finite
   support that is private already is its own F, with c = 0, so nothing is lost. At delta = 0, c = 1.
 
@@ -204,10 +206,10 @@ def mechanism(
 
     >>> mechanism([0.0, -1.0, -2.0], epsilon=1.01, rate=1.0).guarantee().delta
     0.0
-    >>> mechanism([0.0, -1.5, -2.0], epsilon=1.0)
+    >>> mechanism([0.0, -1.5, -2.5], epsilon=1.0)
     Traceback (most recent call last):
     ...
-    ValueError: log_weights must be (1.0, 0.0)-private noise for sensitivity 1, got delta = 0.193321...
+    ValueError: log_weights must be (1.0, 0.0)-private noise for sensitivity 1, got delta = 0.2306421266169883
     """
     epsilon = arguments.known("epsilon", checked_rate(epsilon), at_most=bound.MAX_EPSILON)
     rate = epsilon if rate is None else arguments.known("rate", checked_rate(rate), at_most=bound.MAX_EPSILON)
@@ -233,42 +235,47 @@ def mechanism(
 
 
 class Parameters(NamedTuple):
-    """A point of the parametrisation, on 0, ..., R: v of the pure part, w of the free one."""
+    """A point of the parametrisation.
+
+    Attributes:
+      pure: v, on 0, ..., R.
+      uniform, pairs: w and w', on 0, ..., R - D.
+    """
 
     pure: Float[Array, "r"]
-    free: Float[Array, "r"]
+    uniform: Float[Array, "f"]
+    pairs: Float[Array, "f"]
 
 
 class Parts(NamedTuple):
     """A law of the parametrisation.
 
     Attributes:
-      log_pure: ln Q. log_free: ln F. share: c, of the pure part.
+      pure: ln Q. free: F. share: c, of the pure part.
     """
 
-    log_pure: Float[Array, "r"]
-    log_free: Float[Array, "r"]
+    pure: Float[Array, "r"]
+    free: Float[Array, "r"]
     share: Float[Array, ""]
 
     def law(self) -> Float[Array, "r"]:
         """P(0), ..., P(R)."""
-        return self.share * jnp.exp(self.log_pure) + (1.0 - self.share) * jnp.exp(self.log_free)
+        return self.share * jnp.exp(self.pure) + (1.0 - self.share) * self.free
 
 
 def parts(parameters: Parameters, *, epsilon: Number, delta: Number, sensitivity: int) -> Parts:
     """The law of a point: (epsilon, delta)-private wherever the point is, and differentiable almost everywhere.
 
     Args:
-      parameters: v and w, of shape (R + 1,), R >= 2 D.
+      parameters: v of shape (R + 1,), w and w' of shape (R - D + 1,), R >= 2 D.
       epsilon: > 0, at most 50; may be traced.
       delta: in [0, 1); may be traced.
       sensitivity: D.
 
     Formal guarantees: (epsilon, delta) in real numbers for shifts up to D. Sums are rounded, so that a release is certified by `mechanism`.
 
-    >>> zero = jnp.zeros(5)
-    >>> made = parts(Parameters(zero, zero), epsilon=1.0, delta=0.0, sensitivity=2)
-    >>> float(made.share)
+    >>> point = Parameters(jnp.zeros(5), jnp.zeros(3), jnp.zeros(3))
+    >>> float(parts(point, epsilon=1.0, delta=0.0, sensitivity=2).share)
     1.0
     """
     reach = parameters.pure.shape[0] - 1
@@ -281,25 +288,30 @@ def parts(parameters: Parameters, *, epsilon: Number, delta: Number, sensitivity
     later = jnp.where(np.arange(reach + 1) > reach - sensitivity, jnp.log1p(1.0 / jnp.expm1(epsilon)), 0.0)
     twice = np.where(np.arange(reach + 1) > 0, math.log(2.0), 0.0)
     log_pure = capped - logspace.logsumexp(capped + later + twice)
-    within = np.arange(reach + 1) <= reach - sensitivity
-    free = jnp.where(within, parameters.free, IMPOSSIBLE + jnp.max(parameters.free))
-    log_free = free - logspace.logsumexp(free + twice)
-    stick = _hockey_stick(log_free, description)
+    free = _free(parameters, sensitivity)
+    stick = _hockey_stick(free, description)
     excess = stick > delta
     share = jnp.where(excess, 1.0 - delta / jnp.where(excess, stick, 1.0), 0.0)
-    return Parts(log_pure=log_pure, log_free=log_free, share=share)
+    return Parts(pure=log_pure, free=free, share=share)
 
 
-def _hockey_stick(log_p: Float[Array, "r"], description: bound.Tails) -> Float[Array, ""]:
-    """max_s H_s, differentiable, at an epsilon that is the tails' rate."""
-    columns, periods = description.beyond
-    everywhere = log_p[columns] - description.rate * periods
-    x, multiples = description.places, description.multiples(jnp)
+def _free(parameters: Parameters, sensitivity: int) -> Float[Array, "r"]:
+    """F(0), ..., F(R)."""
+    m = np.arange(parameters.uniform.shape[0])
+    both = jnp.concatenate([parameters.uniform, parameters.pairs])
+    uniform, pairs = jnp.split(jnp.exp(both - logspace.logsumexp(both)), 2)
+    at_least = jax.lax.cumsum(uniform / (2.0 * m + 1.0), reverse=True)
+    return jnp.pad(at_least + pairs / np.where(m > 0, 2.0, 1.0), (0, sensitivity))
+
+
+def _hockey_stick(law: Float[Array, "r"], description: bound.Tails) -> Float[Array, ""]:
+    """max_s H_s of a law that ends before R - D, differentiable, at an epsilon that is the tails' rate."""
+    everywhere = jnp.pad(law, (0, 2 * description.sensitivity))
+    x = description.places
     here = everywhere[np.abs(x)]
 
     def of_shift(shift: int) -> Array:
-        gap = here - description.rate - everywhere[np.abs(x + shift)]
-        return jnp.sum(multiples * jnp.exp(here) * -jnp.expm1(-jnp.maximum(gap, 0.0)))
+        return jnp.sum(jnp.maximum(here - jnp.exp(description.rate) * everywhere[np.abs(x + shift)], 0.0))
 
     return jnp.max(jnp.stack([of_shift(shift) for shift in range(1, description.sensitivity + 1)]))
 
@@ -312,7 +324,7 @@ def learn(
     loss: bound.Loss = "absolute",
     relation: str = "REPLACE_ONE",
     reach: int | None = None,
-    steps: int = 3000,
+    steps: int = 10_000,
     learning_rate: float = 0.05,
 ) -> IntegerNoise:
     """Noise of least mean loss under (epsilon, delta), by Adam on the parametrisation of this module.
@@ -360,9 +372,16 @@ def learn(
         given = jnp.asarray(cost), jnp.asarray(inner), jnp.asarray(inner_delta), jnp.asarray(learning_rate)
         start = _start(description, inner_delta)
         found = jax.device_get(_descend(start, *given, sensitivity=sensitivity, steps=steps))
-    with np.errstate(divide="ignore"):  # ln 0 of a share
-        mixed = np.logaddexp(np.log(found.share) + found.log_pure, np.log1p(-found.share) + found.log_free)
-    return mechanism(mixed, epsilon=epsilon, delta=delta, sensitivity=sensitivity, rate=inner, relation=relation)
+    with np.errstate(divide="ignore"):  # ln 0 of a share, or of what F leaves out
+        mixed = np.logaddexp(np.log(found.share) + found.pure, np.log1p(-found.share) + np.log(found.free))
+    return mechanism(
+        np.maximum(mixed, IMPOSSIBLE),
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        rate=inner,
+        relation=relation,
+    )
 
 
 def cut_off(epsilon: float, delta: float, sensitivity: int, limit: int) -> int | None:
@@ -371,7 +390,7 @@ def cut_off(epsilon: float, delta: float, sensitivity: int, limit: int) -> int |
     It is P(x) ~ e^(-epsilon |x| / D), whose hockey-stick at a shift of D is the mass of the last D integers.
 
     >>> cut_off(1.0, 0.1, 1, 100)
-    1
+    2
     """
     if delta == 0.0:
         return None
@@ -387,9 +406,14 @@ def _start(description: bound.Tails, delta: float) -> Parameters:
     """Discrete Laplace noise, as it is and cut off."""
     x = np.arange(description.reach + 1)
     laplace = -description.rate / description.sensitivity * x
-    width = cut_off(description.rate, delta, description.sensitivity, description.reach - description.sensitivity)
-    cut = laplace - 5.0 * np.maximum(x - (description.reach if width is None else width), 0)
-    return Parameters(jnp.asarray(laplace), jnp.asarray(cut))
+    most = description.reach - description.sensitivity
+    width = cut_off(description.rate, delta, description.sensitivity, most)
+    cut = np.where(x[: most + 2] <= (most if width is None else width), np.exp(laplace[: most + 2]), 0.0)
+    cut[-1] = 0.0
+    uniform = (2 * x[: most + 1] + 1) * -np.diff(cut)
+    # A hundredth is shared out, so that no width is out of reach of a gradient; next to nothing to the pairs.
+    uniform = np.log(uniform / uniform.sum() + 0.01 / (most + 1))
+    return Parameters(*map(jnp.asarray, (laplace, uniform, np.full(most + 1, -14.0 - math.log(most + 1)))))
 
 
 @functools.partial(jax.jit, static_argnames=("sensitivity", "steps"))
