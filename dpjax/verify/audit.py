@@ -202,6 +202,29 @@ def audit(
     >>> audit(jax.random.key(0), leak, (jnp.array(0), jnp.array(1)), trials=1000).epsilon > 3
     True
     """
+    outcomes = runs(key, mechanism, pair, trials=trials, batch_size=batch_size)
+    for outcome in outcomes:
+        if not isinstance(outcome, np.ndarray):
+            raise TypeError(f"mechanism must return one array, got {jax.tree.structure(outcome)}")
+    return audit_samples(*outcomes, delta=delta, level=level, epsilon=epsilon)
+
+
+def runs(
+    key: jax.Array,
+    mechanism: Callable[[jax.Array, Any], Any],
+    pair: tuple[Any, Any],
+    *,
+    trials: int,
+    batch_size: int = 4096,
+) -> tuple[Any, Any]:
+    """The outcomes of `mechanism` on both datasets: pytrees of NumPy arrays, each with a leading axis over the runs.
+
+    Args:
+      key, mechanism, pair, trials, batch_size: as for `audit`; the mechanism may return any pytree of arrays.
+
+    Raises:
+      TypeError, ValueError: as `audit`.
+    """
     arguments.key(key)
     arguments.function("mechanism", mechanism)
     trials = arguments.size("trials", trials, at_least=4)
@@ -220,10 +243,8 @@ def audit(
         keys = jax.random.split(side, trials)[whole]
         return jax.lax.map(lambda each: mechanism(each, dataset), keys, batch_size=size)
 
-    outcomes = []
-    for side, dataset in zip(jax.random.split(key), pair, strict=True):
-        outcome = run(side, dataset)
-        if not isinstance(outcome, jax.Array):
-            raise TypeError(f"mechanism must return one array, got {jax.tree.structure(outcome)}")
-        outcomes.append(np.asarray(outcome)[:trials])
-    return audit_samples(*outcomes, delta=delta, level=level, epsilon=epsilon)
+    first, second = (
+        jax.tree.map(lambda leaf: np.asarray(leaf)[:trials], run(side, dataset))
+        for side, dataset in zip(jax.random.split(key), pair, strict=True)
+    )
+    return first, second
