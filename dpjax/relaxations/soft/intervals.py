@@ -1,0 +1,137 @@
+"""What soft mechanisms on an interval of reals share: the gaps between sorted values, their weights, and one draw.
+
+A quality function that is constant between neighbouring values makes the exponential mechanism on [low, high] a choice of a gap, with
+probability ∝ length exp(epsilon quality / (2 Delta)), and a uniform point of it (Smith 2011). The soft draw is a convex combination of one
+point in each gap: derivatives reach the data through the gaps' ends and through their lengths. Its plain twin is
+`dpjax.verify.plain.gaps`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from dpjax.accounting.guarantee import RELATIONS, Guarantee
+from dpjax.core import arguments
+from dpjax.mechanisms.base import array
+from dpjax.relaxations.soft import base
+from dpjax.relaxations.soft.base import Soft
+
+
+class Gaps(NamedTuple):
+    """The gaps of [low, high] between n sorted values.
+
+    Attributes:
+      ends: low, the values in order, high; those that do not count lie at high.
+      log_weights: ln of the unnormalised probability of each gap; -inf for empty ones.
+    """
+
+    ends: Float[Array, "ends"]
+    log_weights: Float[Array, "gaps"]
+
+
+class SoftInterval(Soft):
+    """A soft exponential mechanism whose output is a point of [low, high]."""
+
+    epsilon: Any
+    low: Any
+    high: Any
+    relation: str
+
+    def gaps(self, data: Any) -> Gaps:
+        """The gaps of what `fit` returns, and their weights."""
+        raise NotImplementedError
+
+    def draw(self, key: Array, data: Any) -> Float[Array, ""]:
+        return draw(key, self.gaps(data), self.temperature)
+
+    def law(self, *data: Any, **given: Any) -> tuple[Float[Array, "ends"], Float[Array, "gaps"]]:
+        """(ends, probabilities) of the gaps: the exact mechanism's law, uniform within each gap. It has no temperature.
+
+        Args:
+          data, given: see `fit`.
+        """
+        return _law(self, self.fit(*data, **given))
+
+    def deviation(self, count: int) -> float:
+        """An upper bound on E|output - exact draw of the same noise| for `count` values: (high - low) t (1 + ln count), see `Concrete`."""
+        count = arguments.integer("count", count, at_least=0)
+        share = min(1 - 1 / (count + 1), float(self.temperature) * (1 + math.log(count))) if count else 0.0
+        return share * (float(self.high) - float(self.low))
+
+    def promised(self) -> Guarantee:
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, self.relation)
+
+
+@jax.jit
+def _law(mechanism: SoftInterval, data: Any) -> tuple[Array, Array]:
+    gaps = mechanism.gaps(data)
+    return gaps.ends, jax.nn.softmax(gaps.log_weights)
+
+
+def between(values: Float[Array, "n"], low: Any, high: Any, where: Bool[Array, "n"]) -> Float[Array, "n"]:
+    """The values, those outside the interval at its ends (part of the mechanism), those that do not count at `high`."""
+    low, high = (jnp.asarray(end, values.dtype) for end in (low, high))
+    return jnp.where(where, jnp.clip(values, low, high), high)
+
+
+def weighed(ordered: Float[Array, "n"], quality: Float[Array, "gaps"], *, low: Any, high: Any, factor: Any) -> Gaps:
+    """The gaps of sorted values within [low, high], weighed by length exp(factor quality)."""
+    low, high = (jnp.asarray(end, ordered.dtype) for end in (low, high))
+    ends = jnp.concatenate([low[None], ordered, high[None]])
+    lengths = jnp.diff(ends)
+    # A NaN has no length > 0 and must be seen all the same.
+    broken = jnp.isnan(lengths)
+    log_lengths = jnp.where(lengths > 0, jnp.log(jnp.where(lengths > 0, lengths, 1.0)), -jnp.inf)
+    weights = log_lengths + jnp.asarray(factor, ordered.dtype) * (quality - jnp.max(quality))
+    return Gaps(ends=ends, log_weights=jnp.where(jnp.any(broken), jnp.nan, weights))
+
+
+def draw(key: Array, gaps: Gaps, temperature: Any) -> Float[Array, ""]:
+    """A convex combination of one point in each gap, with tempered weights; at temperature 0 one point."""
+    for_gap, for_point = jax.random.split(key)
+    noise = base.gumbel(for_gap, gaps.log_weights.shape[0]).astype(gaps.log_weights.dtype)
+    weights = base.tempered(gaps.log_weights + noise, temperature)
+    place = jax.random.uniform(for_point, dtype=gaps.ends.dtype)
+    points = gaps.ends[:-1] + place * jnp.diff(gaps.ends)
+    return base.checked(jnp.sum(weights * points), ~jnp.any(jnp.isnan(gaps.log_weights)))
+
+
+def reals(name: str, values: Any, where: Any) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+    """Real numbers, one a row, and which of them count.
+
+    Raises:
+      TypeError: no numbers, a mask of other things than booleans. ValueError: another shape, a known NaN or infinity that counts.
+    """
+    given = array(name, values).astype(float)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,), got shape {given.shape}")
+    mask: Any = (
+        np.ones(given.shape, bool) if where is None else where if arguments.is_traced(where) else np.asarray(where)
+    )
+    if mask.dtype != bool:
+        raise TypeError(f"where must hold booleans, got {mask.dtype}")
+    if mask.shape != given.shape:
+        raise ValueError(f"where must have the shape {given.shape} of {name}, got {mask.shape}")
+    known = not arguments.is_traced(given) and not arguments.is_traced(mask)
+    if known and not np.all(np.isfinite(np.asarray(given)) | ~mask):
+        raise ValueError(f"{name} must hold finite numbers, got {values!r}")
+    return given, jnp.asarray(mask)
+
+
+def domain(low: Any, high: Any) -> dict[str, Any]:
+    """The fields low < high; ValueError for others."""
+    low, high = (
+        arguments.real(name, end, above=-math.inf, below=math.inf) for name, end in (("low", low), ("high", high))
+    )
+    if not (arguments.is_traced(low) or arguments.is_traced(high)) and not low < high:
+        raise ValueError(f"high must be > low, got {float(high)} and {float(low)}")
+    return {"low": low, "high": high}
+
+
+def relation(value: Any) -> str:
+    """REPLACE_ONE or ADD_OR_REMOVE_ONE."""
+    return arguments.choice("relation", value, tuple(name for name in RELATIONS if name != "REPLACE_LABEL"))

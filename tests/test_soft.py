@@ -1,0 +1,410 @@
+"""Soft mechanisms and gradient estimators: derivatives, the law as t -> 0, what is promised at which temperature, unbiasedness."""
+
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax.accounting import Guarantee
+from dpjax.mechanisms import candidates, exponential, laplace, stability
+from dpjax.relaxations import estimators, soft
+from dpjax.verify.plain import gaps as twin
+
+SCORES = np.array([3.0, 5.0, 4.5, 1.0, 4.0])
+VALUES = np.array([0.7, 0.15, 0.4, 0.42, 0.9])
+LABELS = np.array([0.0, 1.0, 1.0, 0.0, 0.0])
+DRAWS = 4000
+Z = 4.27  # two-sided normal quantile of 2e-5
+
+CHOOSERS = {
+    "concrete": functools.partial(soft.concrete, epsilon=2.0),
+    "perturbed": functools.partial(soft.perturbed, epsilon=2.0),
+    "stability": functools.partial(soft.stability, epsilon=2.0, delta=0.2),
+}
+POINTS = {
+    "quantile": functools.partial(soft.quantile, epsilon=2.0, fraction=0.4, low=0.0, high=1.0),
+    "threshold": functools.partial(soft.threshold, epsilon=2.0, low=0.0, high=1.0),
+}
+EVERY = CHOOSERS | POINTS
+DATA = {**dict.fromkeys(CHOOSERS, (SCORES,)), "quantile": (VALUES,), "threshold": (VALUES, LABELS)}
+
+
+def keys(draws=DRAWS, seed=0):
+    return jax.random.split(jax.random.key(seed), draws)
+
+
+@functools.cache
+def sampler(name):
+    """Many draws at a temperature, compiled once for all temperatures and data."""
+
+    @jax.jit
+    def run(temperature, *data):
+        mechanism = EVERY[name](temperature=temperature)
+        return jax.vmap(lambda key: mechanism(key, *data))(keys())
+
+    return run
+
+
+def draws(name, temperature, *data):
+    return np.asarray(sampler(name)(np.float32(temperature), *(np.float32(each) for each in data or DATA[name])))
+
+
+# --------------------------------------------------------------------------------------------------------- derivatives
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_gradients_are_those_of_finite_differences(name, x64):
+    """With a fixed key, forward and reverse, in the data, in epsilon and in the temperature; 1e-6 relative to the largest."""
+    data, *rest = DATA[name]
+    direction = np.random.default_rng(0).normal(size=data.size + 2)
+    weight = jnp.asarray(np.random.default_rng(1).normal(size=data.size + 1))
+
+    @jax.jit
+    def loss(given):
+        extra = {"delta": 0.2} if name == "stability" else {}
+        extra |= {"fraction": 0.4} if name == "quantile" else {}
+        extra |= {"low": 0.0, "high": 1.0} if name in POINTS else {}
+        mechanism = getattr(soft, name)(epsilon=given[-2], temperature=given[-1], **extra)
+        output = jnp.atleast_1d(mechanism(jax.random.key(3), given[:-2], *rest))
+        return jnp.sum(jnp.sin(3 * output) * weight[: output.size])
+
+    at = jnp.asarray([*data, 1.3, 0.6])
+    grad = jax.jit(jax.grad(loss))(at)
+    forward = jax.jit(lambda at: jax.jvp(loss, (at,), (jnp.asarray(direction),))[1])(at)
+    step = 1e-5
+    shifts = np.concatenate([np.eye(at.size), direction[None]]) * step
+    both = jax.jit(jax.vmap(lambda shift: (loss(at + shift) - loss(at - shift)) / (2 * step)))(jnp.asarray(shifts))
+    scale = float(jnp.max(jnp.abs(grad)))
+    assert scale > 1e-3
+    np.testing.assert_allclose(grad, both[:-1], atol=1e-6 * scale)
+    np.testing.assert_allclose(forward, both[-1], atol=1e-6 * np.abs(direction).sum() * scale)
+    np.testing.assert_allclose(forward, grad @ jnp.asarray(direction), rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------- the law as t -> 0
+
+
+@pytest.mark.parametrize("name", CHOOSERS)
+def test_the_law_tends_to_the_exact_one(name):
+    """At t = 0 the exact law (chi-square); above it the distance from the exact draw falls with t, within the stated bound."""
+    exact = EVERY[name](temperature=0.0)
+    pmf = np.asarray(exact.mechanism.pmf(SCORES))
+    hard = draws(name, 0.0)
+    assert set(np.unique(hard)) <= {0.0, 1.0} and np.all(hard.sum(axis=1) == 1.0)
+    law = pmf[: hard.shape[1]]
+    share = hard.mean(axis=0)
+    noise = Z * np.sqrt(law * (1 - law) / DRAWS) + Z**2 / DRAWS
+    assert np.all(np.abs(share - law) <= noise)
+    assert np.any(np.abs(share - np.roll(law, 1)) > noise)  # another law would be seen
+    means = []
+    for t in (2.0, 0.5, 0.1, 0.02):
+        given = draws(name, t)
+        distance = np.abs(given - hard).sum(axis=1) / 2
+        np.testing.assert_allclose(given.sum(axis=1), 1.0, rtol=1e-5)
+        if (
+            name != "stability"
+        ):  # the argmax has the exact law at every temperature: it is the exact draw of the same noise
+            assert np.all(given.argmax(axis=1) == hard.argmax(axis=1))
+        assert distance.mean() <= EVERY[name](temperature=t).deviation(SCORES) + Z / math.sqrt(4 * DRAWS)
+        means.append(distance.mean())
+    assert all(2 * cold < warm for warm, cold in itertools.pairwise(means))
+    # Negative control: what is kept at t = 0.02 is not kept at t = 2.
+    assert means[0] > EVERY[name](temperature=0.02).deviation(SCORES) + Z / math.sqrt(4 * DRAWS)
+
+
+def kolmogorov(sample, ends, masses):
+    """The largest distance of the sample's distribution function from that of the law."""
+    x = np.sort(np.asarray(sample, float))
+    place = np.searchsorted(ends, x, side="right").clip(1, len(ends) - 1)
+    width = np.maximum(np.diff(ends), 1e-30)[place - 1]
+    cdf = np.cumsum([0.0, *masses])[place - 1] + masses[place - 1] * (x - ends[place - 1]) / width
+    return max(np.max(np.arange(1, len(x) + 1) / len(x) - cdf), np.max(cdf - np.arange(len(x)) / len(x)))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_the_law_of_points_tends_to_the_exact_one(name):
+    ends, masses = map(np.asarray, POINTS[name](temperature=0.0).law(*DATA[name]))
+    within = math.sqrt(math.log(2 / 2e-5) / (2 * DRAWS))  # Dvoretzky, Kiefer, Wolfowitz, Massart
+    distances = {t: kolmogorov(draws(name, t), ends, masses) for t in (0.0, 0.01, 0.3, 2.0)}
+    assert distances[0.0] <= within and distances[0.01] <= 2 * within
+    assert max(2 * within, distances[0.3]) < distances[2.0]  # negative control: a warm law is recognised
+    hard = draws(name, 0.0)
+    moved = [np.abs(draws(name, t) - hard).mean() for t in (0.3, 0.1, 0.01)]
+    assert moved[0] > 2 * moved[1] > 4 * moved[2]
+    assert moved[2] <= POINTS[name](temperature=0.01).deviation(5) + Z / math.sqrt(4 * DRAWS)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_the_law_of_gaps_is_that_of_the_plain_twin(name):
+    """Ties, values outside the range, a mask."""
+    values, labels = np.array([0.5, 0.2, 1.7, 0.5, -0.3, 0.9]), np.array([0, 1, 0, 1, 1, 1])
+    where = np.array([True, True, True, True, True, False])
+    kept = list(zip(values[where], labels[where], strict=True))
+    if name == "quantile":
+        quality = twin.rank_quality(values[where], 0.4)
+        law = POINTS[name](temperature=0.5).law(values, where=where)
+    else:
+        quality = twin.label_quality(kept)
+        law = POINTS[name](temperature=0.5).law(values, labels, where=where)
+    ends, masses = map(np.asarray, law)
+    long = np.diff(ends) > 0
+    found = list(zip(ends[:-1][long], ends[1:][long], masses[long], strict=True))
+    np.testing.assert_allclose(found, twin.gap_law(values[where], quality, 0.0, 1.0, 1.0), rtol=1e-5)
+
+
+# -------------------------------------------------------------------------------------------------- what is promised
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_promised_above_temperature_zero(name):
+    warm, cold = EVERY[name](temperature=1e-9), EVERY[name](temperature=0.0)
+    relation = cold.guarantee().relation
+    assert warm.guarantee() == Guarantee.none(relation)
+    assert cold.guarantee() == Guarantee(2.0, 0.2 if name == "stability" else 0.0, relation)
+    assert warm.exact().guarantee() == cold.guarantee()
+    with pytest.raises(TypeError, match="temperature"):
+        jax.jit(lambda t: EVERY[name](temperature=t).guarantee().epsilon)(0.0)
+
+
+def worst_ratio(mechanism, datasets, near):
+    """max over neighbours and points of |ln density - ln density'|, by the law of the gaps on a common refinement."""
+    ends, masses = jax.jit(jax.vmap(lambda data: mechanism.law(*data)))(datasets)
+    ends, masses = np.asarray(ends, float), np.asarray(masses, float)
+    middles = np.arange(0.05, 1.0, 0.1)  # the values are multiples of 0.1: densities are constant around these
+    place = np.array([np.searchsorted(row, middles) - 1 for row in ends])
+    mass, length = (np.take_along_axis(each, place, axis=1) for each in (masses, np.diff(ends)))
+    density = np.log(mass / length)
+    return max(np.max(np.abs(density[i] - density[j])) for i, j in near)
+
+
+@pytest.mark.parametrize("relation", ["REPLACE_ONE", "ADD_OR_REMOVE_ONE"])
+def test_the_exact_quantile_is_private_over_all_neighbours(relation):
+    """All datasets of up to 4 values on a grid; the claim holds, and 0.9 of it is refuted."""
+    grid, n = [0.0, 0.2, 0.8, 0.9], 4
+    replaced = relation == "REPLACE_ONE"
+    sizes = [n] if replaced else range(n + 1)
+    sets = [part for size in sizes for part in itertools.combinations_with_replacement(grid, size)]
+    rows = np.array([[*part, *[0.0] * (n - len(part))] for part in sets], np.float32)
+    where = np.array([[True] * len(part) + [False] * (n - len(part)) for part in sets])
+
+    class Masked:
+        def law(self, values, where):
+            return mechanism.law(values, where=where)
+
+    mechanism = soft.quantile(epsilon=1.5, fraction=0.3, temperature=0.0, low=0.0, high=1.0, relation=relation)
+    worst = worst_ratio(Masked(), (jnp.asarray(rows), jnp.asarray(where)), neighbours(sets, replaced))
+    claim = mechanism.guarantee()
+    assert claim == Guarantee(1.5, 0.0, relation)
+    assert 0.9 * claim.epsilon < worst <= claim.epsilon + 1e-5
+
+
+def neighbours(sets, replaced):
+    """Pairs of multisets one replacement, or one removal, apart."""
+    for i, j in itertools.combinations(range(len(sets)), 2):
+        short, long = sorted((list(sets[i]), list(sets[j])), key=len)
+        rest = list(long)
+        for value in short:
+            if value in rest:
+                rest.remove(value)
+        if len(rest) == 1 and len(long) - len(short) == (0 if replaced else 1):
+            yield i, j
+
+
+def test_the_exact_threshold_is_private_over_all_neighbours():
+    grid = list(itertools.product([0.0, 0.2, 0.6, 0.9], [0, 1]))
+    sets = list(itertools.combinations_with_replacement(grid, 2))
+    rows = np.array(sets, np.float32)
+    mechanism = soft.threshold(epsilon=1.5, temperature=0.0, low=0.0, high=1.0)
+    worst = worst_ratio(mechanism, (jnp.asarray(rows[..., 0]), jnp.asarray(rows[..., 1])), neighbours(sets, True))
+    assert 0.9 * 1.5 < worst <= 1.5 + 1e-5
+
+
+# ------------------------------------------------------------------------------------------------------------- edges
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_edge_makes_nan(name):
+    """Ties, tiny and large epsilon, cold and warm: outputs and derivatives are finite. One program for all."""
+    data = DATA[name]
+    tied = (np.full(5, 0.25), *data[1:])
+    extremes = (np.array([0.0, 0.0, 1.0, 1.0, 1.0]), *data[1:])
+
+    @jax.jit
+    def value_and_grad(epsilon, temperature, first, *rest):
+        mechanism = EVERY[name](epsilon=epsilon, temperature=temperature)
+        return jax.value_and_grad(lambda x: jnp.sum(jnp.sin(mechanism(jax.random.key(1), x, *rest))))(first)
+
+    for epsilon, t, given in itertools.product((1e-6, 50.0), (0.0, 1e-3, 0.5), (data, tied, extremes)):
+        value, grad = value_and_grad(np.float32(epsilon), np.float32(t), *(np.float32(each) for each in given))
+        assert np.isfinite(value) and np.all(np.isfinite(grad)), (epsilon, t, given)
+
+
+def test_empty_data():
+    """No value: a uniform point. No candidate: no weight, and ⊥ for sure."""
+    none = np.zeros(0)
+    median = soft.quantile(epsilon=1.0, fraction=0.5, temperature=0.3, low=2.0, high=4.0)
+    assert [np.asarray(part).tolist() for part in median.law(none)] == [[2.0, 4.0], [1.0]]
+    assert 2.0 <= float(median(jax.random.key(0), none)) <= 4.0
+    nobody = candidates([1.0, 2.0], where=[False, False])
+    assert CHOOSERS["concrete"](temperature=0.3)(jax.random.key(0), nobody).tolist() == [0.0, 0.0]
+    assert CHOOSERS["perturbed"](temperature=0.3)(jax.random.key(0), nobody).tolist() == [0.0, 0.0]
+    assert CHOOSERS["stability"](temperature=0.3)(jax.random.key(0), nobody).tolist() == [0.0, 0.0, 1.0]
+
+
+def test_what_traced_data_hide_comes_back_as_nan():
+    broken = jnp.asarray([1.0, jnp.nan, 2.0], jnp.float32)
+    for name in ("concrete", "quantile"):
+        assert np.all(
+            np.isnan(jax.jit(lambda x, name=name: EVERY[name](temperature=0.5)(jax.random.key(0), x))(broken))
+        )
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: soft.concrete(epsilon=1.0, temperature=-1.0), ValueError, "temperature"),
+        (lambda: soft.perturbed(epsilon=1.0, temperature=math.inf), ValueError, "temperature"),
+        (lambda: soft.stability(epsilon=1.0, delta=0.7, temperature=1.0), ValueError, "delta"),
+        (lambda: soft.concrete(epsilon=0.0, temperature=1.0), ValueError, "epsilon"),
+        (lambda: POINTS["quantile"](fraction=1.5, temperature=1.0), ValueError, "fraction"),
+        (lambda: POINTS["threshold"](low=1.0, temperature=1.0), ValueError, "high must be > low"),
+        (lambda: POINTS["threshold"](temperature=1.0, relation="REPLACE_LABEL"), ValueError, "relation"),
+        (lambda: POINTS["quantile"](temperature=1.0)(0, VALUES), TypeError, "key"),
+        (lambda: POINTS["quantile"](temperature=1.0)(jax.random.key(0), [[1.0]]), ValueError, "values"),
+        (lambda: POINTS["quantile"](temperature=1.0)(jax.random.key(0), [math.nan]), ValueError, "values"),
+        (lambda: POINTS["quantile"](temperature=1.0)(jax.random.key(0), [1.0], where=[1]), TypeError, "where"),
+        (lambda: POINTS["threshold"](temperature=1.0)(jax.random.key(0), [0.1, 0.2], [1]), ValueError, "y must"),
+        (lambda: POINTS["threshold"](temperature=1.0)(jax.random.key(0), [0.1], [2]), ValueError, "y must"),
+        (lambda: CHOOSERS["concrete"](temperature=1.0)(jax.random.key(0), "high"), TypeError, "scores"),
+        (
+            lambda: estimators.straight_through(exponential.mechanism(epsilon=1.0), jax.random.key(0), SCORES),
+            TypeError,
+            "mechanism",
+        ),
+        (lambda: estimators.expectation(exponential.mechanism(epsilon=1.0), SCORES, SCORES), ValueError, "losses"),
+        (lambda: estimators.score_function(jax.random.key(0), max, SCORES, max, draws=1), TypeError, "algorithm"),
+        (lambda: score_of(SCORES, draws=0), ValueError, "draws"),
+        (lambda: score_of(SCORES, draws=1, baseline="leave_one_out"), ValueError, "draws"),
+        (lambda: score_of(SCORES, draws=2, baseline="best"), ValueError, "baseline"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.parametrize("name", ["stability", "threshold"])
+def test_scan_vmap_and_jit_agree_with_a_loop(name):
+    """Over keys and temperatures; the loop calls a mechanism one run at a time."""
+    some, cold = keys(4), jnp.asarray([0.0, 0.3, 1.0, 2.0], jnp.float32)
+    data = [jnp.asarray(each, jnp.float32) for each in DATA[name]]
+
+    def one(key, t):
+        return EVERY[name](temperature=t)(key, *data)
+
+    together = jax.jit(jax.vmap(one))(some, cold)
+    scanned = jax.lax.scan(lambda carry, given: (carry, one(*given)), 0, (keys(4), cold))[1]
+    alone = [EVERY[name](temperature=float(t))(key, *data) for key, t in zip(keys(4), cold, strict=True)]
+    np.testing.assert_allclose(together, scanned, atol=1e-6)
+    np.testing.assert_allclose(together, np.stack(alone), atol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------------- estimators
+
+TARGETS = np.array([0.0, 0.2, 0.9, 0.4, 0.6], np.float32)  # what each candidate is worth
+BATCH, BATCHES = 8, 2000
+
+
+def loss(value):
+    return (value - 0.3) ** 2
+
+
+def score_of(scores, *, draws=BATCH, baseline="none", key=None):
+    mechanism = exponential.mechanism(epsilon=2.0)
+    return estimators.score_function(
+        jax.random.key(0) if key is None else key,
+        mechanism,
+        scores,
+        lambda outcome: loss(jnp.asarray(TARGETS)[outcome.hypothesis]),
+        draws=draws,
+        baseline=baseline,
+    )
+
+
+def exact_gradient(scores):
+    losses = np.append(loss(TARGETS), 0.0)
+    return jax.grad(lambda scores: estimators.expectation(exponential.mechanism(epsilon=2.0), scores, losses))(scores)
+
+
+def gradients(estimate, at=SCORES):
+    """Many estimates of the gradient at these numbers, a row each."""
+    return np.asarray(
+        jax.jit(jax.vmap(jax.grad(estimate), in_axes=(None, 0)))(jnp.asarray(at, jnp.float32), keys(BATCHES))
+    )
+
+
+def is_biased(estimates, exact):
+    """Whether some coordinate's mean is off by more than Z standard errors (false alarms: 5 * 2e-5)."""
+    error = estimates.std(axis=0) / math.sqrt(len(estimates))
+    return bool(np.any(np.abs(estimates.mean(axis=0) - exact) > Z * error))
+
+
+def test_score_functions_are_unbiased_and_straight_through_is_not():
+    scores = jnp.asarray(SCORES, jnp.float32)
+    exact = np.asarray(exact_gradient(scores))
+    mean = estimators.expectation(exponential.mechanism(epsilon=2.0), scores, np.append(loss(TARGETS), 0.0))
+    found = {
+        name: gradients(lambda scores, key, given=given: score_of(scores, key=key, baseline=given))
+        for name, given in {"none": "none", "leave_one_out": "leave_one_out", "exact": mean}.items()
+    }
+    for estimates in found.values():
+        assert not is_biased(estimates, exact)
+    # The baseline does what it is for.
+    spread = {name: estimates.var(axis=0).sum() for name, estimates in found.items()}
+    assert spread["exact"] < spread["none"]
+
+    def through(scores, key):
+        choose = soft.concrete(epsilon=2.0, temperature=0.5)
+        each = jax.vmap(lambda key: estimators.straight_through(choose, key, scores))(jax.random.split(key, BATCH))
+        return jnp.mean(loss(each @ TARGETS))
+
+    assert is_biased(gradients(through), exact)  # negative control
+
+
+def test_the_score_function_knows_bottom_and_densities():
+    """A_dist's ⊥ has a probability of its own; Laplace noise a density: gradients of E[loss] by law, and by closed form."""
+    scores = np.array([4.0, 2.0], np.float32)
+    keep = stability.mechanism(epsilon=1.0, delta=0.2)
+    losses = np.array([1.0, 0.0, 3.0])
+
+    def of_bottom(scores, key):
+        def worth(outcome):
+            return jnp.where(outcome.status == 0, 1.0, 3.0)
+
+        return estimators.score_function(key, keep, scores, worth, draws=BATCH)
+
+    exact = np.asarray(jax.grad(lambda scores: estimators.expectation(keep, scores, losses))(jnp.asarray(scores)))
+    found = gradients(of_bottom, scores)
+    assert not is_biased(found, exact) and is_biased(found, 1.3 * exact)
+
+    def of_noise(value, key):
+        noise = laplace.mechanism(epsilon=1.0)
+        return estimators.score_function(key, noise, value, lambda out: jnp.sum(out.hypothesis**2), draws=BATCH)
+
+    found = gradients(of_noise, [1.5])  # E[(v + noise)^2] = v^2 + 2
+    assert not is_biased(found, 3.0) and is_biased(found, 1.3 * 3.0)
+
+
+def test_straight_through_is_the_private_draw_and_the_soft_derivative():
+    scores, key = jnp.asarray(SCORES, jnp.float32), jax.random.key(5)
+    choose = soft.concrete(epsilon=2.0, temperature=0.7)
+    value, pullback = jax.vjp(lambda scores: estimators.straight_through(choose, key, scores), scores)
+    assert value.tolist() == choose.exact()(key, scores).tolist()
+    row = jnp.asarray(TARGETS)
+    np.testing.assert_allclose(
+        pullback(row)[0], jax.vjp(lambda scores: choose(key, scores), scores)[1](row)[0], rtol=1e-5
+    )
