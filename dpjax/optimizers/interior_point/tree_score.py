@@ -41,35 +41,18 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.base import InteriorPoint
+from dpjax.optimizers.interior_point.tree_planning import Offsets
 
 WORD = 32  # levels that are looked at together: those of the keys whose last one is in the same limb
 NEVER = np.int32(2**30)  # behind all points
-
-
-@frozen
-class Offsets:
-    """Public offsets of the levels z: epsilon A_z = a - alpha z, epsilon b_z = p ln(1 + z) + tau z, in nats."""
-
-    a: Any
-    alpha: Any
-    p: Any
-    tau: Any
-
-    def sizes(self, level: Any) -> Any:
-        """epsilon A_z."""
-        return self.a - self.alpha * level
-
-    def ranks(self, level: Any) -> Any:
-        """epsilon b_z."""
-        log = jnp.log1p(level) if isinstance(level, jax.Array) else np.log1p(level)
-        return self.p * log + self.tau * level
 
 
 @frozen
@@ -154,6 +137,23 @@ class Block:
 
 
 @frozen
+class Entry:
+    """What a draw chooses: a key (0), the empty subtree on its left (1) or right (2), or the key 0 (3).
+
+    Attributes:
+      kind: see above.
+      root: trailing zeros of the key.
+      row: an item below it.
+      rank: how many points there are in front of the empty subtree.
+    """
+
+    kind: Int[Array, ""]
+    root: Int[Array, ""]
+    row: Int[Array, ""]
+    rank: Int[Array, ""]
+
+
+@frozen
 class TreeScore(InteriorPoint):
     """The exponential mechanism on the tree score; see `tree_score`, which makes it."""
 
@@ -165,7 +165,7 @@ class TreeScore(InteriorPoint):
     # Weights ----------------------------------------------------------------------------------------------------
 
     def _log_empty(self, least: Array, height: Array) -> Float[Array, "..."]:
-        """ln of the weight of a key with `height` trailing zeros, no points below it and at least `least` on either side, times 2^-(height + 1)."""
+        """ln of what a key with `height` trailing zeros, no points below and `least` on one side weighs, times 2^-(height + 1)."""
         level = (height + 1).astype(float)
         rank = jnp.asarray(self.epsilon, float) * least.astype(float) - self.offsets.ranks(level)
         return jnp.minimum(rank, -self.offsets.sizes(level)) - level * math.log(2.0)
@@ -188,7 +188,7 @@ class TreeScore(InteriorPoint):
         level = (height + 1).astype(float)
         rank = jnp.arange(items.rows + 1, dtype=jnp.int32)[None]
         each = self._log_empty(jnp.minimum(rank, jnp.maximum(n - rank, 0)), height)
-        sums = logspace.logaddexp(below[None], lax.cumlogsumexp(each, axis=0))
+        sums = logspace.logaddexp(below[None], _running_sums(each))
         lower = jnp.concatenate([below[None], sums[:-1]])
 
         # Items of one subtree are neighbours; the last of them stands for it.
@@ -197,11 +197,11 @@ class TreeScore(InteriorPoint):
         start = on & ~jnp.pad(joined, ((0, 0), (1, 0)))
         last = on & ~jnp.pad(joined, ((0, 0), (0, 1)))
         word = lax.dynamic_index_in_dim(items.x, self.limbs - 1 - limb, axis=1, keepdims=False)
-        is_key = items.tail[None] == height
         is_left = on & ((word[None] >> jnp.arange(WORD, dtype=jnp.uint32)[:, None]) & np.uint32(1) == 0)
-        before = lax.cummax(jnp.where(start, index, 0), axis=1)
-        under = jnp.maximum(before, lax.cummax(jnp.where(is_left, index + 1, 0), axis=1))
-        up_to = jnp.maximum(before, lax.cummax(jnp.where(is_left | (is_key & on), index + 1, 0), axis=1))
+        up_to_key = is_left | (on & (items.tail[None] == height))
+        marks = [jnp.where(start, index, 0), *(jnp.where(side, index + 1, 0) for side in (is_left, up_to_key))]
+        before, under, up_to = lax.cummax(jnp.stack(marks), axis=2)
+        under, up_to = jnp.maximum(before, under), jnp.maximum(before, up_to)
 
         first, stop = items.counted(before), items.counted(index + 1)
         key = self._log_key(items.counted(up_to), n - items.counted(under), stop - first, level)
@@ -223,16 +223,6 @@ class TreeScore(InteriorPoint):
         zeros = jnp.sum((items.tail < 0) & (items.index < items.n), dtype=jnp.int32)
         points = items.counted(zeros)
         return self._log_key(points, items.points, points, jnp.zeros(())), zeros
-
-    def _through(self, items: Items, visit: Any) -> Any:
-        """visit(block) and the sums at its beginning, of every limb, the last one first."""
-
-        def step(below: Array, limb: Array) -> tuple[Array, Any]:
-            block, above = self._block(items, limb, below)
-            return above, (visit(block), below)
-
-        start = jnp.full((items.rows + 1,), -jnp.inf)
-        return lax.scan(step, start, jnp.arange(self.limbs, dtype=jnp.int32))[1]
 
     # Law --------------------------------------------------------------------------------------------------------
 
@@ -257,8 +247,13 @@ class TreeScore(InteriorPoint):
             items_up_to = jnp.stack([block.up_to, block.before, stop])
             return split((low < items_up_to) & (high >= items_up_to), block.logs)
 
+        def step(below: Array, limb: Array) -> tuple[Array, Array]:
+            block, above = self._block(items, limb, below)
+            return above, of_block(block)
+
+        below = jnp.full((items.rows + 1,), -jnp.inf)
+        _, blocks = lax.scan(step, below, jnp.arange(self.limbs, dtype=jnp.int32))
         log_zero, zeros = self._log_zero(items)
-        blocks, _ = self._through(items, of_block)
         zero = split((low < zeros) & (high >= zeros), log_zero)
         return logspace.logsumexp(jnp.concatenate([blocks, zero[None]]).T)
 
@@ -273,36 +268,54 @@ class TreeScore(InteriorPoint):
     # Sampler ----------------------------------------------------------------------------------------------------
 
     def draw(self, key: Array, points: Points) -> Any:
-        """A limb, then a key or an empty subtree of one of its levels, then a level of that, then one of its keys."""
-        key_limb, key_entry, key_height, key_bits = jax.random.split(key, 4)
+        """A key with items below it, or an empty subtree; then one of its keys."""
+        key_limbs, key_height, key_bits = jax.random.split(key, 3)
         # An item at 0 that counts nothing: then there is one even where there are no points.
         items = _items(points, jnp.zeros((self.limbs,), jnp.uint32))
-        log_zero, _ = self._log_zero(items)
-        totals, sums = self._through(items, lambda block: logspace.logsumexp(block.logs.reshape(-1)))
-        limb = logspace.draw(key_limb, logspace.sum_tree(_to_power(jnp.append(totals, log_zero))))
-        within = jnp.minimum(limb, self.limbs - 1)
-        block, _ = self._block(items, within, sums[within])
-        logs = _to_power(block.logs.reshape(-1))
-        entry = logspace.choose(key_entry, jnp.exp(logs - jnp.max(logs)))
-        kind, place = entry // (WORD * items.rows), entry % (WORD * items.rows)
-        row, bit = place % items.rows, place // items.rows
-        root = within * WORD + bit
-        first = jnp.where(kind == 1, block.before[bit, row], row + 1)
-        height = jnp.where(kind == 0, root, self._height(key_height, items, items.counted(first), root))
+        entry = self._entry(key_limbs, items)
+        height = jnp.where(entry.kind == 0, entry.root, self._height(key_height, items, entry))
         # The digits above the root's last one; its own, if the key is the root or on its right; random ones; the key's last one.
-        low = wide.random_bits(key_bits, root, self.limbs)
-        above = wide.shift_left(wide.shift_right(items.x[row], root + 1), root + 1)
-        free = wide.shift_left(wide.shift_right(low, height + 1), height + 1)
-        own = jnp.where(kind == 1, jnp.zeros_like(low), wide.power_of_two(root, self.limbs))
-        drawn = above | own | jnp.where(kind == 0, np.uint32(0), free) | wide.power_of_two(height, self.limbs)
-        is_zero = limb == self.limbs
-        return jnp.where(is_zero, np.uint32(0), drawn), jnp.bool_(True), {}
+        above = _from_digit(items.x[entry.row], entry.root + 1)
+        own = jnp.where(entry.kind == 1, np.uint32(0), wide.power_of_two(entry.root, self.limbs))
+        free = _from_digit(wide.random_bits(key_bits, entry.root, self.limbs), height + 1)
+        drawn = above | own | jnp.where(entry.kind == 0, np.uint32(0), free) | wide.power_of_two(height, self.limbs)
+        return jnp.where(entry.kind == 3, np.uint32(0), drawn), jnp.bool_(True), {}
 
-    def _height(self, key: Array, items: Items, rank: Int[Array, ""], root: Int[Array, ""]) -> Int[Array, ""]:
-        """How many trailing zeros a key drawn from an empty subtree has: fewer than its parent, `root`."""
+    def _entry(self, key: Array, items: Items) -> Entry:
+        """One of the key 0, the keys with items below them and the empty subtrees, by their weights.
+
+        Limb by limb one of its entries is drawn, and a coin says whether it takes the place of the one before.
+        """
+
+        def step(state: tuple[Array, Array, Entry], limb: Array) -> tuple[tuple[Array, Array, Entry], None]:
+            below, total, chosen = state
+            key_entry, key_coin = jax.random.split(jax.random.fold_in(key, limb))
+            block, above = self._block(items, limb, below)
+            logs = block.logs.reshape(-1)
+            best = jnp.max(logs)
+            weights = jnp.exp(logs - jnp.where(jnp.isneginf(best), 0.0, best))
+            place = logspace.choose(key_entry, _padded(weights, 0.0))
+            here = best + jnp.log(jnp.sum(weights))
+            together = logspace.logaddexp(total, here)
+            taken = random.bernoulli(key_coin, here - together, total - together)
+            kind, bit, row = place // (WORD * items.rows), place // items.rows % WORD, place % items.rows
+            front = jnp.where(kind == 1, block.before[bit, row], row + 1)
+            found = Entry(kind=kind, root=limb * WORD + bit, row=row, rank=items.counted(front))
+            chosen = jax.tree.map(lambda new, old: jnp.where(taken, new, old), found, chosen)
+            return (above, together, chosen), None
+
+        nothing = jnp.int32(0)
+        zero = Entry(kind=jnp.int32(3), root=nothing, row=nothing, rank=nothing)
+        below = jnp.full((items.rows + 1,), -jnp.inf)
+        limbs = jnp.arange(self.limbs, dtype=jnp.int32)
+        return lax.scan(step, (below, self._log_zero(items)[0], zero), limbs)[0][2]
+
+    def _height(self, key: Array, items: Items, entry: Entry) -> Int[Array, ""]:
+        """How many trailing zeros a key drawn from an empty subtree has: fewer than its parent."""
         height = jnp.arange(WORD * self.limbs, dtype=jnp.int32)
-        logs = self._log_empty(jnp.minimum(rank, items.points - rank), height)
-        return logspace.draw(key, logspace.sum_tree(_to_power(jnp.where(height < root, logs, -jnp.inf))))
+        logs = self._log_empty(jnp.minimum(entry.rank, items.points - entry.rank), height)
+        logs = jnp.where(height < entry.root, logs, -jnp.inf)
+        return logspace.draw(key, logspace.sum_tree(_padded(logs, -jnp.inf)))
 
     # Promises ---------------------------------------------------------------------------------------------------
 
@@ -314,11 +327,51 @@ class TreeScore(InteriorPoint):
         """(epsilon, 0) under ADD_OR_REMOVE_ONE, whatever the offsets."""
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
+    def points_needed(self, beta: float) -> int:
+        """Least n from which on no data fail with probability above beta.
 
-def _to_power(logs: Float[Array, "n"]) -> Float[Array, "m"]:
-    """As many as the next power of two, by weights 0."""
-    missing = (1 << (logs.shape[0] - 1).bit_length()) - logs.shape[0]
-    return jnp.pad(logs, (0, missing), constant_values=-jnp.inf)
+        Exact where that programme takes at most 5e7 steps, bits n^3; else by the theorem. See `tree_planning`.
+        """
+        return planning.least_n(*self._known(), beta, planning.MOST_STEPS)
+
+    def worst(self, n: int) -> tuple[float, list[int]]:
+        """The largest failure over all data of n points, exactly, and n points on which it fails so often.
+
+        By the programme of `dpjax.optimizers.interior_point.tree_planning`, on the host in float64: about n^3 bits steps, some ten times.
+
+        Args:
+          n: from 1 on.
+
+        Raises:
+          TypeError, ValueError: n is no such number, or the offsets give more than e^600 to what is no interior point.
+
+        >>> failure, points = tree_score(bits=16, epsilon=1.0).worst(30)
+        >>> len(points), failure == float(f"{failure:.17g}") and failure < 0.01
+        (30, True)
+        """
+        return planning.worst(*self._known(), arguments.integer("n", n, at_least=1))
+
+    def _known(self) -> tuple[Any, ...]:
+        """The numbers in use, on the host."""
+        bits = arguments.known_integer("bits", self.bits)
+        return bits, arguments.known("epsilon", self.epsilon), *planning.numbers(self.offsets)
+
+
+def _running_sums(logs: Float[Array, "32 ranks"]) -> Float[Array, "32 ranks"]:
+    """ln of the sums of the first 1, 2, ..., 32 weights, doubling how many are added up."""
+    for step in (1, 2, 4, 8, 16):
+        logs = logspace.logaddexp(logs, jnp.pad(logs[:-step], ((step, 0), (0, 0)), constant_values=-jnp.inf))
+    return logs
+
+
+def _padded(x: Float[Array, "n"], value: float) -> Float[Array, "m"]:
+    """As many as the next power of two."""
+    return jnp.pad(x, (0, (1 << (x.shape[0] - 1).bit_length()) - x.shape[0]), constant_values=value)
+
+
+def _from_digit(x: UInt32[Array, "limbs"], digit: Int[Array, ""]) -> UInt32[Array, "limbs"]:
+    """x without its digits below this one."""
+    return wide.shift_left(wide.shift_right(x, digit), digit)
 
 
 def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> TreeScore:
@@ -330,19 +383,15 @@ def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> Tr
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       epsilon: > 0, finite.
-      offsets: public ones.
+      offsets: public ones; `tree_planning.plain(bits)` by default. `tree_planning.planned` searches for better ones.
 
     Raises:
       TypeError, ValueError: an argument out of range.
+
+    >>> from dpjax.optimizers.interior_point import exponential
+    >>> [make(bits=32, epsilon=1.0).sample_size(beta=0.1) for make in (tree_score, exponential)]
+    [35, 49]
     """
-    offsets = (
-        Offsets(
-            a=np.float64(max(int(bits) * math.log(2.0) - math.log(bits), 0.0)),
-            alpha=np.float64(0),
-            p=np.float64(0),
-            tau=np.float64(0),
-        )
-        if offsets is None
-        else offsets
-    )
-    return TreeScore(**base.domain(bits), epsilon=arguments.epsilon(epsilon), offsets=offsets)
+    fields = base.domain(bits)
+    offsets = planning.plain(bits) if offsets is None else arguments.instance("offsets", offsets, Offsets, article="an")
+    return TreeScore(**fields, epsilon=arguments.epsilon(epsilon), offsets=offsets)
