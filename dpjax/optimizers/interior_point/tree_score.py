@@ -1,0 +1,397 @@
+"""The exponential mechanism on a score that also counts the points below each key of a search tree: half the points, privately.
+
+*The tree.* X = {0, ..., M - 1}, M = 2^bits, is a balanced binary search tree whose keys are all its points. A key y > 0 with t trailing
+zeros has level z = t + 1 and the subtree {y - 2^t + 1, ..., y + 2^t - 1}: that is the perfect tree of 1, ..., M - 1, with root M/2. The
+key 0, one too many for a perfect tree, is the left child of the key 1: its level is 0, and it belongs to the subtrees of 1, 2, 4, ..., M/2.
+
+*The score.* With m_y the number of points in the subtree of y, and public offsets A_z, b_z for the levels z = 0, ..., bits,
+
+    u(y, S) = min(#<=y - b_z, #>=y - b_z, m_y - A_z),    P[y] proportional to exp(epsilon u(y, S)).
+
+The offsets are a family of four numbers in nats (`Offsets`): epsilon A_z = a - alpha z, epsilon b_z = p ln(1 + z) + tau z.
+
+*Private.* One more point moves each of the three counts by 0 or 1, so every u by [0, 1], whatever the offsets are, as long as they do not
+depend on the data or on their number; so every weight, and their sum, by a factor in [1, e^epsilon], and every probability by a factor in
+[e^-epsilon, e^epsilon]: (epsilon, 0) under ADD_OR_REMOVE_ONE, for data of any size.
+
+*Useful* (how much so: `dpjax.optimizers.interior_point.tree_planning`). Without m_y, the exponential mechanism on the depth, each of M keys
+that are no interior points weighs 1, so that the median must weigh M. Here such a key has #<= or #>= zero, and if it weighs more than
+exp(-epsilon A) it has points below it, so it is on the search path of the least or of the greatest point: at most 2 (bits + 1) keys. The
+M others weigh little, as subtrees of the least points must not be empty. About ln M / epsilon points suffice, not 2 ln M / epsilon, and
+`dpjax.bounds.pure_interior_point` says that no epsilon-private algorithm needs fewer than ln((M - 1) (1 - beta)/beta) / epsilon.
+
+*Law and sampler.* Keys with points below them are on search paths: `bits` for each point at most. Beside a path hang empty subtrees, with
+the same #<= and #>= for all keys of one, and 2^i keys i levels below its root: a closed sum for each number of points before it and each
+level. An interval's ends are made points that count nothing, so that every empty subtree lies inside or outside as a whole.
+
+*Literature.* The interior point problem is of Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553), where pure privacy is settled up to
+a constant by the exponential mechanism and packing; private quantiles by trees recurse (Kaplan, Schnapp, Stemmer 2022) or add noise to
+counts. A search for a score that counts points in subtrees, or for the constant before ln|X|/epsilon, found nothing.
+
+Its plain twin is `dpjax.verify.plain.tree_score.tree_score_law`.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, logspace, random
+from dpjax.core.pytree import frozen, static
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point import tree_planning as planning
+from dpjax.optimizers.interior_point.base import InteriorPoint
+from dpjax.optimizers.interior_point.tree_planning import Offsets
+
+WORD = 32  # levels that are looked at together: those of the keys whose last one is in the same limb
+NEVER = np.int32(2**30)  # behind all points
+
+
+@frozen
+class Items:
+    """Sorted points, and up to two more that count nothing.
+
+    Attributes:
+      x: items in order, shape (rows, limbs).
+      n: how many there are.
+      silent: indices of those that count nothing; NEVER if there is none.
+      tail: number of trailing zeros, -1 for the item 0.
+      apart: digits of the exclusive or with the item before; the first one's is NEVER.
+    """
+
+    x: UInt32[Array, "rows limbs"]
+    n: Int[Array, ""]
+    silent: Int[Array, "2"]
+    tail: Int[Array, "rows"]
+    apart: Int[Array, "rows"]
+
+    @property
+    def rows(self) -> int:
+        """The capacity."""
+        return self.x.shape[0]
+
+    @property
+    def index(self) -> Int[Array, "rows"]:
+        """0, 1, ..., rows - 1."""
+        return jnp.arange(self.rows, dtype=jnp.int32)
+
+    @property
+    def points(self) -> Int[Array, ""]:
+        """How many points there are."""
+        return self.counted(self.n)
+
+    def counted(self, items: Int[Array, "*s"]) -> Int[Array, "*s"]:
+        """How many of the first `items` items are points."""
+        first, second = self.silent
+        return items - (items > first).astype(jnp.int32) - (items > second).astype(jnp.int32)
+
+
+def _items(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
+    """Items of sorted points; those that are silent in order, too."""
+    x, places = points.x, []
+    for i, extra in enumerate(silent):
+        place = wide.search(points.x, extra) + i
+        index = jnp.arange(x.shape[0] + 1, dtype=jnp.int32)
+        moved = x[jnp.minimum(index - (index > place).astype(jnp.int32), x.shape[0] - 1)]
+        x = wide.select(index == place, jnp.broadcast_to(extra, moved.shape), moved)
+        places.append(place)
+    one = wide.from_uint32(jnp.uint32(1), x.shape[1])
+    tail = wide.bit_length(x ^ wide.subtract(x, one[None])) - 1
+    return Items(
+        x=x,
+        n=points.n_valid + len(silent),
+        silent=jnp.stack([*places, *[NEVER] * (2 - len(places))]).astype(jnp.int32),
+        tail=jnp.where(wide.is_zero(x), -1, tail),
+        apart=jnp.append(NEVER, wide.bit_length(x[1:] ^ x[:-1])),
+    )
+
+
+@frozen
+class Block:
+    """The keys of 32 levels whose subtrees hold items, and the empty subtrees below them: ln of what they weigh, by (level, last item).
+
+    Attributes:
+      key: of the key itself; -inf where the item is not the last one of a subtree.
+      left, right: of the subtrees on both sides; -inf unless they are empty of items and have keys.
+      before, up_to: how many items are in front of the subtree, and up to its key.
+    """
+
+    key: Float[Array, "32 rows"]
+    left: Float[Array, "32 rows"]
+    right: Float[Array, "32 rows"]
+    before: Int[Array, "32 rows"]
+    up_to: Int[Array, "32 rows"]
+
+    @property
+    def logs(self) -> Float[Array, "3 32 rows"]:
+        """All weights."""
+        return jnp.stack([self.key, self.left, self.right])
+
+
+@frozen
+class Entry:
+    """What a draw chooses: a key (0), the empty subtree on its left (1) or right (2), or the key 0 (3).
+
+    Attributes:
+      kind: see above.
+      root: trailing zeros of the key.
+      row: an item below it.
+      rank: how many points there are in front of the empty subtree.
+    """
+
+    kind: Int[Array, ""]
+    root: Int[Array, ""]
+    row: Int[Array, ""]
+    rank: Int[Array, ""]
+
+
+@frozen
+class TreeScore(InteriorPoint):
+    """The exponential mechanism on the tree score; see `tree_score`, which makes it."""
+
+    bits: Any
+    limbs: int = static()
+    epsilon: Any
+    offsets: Offsets
+
+    # Weights ----------------------------------------------------------------------------------------------------
+
+    def _log_empty(self, least: Array, height: Array) -> Float[Array, "..."]:
+        """ln of what a key with `height` trailing zeros, no points below and `least` on one side weighs, times 2^-(height + 1)."""
+        level = (height + 1).astype(float)
+        rank = jnp.asarray(self.epsilon, float) * least.astype(float) - self.offsets.ranks(level)
+        return jnp.minimum(rank, -self.offsets.sizes(level)) - level * math.log(2.0)
+
+    def _log_key(self, up_to: Array, from_it: Array, inside: Array, level: Array) -> Float[Array, "..."]:
+        """epsilon u of keys by their three counts."""
+        epsilon = jnp.asarray(self.epsilon, float)
+        rank = epsilon * jnp.minimum(up_to, from_it).astype(float) - self.offsets.ranks(level)
+        return jnp.minimum(rank, epsilon * inside.astype(float) - self.offsets.sizes(level))
+
+    def _block(self, items: Items, limb: Int[Array, ""], below: Float[Array, "ranks"]) -> tuple[Block, Array]:
+        """The keys with 32 limb, ..., 32 limb + 31 trailing zeros.
+
+        `below[r]` is ln of sum_h 2^-(h+1) w(r, h) over all h < 32 limb, with w(r, h) the weight of a key with h trailing zeros, no points
+        below it and r points in front: an empty subtree whose root has h - 1 trailing zeros has 2^h times the sum over all levels below h.
+        Returned with the sums for the next limb.
+        """
+        index, n = items.index[None], items.points
+        height = limb * WORD + jnp.arange(WORD, dtype=jnp.int32)[:, None]
+        level = (height + 1).astype(float)
+        rank = jnp.arange(items.rows + 1, dtype=jnp.int32)[None]
+        each = self._log_empty(jnp.minimum(rank, jnp.maximum(n - rank, 0)), height)
+        sums = logspace.logaddexp(below[None], _running_sums(each))
+        lower = jnp.concatenate([below[None], sums[:-1]])
+
+        # Items of one subtree are neighbours; the last of them stands for it.
+        on = (index < items.n) & (items.tail[None] <= height) & (height < jnp.asarray(self.bits, jnp.int32))
+        joined = on[:, 1:] & on[:, :-1] & (items.apart[None, 1:] <= height + 1)
+        start = on & ~jnp.pad(joined, ((0, 0), (1, 0)))
+        last = on & ~jnp.pad(joined, ((0, 0), (0, 1)))
+        word = lax.dynamic_index_in_dim(items.x, self.limbs - 1 - limb, axis=1, keepdims=False)
+        is_left = on & ((word[None] >> jnp.arange(WORD, dtype=jnp.uint32)[:, None]) & np.uint32(1) == 0)
+        up_to_key = is_left | (on & (items.tail[None] == height))
+        marks = [jnp.where(start, index, 0), *(jnp.where(side, index + 1, 0) for side in (is_left, up_to_key))]
+        before, under, up_to = lax.cummax(jnp.stack(marks), axis=2)
+        under, up_to = jnp.maximum(before, under), jnp.maximum(before, up_to)
+
+        first, stop = items.counted(before), items.counted(index + 1)
+        key = self._log_key(items.counted(up_to), n - items.counted(under), stop - first, level)
+        size = height.astype(float) * math.log(2.0)
+        subtree = last & (height > 0)
+        left = size + jnp.take_along_axis(lower, first, axis=1)
+        right = size + jnp.take_along_axis(lower, jnp.broadcast_to(stop, first.shape), axis=1)
+        block = Block(
+            key=jnp.where(last, key, -jnp.inf),
+            left=jnp.where(subtree & (under == before), left, -jnp.inf),
+            right=jnp.where(subtree & (up_to == index + 1), right, -jnp.inf),
+            before=before,
+            up_to=up_to,
+        )
+        return block, sums[-1]
+
+    def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
+        """ln of the weight of the key 0, and how many items are there."""
+        zeros = jnp.sum((items.tail < 0) & (items.index < items.n), dtype=jnp.int32)
+        points = items.counted(zeros)
+        return self._log_key(points, items.points, points, jnp.zeros(())), zeros
+
+    # Law --------------------------------------------------------------------------------------------------------
+
+    def _log_masses(self, points: Points, interval: Interval) -> Float[Array, "2"]:
+        """ln of what the keys in the interval weigh, and of what all others do."""
+        everything = wide.subtract(
+            wide.power_of_two(jnp.asarray(self.bits, jnp.int32), self.limbs + 1),
+            wide.from_uint32(jnp.uint32(1), self.limbs + 1),
+        )
+        ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
+        items = _items(points, *ends)
+        beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
+        low, high = (jnp.where(out, NEVER, place) for out, place in zip(beyond, items.silent, strict=True))
+
+        def split(inside: Array, logs: Array) -> Array:
+            parts = jnp.where(inside, logs, -jnp.inf), jnp.where(inside, -jnp.inf, logs)
+            return jnp.stack([logspace.logsumexp(part.reshape(-1)) for part in parts])
+
+        def of_block(block: Block) -> Array:
+            stop = jnp.broadcast_to(jnp.arange(1, items.rows + 1, dtype=jnp.int32)[None], block.before.shape)
+            # All keys here have so many items up to them: the interval's low end is one of those, its high end is not.
+            items_up_to = jnp.stack([block.up_to, block.before, stop])
+            return split((low < items_up_to) & (high >= items_up_to), block.logs)
+
+        def step(below: Array, limb: Array) -> tuple[Array, Array]:
+            block, above = self._block(items, limb, below)
+            return above, of_block(block)
+
+        below = jnp.full((items.rows + 1,), -jnp.inf)
+        _, blocks = lax.scan(step, below, jnp.arange(self.limbs, dtype=jnp.int32))
+        log_zero, zeros = self._log_zero(items)
+        zero = split((low < zeros) & (high >= zeros), log_zero)
+        return logspace.logsumexp(jnp.concatenate([blocks, zero[None]]).T)
+
+    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
+        masses = self._log_masses(points, interval)
+        return jnp.exp(masses - logspace.logsumexp(masses))
+
+    def log_mass(self, points: Points, interval: Interval) -> Float[Array, ""]:
+        masses = self._log_masses(points, interval)
+        return masses[0] - logspace.logsumexp(masses)
+
+    # Sampler ----------------------------------------------------------------------------------------------------
+
+    def draw(self, key: Array, points: Points) -> Any:
+        """A key with items below it, or an empty subtree; then one of its keys."""
+        key_limbs, key_height, key_bits = jax.random.split(key, 3)
+        # An item at 0 that counts nothing: then there is one even where there are no points.
+        items = _items(points, jnp.zeros((self.limbs,), jnp.uint32))
+        entry = self._entry(key_limbs, items)
+        height = jnp.where(entry.kind == 0, entry.root, self._height(key_height, items, entry))
+        # The digits above the root's last one; its own, if the key is the root or on its right; random ones; the key's last one.
+        above = _from_digit(items.x[entry.row], entry.root + 1)
+        own = jnp.where(entry.kind == 1, np.uint32(0), wide.power_of_two(entry.root, self.limbs))
+        free = _from_digit(wide.random_bits(key_bits, entry.root, self.limbs), height + 1)
+        drawn = above | own | jnp.where(entry.kind == 0, np.uint32(0), free) | wide.power_of_two(height, self.limbs)
+        return jnp.where(entry.kind == 3, np.uint32(0), drawn), jnp.bool_(True), {}
+
+    def _entry(self, key: Array, items: Items) -> Entry:
+        """One of the key 0, the keys with items below them and the empty subtrees, by their weights.
+
+        Limb by limb one of its entries is drawn, and a coin says whether it takes the place of the one before.
+        """
+
+        def step(state: tuple[Array, Array, Entry], limb: Array) -> tuple[tuple[Array, Array, Entry], None]:
+            below, total, chosen = state
+            key_entry, key_coin = jax.random.split(jax.random.fold_in(key, limb))
+            block, above = self._block(items, limb, below)
+            logs = block.logs.reshape(-1)
+            best = jnp.max(logs)
+            weights = jnp.exp(logs - jnp.where(jnp.isneginf(best), 0.0, best))
+            place = logspace.choose(key_entry, _padded(weights, 0.0))
+            here = best + jnp.log(jnp.sum(weights))
+            together = logspace.logaddexp(total, here)
+            taken = random.bernoulli(key_coin, here - together, total - together)
+            kind, bit, row = place // (WORD * items.rows), place // items.rows % WORD, place % items.rows
+            front = jnp.where(kind == 1, block.before[bit, row], row + 1)
+            found = Entry(kind=kind, root=limb * WORD + bit, row=row, rank=items.counted(front))
+            chosen = jax.tree.map(lambda new, old: jnp.where(taken, new, old), found, chosen)
+            return (above, together, chosen), None
+
+        nothing = jnp.int32(0)
+        zero = Entry(kind=jnp.int32(3), root=nothing, row=nothing, rank=nothing)
+        below = jnp.full((items.rows + 1,), -jnp.inf)
+        limbs = jnp.arange(self.limbs, dtype=jnp.int32)
+        return lax.scan(step, (below, self._log_zero(items)[0], zero), limbs)[0][2]
+
+    def _height(self, key: Array, items: Items, entry: Entry) -> Int[Array, ""]:
+        """How many trailing zeros a key drawn from an empty subtree has: fewer than its parent."""
+        height = jnp.arange(WORD * self.limbs, dtype=jnp.int32)
+        logs = self._log_empty(jnp.minimum(entry.rank, items.points - entry.rank), height)
+        logs = jnp.where(height < entry.root, logs, -jnp.inf)
+        return logspace.draw(key, logspace.sum_tree(_padded(logs, -jnp.inf)))
+
+    # Promises ---------------------------------------------------------------------------------------------------
+
+    def sound(self) -> Bool[Array, ""]:
+        finite = [jnp.isfinite(jnp.asarray(leaf, float)) for leaf in jax.tree.leaves(self.offsets)]
+        return super().sound() & jnp.all(jnp.stack(finite))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE, whatever the offsets."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def points_needed(self, beta: float) -> int:
+        """Least n from which on no data fail with probability above beta.
+
+        Exact where that programme takes at most 5e7 steps, bits n^3; else by the theorem. See `tree_planning`.
+        """
+        return planning.least_n(*self._known(), beta, planning.MOST_STEPS)
+
+    def worst(self, n: int) -> tuple[float, list[int]]:
+        """The largest failure over all data of n points, exactly, and n points on which it fails so often.
+
+        By the programme of `dpjax.optimizers.interior_point.tree_planning`, on the host in float64: about n^3 bits steps, some ten times.
+
+        Args:
+          n: from 1 on.
+
+        Raises:
+          TypeError, ValueError: n is no such number, or the offsets give more than e^600 to what is no interior point.
+
+        >>> failure, points = tree_score(bits=16, epsilon=1.0).worst(30)
+        >>> len(points), failure == float(f"{failure:.17g}") and failure < 0.01
+        (30, True)
+        """
+        return planning.worst(*self._known(), arguments.integer("n", n, at_least=1))
+
+    def _known(self) -> tuple[Any, ...]:
+        """The numbers in use, on the host."""
+        bits = arguments.known_integer("bits", self.bits)
+        return bits, arguments.known("epsilon", self.epsilon), *planning.numbers(self.offsets)
+
+
+def _running_sums(logs: Float[Array, "32 ranks"]) -> Float[Array, "32 ranks"]:
+    """ln of the sums of the first 1, 2, ..., 32 weights, doubling how many are added up."""
+    for step in (1, 2, 4, 8, 16):
+        logs = logspace.logaddexp(logs, jnp.pad(logs[:-step], ((step, 0), (0, 0)), constant_values=-jnp.inf))
+    return logs
+
+
+def _padded(x: Float[Array, "n"], value: float) -> Float[Array, "m"]:
+    """As many as the next power of two."""
+    return jnp.pad(x, (0, (1 << (x.shape[0] - 1).bit_length()) - x.shape[0]), constant_values=value)
+
+
+def _from_digit(x: UInt32[Array, "limbs"], digit: Int[Array, ""]) -> UInt32[Array, "limbs"]:
+    """x without its digits below this one."""
+    return wide.shift_left(wide.shift_right(x, digit), digit)
+
+
+def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> TreeScore:
+    """The exponential mechanism on the tree score; see the module.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE, for any data and any offsets (proved in the module). Not promised:
+    floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      epsilon: > 0, finite.
+      offsets: public ones; `tree_planning.plain(bits)` by default. `tree_planning.planned` searches for better ones.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> from dpjax.optimizers.interior_point import exponential
+    >>> [make(bits=32, epsilon=1.0).sample_size(beta=0.1) for make in (tree_score, exponential)]
+    [35, 49]
+    """
+    fields = base.domain(bits)
+    offsets = planning.plain(bits) if offsets is None else arguments.instance("offsets", offsets, Offsets, article="an")
+    return TreeScore(**fields, epsilon=arguments.epsilon(epsilon), offsets=offsets)
