@@ -109,6 +109,8 @@ SLOW_EXAMPLES = {
     "dpjax.optimizers.quantiles.recursive.recursive",
     "dpjax.optimizers.quasi_concave",
     "dpjax.optimizers.slicing.Slicing",
+    "dpjax.relaxations.worst.worst_data",
+    "dpjax.relaxations.worst_pairs.worst_pair",
     "dpjax.sanitizers.cdf",
     "dpjax.sanitizers.dense",
     "dpjax.sanitizers.dense.multiplicative_weights",

@@ -37,7 +37,8 @@ def ascend(
             better = found > best
             best, best_logits = jnp.where(better, found, best), jnp.where(better, logits, best_logits)
             # Where a failure is lost in rounding its logarithm is -inf, and there is nothing to climb.
-            moves, momenta = adam.update(jnp.where(jnp.isfinite(slope), -slope, 0.0), momenta)
+            with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of its count of steps
+                moves, momenta = adam.update(jnp.where(jnp.isfinite(slope), -slope, 0.0), momenta)
             return (optax.apply_updates(logits, moves), momenta, best, best_logits), found
 
         start = (logits, adam.init(logits), jnp.asarray(-jnp.inf, logits.dtype), logits)
@@ -56,7 +57,9 @@ def rounded(weights: Float[Array, "m"], total: Int[Array, ""]) -> Int[Array, "m"
     whole = jnp.floor(weights + 1e-9).astype(jnp.int32)
     order = jnp.argsort(whole.astype(weights.dtype) - weights, stable=True)
     missing = total - jnp.sum(whole, dtype=jnp.int32)
-    more = jnp.zeros_like(whole).at[order].set((jnp.arange(whole.shape[0]) < missing).astype(jnp.int32))
+    more = (
+        jnp.zeros_like(whole).at[order].set((jnp.arange(whole.shape[0], dtype=jnp.int32) < missing).astype(jnp.int32))
+    )
     return whole + more
 
 
@@ -98,21 +101,24 @@ def exchange(
     return lax.map(one, (jax.random.split(key, counts.shape[0]), counts, tags))
 
 
-def begin(key: Array, m: int) -> Float[Array, "m"]:
-    """Logits of a start: from nearly even counts to a few kinds that hold nearly all records."""
-    key_spread, key_logits = jax.random.split(key)
-    return jax.random.uniform(key_spread, minval=0.1, maxval=4.0) * jax.random.normal(key_logits, (m,))
+def begin(key: Array, m: int, kinds: Int[Array, "t"]) -> tuple[Float[Array, "m"], Int[Array, "t"]]:
+    """A start, as logits and tags: from nearly even counts to a few kinds of records that hold nearly all."""
+    key_spread, key_logits, key_tags = jax.random.split(key, 3)
+    logits = jax.random.uniform(key_spread, minval=0.1, maxval=4.0) * jax.random.normal(key_logits, (m,))
+    return logits, jax.random.randint(key_tags, kinds.shape, 0, kinds, jnp.int32)
 
 
 def _proposal(key: Array, counts: Array, tags: Array, kinds: Array) -> tuple[Array, Array]:
-    """An exchange, or in one of eight cases another start: what is far from all that is near may be better."""
-    key_which, key_logits, key_tags, key_exchange = jax.random.split(key, 4)
+    """An exchange; in one of eight cases another start, in one all records a few kinds further on: ways out of where exchanges end."""
+    key_which, key_begin, key_exchange, key_shift = jax.random.split(key, 4)
     total = jnp.sum(counts, dtype=jnp.int32)
-    anew = rounded(total.astype(float) * jax.nn.softmax(begin(key_logits, counts.shape[0])), total)
-    drawn = jax.random.randint(key_tags, tags.shape, 0, kinds).astype(tags.dtype)
+    logits, drawn = begin(key_begin, counts.shape[0], kinds)
+    anew = rounded(total.astype(float) * jax.nn.softmax(logits), total)
     changed = _exchange(key_exchange, counts, tags, drawn)
-    far = jax.random.randint(key_which, (), 0, 8) == 0
-    return jnp.where(far, anew, changed[0]), jnp.where(far, drawn, changed[1])
+    shifted = jnp.roll(counts, jax.random.randint(key_shift, (), -4, 5))
+    which = jax.random.randint(key_which, (), 0, 8)
+    moved = jnp.where(which == 0, anew, jnp.where(which == 1, shifted, changed[0]))
+    return moved, jnp.where(which == 0, drawn, jnp.where(which == 1, tags, changed[1]))
 
 
 def _exchange(key: Array, counts: Array, tags: Array, drawn: Array) -> tuple[Array, Array]:

@@ -110,8 +110,8 @@ def worst_data(
     >>> from dpjax.optimizers import interior_point
     >>> solver = interior_point.exponential(bits=3, epsilon=0.5)
     >>> found = worst_data(solver, n=12, key=jax.random.key(0), starts=4)
-    >>> sorted(found.counts.values()), round(found.failure, 6), float(solver.failure_probability(found.data)) == found.failure
-    ([6, 6], 0.129971, False)
+    >>> sorted(found.counts.values()), round(found.failure, 4)
+    ([6, 6], 0.13)
     """
     kind = _kind(algorithm)
     n = arguments.size("n", n)
@@ -155,7 +155,7 @@ def _found(
     width: int,
 ) -> tuple[Array, Array, Array, Array]:
     """(counts, tags, ln failure by rounds, relaxed ln failure by steps) of all starts."""
-    key_start, key_tags, key_exchange = jax.random.split(key, 3)
+    key_start, key_exchange = jax.random.split(key)
     n, error, m = jnp.asarray(n, jnp.int32), jnp.asarray(error, float), points.shape[0]
     # The largest whole number of mistakes that divided by n is at most the error, as laws decide it.
     allowed = jnp.arange(rows + 1, dtype=jnp.int32)
@@ -168,8 +168,7 @@ def _found(
         return jnp.log(real_counts.failure(algorithm, points, counts, tags[0], mistakes))
 
     kinds = jnp.asarray([{"": 1, "below": m + 1, "equal": m + 1}[kind]], jnp.int32)
-    tags = jax.random.randint(key_tags, (starts, 1), 0, kinds, jnp.int32)
-    logits = jax.vmap(lambda key: search.begin(key, m))(jax.random.split(key_start, starts))
+    logits, tags = jax.vmap(lambda key: search.begin(key, m, kinds))(jax.random.split(key_start, starts))
     weights, path = n.astype(float) * jax.nn.softmax(logits), jnp.zeros((starts, 0))
     if steps:
         weights, path = search.ascend(relaxed, logits, tags, n, steps)

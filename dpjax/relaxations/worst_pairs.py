@@ -177,10 +177,9 @@ def worst_pair(
         return _worth(law(first), law(second), epsilon)
 
     def search_all(key: Array) -> Any:
-        key_start, key_tags, key_exchange = jax.random.split(key, 3)
+        key_start, key_exchange = jax.random.split(key)
         sizes, total = jnp.array([kinds, other], jnp.int32), jnp.int32(n - 1)
-        tags = jax.random.randint(key_tags, (starts, 2), 0, sizes, jnp.int32)
-        logits = jax.vmap(lambda key: search.begin(key, kinds))(jax.random.split(key_start, starts))
+        logits, tags = jax.vmap(lambda key: search.begin(key, kinds, sizes))(jax.random.split(key_start, starts))
         weights = total.astype(float) * jax.nn.softmax(logits)
         if steps:
             weights, _ = search.ascend(value, logits, tags, total, steps)

@@ -1,6 +1,7 @@
 """The numbers of the picture."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpjax import MultiSample, Points, Sample
-from dpjax.domains import wide
+from dpjax.domains import ordered, wide
 from dpjax.learners import thresholds
 from dpjax.multi import points
-from dpjax.optimizers import interior_point
+from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import budgets, tune
 from dpjax.trials.progress import Progress
@@ -30,15 +31,17 @@ class Case:
       make: settings -> the algorithm with the split that its factory derives.
       draw: (generator, bits, largest n) -> a function n -> one dataset; the data of fewer examples are among those of more.
       parts: the algorithm -> what each mechanism spends of epsilon, all together the total.
-      maximum: rows of a dataset.
-      error: of `failure_probability`; None for the settings' alpha.
+      maximum: rows of a dataset; the largest n.
+      failure: (settings, algorithm, dataset) -> what is to be small.
     """
 
     make: Callable[[Settings], Any]
     draw: Callable[[np.random.Generator, int, int], Sampler]
     parts: Callable[[Any], dict[str, float]]
     maximum: int
-    error: float | None = None
+    failure: Callable[[Settings, Any, Any], Any] = lambda settings, algorithm, data: algorithm.failure_probability(
+        data, error=settings["alpha"]
+    )
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -55,13 +58,13 @@ def _measured(number: int, name: str, settings: Settings, seed: int) -> list[Row
     """All rows of one algorithm."""
     case = CASES[name]
     algorithm = case.make(settings)
-    error = settings["alpha"] if case.error is None else case.error
+    judged = functools.partial(case.failure, settings)
     train, held_out = (_sampler(case, settings, seed + offset) for offset in (1, 2))
     search: dict[str, Any] = {
         "beta": settings["beta"],
         "maximum": case.maximum,
         "rtol": settings["rtol"],
-        "error": error,
+        "failure": judged,
     }
     _, _, tuned = tune.tuned_least_n(
         budgets.of(algorithm),
@@ -88,7 +91,6 @@ def _measured(number: int, name: str, settings: Settings, seed: int) -> list[Row
     sizes = np.unique(
         np.geomspace(least["tuned"] / 2, min(1.2 * least["derived"], case.maximum), settings["sizes"]).astype(int)
     )
-    judged = tune.failure_above(error)
     for n in sizes.tolist():
         data = held_out(n)
         rows += [
@@ -141,6 +143,24 @@ def combs(rng: np.random.Generator, bits: int, most: int) -> Sampler:
     return at
 
 
+def hills(rng: np.random.Generator, bits: int, most: int) -> Sampler:
+    """A quality that falls in seven steps, of random height and log-uniform distance, on both sides of a peak of height n."""
+    peak, last = int(rng.integers(2**29, 2**31)) * 2 ** max(bits - 31, 0) % 2**bits, 2**bits
+    down, up = (np.unique(2.0 ** rng.uniform(0, bits - 2, 7)) for _ in range(2))
+    before = sorted({max(0, peak - int(distance)) for distance in down} - {0, peak})
+    after = sorted({min(last, peak + 1 + int(distance)) for distance in up})
+    rising = np.sort(rng.random(len(before) + 1))
+    falling = np.sort(rng.random(len(after)))[::-1]
+    starts, heights = [0, *before, peak, *after], [*rising, 1.0, *falling]
+    pieces = ordered.from_breakpoints(starts, [float(height) for height in heights], last, beyond=0.0)
+
+    def at(n: int) -> Any:
+        values = np.floor(np.asarray(pieces.values) * n)
+        return quasi_concave.problem(dataclasses.replace(pieces, values=values), promise=n, alpha=0.5)
+
+    return at
+
+
 def heavy_and_light(rng: np.random.Generator, bits: int, most: int) -> Sampler:
     """Examples of 6 points, of masses falling by a half, and as many of points that occur once; two labels, of which each has one point."""
     x = np.where(
@@ -169,8 +189,7 @@ def _learner(depth: int) -> Callable[[Settings], Any]:
 
 
 def _amplified(settings: Settings) -> Any:
-    given = {name: settings[name] for name in ("bits", "epsilon", "delta", "beta")}
-    return thresholds.amplified(**given, alpha=2 * settings["alpha"])
+    return quasi_concave.amplified(**{name: settings[name] for name in ("bits", "epsilon", "delta", "beta")})
 
 
 def _tree_log(settings: Settings) -> Any:
@@ -192,10 +211,9 @@ def _rec_concave_parts(learner: Any) -> dict[str, float]:
     return parts
 
 
-def _amplified_parts(learner: Any) -> dict[str, float]:
+def _amplified_parts(optimizer: Any) -> dict[str, float]:
     """All mechanisms spend alike: 2 epsilon for each block, epsilon for each of the others."""
-    budget, levels = learner.optimizer.budget, learner.optimizer.levels
-    each = float(budget.epsilon)
+    levels, each = optimizer.levels, float(optimizer.budget.epsilon)
     return {"blocks": 2 * levels * each, "points, test, last level": (levels + 2) * each}
 
 
@@ -210,10 +228,15 @@ def _point_learner_parts(learner: Any) -> dict[str, float]:
     return {"counts": float(learner.counts.epsilon), "A_dist": float(learner.choice().epsilon)}
 
 
+def _missed(settings: Settings, algorithm: Any, data: Any) -> Any:
+    """No interior point; or less than half of the peak."""
+    return algorithm.failure_probability(data)
+
+
 CASES = {
     "RecConcave, N=2": Case(_learner(2), around_a_threshold, _rec_concave_parts, 4095),
-    "RecConcave, N=3": Case(_learner(3), around_a_threshold, _rec_concave_parts, 8191),
-    "amplified": Case(_amplified, around_a_threshold, _amplified_parts, 4095),
-    "TreeLog": Case(_tree_log, combs, _tree_log_parts, 511, error=0.0),
-    "PointLearner": Case(_point_learner, heavy_and_light, _point_learner_parts, 1023),
+    "RecConcave, N=3": Case(_learner(3), around_a_threshold, _rec_concave_parts, 4095),
+    "amplified": Case(_amplified, hills, _amplified_parts, 2**13, _missed),
+    "TreeLog": Case(_tree_log, combs, _tree_log_parts, 511, _missed),
+    "PointLearner": Case(_point_learner, heavy_and_light, _point_learner_parts, 2047),
 }

@@ -1,0 +1,241 @@
+"""Worst data and worst neighbours: what a search finds is the worst where all can be listed, and its numbers are the laws' own."""
+
+import functools
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax.accounting import ADD_OR_REMOVE_ONE
+from dpjax.domains import wide
+from dpjax.learners import points, thresholds
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import planning
+from dpjax.relaxations import real_counts, search, worst, worst_pairs
+from dpjax.verify import broken, exact
+
+KEY = functools.partial(jax.random.key, 0)
+EIGHT = list(range(8))
+SMALL = {"starts": 4, "steps": 30, "rounds": 40, "width": 16}
+
+
+def tree_log() -> Any:
+    plan = planning.calibrate(bits=3, epsilon=20.0, delta=0.1, beta=0.3, depth=1)
+    return interior_point.tree_log_planned(bits=3, plan=plan)
+
+
+SOLVERS = {
+    "exponential": lambda: interior_point.exponential(bits=3, epsilon=0.5),
+    "rec_concave": lambda: interior_point.rec_concave(bits=6, epsilon=3.0, delta=0.1, promise=4.0, alpha=0.7),
+    "tree_log": tree_log,
+    "thresholds.exponential": lambda: thresholds.exponential(bits=3, epsilon=0.5),
+    "thresholds.rec_concave": lambda: thresholds.rec_concave(bits=6, epsilon=9.0, delta=0.1, alpha=0.5, depth=2),
+    "thresholds.amplified": lambda: thresholds.amplified(bits=3, epsilon=20.0, delta=0.5, alpha=0.8, beta=0.9, depth=1),
+    "thresholds.binary_search": lambda: thresholds.binary_search(bits=3, epsilon=3.0),
+    "points.learn_points": lambda: points.learn_points(bits=3, epsilon=1.0, delta=0.1),
+    "points.exponential": lambda: points.exponential(bits=3, epsilon=1.0),
+}
+RELAXED = ("exponential", "thresholds.rec_concave", "rec_concave", "thresholds.exponential", "thresholds.amplified")
+
+
+def names(by_default: tuple[str, ...], all_of: Any) -> Any:
+    cases = [name if name in by_default else builders.slow(name) for name in all_of]
+    return pytest.mark.parametrize("name", cases)
+
+
+def failures(algorithm: Any, at: Any, counts: np.ndarray, tags: np.ndarray, error: float) -> np.ndarray:
+    """The exact failure of each dataset, by the algorithm's own law."""
+    kind, rows = worst._kind(algorithm), worst.bucket(int(counts[0].sum()))
+    law = lambda row: algorithm.failure_probability(worst._data(kind, at, *row, rows), error=error)  # noqa: E731
+    return exact.evaluated(law, (counts, tags[:, None]))
+
+
+# ------------------------------------------------------------------------------------------------------ real counts
+
+
+@names(("exponential", "thresholds.rec_concave"), RELAXED)
+def test_a_law_of_real_counts_is_the_law_where_counts_are_whole(name: str, x64: None) -> None:
+    algorithm, at, rng = SOLVERS[name](), wide.from_ints(EIGHT, 3), np.random.default_rng(1)
+    counts = rng.multinomial(9, rng.dirichlet(0.5 * np.ones(8), 24)).astype(np.int32)
+    ones = rng.integers(0, 9, 24).astype(np.int32)
+    relaxed = jax.jit(lambda weights, ones: real_counts.failure(algorithm, at, weights, ones, jnp.asarray(1.0)))
+    found = np.array([relaxed(jnp.asarray(row, float), one) for row, one in zip(counts, ones, strict=True)])
+    expected = failures(algorithm, at, counts, ones, 0.12)  # one mistake in nine
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert expected.max() > 1.01 * expected.min()
+    between = np.array([relaxed(jnp.asarray(row + 0.3, float), one) for row, one in zip(counts, ones, strict=True)])
+    assert np.abs(between - expected).max() > 1e-3  # negative control: counts matter
+
+
+# ------------------------------------------------------------------------------------------------------- worst data
+
+
+@names(("exponential", "points.learn_points"), SOLVERS)
+def test_the_worst_of_all_datasets_is_found(name: str) -> None:
+    algorithm, n, error = SOLVERS[name](), 7, 0.0 if "." not in name else 0.15
+    found = worst.worst_data(algorithm, n=n, key=KEY(), points=EIGHT, error=error, **SMALL)
+    histograms, labels = exact.histograms(8, [n]), np.arange(9 if worst._kind(algorithm) else 1, dtype=np.int32)
+    counts, tags = np.repeat(histograms, len(labels), axis=0), np.tile(labels, len(histograms))
+    everything = failures(algorithm, wide.from_ints(EIGHT, 3), counts, tags, error)
+    np.testing.assert_allclose(found.failure, everything.max(), rtol=1e-6)
+    assert sum(found.counts.values()) == n
+    assert np.mean(everything < 0.999 * everything.max()) > 0.3  # most datasets are not the worst
+    if name in RELAXED:  # the ascent alone has found it
+        np.testing.assert_allclose(found.path[0], found.failure, rtol=1e-6)
+
+
+def two_neighbours(bits: int, n: int, epsilon: float) -> float:
+    """The failure of the exponential mechanism on two neighbouring points with half of the records each."""
+    inside = 2 * np.exp(epsilon * n / 2)
+    return (2**bits - 2) / (inside + 2**bits - 2)
+
+
+def test_the_worst_data_of_the_exponential_mechanism_are_two_neighbours() -> None:
+    """And not such data as are easily written down: negative control."""
+    bits, n, points = 24, 6, [0, 1, 7, 2**10, 2**20, 2**23, 2**23 + 5, 2**24 - 1]
+    algorithm = interior_point.exponential(bits=bits, epsilon=4.0)
+    found = worst.worst_data(algorithm, n=n, key=KEY(), points=points, **SMALL)
+    np.testing.assert_allclose(found.failure, two_neighbours(bits, n, 4.0), rtol=1e-9)
+    assert found.counts == {0: n // 2, 1: n // 2}
+    even = builders.points_of(points[1:-1], bits, 7)
+    assert algorithm.failure_probability(even) < 0.9 * found.failure
+
+
+@pytest.mark.slow
+def test_so_many_random_datasets_hold_nothing_as_bad() -> None:
+    bits, epsilon, n = 24, 1.0, 40
+    algorithm, at = interior_point.exponential(bits=bits, epsilon=epsilon), worst.scales(bits)
+    found = worst.worst_data(algorithm, n=n, key=KEY(), starts=4, steps=30, rounds=60, width=16)
+    np.testing.assert_allclose(found.failure, two_neighbours(bits, n, epsilon), rtol=1e-9)
+    rng = np.random.default_rng(0)
+    random = rng.multinomial(n, rng.dirichlet(0.1 * np.ones(len(at)), found.evaluations)).astype(np.int32)
+    with jax.enable_x64(True):
+        points = wide.from_ints(at, bits)
+    others = failures(algorithm, points, random, np.zeros(len(random), np.int32), 0.0)
+    assert others.max() < 0.5 * found.failure
+
+
+def test_counts_are_rounded_to_whole_ones_with_their_total() -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(9), 5) * 17
+    for row in weights:
+        whole = np.asarray(search.rounded(jnp.asarray(row, jnp.float32), jnp.int32(17)))
+        assert whole.sum() == 17 and np.abs(whole - row).max() < 1
+
+
+# -------------------------------------------------------------------------------------------------- worst neighbours
+
+
+@pytest.mark.parametrize("index", [0, builders.slow(1), builders.slow(2), builders.slow(3)])
+def test_a_broken_promise_is_found_as_by_enumeration(index: int) -> None:
+    specimen = broken.specimens()[index]
+    found = worst_pairs.worst_pair(
+        specimen.law,
+        kinds=specimen.datasets.shape[1],
+        n=int(specimen.datasets[0].sum()),
+        epsilon=specimen.claimed.epsilon,
+        relation=specimen.claimed.relation,
+        key=KEY(),
+        real=index in (0, 1),
+        **SMALL,
+    )
+    np.testing.assert_allclose(found.delta, specimen.worst().delta, rtol=1e-6)
+    assert found.refutes(specimen.claimed)
+    assert not found.refutes(dpjax.accounting.Guarantee(specimen.claimed.epsilon, found.delta, "REPLACE_ONE"))
+    assert np.abs(found.datasets[0] - found.datasets[1]).sum() == 2
+
+
+class Commonest:
+    """Releases a point with a probability that grows with how often it occurs; 1-private, for three points out of four."""
+
+    def pmf(self, data: Any) -> jax.Array:
+        values, size = data
+        valid = jnp.arange(values.shape[0], dtype=jnp.int32) < size
+        hits = (values[:, None] == jnp.arange(4, dtype=jnp.int32)[None]) & valid[:, None]
+        return jax.nn.softmax(0.5 * jnp.sum(hits, axis=0, dtype=jnp.int32).astype(float))
+
+    def __call__(self, key: jax.Array, data: Any) -> jax.Array:
+        return jax.random.categorical(key, jnp.log(self.pmf(data)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, builders.slow(1.5)])
+def test_the_worst_pair_is_that_of_check(epsilon: float) -> None:
+    """At 1.5 nothing is left of an epsilon of 1: no pair is made up."""
+    data = lambda values, size: (values, size)  # noqa: E731
+    report = dpjax.check(Commonest(), n=6, domain=4, epsilon=epsilon, data=data)
+    law = worst_pairs.law_of(Commonest(), n=6, domain=4, data=data)
+    found = worst_pairs.worst_pair(law, kinds=4, n=6, epsilon=epsilon, key=KEY(), **SMALL)
+    np.testing.assert_allclose(found.delta, report.delta, rtol=1e-6, atol=1e-12)
+    assert (found.delta > 0.01) == (epsilon < 1)
+
+
+@pytest.mark.slow
+def test_the_worst_pair_of_a_solver_is_that_of_check() -> None:
+    solver = interior_point.exponential(bits=2, epsilon=1.0)
+    report = dpjax.check(solver, n=3, domain=4, epsilon=0.5)
+    law = worst_pairs.law_of(solver, n=3, domain=4)
+    given = {"kinds": 4, "epsilon": 0.5, "relation": ADD_OR_REMOVE_ONE, "key": KEY()}
+    largest = max(worst_pairs.worst_pair(law, n=n, **given, **SMALL).delta for n in (1, 2, 3))
+    np.testing.assert_allclose(largest, report.delta, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exponential", "thresholds.exponential", "rec_concave"])
+def test_cells_of_real_counts_lead_to_a_pair_whose_delta_the_cells_have(name: str) -> None:
+    algorithm = SOLVERS[name]()
+    law = worst_pairs.law_of_cells(algorithm, EIGHT, n=6)
+    relation, kinds = algorithm.guarantee().relation, 16 if "." in name else 8
+    found = worst_pairs.worst_pair(
+        law, kinds=kinds, n=6, epsilon=0.2, relation=relation, key=KEY(), real=True, starts=4, steps=20, rounds=8
+    )
+    assert found.delta > 1e-3 and found.path[-1] == pytest.approx(found.delta, rel=1e-9)
+    assert not found.refutes(algorithm.guarantee())
+    with jax.enable_x64(True):
+        whole, real = jax.jit(law)(found.datasets[0]), jax.jit(law)(found.datasets[0].astype(float))
+    np.testing.assert_allclose(np.exp(whole), np.exp(real), rtol=1e-9, atol=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ({"algorithm": "solver"}, "algorithm"),
+        ({"n": 0}, "n"),
+        ({"key": 0}, "key"),
+        ({"points": [1, 1]}, "points"),
+        ({"points": [8]}, "points"),
+        ({"points": []}, "points"),
+        ({"error": 1.5}, "error"),
+        ({"starts": 0}, "starts"),
+        ({"steps": -1}, "steps"),
+        ({"width": 0.5}, "width"),
+    ],
+)
+def test_bad_questions_about_data_are_refused_by_name(change: Any, word: str) -> None:
+    given = {"algorithm": SOLVERS["exponential"](), "n": 4, "key": KEY()} | change
+    with pytest.raises((TypeError, ValueError), match=rf"^{word}"):
+        worst.worst_data(given.pop("algorithm"), **given)
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ({"law": None}, "law"),
+        ({"kinds": 0}, "kinds"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"relation": "NEXT"}, "relation"),
+        ({"relation": "REPLACE_LABEL", "kinds": 3}, "labels"),
+        ({"real": 1}, "real"),
+    ],
+)
+def test_bad_questions_about_pairs_are_refused_by_name(change: Any, word: str) -> None:
+    given = {"law": jnp.log, "kinds": 4, "n": 4, "epsilon": 1.0, "key": KEY()} | change
+    with pytest.raises((TypeError, ValueError), match=rf"^{word}"):
+        worst_pairs.worst_pair(given.pop("law"), **given)
+    with pytest.raises(TypeError, match="algorithm"):
+        worst_pairs.law_of_cells(points.exponential(bits=3, epsilon=1.0), EIGHT, n=4)
