@@ -113,7 +113,9 @@ def train(
         def mean_loss(weights: tuple[Array, ...]) -> Array:
             return jnp.mean(optax.sigmoid_binary_cross_entropy(_logit(weights, white[rows]), y[rows]))
 
-        move, state = optimiser.update(jax.grad(mean_loss)(weights), state)
+        slope = jax.grad(mean_loss)(weights)
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of its count of steps
+            move, state = optimiser.update(slope, state)
         return (optax.apply_updates(weights, move), state), None
 
     weights = (first.linear, first.inner, first.bias, first.outer)

@@ -151,7 +151,7 @@ class IntegerNoise(Noise):
         columns, periods = description.beyond
         log_p = weights[columns] - description.rate * periods
         x, multiples = description.places, description.multiples()
-        total = np.exp(weights) @ bound.coefficients("zero_one", description)[1]
+        total = np.exp(weights) @ self._coefficients("zero_one")[1]
         here = log_p[abs(x)]
         worst, breaks = 0.0, False
         for shift in range(1, self.sensitivity + 1):
@@ -167,6 +167,16 @@ class IntegerNoise(Noise):
         epsilon = arguments.known("epsilon", self.epsilon)
         return Guarantee(epsilon, self.delta_at(epsilon), self.relation)
 
+    def pmf_of_sizes(self) -> np.ndarray:
+        """P[noise = x] for x = 0, ..., R, in float64 on the host; P[noise = -x] is the same."""
+        weights = np.exp(np.asarray(self.log_weights, np.float64) - np.max(self.log_weights))
+        return weights / (self._coefficients("zero_one")[1] @ weights)
+
+    def _coefficients(self, loss: bound.Loss) -> tuple[np.ndarray, np.ndarray]:
+        """(cost, mass) of 0, ..., R."""
+        description = bound.Tails(self.sensitivity, self._reach, arguments.known("rate", self.rate))
+        return bound.coefficients(loss, description)
+
     def expected_loss(self, loss: bound.Loss) -> float:
         """The mean of a loss of the noise, in float64 on the host.
 
@@ -176,10 +186,7 @@ class IntegerNoise(Noise):
         Raises:
           ValueError: see `dpjax.bounds.noise.coefficients`.
         """
-        description = bound.Tails(self.sensitivity, self._reach, arguments.known("rate", self.rate))
-        weights = np.exp(np.asarray(self.log_weights, np.float64) - np.max(self.log_weights))
-        cost, mass = bound.coefficients(loss, description)
-        return float(cost @ weights / (mass @ weights))
+        return float(self._coefficients(loss)[0] @ self.pmf_of_sizes())
 
 
 def mechanism(
@@ -284,9 +291,9 @@ def parts(parameters: Parameters, *, epsilon: Number, delta: Number, sensitivity
     mirrored = np.arange(-reach, reach + 1)
     steps = -(-np.abs(np.arange(reach + 1)[:, None] - mirrored[None]) // sensitivity)
     steps[-sensitivity:] = np.minimum.accumulate(steps[-sensitivity:], axis=0)  # the last D do not increase
-    capped = jnp.min(parameters.pure[np.abs(mirrored)][None] + epsilon * steps, axis=1)
+    capped = jnp.min(parameters.pure[np.abs(mirrored)][None] + epsilon * jnp.asarray(steps, epsilon.dtype), axis=1)
     later = jnp.where(np.arange(reach + 1) > reach - sensitivity, jnp.log1p(1.0 / jnp.expm1(epsilon)), 0.0)
-    twice = np.where(np.arange(reach + 1) > 0, math.log(2.0), 0.0)
+    twice = jnp.asarray(np.where(np.arange(reach + 1) > 0, math.log(2.0), 0.0), epsilon.dtype)
     log_pure = capped - logspace.logsumexp(capped + later + twice)
     free = _free(parameters, sensitivity)
     stick = _hockey_stick(free, description)
@@ -297,11 +304,11 @@ def parts(parameters: Parameters, *, epsilon: Number, delta: Number, sensitivity
 
 def _free(parameters: Parameters, sensitivity: int) -> Float[Array, "r"]:
     """F(0), ..., F(R)."""
-    m = np.arange(parameters.uniform.shape[0])
+    m = jnp.arange(parameters.uniform.shape[0]).astype(parameters.uniform.dtype)
     both = jnp.concatenate([parameters.uniform, parameters.pairs])
     uniform, pairs = jnp.split(jnp.exp(both - logspace.logsumexp(both)), 2)
     at_least = jax.lax.cumsum(uniform / (2.0 * m + 1.0), reverse=True)
-    return jnp.pad(at_least + pairs / np.where(m > 0, 2.0, 1.0), (0, sensitivity))
+    return jnp.pad(at_least + pairs / jnp.where(m > 0, 2.0, 1.0), (0, sensitivity))
 
 
 def _hockey_stick(law: Float[Array, "r"], description: bound.Tails) -> Float[Array, ""]:
@@ -433,11 +440,12 @@ def _descend(
         value, slope = jax.value_and_grad(objective)(parameters)
         better = value < least
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), parameters, best)
-        move, state = optimiser.update(slope, state)
-        rate = learning_rate * 0.5 * (1.0 + jnp.cos(jnp.pi * number / steps))
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of its count of steps
+            move, state = optimiser.update(slope, state)
+        rate = learning_rate * 0.5 * (1.0 + jnp.cos(jnp.pi * number))
         parameters = optax.apply_updates(parameters, jax.tree.map(lambda each: -rate * each, move))
         return (parameters, state, best, jnp.minimum(value, least)), None
 
     first = (start, optimiser.init(start), start, jnp.asarray(jnp.inf, cost.dtype))
-    (_, _, best, _), _ = jax.lax.scan(step, first, jnp.arange(steps))
+    (_, _, best, _), _ = jax.lax.scan(step, first, jnp.arange(steps).astype(cost.dtype) / steps)
     return parts(best, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
