@@ -14,8 +14,9 @@ import optax
 import pytest
 from test_verify_learners import all_samples
 
-from dpjax import Sample
+from dpjax import MultiSample, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, composition
+from dpjax.domains import ordered
 from dpjax.learners import conjunctions, rectangles, thresholds
 from dpjax.multi import points
 from dpjax.optimizers import interior_point, quasi_concave
@@ -331,7 +332,7 @@ def test_data_may_be_drawn_anew_in_every_step_and_any_optimiser_may_descend() ->
 @pytest.mark.slow
 def test_fewer_examples_are_needed_with_a_tuned_budget() -> None:
     before, after, found = tune.tuned_least_n(
-        budgets.of(learner(1.0)),
+        budgets.of(learner(4.0)),
         lambda n: hills(3, 8, n),
         beta=0.2,
         error=0.3,
@@ -341,4 +342,42 @@ def test_fewer_examples_are_needed_with_a_tuned_budget() -> None:
         rounds=2,
     )
     assert before.n is not None and after.n is not None and after.n < before.n
-    assert found.guarantee.covers(1.0, DELTA)
+    assert found.guarantee.covers(4.0, DELTA)
+
+
+def tree_log_data() -> tuple[Any, list[Any]]:
+    rng = np.random.default_rng(0)
+    combs = [[2 ** (16 - k) - 1 for k in sorted(rng.integers(0, 17, 120), reverse=True)] for _ in range(4)]
+    budget = planning.Budget(0.8, 4e-4, 0.28, 2e-4, 0.24, 0.4)
+    plan = {"bits": 16, "depth": 1, "beta": 0.1, "guarantee": Guarantee(2.0, 1e-3, ADD_OR_REMOVE_ONE)}
+    solver = interior_point.tree_log_planned(bits=16, plan=planning.plan(budget, accountant="basic", **plan))
+    return solver, [builders.points_of(comb, 16, 127) for comb in combs]
+
+
+def point_learner_data() -> tuple[Any, list[Any]]:
+    rng = np.random.default_rng(0)
+    xs = [rng.choice(4, 120, p=[0.5, 0.25, 0.15, 0.1]) for _ in range(4)]
+    learner = points.point_learner(bits=8, k=2, epsilon=2.0, delta=1e-3, alpha=0.1, beta=0.5)
+    return learner, [builders.multi_sample_of(x, np.stack([x == 1, x == 2], axis=1), 8, 127) for x in xs]
+
+
+def amplified_data() -> tuple[Any, list[Any]]:
+    optimizer = quasi_concave.amplified(bits=8, epsilon=1.0, delta=1e-3, depth=1)
+    pieces = [ordered.from_breakpoints([0, at, at + 9], [0.0, 300.0, 40.0], 256, beyond=0.0) for at in (20, 100)]
+    return optimizer, [quasi_concave.problem(one, promise=300, alpha=0.5) for one in pieces]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [tree_log_data, point_learner_data, amplified_data])
+def test_whatever_has_a_split_can_be_tuned(given: Any) -> None:
+    algorithm, data = given()
+    budgeted = budgets.of(algorithm)
+    found = tune.tune(budgeted, data, failure=misses, steps=30, learning_rate=0.1)
+    assert found.losses.min() < found.losses[0] - 0.01
+    assert found.guarantee.covers(budgeted.total.epsilon, budgeted.total.delta)
+    # What is released is as good as what was tuned, rounding included.
+    assert np.log(np.mean(tune.failures(found.algorithm, data, misses))) < found.losses[0]
+
+
+def misses(algorithm: Any, data: Any) -> Any:
+    return algorithm.failure_probability(data, **({"error": 0.1} if isinstance(data, MultiSample) else {}))

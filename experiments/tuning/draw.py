@@ -25,10 +25,10 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
             _draw_parts(panels[1][column], records.series(rows, f"epsilon, {name}"), settings)
         panels[0][0].set_ylabel("failure on held-out data")
         style.legend_beside(panels[0][-1])
-        total = f"({settings['epsilon']:g}, {captions.number(settings['delta'])})"
+        total = f"ε = {settings['epsilon']:g}, δ = {captions.number(settings['delta'])}"
         style.title(
             fig,
-            f"The same total privacy {total}, split as derived and as tuned by the law, domains of {settings['bits']} bits",
+            f"One total privacy ({total}), split as derived and as tuned by the law; domains of {settings['bits']} bits",
         )
         style.save(fig, out / "tuning")
 
