@@ -42,6 +42,7 @@ EXPERIMENTS = (
     "slicing",
     "table",
     "thresholds",
+    "worst_data",
 )
 # What may move a digit: a run is resumed with the same versions of these only.
 COMPUTING = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "dp-accounting")
