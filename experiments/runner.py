@@ -43,6 +43,7 @@ EXPERIMENTS = (
     "table",
     "thresholds",
     "tuning",
+    "worst_data",
 )
 # What may move a digit: a run is resumed with the same versions of these only.
 COMPUTING = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "dp-accounting")

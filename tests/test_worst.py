@@ -49,8 +49,8 @@ def names(by_default: tuple[str, ...], all_of: Any) -> Any:
 
 def failures(algorithm: Any, at: Any, counts: np.ndarray, tags: np.ndarray, error: float) -> np.ndarray:
     """The exact failure of each dataset, by the algorithm's own law."""
-    kind, rows = worst._kind(algorithm), worst.bucket(int(counts[0].sum()))
-    law = lambda row: algorithm.failure_probability(worst._data(kind, at, *row, rows), error=error)  # noqa: E731
+    kind, rows = worst.labelling(algorithm), worst.bucket(int(counts[0].sum()))
+    law = lambda row: algorithm.failure_probability(worst.dataset(kind, at, *row, rows), error=error)  # noqa: E731
     return exact.evaluated(law, (counts, tags[:, None]))
 
 
@@ -78,7 +78,7 @@ def test_a_law_of_real_counts_is_the_law_where_counts_are_whole(name: str, x64: 
 def test_the_worst_of_all_datasets_is_found(name: str) -> None:
     algorithm, n, error = SOLVERS[name](), 7, 0.0 if "." not in name else 0.15
     found = worst.worst_data(algorithm, n=n, key=KEY(), points=EIGHT, error=error, **SMALL)
-    histograms, labels = exact.histograms(8, [n]), np.arange(9 if worst._kind(algorithm) else 1, dtype=np.int32)
+    histograms, labels = exact.histograms(8, [n]), np.arange(9 if worst.labelling(algorithm) else 1, dtype=np.int32)
     counts, tags = np.repeat(histograms, len(labels), axis=0), np.tile(labels, len(histograms))
     everything = failures(algorithm, wide.from_ints(EIGHT, 3), counts, tags, error)
     np.testing.assert_allclose(found.failure, everything.max(), rtol=1e-6)

@@ -113,7 +113,7 @@ def worst_data(
     >>> sorted(found.counts.values()), round(found.failure, 4)
     ([6, 6], 0.13)
     """
-    kind = _kind(algorithm)
+    kind = labelling(algorithm)
     n = arguments.size("n", n)
     key = arguments.key(key)
     bits = arguments.known_integer("bits of the algorithm", algorithm.bits)
@@ -128,7 +128,7 @@ def worst_data(
         counts, tags, path, relaxed = jax.device_get(found)
         best = int(np.argmax(path[:, -1]))
         rows = bucket(n)
-        data = jax.device_put(_data(kind, at, jnp.asarray(counts[best]), jnp.asarray(tags[best]), rows))
+        data = jax.device_put(dataset(kind, at, jnp.asarray(counts[best]), jnp.asarray(tags[best]), rows))
         failure = float(algorithm.failure_probability(data, error=error))
     return WorstData(
         data=data,
@@ -162,7 +162,7 @@ def _found(
     mistakes = jnp.max(jnp.where(allowed.astype(float) / n.astype(float) <= error, allowed, 0)).astype(float)
 
     def exact(counts: Array, tags: Array) -> Array:
-        return jnp.log(algorithm.failure_probability(_data(kind, points, counts, tags, rows), error=error))
+        return jnp.log(algorithm.failure_probability(dataset(kind, points, counts, tags, rows), error=error))
 
     def relaxed(counts: Array, tags: Array) -> Array:
         return jnp.log(real_counts.failure(algorithm, points, counts, tags[0], mistakes))
@@ -177,7 +177,7 @@ def _found(
     return *found, path
 
 
-def _kind(algorithm: Any) -> str:
+def labelling(algorithm: Any) -> str:
     """How labels follow from the tag: none, one below it, or one at it."""
     for base, kind in ((InteriorPoint, ""), (ThresholdLearner, "below"), (OnePointLearner, "equal")):
         if isinstance(algorithm, base):
@@ -194,7 +194,7 @@ def listed_points(points: Any, bits: int) -> list[int]:
     return listed
 
 
-def _data(
+def dataset(
     kind: str, points: UInt32[Array, "m limbs"], counts: Int[Array, "m"], tags: Int[Array, "1"], rows: int
 ) -> Points | Sample:
     """The dataset of whole counts, in order."""
