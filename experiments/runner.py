@@ -29,6 +29,7 @@ EXPERIMENTS = (
     "interior_point",
     "kearns",
     "labels",
+    "learned",
     "multi_parities",
     "multi_points",
     "multi_thresholds",

@@ -53,6 +53,7 @@ from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.quasi_concave import Split
+from dpjax.relaxations import learned_noise
 from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.sanitizers import thresholds as threshold_sanitizers
@@ -711,6 +712,17 @@ def _partition_twin(entry: Entry) -> np.ndarray:
     return _ending(np.outer([1 - second, second], [1 - first, first]).reshape(4))
 
 
+def _learned_noise(epsilon: Any) -> learned_noise.IntegerNoise:
+    """Uneven weights, so that tails of period 2 differ; past the factory, which wants a known epsilon."""
+    return learned_noise.IntegerNoise(
+        log_weights=np.array([0.0, -0.1, -0.3, -0.4, -0.8, -1.0]),
+        rate=arguments.epsilon(epsilon),
+        epsilon=arguments.epsilon(epsilon),
+        sensitivity=2,
+        relation="REPLACE_ONE",
+    )
+
+
 _EDGES = np.linspace(-1.5, 7.5, 10).tolist()
 MECHANISMS = [
     _noise("laplace", lambda e: laplace.mechanism(epsilon=e), [-math.inf, *_EDGES, math.inf], np.float32),
@@ -723,6 +735,16 @@ MECHANISMS = [
         [*range(3, 11), 2**31 - 1],
         np.int32,
         error=1,
+    ),
+    dataclasses.replace(
+        _noise(
+            "learned_noise",
+            _learned_noise,
+            [-(2**31), *range(-7, 14), 2**31 - 1],
+            np.int32,
+            error=1,
+        ),
+        name="relaxations.learned_noise",
     ),
     _choice(
         "exponential",

@@ -89,6 +89,7 @@ def train(
     """
     key_weights, key_batches = jax.random.split(key)
     runs, width = x.shape
+    second = jnp.asarray(second)
     y = second.astype(x.dtype)
     share = jnp.mean(y)
     means = jnp.stack([(1.0 - y) @ x / (runs * (1.0 - share)), y @ x / (runs * share)])
@@ -185,8 +186,9 @@ def audit_outcomes(
     arguments.key(key)
     steps = arguments.size("steps", steps)
     learning_rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
-    shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(side)] for side in (first, second)]
-    if shapes[0] != shapes[1] or jax.tree.structure(first) != jax.tree.structure(second):
+    (leaves, structure), (others, other_structure) = jax.tree.flatten(first), jax.tree.flatten(second)
+    shapes = [[np.shape(leaf) for leaf in side] for side in (leaves, others)]
+    if shapes[0] != shapes[1] or str(structure) != str(other_structure):
         raise ValueError(f"first and second must hold outcomes of the same shapes, got {shapes[0]} and {shapes[1]}")
     count = shapes[0][0][0] if shapes[0] and shapes[0][0] else 0
     if count < 4:

@@ -227,8 +227,8 @@ def mechanism(
     description = bound.tails(epsilon=epsilon, sensitivity=sensitivity, reach=len(weights) - 1)
     made = IntegerNoise(
         log_weights=np.maximum(weights - weights.max(), IMPOSSIBLE),
-        rate=rate,
-        epsilon=epsilon,
+        rate=np.float64(rate),
+        epsilon=np.float64(epsilon),
         sensitivity=description.sensitivity,
         relation=arguments.choice("relation", relation, RELATIONS),
     )
