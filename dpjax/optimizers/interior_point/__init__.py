@@ -6,7 +6,7 @@ X = {0, ..., 2^bits - 1}, the dataset a multiset whose size is private too.
 | factory | algorithm | privacy (ADD_OR_REMOVE_ONE) | points needed |
 |---|---|---|---|
 | `exponential` | exponential mechanism on the depth min(#<=x, #>=x) | (epsilon, 0) | (2 / epsilon) (bits ln 2 + ln(1/beta)) |
-| `tree_score` | exponential mechanism on a score that counts points in subtrees, too | (epsilon, 0) | about (bits ln 2 + 2 ln(bits)) / epsilon |
+| `tree_score` | exponential mechanism on a score with subtrees | (epsilon, 0) | about (bits ln 2 + 2 ln(bits)) / epsilon |
 | `rec_concave` | RecConcave on the depth (BNS §3.3) | (epsilon, delta) | 8^(log* |X|) |
 | `tree_log` | TreeLog (CLNSS §1.3.3) | (epsilon, delta) | log* |X|, or (log* |X|)^1.5 by composition |
 
