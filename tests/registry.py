@@ -51,7 +51,7 @@ from dpjax.multi import direct_sum, generic, reductions
 from dpjax.multi import parities as k_parities
 from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
-from dpjax.optimizers.interior_point import planning
+from dpjax.optimizers.interior_point import planning, tree_planning
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import learned_noise
 from dpjax.sanitizers import cdf, dense
@@ -77,6 +77,7 @@ from dpjax.verify.plain.quantiles import direct_laws, in_order, rank_exponential
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
+from dpjax.verify.plain.tree_score import tree_score_law
 
 
 def first_limb(hypothesis: Any) -> np.ndarray:
@@ -488,7 +489,18 @@ def _small_tree_log(epsilon: Any) -> Any:
     return interior_point.tree_log_planned(bits=5, plan=_small_plan(epsilon))
 
 
+_OFFSETS = {"a": 1.7, "alpha": 0.1, "p": 0.6, "tau": 0.05}
+
 INTERIOR_POINTS = [
+    Entry(
+        "interior_point.tree_score",
+        lambda e: interior_point.tree_score(bits=5, epsilon=e, offsets=tree_planning.offsets(**_OFFSETS)),
+        _clusters,
+        0.1,
+        twin=lambda entry: _ending(tree_score_law(_CLUSTERS, 5, entry.epsilon, **_OFFSETS)),
+        error=0.0,
+        alpha=0.0,
+    ),
     Entry(
         "interior_point.exponential",
         lambda e: interior_point.exponential(bits=5, epsilon=e),

@@ -293,6 +293,9 @@ def test_interior_points_are_no_easier_than_the_towers_say():
         assert bounds.pure_interior_point(domain, best, epsilon) <= n or delta
         if domain == 2:  # sharp: told apart as well as c steps allow
             assert bounds.approximate_interior_point(domain, best / ABOVE**2, epsilon, delta) > n
+    for domain, n, epsilon in [(2, 2, 0.5), (4, 2, 0.3), (4, 3, 1.0)]:
+        free = optimal.interior_point(domain, n, epsilon=epsilon, delta=0.0, relation="ADD_OR_REMOVE_ONE").failure
+        assert 0 < bounds.pure_interior_point(domain, free * ABOVE, epsilon, "ADD_OR_REMOVE_ONE") <= n
     # The second level at last: 9 = 3^2 values for n = 2, with one copy.
     assert best > 1 / (1 + math.exp(0.1)) - math.exp(0.1) / 3 > 0.1
     needed = [bounds.approximate_interior_point(domain, 0.3, 0.4, 0.0) for domain in (2, 9, 10**6)]
@@ -497,7 +500,7 @@ GOOD = {
     bounds.generic_pure: given("alpha", "beta", "epsilon", log_domain=9.0, vc=1, concepts=2),
     bounds.generic_thresholds: given("alpha", "beta", "epsilon", "delta", log_star=5, concepts=2, label_epsilon=0.1),
     bounds.multiplicative_weights: given("alpha", "beta", "epsilon", "delta", log_domain=9.0, log_concepts=9.0),
-    bounds.pure_interior_point: given("beta", "epsilon", domain=9),
+    bounds.pure_interior_point: given("beta", "epsilon", domain=9, relation="REPLACE_ONE"),
     bounds.pure_packing_padded: given("alpha", "beta", "epsilon", concepts=2),
     bounds.pure_points: given("alpha", "beta", "epsilon", bits=64, concepts=2, calibration="printed"),
     bounds.pure_proper_thresholds: given("alpha", "beta", "epsilon", bits=9),

@@ -27,15 +27,19 @@ from dpjax.core import arguments, bisection
 _SLACK = 1e-12
 
 
-def pure_interior_point(domain: int, beta: float, epsilon: float) -> int:
+def pure_interior_point(domain: int, beta: float, epsilon: float, relation: str = "REPLACE_ONE") -> int:
     """Points every epsilon-private solver of the interior point problem needs: (ln(|X| - 1) + ln((1 - b)/b)) / eps, rounded up.
 
     On n copies of x only x is an interior point; |X| targets, N = n.
 
+    Under add/remove, if it is private for data of any size, it is ln((1 - b) |X|) / eps: some x has probability at most 1/|X| on no
+    points at all, and at most exp(eps n) times that on n copies of x.
+
     Args:
         domain: |X| >= 2.
         beta: failure probability, in (0, 1).
-        epsilon: > 0, under replace-one.
+        epsilon: > 0.
+        relation: "REPLACE_ONE" or "ADD_OR_REMOVE_ONE".
 
     Returns:
         Number of points, >= 0.
@@ -44,10 +48,14 @@ def pure_interior_point(domain: int, beta: float, epsilon: float) -> int:
         TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> pure_interior_point(2**64, 0.1, 1.0)
-        47
+        >>> pure_interior_point(2**64, 0.1, 1.0), pure_interior_point(2**64, 0.1, 1.0, "ADD_OR_REMOVE_ONE")
+        (47, 45)
     """
     arguments.counts(at_least=2, domain=domain, unbounded=True)
+    if arguments.choice("relation", relation, ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")) == "ADD_OR_REMOVE_ONE":
+        arguments.fractions(beta=beta)
+        arguments.positive(epsilon=epsilon)
+        return max(math.ceil((math.log1p(-beta) + math.log(domain)) / epsilon * (1.0 - _SLACK)), 0)
     return _needed(math.log(domain - 1), 1.0, beta, epsilon)
 
 

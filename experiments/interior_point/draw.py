@@ -11,9 +11,11 @@ from experiments.interior_point.measure import (
     AMPLIFIED,
     COMPOSITION,
     EXPONENTIAL,
+    NEEDED,
     PRINTED,
     REC_CONCAVE,
     SLICING,
+    TREE,
     WIDEST,
 )
 from experiments.records import Row
@@ -21,6 +23,7 @@ from experiments.settings import Settings
 
 COLOUR = {
     EXPONENTIAL: style.COLOURS[1],
+    TREE: style.COLOURS[6],
     REC_CONCAVE: style.COLOURS[2],
     COMPOSITION: style.COLOURS[0],
     SLICING: style.COLOURS[3],
@@ -46,6 +49,9 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         x, value, low, high = records.columns(part)
         style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=LABEL.get(name, name))
     for name, part in records.series(rows, "planned").items():
+        if name == NEEDED:
+            axes.plot(*records.curve(part), ":", color="grey", linewidth=1, label=name)
+            continue
         axes.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
         if name not in measured:
             axes.annotate(

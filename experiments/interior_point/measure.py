@@ -7,6 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from dpjax.accounting import ADD_OR_REMOVE_ONE
+from dpjax.bounds import pure_interior_point
 from dpjax.concepts import combs
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
@@ -25,11 +27,14 @@ MAXIMUM = 30_000  # points; beyond that a cell is left out
 ALPHA = 0.9  # RecConcave and the quasi-concave optimiser search for depth >= (1 - alpha) n/2; any depth >= 1 would do
 
 EXPONENTIAL = "exponential mechanism"
+TREE = "tree score"
 REC_CONCAVE = "RecConcave, N=2"
 AMPLIFIED = "2^log* optimiser"
 COMPOSITION = "TreeLog, composition"
 SLICING = "TreeLog, slicing"
 PRINTED = "TreeLog, slicing as printed"
+PURE = (EXPONENTIAL, TREE)
+NEEDED = "needed by any pure solver"
 WIDEST = 4096  # bits of a point that is written down
 LONGEST = 2**20  # bits of one that is not
 ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing", PRINTED: "slicing_printed"}
@@ -52,6 +57,8 @@ def solver(name: str, bits: int, n: int, settings: Settings) -> Any:
     epsilon, delta = settings["epsilon"], settings["delta"]
     if name == EXPONENTIAL:
         return interior_point.exponential(bits=bits, epsilon=epsilon)
+    if name == TREE:
+        return interior_point.tree_score(bits=bits, epsilon=epsilon)
     if name == REC_CONCAVE:
         return interior_point.rec_concave(bits=bits, epsilon=epsilon, delta=delta, promise=n / 2, alpha=ALPHA)
     if name == AMPLIFIED:
@@ -128,7 +135,7 @@ def _search(name: str, bits: int, cell: int, settings: Settings, context: Contex
 
 def _first_guess(name: str, bits: int, settings: Settings) -> int:
     """Where the search begins."""
-    if name == EXPONENTIAL:
+    if name in PURE:
         return solver(name, bits, 0, settings).sample_size(beta=settings["beta"])
     if name == AMPLIFIED:
         return round(1.6 * solver(name, bits, 0, settings).error(settings["beta"]))
@@ -158,12 +165,15 @@ def _failure(
 
 
 def _planned(settings: Settings) -> list[Row]:
-    """What is proved to suffice for every dataset."""
+    """What is proved to suffice for every dataset, and to be needed."""
     rows = []
     for bits in settings["planned"]:
         if bits <= WIDEST:
-            size = solver(EXPONENTIAL, bits, 0, settings).sample_size(beta=settings["beta"])
-            rows.append(exact("planned", EXPONENTIAL, bits, size))
+            for name in PURE:
+                size = solver(name, bits, 0, settings).sample_size(beta=settings["beta"])
+                rows.append(exact("planned", name, bits, size))
+            needed = pure_interior_point(2**bits, settings["beta"], settings["epsilon"], ADD_OR_REMOVE_ONE)
+            rows.append(exact("planned", NEEDED, bits, needed))
         for name in ACCOUNTANT:
             rows.append(exact("planned", name, bits, plan(name, bits, settings).sample_size))
     return rows

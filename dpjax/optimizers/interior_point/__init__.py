@@ -6,6 +6,7 @@ X = {0, ..., 2^bits - 1}, the dataset a multiset whose size is private too.
 | factory | algorithm | privacy (ADD_OR_REMOVE_ONE) | points needed |
 |---|---|---|---|
 | `exponential` | exponential mechanism on the depth min(#<=x, #>=x) | (epsilon, 0) | (2 / epsilon) (bits ln 2 + ln(1/beta)) |
+| `tree_score` | exponential mechanism on a score with subtrees | (epsilon, 0) | about (bits ln 2 + 2 ln(bits)) / epsilon |
 | `rec_concave` | RecConcave on the depth (BNS §3.3) | (epsilon, delta) | 8^(log* |X|) |
 | `tree_log` | TreeLog (CLNSS §1.3.3) | (epsilon, delta) | log* |X|, or (log* |X|)^1.5 by composition |
 
@@ -27,14 +28,17 @@ from dpjax.optimizers.interior_point.base import InteriorPoint
 from dpjax.optimizers.interior_point.exponential import DepthExponential, exponential
 from dpjax.optimizers.interior_point.rec_concave import DepthRecConcave, rec_concave
 from dpjax.optimizers.interior_point.tree_log import TreeLog, tree_log, tree_log_planned
+from dpjax.optimizers.interior_point.tree_score import TreeScore, tree_score
 
 __all__ = [
     "DepthExponential",
     "DepthRecConcave",
     "InteriorPoint",
     "TreeLog",
+    "TreeScore",
     "exponential",
     "rec_concave",
     "tree_log",
     "tree_log_planned",
+    "tree_score",
 ]

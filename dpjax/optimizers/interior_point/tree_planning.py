@@ -46,6 +46,7 @@ from dpjax.domains.wide import MAX_BITS
 MOST_STEPS = 5e7  # of one programme; a second or so
 LARGEST = 600.0  # ln of the largest weight
 _SLACK = 1e-9  # of W: above what rounding in float64 can add up to
+_MARGIN = 0.5  # of ln odds, where sizes are passed without a programme of their own
 _NAMES = ("a", "alpha", "p", "tau")
 _FIRST_STEPS = (2.0, 0.05, 0.4, 0.03)  # of a search, in nats
 
@@ -92,11 +93,19 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
     """Points from which on the failure is at most beta, on all data of that size or a greater one.
 
     By the theorem; and then, as far as one programme takes `most` steps at most, down to the least size that is right with all sizes above.
+    Several sizes are passed at once if odds hold with a margin: without a point between the others, n + 1 points are n, of which the good
+    keys weigh no more and the bad ones at least e^-epsilon times as much; so the odds grow by e^epsilon at most from n >= 2 to n + 1.
     """
-    case = _Case(bits, epsilon, a, alpha, p, tau)
-    n = case.enough(beta)
-    while n > 1 and case.affordable(n - 1, most) and case.keeps(n - 1, beta):
-        n -= 1
+    case, stride = _Case(bits, epsilon, a, alpha, p, tau), max(int(_MARGIN / epsilon), 1)
+    n, odds = case.enough(beta), beta / (1 - beta)
+    while stride:
+        while (
+            n - stride >= min(stride, 2)
+            and case.affordable(n - stride, most)
+            and case.keeps(n - stride, odds * math.exp(-epsilon * (stride - 1)))
+        ):
+            n -= stride
+        stride //= 2
     return n
 
 
@@ -234,9 +243,9 @@ class _Case:
         """Whether the programme for n points takes `most` steps at most, in numbers that float64 holds."""
         return self.bits * float(n) ** 3 <= most and self.log_bad < LARGEST
 
-    def keeps(self, n: int, beta: float) -> bool:
-        """Whether the failure is at most beta on all data of n points."""
-        return self.excess(n, beta / (1 - beta)) <= -_SLACK * self.bad
+    def keeps(self, n: int, odds: float) -> bool:
+        """Whether the bad keys weigh at most odds times what the good ones do, on all data of n points."""
+        return self.excess(n, odds) <= -_SLACK * self.bad
 
     def excess(self, n: int, odds: float) -> float:
         """The largest bad - odds good over all data of n points."""
