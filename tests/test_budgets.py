@@ -141,12 +141,12 @@ def learner(epsilon: float = EPSILON, delta: float = DELTA, **given: Any) -> Any
     return thresholds.rec_concave(bits=6, epsilon=epsilon, delta=delta, alpha=0.6, depth=2, **given)
 
 
-def hills(seed: int, datasets: int, n: int = 60) -> list[Sample]:
+def hills(seed: int, datasets: int, n: int = 60, rows: int = 63) -> list[Sample]:
     """Samples around a random threshold, every tenth label wrong."""
     rng = np.random.default_rng(seed)
     cuts, xs = rng.integers(8, 56, (datasets, 1)), np.sort(rng.integers(0, 64, (datasets, n)))
     ys = (xs < cuts) ^ (rng.random(xs.shape) < 0.1)
-    return [builders.sample_of(x, y, 6, 63) for x, y in zip(xs, ys, strict=True)]
+    return [builders.sample_of(x, y, 6, rows) for x, y in zip(xs, ys, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -333,11 +333,11 @@ def test_data_may_be_drawn_anew_in_every_step_and_any_optimiser_may_descend() ->
 def test_fewer_examples_are_needed_with_a_tuned_budget() -> None:
     before, after, found = tune.tuned_least_n(
         budgets.of(learner(4.0)),
-        lambda n: hills(3, 8, n),
+        lambda n: hills(3, 8, n, 255),
         beta=0.2,
         error=0.3,
-        start=32,
-        maximum=63,
+        start=64,
+        maximum=255,
         steps=40,
         rounds=2,
     )
