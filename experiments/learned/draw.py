@@ -32,15 +32,15 @@ def _draw_noise(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
         axes.set(yscale="log", xlabel="x (noise)", title=f"law, δ = {captions.number(delta)}")
     panels[0].set_ylabel("probability")
     low, high = panels[0].get_ylim()
-    panels[0].set_ylim(low, 3 * high)
-    panels[0].legend(loc="upper center", ncols=2, fontsize=7)
+    panels[0].set_ylim(low, 6 * high)
+    panels[0].legend(loc="upper left", fontsize=7)
     for delta, dashes in zip(settings["ratios"]["deltas"], ("-", "--", ":", "-."), strict=False):
         for name, part in records.series(rows, f"ratio, {delta:g}").items():
             label = f"{name}, δ = {captions.number(delta)}"
             panels[-1].plot(*records.curve(part), dashes, color=COLOUR[name], marker="o", markersize=3, label=label)
     panels[-1].axhline(1.0, color="grey", linewidth=0.8)
     panels[-1].set(yscale="log", xlabel="ε", ylabel="mean loss over the optimum's", title="cost")
-    style.doubling(panels[-1], [x for x in (0.125, 0.25, 0.5, 1, 2, 4, 8) if x in settings["ratios"]["epsilons"]])
+    style.doubling(panels[-1], [x for x in (0.125, 0.5, 2, 8) if x in settings["ratios"]["epsilons"]])
     panels[-1].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panels[-1].yaxis.set_minor_formatter(lambda value, _: "")
     style.legend_beside(panels[-1])
