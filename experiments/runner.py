@@ -38,6 +38,7 @@ EXPERIMENTS = (
     "polygons",
     "quasi_concave",
     "rectangles",
+    "relaxed",
     "sanitizers",
     "slicing",
     "table",
