@@ -39,6 +39,7 @@ EXPERIMENTS = (
     "polygons",
     "quasi_concave",
     "rectangles",
+    "relaxed",
     "sanitizers",
     "slicing",
     "table",
