@@ -51,7 +51,7 @@ def ascend(
 def rounded(weights: Float[Array, "m"], total: Int[Array, ""]) -> Int[Array, "m"]:
     """Whole counts with this total: all rounded down, then one more for those with the largest remainders.
 
-    >>> rounded(jnp.array([1.6, 0.7, 0.7]), jnp.int32(3)).tolist()
+    >>> rounded(jnp.array([1.8, 0.7, 0.5]), jnp.int32(3)).tolist()
     [2, 1, 0]
     """
     whole = jnp.floor(weights + 1e-9).astype(jnp.int32)

@@ -147,8 +147,8 @@ def worst_pair(
     >>> def law(counts):
     ...     return exponential.log_pmf(counts, epsilon=2.0, sensitivity=1.0)
     >>> found = worst_pair(law, kinds=3, n=40, epsilon=0.5, key=jax.random.key(0), real=True, starts=2, steps=20, rounds=8, width=8)
-    >>> round(found.delta, 3), [int(counts.sum()) for counts in found.datasets]
-    (0.47, [40, 40])
+    >>> found.delta > 0.2, [int(counts.sum()) for counts in found.datasets]
+    (True, [40, 40])
     """
     law, key = arguments.function("law", law), arguments.key(key)
     kinds, n = arguments.size("kinds", kinds), arguments.size("n", n)
