@@ -24,6 +24,7 @@ EXPERIMENTS = (
     "benchmarks",
     "cdf",
     "conjunctions",
+    "embedded",
     "fingerprinting",
     "history",
     "interior_point",

@@ -85,6 +85,25 @@ def test_gradients_are_those_of_finite_differences(name, x64):
     np.testing.assert_allclose(forward, grad @ jnp.asarray(direction), rtol=1e-9)
 
 
+def test_the_expected_loss_by_the_law_is_smooth_where_features_change_places(x64):
+    """E[(z - 0.6)^2] over the gaps of the threshold: its gradient, and no jump where two features of different labels cross."""
+    learn = soft.threshold(epsilon=2.0, temperature=0.0, low=0.0, high=1.0)
+
+    @jax.jit
+    @jax.value_and_grad
+    def expected(x):
+        ends, law = learn.law(x, LABELS)
+        low, high = ends[:-1] - 0.6, ends[1:] - 0.6
+        return jnp.sum(law * (low**2 + low * high + high**2) / 3)
+
+    step = 1e-5
+    both = [[float(expected(VALUES + sign * step * row)[0]) for sign in (1, -1)] for row in np.eye(VALUES.size)]
+    grad = np.asarray(expected(VALUES)[1])
+    np.testing.assert_allclose(grad, [(up - down) / (2 * step) for up, down in both], atol=1e-6 * np.abs(grad).max())
+    crossing = [float(expected(np.array([0.4 + shift, *VALUES[1:]]))[0]) for shift in (-1e-9, 1e-9)]
+    assert abs(crossing[0] - crossing[1]) < 1e-7 and LABELS[0] != LABELS[2]
+
+
 # ------------------------------------------------------------------------------------------------- the law as t -> 0
 
 

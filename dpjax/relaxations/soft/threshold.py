@@ -83,7 +83,7 @@ def threshold(
       TypeError, ValueError: an argument out of range.
 
     >>> stump = threshold(epsilon=2.0, temperature=0.0, low=0.0, high=1.0)
-    >>> x = jnp.arange(100) / 100.0
+    >>> x = jnp.linspace(0.0, 1.0, 100)
     >>> 0.2 < float(stump(jax.random.key(0), x, x < 0.3)) < 0.4
     True
     """
