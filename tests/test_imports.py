@@ -34,7 +34,7 @@ ROOMS = {
     "fingerprinting": {"core", "domains", "data", "trials"},
     "verify": {"mechanisms", "accounting", "core", "data"},
     "trials": {"core", "data", "plotting"},  # what a learner returns; a curve draws itself
-    "relaxations": LEARNING | {"learners", "multi", "verify"},
+    "relaxations": LEARNING | {"learners", "multi", "trials", "verify"},
     "plotting": {"core"},
 }
 

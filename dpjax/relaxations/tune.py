@@ -92,7 +92,7 @@ def tune(
     >>> learner = thresholds.rec_concave(bits=6, epsilon=1.0, delta=1e-3, alpha=0.5, depth=2)
     >>> sample = Sample(x=wide.from_ints(range(10, 50), 6), y=[1] * 20 + [0] * 20)
     >>> tuned = tune(budgets.of(learner), [sample], error=0.25, steps=20)
-    >>> tuned.losses[-1] < tuned.losses[0], tuned.guarantee.covers(1.0, 1e-3)
+    >>> bool(tuned.losses[-1] < tuned.losses[0]), tuned.guarantee.covers(1.0, 1e-3)
     (True, True)
     """
     arguments.instance("budgeted", budgeted, Budgeted)
