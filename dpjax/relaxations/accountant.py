@@ -107,6 +107,8 @@ def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequen
     ...     found = total_delta(each, [0.0, 0.0], 1.0, times=(10, 5))
     ...     print(float(each[0]) > 1 / 20, round(float(found), 9))
     True 0.001
+    ...     bool(each[0] > 1 / 20), round(float(found), 9)
+    (True, 0.001)
     """
     ratios, deltas, counts = _groups(ratios, deltas, times)
     epsilon, delta = jnp.asarray(epsilon, float), jnp.asarray(delta, float)
@@ -130,7 +132,7 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
     most = jnp.logaddexp(log_target, epsilon) - jnp.log1p(-jnp.exp(log_target))
     factor = most / (epsilon * jnp.max(shares))
     top = jnp.log(jnp.log(jnp.maximum(factor, 1.0)) + 1.0)
-    bottom = jnp.log(jnp.asarray(jnp.finfo(shares.dtype).tiny, shares.dtype))
+    bottom = jnp.full_like(top, math.log(float(jnp.finfo(shares.dtype).tiny)))
 
     def bisected(function: Any, _: Array) -> Array:
         def halved(ends: tuple[Array, Array], _: Any) -> tuple[tuple[Array, Array], Any]:

@@ -39,12 +39,12 @@ def _draw_failure(axes: Any, name: str, column: int, rows: list[Row], least: Any
     axes.axhline(settings["beta"], color="grey", linewidth=0.8, linestyle=":", label=f"β = {settings['beta']:g}")
     n = {series: next(row.value for row in part if row.x == column) for series, part in least.items()}
     axes.set(
-        xscale="log",
         yscale="log",
         xlabel="n",
         title=f"{name}\nleast n: {n['derived']:g} → {n['tuned']:g}",
         ylim=(1e-4, 1.5),
     )
+    axes.xaxis.get_major_locator().set_params(nbins=4, integer=True)
 
 
 def _draw_parts(axes: Any, parts: dict[str, list[Row]], settings: Settings) -> None:
