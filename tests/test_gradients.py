@@ -26,7 +26,7 @@ GENERIC = (
 LAWS = [
     pytest.param(entry, id=entry.name, marks=[] if entry.name in BY_DEFAULT else [pytest.mark.slow])
     for entry in ENTRIES
-    if entry.law is not None
+    if entry.law is not None and entry.private  # the others have no numbers
 ]
 
 
@@ -135,8 +135,6 @@ def sweep(name: str) -> Sweep:
 @pytest.mark.parametrize("entry", LAWS)
 def test_both_modes_agree_with_differences(entry: Entry, x64: None) -> None:
     at = sweep(entry.name)
-    if not len(at.start):
-        pytest.skip("a law without numbers")
     _, forward, reverse = at.slopes(at.start)
     expected = at.differences()
     np.testing.assert_allclose(reverse, forward, rtol=1e-10, atol=1e-12)
@@ -147,8 +145,6 @@ def test_both_modes_agree_with_differences(entry: Entry, x64: None) -> None:
 @pytest.mark.parametrize("entry", LAWS)
 def test_derivatives_are_finite_at_the_edges(entry: Entry, x64: None) -> None:
     at = sweep(entry.name)
-    if not len(at.start):
-        pytest.skip("a law without numbers")
     for case, (numbers, data) in at.edges().items():
         for part in at.slopes(numbers, data):
             assert np.isfinite(part).all(), (case, dict(zip(at.names, np.atleast_1d(part), strict=False)))

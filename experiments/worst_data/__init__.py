@@ -17,7 +17,8 @@ EXPERIMENT = Experiment(
             "bits": 64,
             "sizes": {EXPONENTIAL: [85]},
             "draws": 4,
-            "search": {"starts": 2, "steps": 10, "rounds": 10, "width": 8},
+            "search": {"starts": 2, "steps": 10, "width": 8},
+            "rounds": {EXPONENTIAL: 10},
             "listed": {"bits": 3, "n": 3, "epsilons": [1.0], "starts": 2, "steps": 10, "rounds": 20, "width": 8},
         },
         "quick": {
@@ -29,7 +30,8 @@ EXPERIMENT = Experiment(
                 REC_CONCAVE: [300, 400, 500],
             },
             "draws": 32,
-            "search": {"starts": 6, "steps": 80, "rounds": 80, "width": 16},
+            "search": {"starts": 6, "steps": 80, "width": 16},
+            "rounds": {EXPONENTIAL: 600, TREE_LOG: 80, REC_CONCAVE: 80},
             "listed": {
                 "bits": 3,
                 "n": 7,
@@ -49,7 +51,8 @@ EXPERIMENT = Experiment(
                 REC_CONCAVE: [260, 280, 300, 320, 340, 360, 380, 400, 420, 440, 460, 480, 500],
             },
             "draws": 1024,
-            "search": {"starts": 64, "steps": 400, "rounds": 1000, "width": 64},
+            "search": {"starts": 64, "steps": 400, "width": 64},
+            "rounds": {EXPONENTIAL: 4000, TREE_LOG: 1000, REC_CONCAVE: 1000},
             "listed": {
                 "bits": 3,
                 "n": 7,

@@ -28,7 +28,7 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     fig, all_axes = style.figure(1, len(names), figsize=(2.9 * len(names) + 1.6, 3.4), sharey=True, squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
         for panel, label, look in lines:
-            axes.plot(*records.curve(records.series(rows, panel)[name]), label=label, **look)
+            axes.plot(*records.curve(records.series(rows, panel).get(name, [])), label=label, **look)
         axes.set(yscale="log", xlabel="n (points)", title=name)
     all_axes[0][0].set_ylabel("P[no interior point]")
     style.legend_beside(all_axes[0][-1])

@@ -57,7 +57,9 @@ def measure(settings: Settings, context: Context) -> list[Row]:
                 {"found": place}, functools.partial(_searched, name, n, settings, context)
             )
             rows += [exact("combs", name, n, by_hand["failure"]), exact("found", name, n, found["failure"])]
-            rows += [exact("rounded", name, n, found["rounded"]), exact("points", name, n, found["points"])]
+            rows.append(exact("points", name, n, found["points"]))
+            if "rounded" in found:
+                rows.append(exact("rounded", name, n, found["rounded"]))
     for name, make in LISTED.items():
         for epsilon in settings["listed"]["epsilons"]:
             both = context.store.get_or_compute(
@@ -87,10 +89,12 @@ def _combs(solver: Any, keys: Any, n: Any, bits: Any, rows: int, limbs: int) -> 
 
 
 def _searched(name: str, n: int, settings: Settings, context: Context) -> dict[str, float]:
-    """The failure that is found, the one that the ascent has found when its counts are rounded, and on how many points it is."""
+    """The failure that is found, on how many points, and where there is an ascent that of its rounded counts."""
     key = jax.random.fold_in(context.root, 1)
-    found = worst.worst_data(solver(name, n, settings), n=n, key=key, **settings["search"])
-    return {"failure": found.failure, "rounded": float(found.path[0]), "points": len(found.counts)}
+    given = {**settings["search"], "rounds": settings["rounds"][name]}
+    found = worst.worst_data(solver(name, n, settings), n=n, key=key, **given)
+    by_ascent = {"rounded": float(found.path[0])} if found.relaxed.size else {}
+    return {"failure": found.failure, "points": len(found.counts), **by_ascent}
 
 
 def _listed(name: str, make: Any, epsilon: float, settings: Settings, context: Context) -> dict[str, float]:
