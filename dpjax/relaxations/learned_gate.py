@@ -2,8 +2,8 @@
 
 A_dist (`dpjax.mechanisms.stability`) keeps the best candidate if gap + Laplace noise reaches a threshold. Any rule "keep with probability
 p(gap)" that rises with the gap is such a test, with another noise: P[noise >= threshold - gap]. Let the gap move by at most s between
-neighbours (2 for integer scores of sensitivity 1; 1 for counts under add/remove), and let p depend on c = ceil(gap / s), p_0 = 0. A rule that
-rises is (epsilon, delta)-private if
+neighbours (2 for integer scores of sensitivity 1; 1 for counts under add/remove), and let p depend on c = ceil(gap / s), p_0 = 0. A rule
+that rises is (epsilon, delta)-private if
 
     p_1 <= delta,    p_c - e^epsilon p_(c-1) <= delta    and    (1 - p_(c-1)) - e^epsilon (1 - p_c) <= delta.
 
