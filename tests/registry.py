@@ -54,6 +54,8 @@ from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning, tree_planning
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import learned_noise
+from dpjax.optimizers.interior_point import planning
+from dpjax.relaxations import learned_gate, learned_noise
 from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.sanitizers import thresholds as threshold_sanitizers
@@ -773,6 +775,15 @@ MECHANISMS = [
         lambda e: stability.mechanism(epsilon=e, delta=0.2),
         scores=(3, 8, 0, 1, 2),
         twin=_stability_twin,
+    ),
+    dataclasses.replace(
+        _choice(
+            "learned_gate",
+            lambda e: learned_gate.Gate(keep=np.array([0.2, 0.6, 0.9]), epsilon=arguments.epsilon(e), sensitivity=2),
+            scores=(3, 8, 0, 1, 4),
+            sweeps=False,  # its probabilities are what they are; epsilon is where delta is stated
+        ),
+        name="relaxations.learned_gate",
     ),
     _choice(
         "choosing",
