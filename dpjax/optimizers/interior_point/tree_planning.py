@@ -137,7 +137,7 @@ def planned(*, bits: int, epsilon: float, beta: float = 0.1, evaluations: int = 
 
     >>> best = planned(bits=8, epsilon=1.0, beta=0.1)
     >>> least_n(8, 1.0, *numbers(plain(8)), 0.1, MOST_STEPS), least_n(8, 1.0, *numbers(best), 0.1, MOST_STEPS)
-    (16, 15)
+    (16, 14)
     """
     arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
     arguments.positive(epsilon=epsilon)
