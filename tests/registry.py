@@ -53,8 +53,6 @@ from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning, tree_planning
 from dpjax.optimizers.quasi_concave import Split
-from dpjax.relaxations import learned_noise
-from dpjax.optimizers.interior_point import planning
 from dpjax.relaxations import learned_gate, learned_noise
 from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers

@@ -107,8 +107,6 @@ def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequen
     ...     found = total_delta(each, [0.0, 0.0], 1.0, times=(10, 5))
     ...     print(float(each[0]) > 1 / 20, round(float(found), 9))
     True 0.001
-    ...     bool(each[0] > 1 / 20), round(float(found), 9)
-    (True, 0.001)
     """
     ratios, deltas, counts = _groups(ratios, deltas, times)
     epsilon, delta = jnp.asarray(epsilon, float), jnp.asarray(delta, float)
