@@ -521,6 +521,7 @@ WRONG = {
     **dict.fromkeys(("bits", "vc", "concepts", "rows", "log_star", "size", "domain"), (0, -3, 1.5, True)),
     "delta": (-0.1, 1.0, math.nan),
     "calibration": ("other",),
+    "relation": ("REPLACE_LABEL", "other", None),
 }
 
 
