@@ -55,6 +55,6 @@ def _draw_listed(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
     style.title(
         fig,
         f"Found against enumerated: n = {given['n']} records of {2 ** given['bits']} points",
-        f"a mark an epsilon, of {', '.join(map(captions.number, given['epsilons']))} (TreeLog: ten times that)",
+        f"a mark an epsilon, of {', '.join(map(captions.number, given['epsilons']))} (TreeLog: five times that)",
     )
     style.save(fig, path)
