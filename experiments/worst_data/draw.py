@@ -25,7 +25,7 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         ("rounded", "after the ascent alone", {"color": style.COLOURS[1], "linestyle": ":"}),
     )
     names = list(settings["sizes"])
-    fig, all_axes = style.figure(1, len(names), figsize=(2.9 * len(names) + 1.6, 3.4), sharey=True, squeeze=False)
+    fig, all_axes = style.figure(1, len(names), figsize=(2.9 * len(names) + 1.6, 3.4), squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
         for panel, label, look in lines:
             axes.plot(*records.curve(records.series(rows, panel).get(name, [])), label=label, **look)
