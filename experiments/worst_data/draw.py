@@ -25,7 +25,7 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         ("rounded", "after the ascent alone", {"color": style.COLOURS[1], "linestyle": ":"}),
     )
     names = list(settings["sizes"])
-    fig, all_axes = style.figure(1, len(names), figsize=(2.9 * len(names) + 1.6, 3.4), sharey=True, squeeze=False)
+    fig, all_axes = style.figure(1, len(names), figsize=(2.9 * len(names) + 1.6, 3.4), squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
         for panel, label, look in lines:
             axes.plot(*records.curve(records.series(rows, panel).get(name, [])), label=label, **look)
@@ -55,6 +55,6 @@ def _draw_listed(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
     style.title(
         fig,
         f"Found against enumerated: n = {given['n']} records of {2 ** given['bits']} points",
-        f"a mark an epsilon, of {', '.join(map(captions.number, given['epsilons']))} (TreeLog: ten times that)",
+        f"a mark an epsilon, of {', '.join(map(captions.number, given['epsilons']))} (TreeLog: five times that)",
     )
     style.save(fig, path)

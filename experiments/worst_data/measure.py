@@ -27,7 +27,7 @@ MISTAKES = 0.15  # of examples: one of seven, none of fewer
 LISTED: dict[str, Any] = {
     "interior points: exponential mechanism": lambda e: interior_point.exponential(bits=3, epsilon=e),
     "interior points: TreeLog": lambda e: interior_point.tree_log_planned(
-        bits=3, plan=planning.calibrate(bits=3, epsilon=10 * e, delta=0.1, beta=0.3, depth=1)
+        bits=3, plan=planning.calibrate(bits=3, epsilon=5 * e, delta=0.1, beta=0.3, depth=1)
     ),
     "thresholds: exponential mechanism": lambda e: thresholds.exponential(bits=3, epsilon=e),
     "points: exponential mechanism": lambda e: points.exponential(bits=3, epsilon=e),
