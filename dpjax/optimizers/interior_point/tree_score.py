@@ -32,6 +32,7 @@ no epsilon-private algorithm needs fewer than ln((1 - beta) M) / epsilon (`dpjax
 *Law and sampler.* Keys with points below them are on search paths: `bits` for each point at most. Beside a path hang empty subtrees, with
 the same #<= and #>= for all keys of one, and 2^i keys i levels below its root: a closed sum for each number of points before it and each
 level. An interval's ends are made points that count nothing, so that every empty subtree lies inside or outside as a whole.
+Logarithms of M and of e^a are held in the default float: probabilities of float32 are right to a relative 1e-6 at 64 bits and 4e-5 at 1024.
 
 *Literature.* The interior point problem is of Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553), where pure privacy is settled up to
 a constant by the exponential mechanism and packing; private quantiles by trees recurse (Kaplan, Schnapp, Stemmer 2022) or add noise to
