@@ -18,7 +18,8 @@ depend on the data or on their number; so every weight, and their sum, by a fact
 that are no interior points weighs 1, so that the median must weigh M. Here such a key has #<= or #>= zero, and if it weighs more than
 exp(-epsilon A) it has points below it, so it is on the search path of the least or of the greatest point: at most 2 (bits + 1) keys. The
 M others weigh exp(-epsilon A) at most, each: with A = ln M / epsilon together no more than one. So about ln M / epsilon points suffice,
-not 2 ln M / epsilon, and no epsilon-private algorithm needs fewer than ln((1 - beta) M) / epsilon (`dpjax.bounds.pure_interior_point`). At epsilon = 1, beta = 0.1:
+not 2 ln M / epsilon, and no epsilon-private algorithm needs fewer than ln((1 - beta) M) / epsilon (`dpjax.bounds.pure_interior_point`).
+At epsilon = 1, beta = 0.1:
 
 | M | 2^3 | 2^16 | 2^32 | 2^64 | 2^256 | 2^1024 | 2^4096 |
 |---|---|---|---|---|---|---|---|
