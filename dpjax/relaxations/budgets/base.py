@@ -1,0 +1,119 @@
+"""A budget left open, shares of it, and how what is spent is rounded for release."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dpjax.accounting import Guarantee
+from dpjax.core import arguments
+
+# A budget is lowered by the first of these that the host accountant confirms: 2^-50 is rounding in float64, 2^-16 would be a mistake.
+_LOWERED = (0.0, *(2.0**-k for k in range(50, 15, -2)))
+_LEAST_SHARE = 1e-4  # softmaxes are kept this far from 0: every mechanism needs some, and thresholds stay countable
+
+
+def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> Float[Array, "parts"]:
+    """What each of several groups of mechanisms may spend, so that times of each add up to the total: total * softmax / times.
+
+    Args:
+      logits: one for each group; any real numbers.
+      total: > 0.
+      times: how many mechanisms each group has.
+
+    >>> shares(jnp.zeros(2), 1.0, times=(1, 5)).tolist()
+    [0.5, 0.10000000149011612]
+    """
+    logits = jnp.asarray(logits, float)
+    if logits.shape != (len(times),):
+        raise ValueError(f"logits must have one entry for each of {len(times)} groups, got shape {logits.shape}")
+    parts = jax.nn.softmax(logits)
+    parts = (parts + _LEAST_SHARE) / (1 + len(times) * _LEAST_SHARE)
+    return jnp.asarray(total, float) * parts / jnp.asarray(times, logits.dtype)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Budgeted:
+    """An algorithm with its budget left open: every point is the algorithm with a budget that keeps the total.
+
+    Attributes:
+      start: the point of the budget that the algorithm came with.
+      total: what is kept.
+      spend: point -> a pytree of floats, none of which may be larger for the same privacy; can be traced.
+      build: (what is spent, point) -> the algorithm; on the host it has whole numbers, traced it may be a mixture of roundings.
+      relax: for algorithms with whole numbers, point -> (weights, the algorithms with each rounding, stacked); else None.
+    """
+
+    start: Any
+    total: Guarantee
+    spend: Callable[[Any], Any]
+    build: Callable[[Any, Any], Any]
+    relax: Callable[[Any], tuple[Float[Array, "roundings"], Any]] | None = None
+
+    def __call__(self, point: Any) -> Any:
+        """The algorithm at a point, traced or not: nothing is rounded, and nothing but the point is to be trusted; see `rounded`."""
+        return self.build(self.spend(point), point)
+
+    def failure(self, point: Any, failure: Callable[[Any], Array]) -> Array:
+        """`failure` of the algorithm at a point; of whole numbers, its mean over rounding each at random to a neighbour.
+
+        A mean over roundings is the law of the algorithm that rounds by a coin, and multilinear between the whole numbers: its derivative
+        is a difference of laws, so no number is held for what it is not.
+        """
+        if self.relax is None:
+            return failure(self(point))
+        weights, algorithms = self.relax(point)
+        each = jax.lax.map(failure, algorithms)
+        return jnp.sum(weights * each)
+
+    def rounded(self, point: Any) -> Any:
+        """The algorithm at a point, for release: `guarantee()` of it, computed on the host from its numbers, covers the total.
+
+        Raises:
+          TypeError: a traced point.
+          ValueError: no rounding of what is spent keeps the total (the parametrisation is wrong).
+        """
+        for leaf in jax.tree.leaves(point):
+            if arguments.is_traced(leaf):
+                raise TypeError(f"point must hold known numbers, as the host rounds them, got {leaf!r}")
+        with jax.enable_x64():
+            point = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.float64)), point)
+            spent = jax.tree.map(np.asarray, self.spend(point))
+        point = jax.tree.map(np.asarray, point)
+        for lowered in _LOWERED:
+            algorithm = self.build(jax.tree.map(functools.partial(_down, lowered=lowered), spent), point)
+            if algorithm.guarantee().covers(self.total.epsilon, self.total.delta):
+                return algorithm
+        raise ValueError(f"spend must keep {self.total} at every point, got {algorithm.guarantee()} at {point}")
+
+
+def _down(value: np.ndarray, lowered: float) -> np.ndarray:
+    """The value lowered by a relative amount, then to a float32, so that compiled programs compute with what the host adds up."""
+    target = np.asarray(value, np.float64) * (1 - lowered)
+    with np.errstate(over="ignore", under="ignore"):
+        single = target.astype(np.float32)
+    below = np.where(single > target, np.nextafter(single, np.float32(-np.inf)), single).astype(np.float64)
+    return np.where(below >= np.finfo(np.float32).tiny, below, target)
+
+
+def logits(parts: Any) -> np.ndarray:
+    """Whose softmax these parts are, up to their sum."""
+    logs = np.log(np.asarray(parts, np.float64))
+    return logs - logs.mean()
+
+
+def logit(p: float) -> np.float64:
+    return np.float64(math.log(p) - math.log1p(-p))
+
+
+def odds(x: Any) -> Any:
+    """1 / (1 + e^-x), on the host in float64."""
+    if isinstance(x, np.ndarray | np.generic | float):
+        return np.float64(1 / (1 + np.exp(-np.float64(x))))
+    return jax.nn.sigmoid(x)
