@@ -229,7 +229,10 @@ class Run:
             return lambda epsilon: 1.0
         if self.applications == 1 and not self.extra:
             return lambda epsilon: min(1.0, _UP * max(_excess_of_sum(self, bit, epsilon) for bit in (0, 1)))
-        losses = self.loss_distribution()
+        try:
+            losses = self.loss_distribution()
+        except IndexError:  # of dp-accounting, where hardly any loss is finite and what it cuts off leaves none
+            return lambda epsilon: 1.0
         allowance = (self.applications + Counter(self.extra).total()) * _FFT_ERROR
         return lambda epsilon: min(1.0, _UP * max(0.0, float(losses.get_delta_for_epsilon(epsilon))) + allowance)
 
