@@ -292,7 +292,7 @@ THRESHOLDS = [
         5.0,
         twin=_split_twin,
         alpha=0.8,
-        law_of="thresholds.rec_concave",
+        law_of="quasi_concave.rec_concave",
     ),
     Entry(
         "thresholds.rec_concave as printed",
