@@ -473,11 +473,16 @@ def test_exponential_variate_is_accurate_at_both_ends(high: int, low: int) -> No
     np.testing.assert_allclose(float(got), exact, rtol=1e-6)
 
 
+def laplace_log_cdf(x: np.ndarray) -> np.ndarray:
+    """By its definition; SciPy's loses the upper tail in its older versions."""
+    return np.where(x < 0, x - math.log(2), np.log1p(-np.exp(-np.abs(x)) / 2))
+
+
 def test_laplace_law_on_both_tails() -> None:
     x = np.array([-40.0, -20.0, -1.0, 0.0, 0.5, 20.0, 40.0])
     shifted = (x * 0.5).astype(np.float32)
-    np.testing.assert_allclose(compiled(laplace.log_cdf, shifted, 0.0, epsilon=2.0), stats.laplace.logcdf(x), rtol=2e-6)
-    np.testing.assert_allclose(compiled(laplace.log_sf, shifted, 0.0, epsilon=2.0), stats.laplace.logsf(x), rtol=2e-6)
+    np.testing.assert_allclose(compiled(laplace.log_cdf, shifted, 0.0, epsilon=2.0), laplace_log_cdf(x), rtol=2e-6)
+    np.testing.assert_allclose(compiled(laplace.log_sf, shifted, 0.0, epsilon=2.0), laplace_log_cdf(-x), rtol=2e-6)
     expected = stats.laplace.logpdf(x) + math.log(2.0)
     np.testing.assert_allclose(compiled(laplace.log_pdf, shifted, 0.0, epsilon=2.0), expected, rtol=1e-6)
 
@@ -596,8 +601,8 @@ def test_stability_keeps_on_both_tails() -> None:
     gaps = np.array([0, 2, 10, 33, 60, 100, 120])
     log_p, log_q = compiled(stability.log_keep, gaps.astype(np.int32), epsilon=1.0, delta=1e-7)
     scaled = (2 + 2 * math.log(1 / 2e-7) - gaps) / 2
-    np.testing.assert_allclose(log_p, stats.laplace.logsf(scaled), rtol=3e-6)
-    np.testing.assert_allclose(log_q, stats.laplace.logcdf(scaled), rtol=3e-6)
+    np.testing.assert_allclose(log_p, laplace_log_cdf(-scaled), rtol=3e-6)
+    np.testing.assert_allclose(log_q, laplace_log_cdf(scaled), rtol=3e-6)
 
 
 def test_a_single_candidate_is_released_surely_with_finite_gradients() -> None:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM, p_value
 from scipy import stats
 
 from dpjax import Points, Status, Weighted, bounds
@@ -26,8 +27,6 @@ from dpjax.verify import histograms, laplace_deltas, neighbours
 from dpjax.verify.plain import noisy_counts as counts_twin
 from dpjax.verify.plain import rec_concave as rec_concave_twin
 from dpjax.verify.plain import san_thresholds as twin
-
-FALSE_ALARM = 2e-5
 
 
 def multiset(counts: Any, bits: int, rows: int = 15) -> Weighted:
@@ -78,11 +77,11 @@ def test_a_run_follows_the_law_of_figure_11(calibration: str) -> None:
         for skeleton, p in twin.law(COUNTS, **given_of(made, factor)).items():
             ends_of = tuple(sorted(b for b, _, _ in skeleton))
             expected[ends_of, sum(how in ("fresh", "high") for *_, how in skeleton)] += p
-        common = [key for key, p in expected.items() if p * runs >= 5]
+        common = [key for key, p in expected.items() if p * runs >= 10]
         rest = 1 - sum(expected[key] for key in common)
         table = np.array([[seen[key], runs * expected[key]] for key in common])
         table = np.vstack([table, [runs - table[:, 0].sum(), max(runs * rest, 1e-9)]])
-        assert len(common) > 12 and (stats.chisquare(*table.T, sum_check=False).pvalue > FALSE_ALARM) == right
+        assert len(common) > 12 and (p_value(*table.T) > FALSE_ALARM) == right
 
 
 def test_lengths_and_intervals_are_those_of_the_figure() -> None:
