@@ -340,3 +340,15 @@ def test_infinite_outcomes_are_seen():
     second[:, 1] = np.nan
     assert learned_audit.audit_outcomes(jax.random.key(10), first, second, steps=5).epsilon > 2
     assert learned_audit.audit_outcomes(jax.random.key(10), second, second, steps=5).epsilon == 0.0
+
+
+def test_fresh_runs_do_not_decide_what_is_looked_at():
+    """Numbers that are infinite in fresh runs only count for what a finite one in their place counts for."""
+    rng = np.random.default_rng(11)
+    first, second = rng.normal(size=(2, 400, 2))
+    late, zero = second.copy(), second.copy()
+    late[300:, 1], zero[300:, 1] = np.nan, 0.0
+    found = [learned_audit.audit_outcomes(jax.random.key(11), first, each, steps=5) for each in (late, zero)]
+    assert found[0].epsilon == found[1].epsilon and np.array_equal(found[0].event, found[1].event)
+    training = np.arange(400) < 200
+    assert learned_audit.features(late, training).shape[1] == 2 and learned_audit.features(late).shape[1] == 3

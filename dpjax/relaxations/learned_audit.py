@@ -43,11 +43,12 @@ class Classifier(NamedTuple):
     outer: Float[Array, "h"]
 
 
-def features(outcomes: Any) -> np.ndarray:
+def features(outcomes: Any, training: Any = slice(None)) -> np.ndarray:
     """Outcomes as rows of float64: every leaf flattened, side by side; a number that is not finite becomes 0 with a flag beside it.
 
     Args:
       outcomes: a pytree of arrays with one leading axis over the runs.
+      training: the runs by which it is decided which numbers get a flag: fresh runs must not decide what is looked at.
 
     Raises:
       TypeError: leaves that are not numbers. ValueError: none, or of different lengths.
@@ -65,7 +66,7 @@ def features(outcomes: Any) -> np.ndarray:
         columns.append(np.clip(np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0), -_LARGEST, _LARGEST))
         if leaf.dtype.kind == "f":
             odd = np.select([np.isnan(flat), np.isposinf(flat), np.isneginf(flat)], [3.0, 1.0, -1.0], 0.0)
-            columns.append(odd[:, odd.any(axis=0)])
+            columns.append(odd[:, odd[training].any(axis=0)])
     return np.concatenate(columns, axis=1)
 
 
@@ -195,7 +196,8 @@ def audit_outcomes(
         raise ValueError(f"first and second must hold at least 4 outcomes each, got shapes {shapes[0]}")
     half = count // 2
     # Together, so that both sides get the same columns.
-    x = features(jax.tree.map(lambda one, other: np.concatenate([one, other]), first, second)).astype(np.float32)
+    both = jax.tree.map(lambda one, other: np.concatenate([one, other]), first, second)
+    x = features(both, np.arange(2 * count) % count < half).astype(np.float32)
     x, y = x.reshape(2, count, -1), np.repeat([False, True], half)
     classifier = _train_jit(key, x[:, :half].reshape(2 * half, -1), y, steps=steps, learning_rate=learning_rate)
     scores = np.asarray(_score_jit(classifier, x.reshape(2 * count, -1))).reshape(2, count)
