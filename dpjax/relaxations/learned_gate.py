@@ -63,8 +63,8 @@ class Gate(Chooser):
         keep = jnp.asarray(self.keep, float)
         steps = jnp.clip(jnp.ceil(gap / self.sensitivity), 0.0, float(keep.shape[0])).astype(jnp.int32)
         p = jnp.append(jnp.zeros(1, keep.dtype), keep)[steps]
-        alone = gap == jnp.inf  # a constant
-        return best.index, best.ok, jnp.where(alone, 0.0, jnp.log(p)), jnp.where(alone, -jnp.inf, jnp.log1p(-p))
+        p = jnp.where(gap == jnp.inf, 1.0, p)  # an only candidate, a constant, is kept
+        return best.index, best.ok, _log(p), _log(1 - p)
 
     def draw(self, key: Array, data: Candidates) -> Any:
         index, ok, log_p, log_q = self._coin(data)
@@ -87,6 +87,11 @@ class Gate(Chooser):
         down = (1 - p[:-1]) - factor * (1 - p[1:]) + 2.0**-50 * (1 + factor * (1 - p[1:]))
         delta = min(1.0, max(0.0, float(up.max()), float(down.max())) * (1 + 2.0**-40))
         return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE if self.sensitivity == 1 else REPLACE_ONE)
+
+
+def _log(p: Array) -> Array:
+    """ln p; where p = 0, no derivative reaches the logarithm."""
+    return jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), -jnp.inf)
 
 
 def keeps(steps: Float[Array, "c"], *, epsilon: Number, delta: Number) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
