@@ -18,7 +18,7 @@ from dpjax import Sample, Status, bounds, fingerprinting, mechanisms
 from dpjax.concepts import thresholds as concept
 from dpjax.data import algorithm
 from dpjax.data.sample import bucket
-from dpjax.domains import wide
+from dpjax.domains import events, wide
 from dpjax.learners import pac, points, thresholds
 from dpjax.verify.plain import rec_concave as reference
 from dpjax.verify.plain.binary_search import binary_search_law
@@ -399,6 +399,24 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ status, refusals
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_as_many_mistakes_as_the_error_says_are_allowed_for_every_n(double: bool) -> None:
+    """An error of w / n allows w mistakes of n and one of (w - 1/2) / n does not: also where w times a rounded 1 / n is more than w / n."""
+    sizes = np.arange(1, 97)
+    cases = [(w, n) for n in sizes for w in range(n + 1)]
+    wrong, n = (jnp.asarray(each, jnp.int32) for each in np.array(cases).T)
+    with jax.enable_x64(double):
+
+        @jax.jit
+        def allowed(error: jax.Array) -> jax.Array:
+            one = lambda w, n, error: events.Accurate(error=error).allows(jnp.stack([w, w + 1]), n)  # noqa: E731
+            return jax.vmap(one)(wrong, n, error)
+
+        exactly, less = (jnp.asarray([(w - short) / n for w, n in cases], float) for short in (0, 0.5))
+        assert (np.asarray(allowed(exactly)) == [True, False]).all()
+        assert not np.asarray(allowed(less)).any()
 
 
 def test_values_nobody_could_check_are_flagged() -> None:

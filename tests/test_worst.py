@@ -88,8 +88,16 @@ def test_the_worst_of_all_datasets_is_found(name: str) -> None:
     np.testing.assert_allclose(found.failure, everything.max(), rtol=1e-6)
     assert sum(found.counts.values()) == n
     assert np.mean(everything < 0.999 * everything.max()) > 0.3  # most datasets are not the worst
-    if name in RELAXED:  # the ascent alone, before any exchange, leads into the worst hundredth
-        assert found.path[0] >= np.quantile(everything, 0.99)
+    if name in RELAXED:  # the ascent alone, before any exchange, leads into the worst twentieth
+        assert found.path[0] >= np.quantile(everything, 0.95)
+
+
+def test_a_batch_of_laws_counts_mistakes_as_one_law_does() -> None:
+    """3 of 20 are an error of 0.15, also where a compiler multiplies by a rounded 1 / 20, which it did in this batch."""
+    algorithm, at = SOLVERS["thresholds.exponential"](), wide.from_ints([0, 2, 3, 6], 3)
+    counts, tags = np.array([[14, 0, 3, 3], [9, 5, 3, 3]], np.int32), np.array([3, 3], np.int32)
+    below, at_error, above = (failures(algorithm, at, counts, tags, error) for error in (0.149, 0.15, 0.151))
+    assert (at_error == above).all() and (below > 5 * above).all()
 
 
 def two_neighbours(bits: int, n: int, epsilon: float) -> float:

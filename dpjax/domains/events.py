@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core import arguments
@@ -21,9 +22,28 @@ def flags(event: Any, size: int, nouns: str) -> Bool[Array, "outputs"]:
 
 @frozen
 class Accurate:
-    """Outputs whose error on the data is at most this."""
+    """Outputs whose error on the data is at most this.
+
+    >>> bool(Accurate(error=jnp.float32(0.15)).allows(jnp.int32(3), 20)), bool(Accurate(error=jnp.float32(0.149)).allows(jnp.int32(3), 20))
+    (True, False)
+    """
 
     error: Float[Array, ""]
+
+    def limit(self, n: ArrayLike) -> Float[Array, ""]:
+        """error * n, and what rounding may have taken from it: its floor is the largest whole w with w / n <= error.
+
+        No quotient is compared: XLA makes of a vector divided by one number a product with its rounded reciprocal, by which 3 of 20 are
+        more than 0.15. The error, the product and this factor are each rounded once, by half an epsilon at most; a quotient that comes
+        as `wrong` with n = 1, by another one and a half.
+        """
+        error = jnp.asarray(self.error, float)
+        return error * jnp.asarray(n, error.dtype) * (1 + 4 * jnp.finfo(error.dtype).eps)
+
+    def allows(self, wrong: Array, n: ArrayLike = 1) -> Bool[Array, "*outputs"]:
+        """Whether `wrong` mistakes among n, or by themselves as a share, are few enough."""
+        limit = self.limit(n)
+        return wrong.astype(limit.dtype) <= limit
 
 
 @frozen

@@ -26,6 +26,7 @@ from dpjax.core import arguments
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, bucket
 from dpjax.domains import wide
+from dpjax.domains.events import Accurate
 from dpjax.learners.points.base import OnePointLearner
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.interior_point import InteriorPoint
@@ -157,9 +158,7 @@ def _found(
     """(counts, tags, ln failure by rounds, relaxed ln failure by steps) of all starts."""
     key_start, key_exchange = jax.random.split(key)
     n, error, m = jnp.asarray(n, jnp.int32), jnp.asarray(error, float), points.shape[0]
-    # The largest whole number of mistakes that divided by n is at most the error, as laws decide it.
-    allowed = jnp.arange(rows + 1, dtype=jnp.int32)
-    mistakes = jnp.max(jnp.where(allowed.astype(float) / n.astype(float) <= error, allowed, 0)).astype(float)
+    mistakes = jnp.floor(Accurate(error=error).limit(n))
 
     def exact(counts: Array, tags: Array) -> Array:
         return jnp.log(algorithm.failure_probability(dataset(kind, points, counts, tags, rows), error=error))

@@ -79,7 +79,7 @@ class ConjunctionExponential(Algorithm):
     def event(self, scores: Scores, event: Any) -> Bool[Array, "concepts"]:
         """Which hypotheses belong to it."""
         if isinstance(event, Accurate):
-            return scores.wrong.astype(float) / jnp.maximum(scores.n, 1).astype(float) <= event.error
+            return event.allows(scores.wrong, scores.n)
         if isinstance(event, Near):
             return event.holds(Literals(literals=self._every(), disjunction=self.disjunction))
         return event

@@ -116,7 +116,7 @@ class Exponential(Algorithm):
     def _good(self, event: Any, data: Examples, errors: Array, order: Array) -> Bool[Array, "slabs pieces"]:
         """Which pieces the event holds."""
         if isinstance(event, Accurate):
-            return errors.astype(float) <= event.error * jnp.maximum(data.n_valid, 1).astype(float) + 1e-6
+            return event.allows(errors, data.n_valid)
         # Labels of the rows: the pieces whose places from j on are those with label 1.
         wrong = jnp.where(data.valid, jnp.where(event, 1, -1), 0)[order]
         none = jnp.zeros((order.shape[0], 1), jnp.int32)

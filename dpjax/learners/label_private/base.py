@@ -140,7 +140,7 @@ class LabelPrivate(Algorithm):
         if isinstance(event, Near):
             return event.holds(choices.concepts)
         if isinstance(event, Accurate):
-            return choices.wrong <= event.error
+            return event.allows(choices.wrong)
         return self._inside(choices.concepts, event)
 
     def guarantee(self) -> Guarantee:

@@ -57,7 +57,7 @@ class ParityExponential(Ordered):
     def event(self, scores: Scores, event: Interval | Near | Accurate) -> Bool[Array, "parities"]:
         """Which parities belong to it."""
         if isinstance(event, Accurate):
-            return (scores.n - scores.right).astype(float) / scores.n.astype(float) <= event.error
+            return event.allows(scores.n - scores.right, scores.n)
         v = jnp.arange(1 << self.bits, dtype=jnp.uint32)
         if isinstance(event, Near):
             return event.holds(v[:, None])

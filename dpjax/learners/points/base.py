@@ -124,7 +124,7 @@ class OnePointLearner(Algorithm):
 
     def event(self, seen: Seen, event: Any) -> Members:
         if isinstance(event, Accurate):
-            good = seen.wrong().astype(float) / seen.n.astype(float) <= event.error
+            good = event.allows(seen.wrong(), seen.n)
             return Members(good[0], _if(good[1], seen.unseen), good[2:])
         return _in_interval(seen, event) if isinstance(event, Interval) else _in_set(seen, event)
 

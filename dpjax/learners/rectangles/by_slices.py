@@ -26,7 +26,7 @@ from dpjax.data.examples import Examples
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.domains import selection, wide
-from dpjax.domains.events import Interval
+from dpjax.domains.events import Accurate, Interval
 from dpjax.learners.rectangles import planning
 from dpjax.learners.rectangles.planning import ACCOUNTANTS, Plan, Solver
 from dpjax.mechanisms import geometric
@@ -259,7 +259,7 @@ def _sums_of_accurate(
     learner: Rectangles, outputs: Array, examples: Examples, pmf: Array, error: Float[Array, ""]
 ) -> Float[Array, "2"]:
     """What outputs of at most this error have of the pmf, and all others, bottom among them."""
-    good = _errors(learner, outputs, examples) <= error
+    good = Accurate(error=error).allows(_errors(learner, outputs, examples))
     return jnp.stack([jnp.sum(jnp.where(good, pmf[:-1], 0.0)), jnp.sum(jnp.where(good, 0.0, pmf[:-1])) + pmf[-1]])
 
 

@@ -147,7 +147,7 @@ class Rounds(Algorithm):
 
     def event(self, view: Any, event: Any) -> Bool[Array, "outputs"]:
         self.listed()
-        return self.errors(view) <= event.error if isinstance(event, Accurate) else event
+        return event.allows(self.errors(view)) if isinstance(event, Accurate) else event
 
     def exactly(self, output: Any) -> Bool[Array, "outputs"]:
         index = jnp.int32(0)

@@ -32,8 +32,7 @@ class ThresholdLearner(Ordered):
         if isinstance(event, Interval):
             return Goal(marked=None, within=Interval(low=event.low, high=wide.minimum(event.high, pieces.end)))
         n = pieces.values[0] + pieces.values[-1]  # zeros + ones
-        # The literal definition, wrong / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
-        return Goal(marked=(n - pieces.values) / n <= event.error, within=piecewise.everything(pieces))
+        return Goal(marked=event.allows(n - pieces.values, n), within=piecewise.everything(pieces))
 
     def listed(self) -> int:
         return few_points(self.bits) + 1

@@ -77,7 +77,7 @@ class ManyParitiesLearner(KLearner):
             sample = leading.sample
             differ = packed.unpack(gf2.product(sample.x, leading.hypothesis) ^ sample.y, self.k)
             wrong = jnp.sum(differ & sample.valid[:, None], axis=0, dtype=jnp.int32)
-            return jnp.all(wrong.astype(float) / sample.n_valid.astype(float) <= event.error)
+            return jnp.all(event.allows(wrong, sample.n_valid))
         v = wide.resize(leading.hypothesis, self._limbs())
         return jnp.all(wide.less_equal(event.low, v) & wide.less(v, event.high))
 

@@ -205,8 +205,7 @@ class ManyPointsLearner(KLearner):
     def event(self, view: View, event: Any) -> Bool[Array, "more k"]:
         items = self._likely(view.items)
         if isinstance(event, Accurate):
-            # The literal definition, wrong / n <= error: correctly rounded division.
-            return _wrong(view.sample, items).astype(float) / view.sample.n_valid.astype(float) <= event.error
+            return event.allows(_wrong(view.sample, items), view.sample.n_valid)
         holds = _in_interval if isinstance(event, Interval) else _in_set
         return jax.vmap(lambda one: holds(one, items.points), out_axes=-1)(event)
 

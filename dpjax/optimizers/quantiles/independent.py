@@ -51,11 +51,7 @@ class IndependentQuantiles(Quantiles):
         """Accurate: at most error n ranks away."""
         if isinstance(event, Interval):
             return event
-        n = points.n_valid.astype(float)
-        # The literal definition, ranks / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
-        near = jnp.round(event.error * n) + jnp.asarray([-1.0, 0.0, 1.0], float)
-        meets = jnp.where(near / n <= event.error, near, 0.0)
-        return self.near(points, jnp.max(meets).astype(jnp.int32))
+        return self.near(points, jnp.floor(event.limit(points.n_valid)).astype(jnp.int32))
 
     def near(self, points: Points, ranks: Int[Array, ""]) -> Interval:
         """Answers at most t ranks away: #{x <= z} >= k - t and #{x < z} <= k + t: between positions k - t - 1 and k + t (from 0)."""

@@ -106,7 +106,7 @@ class DenseSanitizer(Algorithm):
         return flags(event, self.listed(), "outputs")
 
     def event(self, view: Counted, event: Any) -> Bool[Array, "outputs"]:
-        return self.errors(view) <= event.error if isinstance(event, Accurate) else event
+        return event.allows(self.errors(view)) if isinstance(event, Accurate) else event
 
     def law(self, view: Counted, good: Any) -> Float[Array, "2"]:
         p = jnp.exp(self.log_masses(view))
