@@ -14,7 +14,9 @@ README = (ROOT / "README.md").read_text()
 PAGES = [
     ROOT / "README.md",
     *sorted(page for room in ("dpjax", "experiments", "figures") for page in (ROOT / room).rglob("README.md")),
+    *sorted((ROOT / "guide").glob("*.md")),
 ]
+SLOW = {"guide/how_much_data-1", "guide/laws_and_samples-0", "guide/your_own-1"}  # seconds of compilation each
 
 
 def blocks(page: pathlib.Path, language: str = "python") -> list[str]:
@@ -26,11 +28,17 @@ def block_after(language: str, marker: str) -> str:
     return re.search(rf"```{language}\n(.*?)```", README[README.index(marker) :], re.DOTALL).group(1)
 
 
-EXAMPLES = [
-    pytest.param(block, id=f"{page.parent.relative_to(ROOT)}-{i}")
-    for page in PAGES
-    for i, block in enumerate(blocks(page))
-]
+def name(page: pathlib.Path) -> str:
+    """The folder of a README.md, or the path of another page."""
+    where = page.relative_to(ROOT)
+    return str(where.parent if where.name == "README.md" else where.with_suffix(""))
+
+
+def example(name: str, block: str):
+    return pytest.param(block, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+
+
+EXAMPLES = [example(f"{name(page)}-{i}", block) for page in PAGES for i, block in enumerate(blocks(page))]
 
 
 def test_the_example_prints_what_it_says(capsys):
@@ -51,7 +59,7 @@ def test_the_front_door_is_small():
     assert len(README.encode()) <= 8 * 1024
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.parent.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
