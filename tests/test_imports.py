@@ -40,7 +40,15 @@ ROOMS = {
 
 # Third-party packages; those that are heavy or optional in one room each.
 EVERYWHERE = {"jax", "jaxtyping", "numpy", "scipy", "tqdm"}
-ONE_ROOM = {"dp_accounting": "accounting", "optax": "relaxations", "matplotlib": "plotting", "pandas": "trials"}
+ONE_ROOM = {
+    "attr": "accounting",  # what events of dp-accounting are made with
+    "dp_accounting": "accounting",
+    "matplotlib": "plotting",
+    "opendp": "interop",
+    "optax": "relaxations",
+    "pandas": "trials",
+    "sklearn": "interop",
+}
 
 
 def imported(source):
@@ -117,7 +125,7 @@ before = dict(jax.config.values)
 import dpjax
 light = packages()
 for module in pkgutil.walk_packages(dpjax.__path__, "dpjax."):
-    if module.name.split(".")[1] not in ("plotting", "relaxations"):
+    if module.name.split(".")[1] not in ("interop", "plotting", "relaxations") and module.name != "dpjax.accounting.events":
         importlib.import_module(module.name)
 after = jax.config.values
 print(json.dumps({
