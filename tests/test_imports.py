@@ -36,6 +36,7 @@ ROOMS = {
     "trials": {"core", "data", "plotting"},  # what a learner returns; a curve draws itself
     "relaxations": LEARNING | {"learners", "multi", "trials", "verify"},
     "plotting": {"core"},
+    "interop": LEARNING | {"learners"},
 }
 
 # Third-party packages; those that are heavy or optional in one room each.
@@ -107,6 +108,8 @@ def test_the_table_has_no_cycle():
         ("bounds", "from dpjax.domains import wide"),
         ("learners", "import matplotlib.pyplot as plt"),
         ("core", "import pandas"),
+        ("learners", "from sklearn.base import BaseEstimator"),
+        ("verify", "import opendp.prelude as dp"),
     ],
 )
 def test_a_wrong_import_would_be_seen(room, source):
