@@ -83,8 +83,10 @@ def test_events_of_extreme_promises():
     assert isinstance(Guarantee.none(ADD).to_dp_event(), dp_accounting.NonPrivateDpEvent)
     assert isinstance(Guarantee(1.0, 1.0, ADD).to_dp_event(), dp_accounting.NonPrivateDpEvent)
     assert isinstance(Guarantee(0.0, 0.0, REPLACE).to_dp_event(), dp_accounting.NoOpDpEvent)
-    assert Guarantee.none(ADD).to_pld().get_delta_for_epsilon(3.0) == 1.0
-    assert Guarantee(1000.0, 0.0, ADD).to_pld().get_delta_for_epsilon(3.0) == 1.0
+    for nothing in (Guarantee.none(ADD), Guarantee(1000.0, 0.0, ADD), Guarantee(0.1, 1.0, REPLACE)):
+        loss = nothing.to_pld()
+        for composed in (loss, loss.self_compose(5), loss.compose(Guarantee(0.5, 1e-9, ADD).to_pld())):
+            assert composed.get_delta_for_epsilon(3.0) == 1.0
     assert Guarantee(0.0, 0.25, ADD).to_pld().get_delta_for_epsilon(0.0) == 0.25
 
 
@@ -205,6 +207,24 @@ def test_loss_of_a_law_dominates_composition_by_brute_force(report):
     once = report.to_pld()
     for epsilon in (0.0, 0.1, 0.5, 0.9):
         assert report.delta_at(epsilon) <= once.get_delta_for_epsilon(epsilon) <= report.delta_at(epsilon) + 1e-8
+
+
+def test_any_laws_are_dominated():
+    """Random laws with impossible outcomes: the chain is the maximum over pairs, and two runs on a pair cost no more."""
+    random = np.random.default_rng(0)
+    for size in (2, 3, 5, 9):
+        p = (
+            random.dirichlet(np.full(size, 0.5), 4) * random.integers(0, 2, (4, size))
+            + 0.1 * np.eye(size)[np.arange(4) % size]
+        )
+        p, pairs = p / p.sum(axis=1, keepdims=True), np.array(list(itertools.permutations(range(4), 2)))
+        q, power = dominating.chain(p, pairs)
+        for x in (0.0, 0.3, 1.0, 2.5, 40.0):
+            assert math.isclose(np.max(power - x * q), hockey_sticks(p, pairs, x).max(), abs_tol=1e-13)
+        twice = np.stack([np.outer(law, law).ravel() for law in p])
+        two = accounting.losses.discretised(dominating.losses(p, pairs, 0.0), None, 1e-3).self_compose(2)
+        for epsilon in (0.0, 0.5, 2.0):
+            assert hockey_sticks(twice, pairs, math.exp(epsilon)).max() <= two.get_delta_for_epsilon(epsilon) + 1e-12
 
 
 def test_loss_of_one_pair_composes_exactly():

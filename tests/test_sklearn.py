@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Sample
+from dpjax import Points, Sample
 from dpjax.accounting import Guarantee
+from dpjax.data.examples import Examples
 from dpjax.domains import wide
-from dpjax.learners import thresholds
+from dpjax.learners import rectangles, thresholds
+from dpjax.optimizers import quantiles
 
 pytest.importorskip("sklearn", reason="dpjax[sklearn]")
 
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpjax.interop import PrivateQuantiles, PrivateRectangle, PrivateThreshold
+from dpjax.interop import PrivateQuantiles, PrivateRectangle, PrivateThreshold, columns
 
 BOUNDS = {"low": -10.0, "high": 10.0, "unit": 0.01}
 
@@ -55,6 +57,27 @@ def test_thresholds_in_both_directions():
         fit = PrivateThreshold(2.0, column=1, above=above, random_state=0, **BOUNDS).fit(x, y)
         assert abs(fit.threshold_ - 4) < 0.5 and fit.score(x, y) > 0.97
         assert PrivateThreshold(2.0, column=1, above=not above, random_state=0, **BOUNDS).fit(x, y).score(x, y) < 0.8
+
+
+def test_estimators_release_what_their_algorithms_do():
+    """With the same key, on the same codes, written down here by hand."""
+    x = np.random.default_rng(0).integers(0, 16, (500, 2))
+    y = (x[:, 0] > 3) & (x[:, 1] < 12)
+    private = PrivateQuantiles(low=0, high=15, unit=1, random_state=np.random.RandomState(5)).fit(x)
+    random, each = (
+        np.random.RandomState(5),
+        quantiles.rank_exponential(bits=4, fractions=[0.25, 0.5, 0.75], epsilon=0.5),
+    )
+    for column in range(2):
+        outcome = each(columns.fresh_key(random), Points.create(wide.from_ints(x[:, column].tolist(), 4)))
+        assert private.quantiles_[:, column].tolist() == wide.to_ints(outcome.hypothesis)
+    box = PrivateRectangle(20.0, 0.01, low=0, high=15, unit=1, random_state=3).fit(x, y)
+    learner = rectangles.rectangles(axes=2, bits=4, epsilon=20.0, delta=0.01, beta=0.1)
+    examples = Examples.create(wide.from_ints(x.ravel().tolist(), 4).reshape(500, 2, 1), y.astype(int))
+    found = learner(columns.fresh_key(3), examples).hypothesis
+    assert box.low_.tolist() == wide.to_ints(found.low) and box.high_.tolist() == wide.to_ints(found.high)
+    assert box.predict(x).tolist() == np.all((box.low_ <= x) & (x <= box.high_), axis=1).tolist()
+    assert box.guarantee_ == learner.guarantee() and np.isfinite(box.low_).all()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ CELL = 1e-4  # of the grid of losses: what dp-accounting's accountant uses unles
 LARGEST_EPSILON = 700.0  # exp(epsilon) must stay a float64; beyond, nothing is promised here
 # Masses on the grid under 8e-28 become infinite loss: long thin tails would only lengthen the convolutions.
 _THIN = 2.0**-90
+_HOPELESS = 1.0 - 2.0**-40  # with this much infinite loss nothing is promised
 
 Law = tuple[np.ndarray, np.ndarray]  # losses (some may be infinite) and their masses
 
@@ -28,8 +29,8 @@ def worst(epsilon: float, delta: float, interval: float) -> Any:
     """
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    if epsilon > LARGEST_EPSILON:
-        epsilon, delta = 0.0, 1.0
+    if epsilon > LARGEST_EPSILON or delta > _HOPELESS:
+        return _nothing_promised(interval)
     # The budget is rounded, not each of the two losses +-epsilon: the average loss, about epsilon^2 / 2,
     # then moves by epsilon * interval instead of a whole interval.
     parameters = common.DifferentialPrivacyParameters(on_grid(epsilon, interval), delta)
@@ -47,12 +48,21 @@ def discretised(law: Law, opposite: Law | None, interval: float) -> Any:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     masses, infinite = split_masses(law, interval)
+    if infinite > _HOPELESS:
+        return _nothing_promised(interval)
     if opposite is None:
         return PrivacyLossDistribution.create_from_rounded_probability(masses, infinite, interval)
     masses_add, infinite_add = split_masses(opposite, interval)
     return PrivacyLossDistribution.create_from_rounded_probability(
         masses, infinite, interval, True, masses_add, infinite_add, symmetric=False
     )
+
+
+def _nothing_promised(interval: float) -> Any:
+    """Delta is 1 at every epsilon. The finite loss beside it changes nothing, but dp-accounting cannot compose without any."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    return PrivacyLossDistribution.create_from_rounded_probability({0: 1.0}, 1.0, interval)
 
 
 def split_masses(law: Law, interval: float) -> tuple[dict[int, float], float]:
@@ -65,7 +75,7 @@ def split_masses(law: Law, interval: float) -> tuple[dict[int, float], float]:
     finite = np.isfinite(losses)
     losses, masses, infinite = losses[finite], masses[finite], float(masses[~finite].sum())
     if not len(losses):
-        return {0: 0.0}, infinite
+        return {}, infinite
     points = np.floor(losses / interval).astype(np.int64)
     upper = masses * (np.expm1(points * interval - losses) / math.expm1(-interval))
     start, size = points.min(), np.ptp(points) + 2
