@@ -7,7 +7,7 @@ from decimal import Decimal
 import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting import dp_event, pld
+from dp_accounting import dp_event, pld, rdp
 
 import dpjax
 from dpjax import accounting
@@ -90,6 +90,13 @@ def test_events_of_extreme_promises():
     assert Guarantee(0.0, 0.25, ADD).to_pld().get_delta_for_epsilon(0.0) == 0.25
 
 
+def test_hardly_any_finite_loss_is_no_promise():
+    """Forty runs leave a finite loss with probability 1e-40, with which dp-accounting alone fails."""
+    accountant = events.Accountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
+    accountant.compose(Guarantee(0.1, 0.9, REPLACE).to_dp_event(), 40)
+    assert accountant.get_delta(1.0) == 1 and accountant.get_epsilon(0.5) == math.inf
+
+
 def test_events_are_refused_by_whoever_does_not_know_them():
     event = Guarantee(1.0, 1e-6, REPLACE).to_dp_event()
     for accountant in (pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE), events.Accountant()):
@@ -141,6 +148,14 @@ def test_zcdp_is_the_least(epsilon):
     assert np.all(shares <= guarantee.zcdp()) and np.any(shares > 0.999 * guarantee.zcdp())
     assert guarantee.zcdp() <= epsilon**2 / 2
     assert math.isclose(dominating.concentration(*response(epsilon), 0.0), guarantee.zcdp(), rel_tol=3e-4)
+
+
+def test_zcdp_goes_through_the_renyi_accountant():
+    """As a ZCDpEvent: above the exact sum, and below what Bun and Steinke's epsilon^2 / 2 gives."""
+    guarantee, found = Guarantee(0.5, 0.0, ADD), []
+    for rho in (guarantee.zcdp(), guarantee.epsilon**2 / 2):
+        found.append(rdp.RdpAccountant().compose(dp_event.ZCDpEvent(rho), 50).get_epsilon(1e-6))
+    assert accounting.total_epsilon({guarantee: 50}, 1e-6) < found[0] < found[1]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (0.5, 0.0), (1.0, 0.05), (4.0, 1e-6)])

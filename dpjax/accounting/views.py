@@ -19,7 +19,7 @@ e^2 / 2 of Bun and Steinke. Proof: put u = (a - 1/2)^2, so that a (a - 1) = u - 
 derivative e^2/2 tanh(x)/x, x = e sqrt(u), falls. So it lies below its tangent at u = 1/4, whose slope is e tanh(e/2):
 (a - 1) D_a = L(u) - L(1/4) <= (u - 1/4) e tanh(e/2) = a (a - 1) rho. The limit a -> 1 shows that rho cannot be smaller.
 
-**Trade-off** (Dong, Roth, Su 2022, Proposition 2.5; Wasserman, Zhou 2010): a test of S against S' that errs under S with probability
+**Trade-off** (Wasserman, Zhou 2010; Dong, Roth, Su 2022): a test of S against S' that errs under S with probability
 at most t errs under S' with probability at least
 
     f(t) = max(0, 1 - d - exp(e) t, exp(-e) (1 - d - t)).
