@@ -6,7 +6,9 @@ and beartype checks the jaxtyping shapes of dpjax on every call. Hypothesis draw
 
 import gc
 import importlib.metadata
+import importlib.util
 import os
+import pathlib
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tests compile far more than they run: without most optimisations a program compiles in three fifths of the time, and without the
@@ -121,7 +123,24 @@ SLOW_EXAMPLES = {
     "dpjax.sanitizers.thresholds.san_thresholds.san_thresholds",
     "dpjax.sanitizers.thresholds.tree.tree",
     "dpjax.trials.sweep.least_n",
+    "dpjax.verify.check.Report.to_pld",
 }
+
+# Modules that only an extra of the package can import, and what it must have installed.
+NEED_EXTRAS = {
+    "dpjax/interop/columns.py": "sklearn",
+    "dpjax/interop/measurement.py": "opendp",
+    "dpjax/interop/private_quantiles.py": "sklearn",
+    "dpjax/interop/private_rectangle.py": "sklearn",
+    "dpjax/interop/private_threshold.py": "sklearn",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Doctests of modules whose extra is absent are not collected."""
+    absent = [path for path, extra in NEED_EXTRAS.items() if importlib.util.find_spec(extra) is None]
+    root = pathlib.Path(__file__).parents[1]
+    config.option.ignore = [*(config.option.ignore or []), *(str(root / path) for path in absent)]
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow ones are deselected

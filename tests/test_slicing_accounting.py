@@ -273,7 +273,7 @@ def test_the_grid_costs_little_down_to_1e_12():
 
 def test_split_masses_keep_both_probabilities():
     losses, masses = np.array([-0.37, 0.0, 0.11, 1.26, math.inf]), np.array([0.2, 0.1, 0.4, 0.25, 0.05])
-    grid, infinite = slicing._split_masses((losses, masses), 0.25)
+    grid, infinite = accounting.losses.split_masses((losses, masses), 0.25)
     points, shares = 0.25 * np.array(list(grid)), np.array(list(grid.values()))
     assert infinite == 0.05 and math.isclose(shares.sum(), 0.95)
     assert math.isclose(np.sum(shares * np.exp(-points)), np.sum(masses * np.exp(-losses)))

@@ -5,6 +5,7 @@ from dpjax.accounting.calibration import calibrate, closed_form_epsilon
 from dpjax.accounting.composition import advanced, basic, optimal, total_delta, total_epsilon
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.accounting.subsampling import with_replacement
+from dpjax.core import lazy
 
 __all__ = [
     "ADD_OR_REMOVE_ONE",
@@ -23,3 +24,5 @@ __all__ = [
     "total_epsilon",
     "with_replacement",
 ]
+
+__getattr__, __dir__ = lazy.modules(__name__)  # `events` brings dp-accounting along

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpjax.accounting import losses
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_least
 from dpjax.core import arguments
@@ -31,8 +32,6 @@ _CELLS_EACH = 64
 _MOST_PARTS = 2**24  # more would fill the memory
 # Budgets this close to multiples of the smallest are taken for multiples (and rounded up): 0.1 and 0.3 are.
 _NEARLY = 1.0 + 2.0**-48
-# exp(epsilon) must stay a float64; beyond this no composition beats the basic one anyway.
-_LARGEST_EPSILON = 700.0
 # Relative allowance for a handful of correctly rounded operations.
 _UP = 1.0 + 2.0**-48
 
@@ -211,7 +210,7 @@ def _allowance(parts: Counter[Guarantee]) -> float:
 
 def _loss_distribution(parts: Counter[Guarantee]) -> Any:
     """The privacy-loss distribution of the worst mechanisms with these guarantees; None if hopeless."""
-    if any(part.epsilon > _LARGEST_EPSILON or part.delta >= 1.0 for part in parts):
+    if any(part.epsilon > losses.LARGEST_EPSILON or part.delta >= 1.0 for part in parts):
         return None
     arguments.integer("the count of guarantees", parts.total(), at_least=1, at_most=_MOST_PARTS)
     interval = _interval(parts)
@@ -219,7 +218,7 @@ def _loss_distribution(parts: Counter[Guarantee]) -> Any:
         return None
     total = None
     for part, count in parts.items():
-        each = _worst_loss(part, interval).self_compose(count)
+        each = losses.worst(part.epsilon, part.delta, interval).self_compose(count)
         total = each if total is None else total.compose(each)
     return total
 
@@ -238,7 +237,7 @@ def _interval(parts: Counter[Guarantee]) -> float:
     smallest, largest = min(budgets), max(budgets)
     if whole / smallest <= cells:
         step = _raised(smallest * _NEARLY, 51 - math.ceil(largest / smallest).bit_length())
-        if all(budget <= _on_grid(budget, step) <= budget * _NEARLY**2 for budget in budgets):
+        if all(budget <= losses.on_grid(budget, step) <= budget * _NEARLY**2 for budget in budgets):
             return step
     return 2.0 ** math.ceil(math.log2(whole / cells))
 
@@ -247,18 +246,3 @@ def _raised(value: float, bits: int) -> float:
     """`value` rounded up to `bits` significant bits."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(math.ceil(math.ldexp(mantissa, bits)), exponent - bits)
-
-
-def _on_grid(epsilon: float, interval: float) -> float:
-    """`epsilon` rounded up to a multiple of `interval`."""
-    return math.ceil(epsilon / interval) * interval
-
-
-def _worst_loss(part: Guarantee, interval: float) -> Any:
-    """The loss distribution of the worst mechanism with this guarantee, epsilon rounded up to the grid."""
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    # The budget is rounded, not each of the two losses +-epsilon: the average loss, about epsilon^2 / 2,
-    # then moves by epsilon * interval instead of a whole interval.
-    parameters = common.DifferentialPrivacyParameters(_on_grid(part.epsilon, interval), part.delta)
-    return privacy_loss_distribution.from_privacy_parameters(parameters, interval)

@@ -2,9 +2,13 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from dpjax.accounting import losses, views
 from dpjax.accounting.rounding import at_least, at_most
 from dpjax.core import arguments
 
@@ -177,6 +181,82 @@ class Guarantee:
     def under_replace_one(self) -> "Guarantee":
         """This promise under replace-one; see `under`."""
         return self.under(REPLACE_ONE)
+
+    # --------------------------------------------------------------------------------- the same promise in other words
+
+    def to_dp_event(self) -> Any:
+        """The promise as an event that dp-accounting's accountants compose, never for less than it is.
+
+        - (e, 0) under ADD_OR_REMOVE_ONE: `DiscreteLaplaceDpEvent(e, 1)`, whose losses are +e and -e alone, for dp-accounting's own
+          `PLDAccountant`.
+        - Another (e, d): `dpjax.accounting.events.EpsilonDeltaDpEvent`, for `dpjax.accounting.events.Accountant`, which composes it
+          together with all of dp-accounting's events.
+        - (0, 0): `NoOpDpEvent`. None, or delta = 1: `NonPrivateDpEvent`. For all accountants.
+
+        dp-accounting 0.6 has no event of its own with an infinite loss, and the `RandomizedResponseDpEvent` that would be exact for
+        (e, 0) under REPLACE_ONE is counted once by its PLDAccountant however often it is composed, so it is not used. Its
+        accountants refuse events that they do not know. For its RdpAccountant there is `ZCDpEvent(guarantee.zcdp())`.
+
+        Raises:
+            ValueError: REPLACE_LABEL, which dp-accounting does not have.
+
+        Example:
+            >>> Guarantee(0.5, 0.0, "ADD_OR_REMOVE_ONE").to_dp_event()
+            DiscreteLaplaceDpEvent(noise_parameter=0.5, sensitivity=1)
+        """
+        from dpjax.accounting import events  # brings dp-accounting along
+
+        return events.of(self.epsilon, self.delta, self.neighboring_relation)
+
+    def to_pld(self, interval: float = losses.CELL) -> Any:
+        """The privacy-loss distribution of the worst mechanism with this promise, for dp-accounting to compose.
+
+        Its losses are infinite with probability delta, else +epsilon or -epsilon; epsilon is rounded up to a multiple of the
+        interval. It is exact in composition, too: see `dpjax.accounting.optimal`.
+
+        Args:
+            interval: of the grid of losses, > 0; distributions are composed on one grid.
+
+        Returns:
+            `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
+
+        Example:
+            >>> loss = Guarantee(0.5, 1e-9, "REPLACE_ONE").to_pld().self_compose(10)
+            >>> bool(loss.get_delta_for_epsilon(5.0) < 1.1e-8)
+            True
+        """
+        interval = arguments.number("interval", interval, above=0.0, below=math.inf)
+        return losses.worst(self.epsilon, self.delta, interval)
+
+    def zcdp(self) -> float:
+        """The least rho for which the promise implies rho-zCDP: epsilon tanh(epsilon / 2); infinite if delta > 0. See `accounting.views`.
+
+        Example:
+            >>> round(Guarantee(1.0, 0.0, "REPLACE_ONE").zcdp(), 4)
+            0.4621
+        """
+        return views.concentration(self.epsilon, self.delta)
+
+    def renyi(self, orders: Sequence[float]) -> np.ndarray:
+        """The Rényi differential privacy that the promise implies at each order in [1, infinity]; see `accounting.views`.
+
+        Example:
+            >>> Guarantee(1.0, 0.0, "REPLACE_ONE").renyi([1, 2, math.inf]).round(4).tolist()
+            [0.4621, 0.7353, 1.0]
+        """
+        checked = [arguments.number("orders", order, at_least=1.0) for order in arguments.several("orders", orders)]
+        return np.array([views.renyi_divergence(self.epsilon, self.delta, order) for order in checked])
+
+    def trade_off(self, errors: Sequence[float]) -> np.ndarray:
+        """The least type II error of any test of neighbours at each type I error in [0, 1]; see `accounting.views`.
+
+        Example:
+            >>> Guarantee(1.0, 0.0, "REPLACE_ONE").trade_off([0.0, 0.1, 1.0]).round(4).tolist()
+            [1.0, 0.7282, 0.0]
+        """
+        listed = arguments.several("errors", errors)
+        checked = [arguments.number("errors", error, at_least=0.0, at_most=1.0) for error in listed]
+        return np.array([views.type_two_error(self.epsilon, self.delta, error) for error in checked])
 
 
 def _group_delta(epsilon: float, delta: float, size: int) -> float:

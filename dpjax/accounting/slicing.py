@@ -58,6 +58,7 @@ import numpy as np
 
 from dpjax.accounting import composition, synchronization
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting.losses import Law, discretised
 from dpjax.accounting.rounding import at_least, at_most
 from dpjax.core import arguments, bisection
 
@@ -72,8 +73,6 @@ _CALLS = 2048
 _CELLS = 64
 # But no more than about so many in the sum of the extras.
 _MOST_CELLS = 2**20
-# Masses on the grid under 8e-28 become infinite loss: long thin tails would only lengthen the convolutions.
-_THIN = 2.0**-90
 # What dp-accounting's convolutions may be wrong by, each.
 _FFT_ERROR = 2.0**-52
 # Sums of positive terms, each good to a few thousand roundings.
@@ -82,8 +81,6 @@ _UP = 1.0 + 2.0**-36
 _LARGEST_EPSILON = 350.0
 # Searches end at this relative precision, on the safe side.
 _PRECISION = 2.0**-32
-
-Law = tuple[np.ndarray, np.ndarray]  # losses (the last may be infinite) and their masses
 
 
 class Best(NamedTuple):
@@ -217,10 +214,10 @@ class Run:
             raise ValueError(f"every guarantee must have epsilon <= {_LARGEST_EPSILON} and delta < 1, got {self}")
         finest = sum(part.epsilon for part in self.extra) / _MOST_CELLS
         cell = 2.0 ** math.floor(math.log2(max(self.slice_epsilon / _CELLS, self.compute.epsilon / _CELLS, finest)))
-        total = _composed(_on_grid(_atoms(self, 1), _atoms(self, 0), cell), self.applications)
+        total = _composed(discretised(_atoms(self, 1), _atoms(self, 0), cell), self.applications)
         for part, count in Counter(self.extra).items():
             response = _response(part, 1)
-            total = total.compose(_composed(_on_grid(response, response, cell), count))
+            total = total.compose(_composed(discretised(response, response, cell), count))
         return total
 
     def _profile(self) -> Callable[[float], float]:
@@ -583,35 +580,6 @@ def _atoms(run: Run, bit: int) -> Law:
         if left <= _LEFT_ON_GRID or calls == _CALLS:
             break
     return np.append(np.concatenate(losses), math.inf), np.append(np.concatenate(masses), left)
-
-
-def _on_grid(law: Law, opposite: Law, cell: float) -> Any:
-    """The dp-accounting object for a law (b = 1 against 0) and its opposite, each loss split between two grid points."""
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-    masses, infinite = _split_masses(law, cell)
-    masses_add, infinite_add = _split_masses(opposite, cell)
-    return PrivacyLossDistribution.create_from_rounded_probability(
-        masses, infinite, cell, True, masses_add, infinite_add, symmetric=False
-    )
-
-
-def _split_masses(law: Law, cell: float) -> tuple[dict[int, float], float]:
-    """Mass at each grid point, and at infinity.
-
-    A loss l between grid points a and a + h, of mass p, becomes p (1 - exp(a - l)) / (1 - exp(-h)) at a + h and the rest
-    at a: the masses under both datasets add up to the old ones, so merging the two points gives the old law back.
-    """
-    losses, masses = law
-    finite = np.isfinite(losses)
-    losses, masses, infinite = losses[finite], masses[finite], float(masses[~finite].sum())
-    points = np.floor(losses / cell).astype(np.int64)
-    upper = masses * (np.expm1(points * cell - losses) / math.expm1(-cell))
-    start, size = points.min(), np.ptp(points) + 2
-    grid = np.bincount(points - start, masses - upper, size) + np.bincount(points - start + 1, upper, size)
-    thick = np.flatnonzero(grid > _THIN)
-    infinite += float(grid[grid <= _THIN].sum())
-    return dict(zip((thick + start).tolist(), grid[thick].tolist(), strict=True)), infinite
 
 
 def _composed(losses: Any, count: int) -> Any:

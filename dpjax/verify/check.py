@@ -7,13 +7,18 @@ never prove it.
 import dataclasses
 import inspect
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
+from dpjax.accounting.losses import CELL, discretised
 from dpjax.core import arguments
+from dpjax.verify import dominating
 from dpjax.verify.agreement import disagreement
 from dpjax.verify.family import Family, family, kind_of
-from dpjax.verify.laws import laws_of
+from dpjax.verify.laws import Laws, laws_of
 from dpjax.verify.suspects import Audits, audits_of
 
 
@@ -79,6 +84,63 @@ class Report:
         if math.isinf(claim.epsilon):
             return False
         return self.delta_at(claim.epsilon) > claim.delta * (1 + 1e-9) + self._evidence.rounding
+
+    def to_pld(self, interval: float = CELL) -> Any:
+        """The privacy-loss distribution of dp-accounting that dominates every neighbouring pair: the maximum over pairs.
+
+        Composed with others it gives what several runs of the algorithm, adaptive ones too, lose at most: never more than
+        `guarantee.to_pld()` if the guarantee holds. It says nothing of other sizes or domains than those enumerated.
+
+        Args:
+          interval: of the grid of losses, > 0; distributions are composed on one grid.
+
+        Returns:
+          `PrivacyLossDistribution`, pessimistic: losses split between two grid points, the laws' rounding counted as infinite loss.
+
+        Raises:
+          TypeError: an audit, which knows no laws.
+
+        >>> from dpjax.learners import thresholds
+        >>> report = check(thresholds.exponential(bits=1, epsilon=1.0), n=2, domain=2)
+        >>> four = report.to_pld().self_compose(4)
+        >>> bool(four.get_delta_for_epsilon(1.0) < report.guarantee.to_pld().self_compose(4).get_delta_for_epsilon(1.0))
+        True
+        """
+        interval = arguments.number("interval", interval, above=0.0, below=math.inf)
+        return discretised(dominating.losses(*self._laws("to_pld")), None, interval)
+
+    def zcdp(self) -> float:
+        """The least rho with D_order <= rho order for all orders > 1 and all pairs enumerated, from above, to a relative 2^-12.
+
+        Raises:
+          TypeError: an audit, which knows no laws.
+        """
+        return dominating.concentration(*self._laws("zcdp"))
+
+    def renyi(self, orders: Sequence[float]) -> np.ndarray:
+        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity], up to rounding.
+
+        Raises:
+          TypeError: an audit, which knows no laws. ValueError: an order below 1.
+        """
+        checked = [arguments.number("orders", order, at_least=1.0) for order in arguments.several("orders", orders)]
+        return np.array([dominating.renyi(*self._laws("renyi"), order) for order in checked])
+
+    def trade_off(self, errors: Sequence[float]) -> np.ndarray:
+        """The largest trade-off function f (convex) for which all pairs enumerated are f-private, at each type I error in [0, 1].
+
+        Raises:
+          TypeError: an audit, which knows no laws. ValueError: an error outside [0, 1].
+        """
+        listed = arguments.several("errors", errors)
+        checked = [arguments.number("errors", error, at_least=0.0, at_most=1.0) for error in listed]
+        return dominating.trade_off(*self._laws("trade_off"), np.array(checked))
+
+    def _laws(self, asked: str) -> tuple[np.ndarray, np.ndarray, float]:
+        """(laws, pairs, rounding)."""
+        if not isinstance(self._evidence, Laws):
+            raise TypeError(f"{asked} asks for the laws of an algorithm with a pmf; this report is an audit by runs")
+        return self._evidence.p, self._evidence.pairs, self._evidence.rounding
 
     @property
     def holds(self) -> bool | None:

@@ -1,0 +1,74 @@
+"""What the estimators share: the columns of X as codes between public bounds, keys from a random state, two classes."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from dpjax.core import arguments
+from dpjax.data import encoding
+from dpjax.data.encoding import Column
+from dpjax.domains import wide
+
+
+def encoded(x: np.ndarray, low: Any, high: Any, unit: Any) -> list[Column]:
+    """Each column by `dpjax.encode`, values outside the bounds moved to the nearer one; bounds and units for all or one a column.
+
+    >>> [column.bits for column in encoded(np.zeros((2, 2)), 0.0, [1.0, 100.0], 0.5)]
+    [2, 8]
+    """
+    if low is None or high is None:
+        raise ValueError(
+            f"low and high must be given: they are public, and never read off the data; got {low} and {high}"
+        )
+    each = [_for_each(name, given, x.shape[1]) for name, given in (("low", low), ("high", high), ("unit", unit))]
+    return [
+        encoding.encode(np.ascontiguousarray(column), low=start, high=end, unit=step, clip=True)
+        for column, start, end, step in zip(x.T, *each, strict=True)
+    ]
+
+
+def _for_each(name: str, given: Any, columns: int) -> list[Any]:
+    if given is None or np.ndim(given) == 0:
+        return [given] * columns
+    listed = arguments.several(name, given)
+    if len(listed) != columns:
+        raise ValueError(f"{name} must be one number, or one for each of the {columns} columns, got {len(listed)}")
+    return listed
+
+
+def stacked(columns: list[Column]) -> tuple[Any, int]:
+    """(Codes of all columns (rows, columns, limbs), bits of the widest)."""
+    bits = max(column.bits for column in columns)
+    limbs = wide.limbs_for(bits)
+    return jnp.stack([wide.resize(column.points.x, limbs) for column in columns], axis=1), bits
+
+
+def codes(column: Column) -> np.ndarray:
+    """The codes of a column as integers of 64 bits."""
+    return np.array(wide.to_ints(column.points.x), np.uint64)
+
+
+def fresh_key(random_state: Any) -> Any:
+    """A key, from scikit-learn's random states."""
+    words = check_random_state(random_state).randint(2**32, size=2, dtype=np.uint32)
+    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+
+
+def two_classes(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(The two classes in order, which of them each label is)."""
+    check_classification_targets(y)
+    if type_of_target(y) not in ("binary", "multiclass"):
+        raise ValueError(f"y must hold the two classes, one a row, got a target of type {type_of_target(y)}")
+    found = np.unique(y) if classes is None else np.unique(classes)
+    if len(found) > 2:
+        raise ValueError(f"Only binary classification is supported: y must hold two classes, got {len(found)}")
+    if len(found) < 2:
+        raise ValueError(f"y must hold two classes (or give both as `classes`), got 1 class: {found.tolist()}")
+    strange = np.setdiff1d(y, found)
+    if len(strange):
+        raise ValueError(f"y must hold the classes {found.tolist()} only, got {strange.tolist()}")
+    return found, np.searchsorted(found, y)

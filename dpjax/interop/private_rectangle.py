@@ -1,0 +1,104 @@
+"""An axis-aligned rectangle as a classifier of scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpjax.data.examples import Examples
+from dpjax.data.outcome import Status
+from dpjax.domains import wide
+from dpjax.interop import columns
+from dpjax.learners import rectangles
+
+
+class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that privately learns a rectangle, inside which the second class is predicted (`learners.rectangles.rectangles`).
+
+    Formal guarantees: `guarantee_`, (epsilon, delta) under ADD_OR_REMOVE_ONE for lists of rows, as that learner proves it. All parameters
+    are public, the names and the number of columns, and the two classes: those that occur in y if `classes` is None. Not promised: that
+    errors raised for bad data tell nothing; floating-point side channels; a cryptographic generator.
+
+    Args:
+      epsilon: > 0. delta: in (0, 1). Of the whole.
+      beta: what the learner may fail with on enough examples.
+      low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
+      unit: one step of the columns, for all or one each; None for every float.
+      classes: both classes; None for those in y.
+      random_state: as in scikit-learn.
+
+    Attributes:
+      low_, high_: the sides, both inclusive; infinity and -infinity for the empty rectangle, which is the answer to too few examples.
+      classes_: both classes, in order.
+      guarantee_: `dpjax.accounting.Guarantee`.
+
+    >>> x = np.random.default_rng(0).uniform(0, 10, (4000, 1))
+    >>> inside = (2 < x[:, 0]) & (x[:, 0] < 9)
+    >>> learner = PrivateRectangle(low=0, high=10, unit=0.01, random_state=0).fit(x, inside)
+    >>> bool(learner.score(x, inside) > 0.9), learner.guarantee_.covers(1.0, 1e-6)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        beta: float = 0.1,
+        low: Any = None,
+        high: Any = None,
+        unit: Any = None,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.beta = beta
+        self.low = low
+        self.high = high
+        self.unit = unit
+        self.classes = classes
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # the empty rectangle is all that few examples allow
+        return tags
+
+    def fit(self, X: Any, y: Any) -> "PrivateRectangle":
+        """One private run on the rows."""
+        x, y = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, label = columns.two_classes(y, self.classes)
+        data = columns.encoded(x, self.low, self.high, self.unit)
+        codes, bits = columns.stacked(data)
+        learner = rectangles.rectangles(
+            axes=x.shape[1], bits=bits, epsilon=self.epsilon, delta=self.delta, beta=self.beta
+        )
+        outcome = learner(columns.fresh_key(self.random_state), Examples.create(codes, label))
+        sides = (wide.to_ints(outcome.hypothesis.low), wide.to_ints(outcome.hypothesis.high))
+        self._empty = int(outcome.status) != Status.OK or any(low > high for low, high in zip(*sides, strict=True))
+        self._sides = sides
+        ends = ((float("inf"), float("-inf")), sides)
+        self.low_, self.high_ = (
+            np.array(
+                [
+                    nothing if self._empty else column.encoding.value(code)
+                    for column, code in zip(data, side, strict=True)
+                ]
+            )
+            for nothing, side in zip(*ends, strict=True)
+        )
+        self.guarantee_ = learner.guarantee()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        inside = np.full(len(x), not self._empty)
+        for column, low, high in zip(columns.encoded(x, self.low, self.high, self.unit), *self._sides, strict=True):
+            code = columns.codes(column)
+            inside &= (code >= low) & (code <= high)
+        return self.classes_[inside.astype(int)]

@@ -1,0 +1,95 @@
+"""A threshold on one column as a classifier of scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpjax.core import arguments
+from dpjax.data.sample import Sample
+from dpjax.domains import wide
+from dpjax.interop import columns
+from dpjax.learners import thresholds
+
+
+class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that privately learns a threshold on one column, by the exponential mechanism (`learners.thresholds.exponential`).
+
+    The threshold t is drawn with probability proportional to exp(epsilon/2 times the examples that it classifies rightly).
+
+    Formal guarantees: `guarantee_`, (epsilon, 0) under REPLACE_ONE: the number of rows is public. So are all parameters, the names and the
+    number of columns, and the two classes: those that occur in y if `classes` is None. Not promised: that errors raised for bad data tell
+    nothing; floating-point side channels; a cryptographic generator.
+
+    Args:
+      epsilon: > 0.
+      low, high: public bounds of the column; values outside are moved to the nearer one.
+      unit: one step of the column; None for every float.
+      column: which column of X is looked at.
+      above: whether the second class is the one above the threshold, else below.
+      classes: both classes; None for those in y.
+      random_state: as in scikit-learn.
+
+    Attributes:
+      threshold_: the second class is predicted from here on (below it, if not `above`); one step beyond `high` is infinity.
+      classes_: both classes, in order.
+      guarantee_: `dpjax.accounting.Guarantee`.
+
+    >>> x = np.linspace(0, 10, 1001)[:, None]
+    >>> learner = PrivateThreshold(epsilon=1.0, low=0, high=10, unit=0.01, random_state=0).fit(x, x[:, 0] > 3)
+    >>> bool(2.5 < learner.threshold_ < 3.5), learner.guarantee_.epsilon, learner.predict([[1.0], [9.0]]).tolist()
+    (True, 1.0, [False, True])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        low: Any = None,
+        high: Any = None,
+        unit: Any = None,
+        column: int = 0,
+        above: bool = True,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.low = low
+        self.high = high
+        self.unit = unit
+        self.column = column
+        self.above = above
+        self.classes = classes
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # one threshold on one column, from few examples
+        return tags
+
+    def fit(self, X: Any, y: Any) -> "PrivateThreshold":
+        """One private run on the rows."""
+        x, y = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, label = columns.two_classes(y, self.classes)
+        data = self._encoded(x)
+        learner = thresholds.exponential(bits=data.bits, epsilon=self.epsilon)
+        sample = Sample(x=data.points.x, y=label != arguments.flag("above", self.above))
+        released = learner(columns.fresh_key(self.random_state), sample).hypothesis
+        self._code = wide.to_ints(released)[0]
+        beyond = self._code > data.encoding.last
+        self.threshold_ = float("inf") if beyond else float(data.encoding.value(self._code))
+        self.guarantee_ = learner.guarantee()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        reached = columns.codes(self._encoded(x)) >= self._code
+        return self.classes_[(reached == self.above).astype(int)]
+
+    def _encoded(self, x: np.ndarray) -> Any:
+        column = arguments.integer("column", self.column, at_least=0, at_most=x.shape[1] - 1)
+        return columns.encoded(x[:, [column]], self.low, self.high, self.unit)[0]

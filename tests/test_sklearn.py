@@ -1,0 +1,117 @@
+"""Estimators of scikit-learn: its own checks, the right law, what they promise, what they refuse. Needs `dpjax[sklearn]`."""
+
+import collections
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpjax import Points, Sample
+from dpjax.accounting import Guarantee
+from dpjax.data.examples import Examples
+from dpjax.domains import wide
+from dpjax.learners import rectangles, thresholds
+from dpjax.optimizers import quantiles
+
+pytest.importorskip("sklearn", reason="dpjax[sklearn]")
+
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from dpjax.interop import PrivateQuantiles, PrivateRectangle, PrivateThreshold, columns
+
+BOUNDS = {"low": -10.0, "high": 10.0, "unit": 0.01}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("estimator", [PrivateQuantiles, PrivateRectangle, PrivateThreshold])
+def test_scikit_learns_own_checks(estimator):
+    """All of them: none is expected to fail. The classifiers' tags say that they are binary and may score poorly on few rows."""
+    results = check_estimator(estimator(**BOUNDS), on_skip=None)
+    assert len(results) > 40 and {result["status"] for result in results} == {"passed"}
+
+
+def test_thresholds_follow_the_law():
+    """A chi-square of 200 fits against the exact law on codes; the law for the other labels is refuted (control)."""
+    x, y = np.array([[0.0], [1.0], [1.0], [3.0], [9.0]]), np.array(["no", "no", "yes", "yes", "yes"])
+    fits = [PrivateThreshold(low=0, high=3, unit=1, random_state=seed).fit(x, y) for seed in range(200)]
+    found = collections.Counter(fit.threshold_ for fit in fits)
+    counts = np.array([found[value] for value in (0.0, 1.0, 2.0, 3.0, np.inf)])
+    assert counts.sum() == 200 and fits[0].guarantee_ == Guarantee(1.0, 0.0, "REPLACE_ONE")
+
+    def p_value(labels):
+        sample = Sample(x=wide.from_ints([0, 1, 1, 3, 3], 2), y=labels)
+        law = np.asarray(thresholds.exponential(bits=2, epsilon=1.0).pmf(sample))[:-1].astype(float)
+        return stats.chisquare(counts, 200 * law / law.sum()).pvalue
+
+    assert p_value([1, 1, 0, 0, 0]) > 2e-5 and p_value([0, 0, 1, 1, 1]) < 2e-5
+    for fit in fits[:20]:
+        assert fit.predict(x).tolist() == ["yes" if min(value, 3.0) >= fit.threshold_ else "no" for value in x[:, 0]]
+
+
+def test_thresholds_in_both_directions():
+    x = np.random.default_rng(0).uniform(-10, 10, (2000, 3))
+    for above in (True, False):
+        y = (x[:, 1] > 4) == above
+        fit = PrivateThreshold(2.0, column=1, above=above, random_state=0, **BOUNDS).fit(x, y)
+        assert abs(fit.threshold_ - 4) < 0.5 and fit.score(x, y) > 0.97
+        assert PrivateThreshold(2.0, column=1, above=not above, random_state=0, **BOUNDS).fit(x, y).score(x, y) < 0.8
+
+
+def test_estimators_release_what_their_algorithms_do():
+    """With the same key, on the same codes, written down here by hand."""
+    x = np.random.default_rng(0).integers(0, 16, (500, 2))
+    y = (x[:, 0] > 3) & (x[:, 1] < 12)
+    private = PrivateQuantiles(low=0, high=15, unit=1, random_state=np.random.RandomState(5)).fit(x)
+    random, each = (
+        np.random.RandomState(5),
+        quantiles.rank_exponential(bits=4, fractions=[0.25, 0.5, 0.75], epsilon=0.5),
+    )
+    for column in range(2):
+        outcome = each(columns.fresh_key(random), Points.create(wide.from_ints(x[:, column].tolist(), 4)))
+        assert private.quantiles_[:, column].tolist() == wide.to_ints(outcome.hypothesis)
+    box = PrivateRectangle(20.0, 0.01, low=0, high=15, unit=1, random_state=3).fit(x, y)
+    learner = rectangles.rectangles(axes=2, bits=4, epsilon=20.0, delta=0.01, beta=0.1)
+    examples = Examples.create(wide.from_ints(x.ravel().tolist(), 4).reshape(500, 2, 1), y.astype(int))
+    found = learner(columns.fresh_key(3), examples).hypothesis
+    assert box.low_.tolist() == wide.to_ints(found.low) and box.high_.tolist() == wide.to_ints(found.high)
+    assert box.predict(x).tolist() == np.all((box.low_ <= x) & (x <= box.high_), axis=1).tolist()
+    assert box.guarantee_ == learner.guarantee() and np.isfinite(box.low_).all()
+
+
+@pytest.mark.slow
+def test_a_rectangle_is_learned():
+    x = np.random.default_rng(0).uniform(-10, 10, (12_000, 2))
+    inside = (np.abs(x[:, 0] - 1) < 8) & (x[:, 1] > -7)
+    fit = PrivateRectangle(random_state=0, **BOUNDS).fit(x, inside)
+    assert fit.score(x, inside) > 0.9 and fit.guarantee_.covers(1.0, 1e-6)
+    assert np.all(fit.low_ > -7.01) and fit.high_[0] < 9.01
+    few = PrivateRectangle(random_state=0, **BOUNDS).fit(x[:50], inside[:50])
+    assert not few.predict(x).any() and few.low_[0] == np.inf and few.high_[0] == -np.inf
+
+
+def test_quantiles_in_a_pipeline():
+    x = np.random.default_rng(0).uniform(0, [10, 1000], (3000, 2))
+    private = PrivateQuantiles(2.0, fractions=[0.1, 0.5], low=0, high=[10, 1000], unit=[0.01, 1], random_state=0)
+    bins = make_pipeline(private).fit_transform(x)
+    assert np.allclose(private.quantiles_, [[1, 100], [5, 500]], rtol=0.15)
+    assert np.allclose(np.bincount(bins[:, 1].astype(int)) / 3000, [0.1, 0.4, 0.5], atol=0.03)
+    assert private.guarantee_.covers(2.0, 0.0) and private.guarantee_.epsilon > 1.999
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (PrivateThreshold(), "low and high must be given: they are public"),
+        (PrivateThreshold(low=0, high=[1, 2, 3], unit=1), "high must be one number, or one for each of the 1 columns"),
+        (PrivateThreshold(low=0, high=1, unit=1, column=2), "column must be from 0 to 1"),
+        (PrivateThreshold(low=0, high=1, unit=1, classes=[3, 4]), r"y must hold the classes \[3, 4\] only"),
+        (PrivateThreshold(low=0, high=1, unit=1, classes=[3]), "y must hold two classes"),
+        (PrivateThreshold(0.0, low=0, high=1, unit=1), "epsilon must be > 0"),
+        (PrivateQuantiles(0.0, low=0, high=1, unit=1), "epsilon must be > 0"),
+    ],
+)
+def test_refusals(estimator, words):
+    with pytest.raises(ValueError, match=words):
+        estimator.fit(np.zeros((4, 2)), [0, 1, 0, 1])
