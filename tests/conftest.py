@@ -93,6 +93,7 @@ SLOW_EXAMPLES = {
     "dpjax.fingerprinting.pirates.trial",
     "dpjax.learners.interior",
     "dpjax.learners.label_private",
+    "dpjax.relaxations.budgets.set_cover.set_cover_plans",
     "dpjax.learners.points",
     "dpjax.learners.rectangles",
     "dpjax.learners.rectangles.kearns",

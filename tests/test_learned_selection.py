@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize, sparse
 
 from dpjax import Sample
+from dpjax.bounds import selection
 from dpjax.domains import wide
 from dpjax.learners import thresholds
 from dpjax.mechanisms import report_noisy_max
@@ -119,42 +119,6 @@ def test_every_point_is_private_and_has_a_gradient(x64, epsilon, shift):
 # -------------------------------------------------------------------------------------------------------- how good it is
 
 
-def least_regret(epsilon, scores, costs, room=2):
-    """The least mean cost of any epsilon-private selection among three, a linear programme over the scores up to `room` beyond these.
-
-    Relabelling the candidates changes neither the neighbours nor the costs, so laws may be taken to be the same for all relabellings: a
-    variable for each multiset of scores and each score of the chosen one.
-    """
-    names = {}
-
-    def name(row, h):
-        return names.setdefault((tuple(sorted(row)), row[h]), len(names))
-
-    span = range(int(scores.min()) - room, int(scores.max()) + room + 1)
-    rows = list(itertools.combinations_with_replacement(span, 3))
-    private = set()
-    for row in rows:
-        for move in itertools.product((-1, 0, 1), repeat=3):
-            other = tuple(a + b for a, b in zip(row, move, strict=True))
-            if min(other) in span and max(other) in span:
-                private |= {(name(row, h), name(other, h)) for h in range(3)}
-    private = np.array([pair for pair in private if pair[0] != pair[1]])
-    place = np.arange(len(private))
-    ratios = sparse.csr_array(
-        (np.repeat([1.0, -math.exp(epsilon)], len(place)), (np.tile(place, 2), private.T.ravel())),
-        shape=(len(place), len(names)),
-    )
-    laws, cost = np.zeros((len(rows), len(names))), np.zeros(len(names))
-    for i, row in enumerate(rows):
-        for h in range(3):
-            laws[i, name(row, h)] += 1.0
-    for row, paid in zip(scores.tolist(), costs, strict=True):
-        for h in range(3):
-            cost[name(tuple(row), h)] += paid[h] / len(scores)
-    given = np.zeros(len(place)), sparse.csr_array(laws), np.ones(len(rows))
-    return optimize.linprog(cost, ratios, *given, bounds=(0, 1), method="highs").fun
-
-
 def mean_cost(chooser, scores, costs):
     laws = jax.vmap(lambda row: chooser.log_law(chooser.fit(row)))(jnp.asarray(scores))
     return float(np.mean(np.sum(np.exp(np.asarray(laws))[:, :-1] * costs, axis=1)))
@@ -164,10 +128,11 @@ def test_nearly_the_best_selection_there_is(learned):
     """Over all multisets of three scores 0, ..., 4: within 3 % of the optimum, which permute-and-flip misses by 7 %."""
     scores = multisets(HIGHEST)
     costs = regrets(scores)
-    best, found = least_regret(1.0, scores, costs), mean_cost(learned, scores, costs)
+    best, found = selection.least_cost(scores, costs, epsilon=1.0), mean_cost(learned, scores, costs)
     assert best * (1 - 1e-6) <= found <= 1.03 * best
     assert mean_cost(permute_and_flip(1.0), scores, costs) > 1.06 * best
     assert found <= mean_cost(steps_of_two(1.0), scores, costs) * (1 + 5e-3)
+    assert selection.least_cost(scores, costs, epsilon=1.0, room=4) == pytest.approx(best, rel=1e-6)
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3])
@@ -232,6 +197,14 @@ def test_refusals():
     for fall in ([0.5], [[0.5, 1.0]], [-0.1, 0.2], [0.5, 0.4], [0.5, math.nan]):
         with pytest.raises(ValueError, match="fall"):
             learned_selection.mechanism(fall, epsilon=1.0)
+    for scores, costs, wrong, name in (
+        ([[0, 1]], [[0, 1]], {}, "scores"),
+        ([[0, 1, 2]], [[0, 1]], {}, "costs"),
+        ([[0, 1, 2]], [[0, 1, -1]], {}, "costs"),
+        ([[0, 1, 2]], [[0, 1, 1]], {"epsilon": 0.0}, "epsilon"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            selection.least_cost(scores, costs, **{**good, **wrong})
     with pytest.raises(TypeError, match="scores must be integers"):
         steps_of_two(1.0).pmf(np.array([0.5, 1.0], np.float32))
     given = {"bits": BITS, "epsilon": 4.0, "delta": 0.2, "alpha": 0.9}
