@@ -36,7 +36,16 @@ EXPERIMENT = Experiment(
         "smoke": {
             "splits": 2,
             "level": 0.95,
-            "stump": {**STUMP, "bits": 5, "hidden": 4, "epsilons": [0.1], "warmup": 50, "steps": 3, "draws": 1},
+            "stump": {
+                **STUMP,
+                "bits": 5,
+                "hidden": 4,
+                "ways": [0, 3],
+                "epsilons": [0.1],
+                "warmup": 50,
+                "steps": 3,
+                "draws": 1,
+            },
             "clipping": {**CLIPPING, "steps": 3, "norms": [0.3], "fractions": [0.5], "runs": 1, "tuning": 2},
         },
         "quick": {

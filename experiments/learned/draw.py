@@ -110,8 +110,9 @@ def _draw_selections(rows: list[Row], settings: Settings, path: pathlib.Path) ->
     for at, chance in list(before.items())[1::2]:
         failures.annotate(f"{chance:.2g}", (at, 1.0), (0, 5), textcoords="offset points", ha="center", fontsize=7)
     budget = f"({captions.number(given['epsilon'])}, {captions.number(given['delta'])})"
-    label = f"failure over that of the {EXPONENTIAL}"
-    failures.set(xlabel="n", ylabel=label, title=f"RecConcave, {budget}, {given['bits']} bits")
+    failures.set(
+        xlabel="n", ylabel="failure over the exponential's", title=f"RecConcave, {budget}, {given['bits']} bits"
+    )
     style.legend_beside(failures)
     style.title(
         fig,

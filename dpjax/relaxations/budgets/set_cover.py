@@ -70,12 +70,7 @@ def set_cover_plans(
         rate = rate_for(epsilon=(epsilon - noise) * (1 - LOWERED), delta=delta)
         for count, part in itertools.product(counts, shifts):
             part = arguments.known("shifts", part, at_least=0.0, below=math.inf)
-            numbers = {
-                "rate": rate,
-                "noise_epsilon": noise,
-                "shift": math.ceil(part * count / noise * math.log(count / beta)),
-            }
-            plans.append(
-                dataclasses.replace(learner, rounds=count, **{name: np.float64(x) for name, x in numbers.items()})
-            )
+            shift = math.ceil(part * count / noise * math.log(count / beta))
+            free = {"rate": np.float64(rate), "noise_epsilon": np.float64(noise), "shift": np.float64(shift)}
+            plans.append(dataclasses.replace(learner, rounds=count, **free))  # type: ignore[arg-type]
     return plans
