@@ -111,6 +111,7 @@ SLOW_EXAMPLES = {
     "dpjax.optimizers.quantiles.recursive.recursive",
     "dpjax.optimizers.quasi_concave",
     "dpjax.optimizers.slicing.Slicing",
+    "dpjax.relaxations.budgets.set_cover.set_cover_plans",
     "dpjax.relaxations.worst.worst_data",
     "dpjax.relaxations.worst_pairs.worst_pair",
     "dpjax.sanitizers.cdf",

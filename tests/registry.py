@@ -53,7 +53,7 @@ from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.interior_point import planning, tree_planning
 from dpjax.optimizers.quasi_concave import Split
-from dpjax.relaxations import learned_gate, learned_noise
+from dpjax.relaxations import learned_gate, learned_noise, learned_selection
 from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.sanitizers import thresholds as threshold_sanitizers
@@ -724,6 +724,12 @@ def _partition_twin(entry: Entry) -> np.ndarray:
     return _ending(np.outer([1 - second, second], [1 - first, first]).reshape(4))
 
 
+def _learned_selection(epsilon: Any) -> learned_selection.NoisyMax:
+    """Permute-and-flip, of whose law there is a plain twin."""
+    half = 0.5 * arguments.epsilon(epsilon)
+    return learned_selection.NoisyMax(fall=half * np.arange(1.0, 5.0), rate=2 * half, shift=2, levels=90)
+
+
 def _learned_noise(epsilon: Any) -> learned_noise.IntegerNoise:
     """Uneven weights, so that tails of period 2 differ; past the factory, which wants a known epsilon."""
     return learned_noise.IntegerNoise(
@@ -782,6 +788,14 @@ MECHANISMS = [
             sweeps=False,  # its probabilities are what they are; epsilon is where delta is stated
         ),
         name="relaxations.learned_gate",
+    ),
+    dataclasses.replace(
+        _choice(
+            "learned_selection",
+            _learned_selection,
+            twin=lambda entry: _ending(permute_and_flip_law(entry.data(), entry.epsilon)),
+        ),
+        name="relaxations.learned_selection",
     ),
     _choice(
         "choosing",

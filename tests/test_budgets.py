@@ -16,6 +16,9 @@ from test_verify_learners import all_samples
 
 from dpjax import MultiSample, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, composition
+from dpjax.concepts.conjunctions import label
+from dpjax.core import bits
+from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered
 from dpjax.learners import conjunctions, rectangles, thresholds
 from dpjax.multi import points
@@ -381,3 +384,60 @@ def test_whatever_has_a_split_can_be_tuned(given: Any) -> None:
 
 def misses(algorithm: Any, data: Any) -> Any:
     return algorithm.failure_probability(data, **({"error": 0.1} if isinstance(data, MultiSample) else {}))
+
+
+# ------------------------------------------------------------------------------------------------- plans that are listed
+
+
+def conjunctions_data(seed, n=1024, bits=12, k=3):
+    """Half of the examples are positive: the first k variables are ones."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, bits)) < 0.5
+    x[: n // 2, :k] = True
+    x = x[rng.permutation(n)]
+    return Assignments.create(x, x[:, :k].all(axis=1))
+
+
+def simulated_failure(runs):
+    """(learner, data) -> the share of runs, by fixed keys, with more than a tenth of the examples wrong."""
+
+    def failure(learner, data):
+        def wrong(key):
+            found = learner(key, data)
+            missed = bits.count((label(found.hypothesis.literals, data.x, disjunction=False) ^ data.y) & data.valid)
+            return (found.status != 0) | (missed * 10 > data.n_valid)
+
+        return jnp.mean(jax.vmap(wrong)(jax.random.split(jax.random.key(5), runs)).astype(float))
+
+    return failure
+
+
+@pytest.mark.parametrize("kind", ["shared_test", builders.slow("composition")])
+def test_plans_of_set_cover_keep_the_total(kind):
+    """Control: a rate a hundredth larger spends more."""
+    learner = conjunctions.conjunction(bits=12, k=3, epsilon=1.0, delta=1e-6, alpha=0.1, accountant=kind)
+    plans = budgets.set_cover_plans(learner, rounds=[3, 14], shares=[0.1], shifts=[0.3])
+    assert all(plan.guarantee().covers(1.0, 1e-6) for plan in plans)
+    more = [dataclasses.replace(plan, rate=1.01 * plan.rate).guarantee() for plan in plans]
+    assert not any(each.covers(1.0, 1e-6) for each in more)
+    with pytest.raises(ValueError, match="rounds"):
+        budgets.set_cover_plans(learner, rounds=[0])
+
+
+def test_plans_refuse_by_name():
+    with pytest.raises(TypeError, match="learner"):
+        budgets.set_cover_plans(thresholds.exponential(bits=4, epsilon=1.0))
+    with pytest.raises(ValueError, match="algorithms"):
+        tune.best([], [], error=0.1)
+
+
+@pytest.mark.slow
+def test_a_listed_plan_fails_less_on_unseen_data():
+    """Where the derived plan of 14 rounds fails often, one of 3 rounds does not: chosen on one dataset, judged on another."""
+    learner = conjunctions.conjunction(bits=12, k=3, epsilon=1.0, delta=1e-6, alpha=0.1)
+    at = [dataclasses.replace(conjunctions_data(seed), n_valid=np.int32(260)) for seed in (0, 1)]
+    plans = budgets.set_cover_plans(learner, rounds=[3, 14])
+    chosen, found = tune.best(plans, at[:1], failure=simulated_failure(200))
+    assert chosen.rounds == 3 and found.min() < 0.15 < 0.25 < found[0]
+    before, after = (float(tune.failures(one, at[1:], simulated_failure(200))[0]) for one in (learner, chosen))
+    assert after < 0.6 * before

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -213,6 +213,29 @@ def failures(algorithm: Any, data: Any, failure: Failure) -> Float[Array, "datas
 @functools.partial(jax.jit, static_argnums=2)
 def _each(algorithm: Any, data: Any, failure: Failure) -> Array:
     return jax.vmap(lambda one: failure(algorithm, one))(data)
+
+
+def best(
+    algorithms: Sequence[Any], data: Any, *, error: float | None = None, failure: Failure | None = None
+) -> tuple[Any, Float[np.ndarray, "algorithms"]]:
+    """The algorithm that fails least on the mean over the data, and the mean failure of each: for plans that are listed.
+
+    Such are those of set cover, `budgets.set_cover_plans`: whole numbers have no derivative.
+
+    Args:
+      algorithms: at least one; those of one structure share a compiled program.
+      data, error, failure: as for `tune`; where no law can be listed, `failure` may simulate with a key of its own.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; a failure that is no number.
+    """
+    if not algorithms:
+        raise ValueError("algorithms must be at least one, got none")
+    judged, held = _judged(error, failure), stacked(data)
+    found = np.array([float(np.mean(np.asarray(failures(one, held, judged), np.float64))) for one in algorithms])
+    if np.any(np.isnan(found)):
+        raise ValueError(f"failure must be a number for every algorithm, got {found}")
+    return algorithms[int(np.argmin(found))], found
 
 
 def least_n(

@@ -36,8 +36,17 @@ EXPERIMENT = Experiment(
         "smoke": {
             "splits": 2,
             "level": 0.95,
-            "stump": {**STUMP, "epsilons": [0.01, 0.1], "warmup": 50, "steps": 10, "draws": 2},
-            "clipping": {**CLIPPING, "norms": [0.3, 3.0], "fractions": [0.5], "runs": 2, "tuning": 3},
+            "stump": {
+                **STUMP,
+                "bits": 5,
+                "hidden": 4,
+                "ways": [0, 3],
+                "epsilons": [0.1],
+                "warmup": 50,
+                "steps": 3,
+                "draws": 1,
+            },
+            "clipping": {**CLIPPING, "steps": 3, "norms": [0.3], "fractions": [0.5], "runs": 1, "tuning": 2},
         },
         "quick": {
             "splits": 6,

@@ -22,7 +22,9 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     """Panels "stump" (error against epsilon), "clipping, NAME" (error against the norm, or the fraction), "norms" and "tuned"."""
     held = data.splits(settings["splits"], context.seed)
     keys = jax.random.split(jax.random.key(context.seed), settings["splits"])
-    cells = len(stump.WAYS) + len(settings["clipping"]["norms"]) + len(settings["clipping"]["fractions"]) + 2
+    cells = (
+        len(_ways(settings["stump"])) + len(settings["clipping"]["norms"]) + len(settings["clipping"]["fractions"]) + 2
+    )
     with Progress(cells, "embedded", unit="cells") as progress:
         return [*_stumps(settings, held, keys, context, progress), *_clipped(settings, held, keys, context, progress)]
 
@@ -37,6 +39,11 @@ def _row(panel: str, series: str, x: float, values: Any, settings: Settings) -> 
 
 
 # --------------------------------------------------------------------------------------------------------------- stumps
+
+
+def _ways(chosen: Settings) -> list[str]:
+    """All ways, or those whose numbers in `stump.WAYS` are given; the first is what the others are compared with."""
+    return [stump.WAYS[number] for number in chosen.get("ways", range(len(stump.WAYS)))]
 
 
 def _stumps(settings: Settings, held: data.Split, keys: Any, context: Context, progress: Progress) -> list[Row]:
@@ -58,7 +65,7 @@ def _stumps(settings: Settings, held: data.Split, keys: Any, context: Context, p
         return np.asarray(errors(params, epsilons, held.private, held.test), float).T.tolist()
 
     rows, found = [], {}
-    for way in stump.WAYS:
+    for way in _ways(chosen):
         found[way] = np.asarray(context.store.get_or_compute({"stump": way}, functools.partial(compute, way)))
         for epsilon, missed, compared in zip(chosen["epsilons"], found[way], found[stump.REGRESSION], strict=True):
             rows.append(_row("stump", way, epsilon, missed, settings))

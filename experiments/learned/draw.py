@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""The three pictures, from the table alone."""
 
 import pathlib
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from dpjax.plotting import style
 from dpjax.verify.broken_vectors import DELTA, EPSILON
 from experiments import captions, records
-from experiments.learned.measure import AUDITS, LAPLACE, LEARNED, OPTIMUM
+from experiments.learned.measure import AUDITS, EXPONENTIAL, FLIP, LAPLACE, LEARNED, OPTIMUM
 from experiments.records import Row
 from experiments.settings import Settings
 
@@ -16,10 +16,11 @@ LEAST = 1e-4  # probabilities below are not drawn
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    """Writes learned_noise and learned_audits as PNG and SVG."""
+    """Writes learned_noise, learned_audits and learned_selection as PNG and SVG."""
     with style.house():
         _draw_noise(rows, settings, out / "learned_noise")
         _draw_audits(rows, settings, out / "learned_audits")
+        _draw_selections(rows, settings, out / "learned_selection")
 
 
 def _draw_noise(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
@@ -82,5 +83,40 @@ def _draw_audits(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
         f"What audits prove about Gaussian mechanisms on {settings['audit']['dimension']} coordinates, claimed "
         f"({captions.number(EPSILON)}, {captions.number(DELTA)})-private",
         f"each bound is wrong with probability {captions.number(round(1 - settings['level'], 12))} at most",
+    )
+    style.save(fig, path)
+
+
+def _draw_selections(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
+    """(c) the cost of selections over the least on the left, RecConcave on the right."""
+    given = settings["rec_concave"]
+    fig, (costs, failures) = style.figure(1, 2, figsize=(10.6, 3.7))
+    looks = {EXPONENTIAL: (style.COLOURS[1], "o"), FLIP: (style.COLOURS[3], "s"), LEARNED: (style.COLOURS[2], "^")}
+    for name, part in records.series(rows, "selection").items():
+        colour, marker = looks[name]
+        costs.plot(*records.curve(part), marker=marker, markersize=3.5, color=colour, label=name)
+    costs.axhline(1.0, color="grey", linewidth=0.8)
+    costs.set(xlabel="ε", ylabel="mean shortfall over the least there is", title="three candidates, all whole scores")
+    costs.set_yscale("log", base=2)
+    costs.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    style.doubling(costs, [x for x in (0.125, 0.25, 0.5, 1, 2, 4) if x in settings["selection"]["epsilons"]])
+    costs.legend(fontsize=8)
+    whole = records.series(rows, "RecConcave")
+    before = {row.x: row.value for row in whole[EXPONENTIAL]}
+    for name, part in whole.items():
+        colour, marker = looks.get(name, looks[LEARNED])
+        ratios = [row.value / before[row.x] for row in part]
+        failures.plot([row.x for row in part], ratios, marker=marker, markersize=3.5, color=colour, label=name)
+    for at, chance in list(before.items())[1::2]:
+        failures.annotate(f"{chance:.2g}", (at, 1.0), (0, 5), textcoords="offset points", ha="center", fontsize=7)
+    budget = f"({captions.number(given['epsilon'])}, {captions.number(given['delta'])})"
+    failures.set(
+        xlabel="n", ylabel="failure over the exponential's", title=f"RecConcave, {budget}, {given['bits']} bits"
+    )
+    style.legend_beside(failures)
+    style.title(
+        fig,
+        "Selection with a learned noise, certified to keep ε: how much it costs, and RecConcave with it as inner choice",
+        f"scores 0 to {settings['selection']['highest']}; failure: more than {given['alpha']:g} of the sample wrong",
     )
     style.save(fig, path)

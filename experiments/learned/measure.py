@@ -1,13 +1,21 @@
-"""The numbers of both pictures."""
+"""The numbers of the pictures."""
 
 import functools
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax.bounds import noise as bound
-from dpjax.relaxations import learned_audit, learned_noise
+from dpjax.bounds import selection
+from dpjax.learners import thresholds
+from dpjax.mechanisms import exponential
+from dpjax.mechanisms.base import candidates
+from dpjax.optimizers.quasi_concave import Split
+from dpjax.relaxations import learned_audit, learned_noise, learned_selection, tune
 from dpjax.trials.progress import Progress
 from dpjax.verify import audit_samples
 from dpjax.verify.audit import runs
@@ -15,6 +23,7 @@ from dpjax.verify.broken_vectors import VectorSpecimen, broken_vectors, sound_ve
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
+from experiments.tuning.measure import around_a_threshold
 
 LEARNED, OPTIMUM, LAPLACE = "learned", "optimum (linear programme)", "discrete Laplace"
 AUDITS = ("learned event", "events of single coordinates")
@@ -22,7 +31,8 @@ FARTHEST = 200  # reach of what is learned
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "law, DELTA" (by x), "ratio, DELTA" and "delta, DELTA" (by epsilon), then one panel an audit (by runs)."""
+    """All rows: panels "law, DELTA" (by x), "ratio, DELTA" and "delta, DELTA" (by epsilon), one panel an audit (by runs), "selection" (by
+    epsilon), "noise of the choice" (by z), "RecConcave" (by n)."""
     given = settings["laws"]
     rows = []
     for delta in given["deltas"]:
@@ -40,7 +50,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
                     )
                 rows.append(exact(f"delta, {delta:g}", "certified", epsilon, found["delta"]))
                 progress.done(1)
-    return [*rows, *_audits(settings, context)]
+    return [*rows, *_audits(settings, context), *_selections(settings, context), *_rec_concave(settings, context)]
 
 
 # -------------------------------------------------------------------------------------------------------- (a) noise
@@ -125,3 +135,83 @@ def _bounds(key: jax.Array, specimen: VectorSpecimen, settings: Settings) -> lis
             )
         )
     return [learned, single]
+
+
+# ---------------------------------------------------------------------------------------------------- (c) selections
+
+EXPONENTIAL, FLIP = "exponential mechanism", "permute-and-flip"
+
+
+def _flip(epsilon: float, reach: int) -> learned_selection.NoisyMax:
+    """Permute-and-flip, less a millionth of epsilon for roundings."""
+    fall = np.arange(1, reach + 1) * epsilon / 2 * (1 - 1e-6)
+    return learned_selection.mechanism(fall, epsilon=epsilon)
+
+
+def _selections(settings: Settings, context: Context) -> Iterator[Row]:
+    """Mean regret over all multisets of three scores, over the least there is."""
+    given = settings["selection"]
+    scores = np.array(list(itertools.combinations_with_replacement(range(given["highest"] + 1), 3)), np.int32)
+    regrets = (scores.max(axis=1, keepdims=True) - scores) / given["highest"]
+
+    def compute(epsilon: float) -> dict[str, float]:
+        learned = learned_selection.learn(scores, regrets, epsilon=epsilon, reach=given["reach"], steps=given["steps"])
+        exponentials = exponential.mechanism(epsilon=epsilon)
+        found = {EXPONENTIAL: exponentials, FLIP: _flip(epsilon, given["reach"]), LEARNED: learned}
+        least = selection.least_cost(scores, regrets, epsilon=epsilon)
+        return {name: _mean(chooser, scores, regrets) / least for name, chooser in found.items()}
+
+    with Progress(len(given["epsilons"]), "selections", unit="epsilons") as progress:
+        for epsilon in given["epsilons"]:
+            at = {"selection": [epsilon, given["highest"], given["reach"], given["steps"]]}
+            found = context.store.get_or_compute(at, functools.partial(compute, epsilon))
+            yield from (exact("selection", name, epsilon, value) for name, value in found.items())
+            progress.done(1)
+
+
+def _mean(chooser: Any, scores: Any, costs: Any, where: Any = None) -> float:
+    """The mean cost of a choice, in float64."""
+    exists = np.ones(scores.shape, bool) if where is None else where
+    with jax.enable_x64(True):
+        laws = jax.vmap(lambda row, mask: chooser.log_law(candidates(row, where=mask)))(
+            jnp.asarray(scores), jnp.asarray(exists)
+        )
+        return float(np.mean(np.sum(np.exp(np.asarray(laws))[:, :-1] * costs, axis=1)))
+
+
+def _rec_concave(settings: Settings, context: Context) -> Iterator[Row]:
+    """Failure of RecConcave with two levels and equal shares, by who makes its inner choice; learned on some data, measured on others."""
+    given = settings["rec_concave"]
+    numbers = {name: given[name] for name in ("bits", "epsilon", "delta")}
+    equal = Split.equal(given["epsilon"], given["delta"], 2)
+    learner = thresholds.rec_concave(**numbers, alpha=2 * given["alpha"], depth=2, split=equal)
+    share = float(equal.choices[1])
+    training, held_out = (
+        [
+            around_a_threshold(np.random.default_rng([context.seed, part, i]), given["bits"], max(given["sizes"]))
+            for i in range(given["datasets"])
+        ]
+        for part in (1, 2)
+    )
+    compiled = jax.jit(jax.vmap(lambda sample: learned_selection.lengths(learner, sample, error=given["alpha"])))
+
+    def lengths(data: list[Any], n: int) -> learned_selection.Lengths:
+        return jax.tree.map(np.asarray, compiled(tune.stacked([at(n) for at in data])))
+
+    choosers: dict[str, Any] = {
+        EXPONENTIAL: exponential.mechanism(epsilon=share),
+        FLIP: _flip(share, given["reach"]),
+    }
+    with Progress(len(given["trained"]) + len(given["sizes"]), "RecConcave", unit="sizes") as progress:
+        for n in given["trained"]:
+            seen, name = lengths(training, n), f"learned at n = {n}"
+            limits = {"epsilon": share, "reach": given["reach"], "steps": given["steps"]}
+            choosers[name] = learned_selection.learn(seen.scores, seen.failures, where=seen.where, **limits)
+            for z, fall in enumerate(choosers[name].fall, start=1):
+                yield exact("noise of the choice", name, z, fall)
+            progress.done(1)
+        for n in given["sizes"]:
+            seen = lengths(held_out, n)
+            for name, chooser in choosers.items():
+                yield exact("RecConcave", name, n, _mean(chooser, seen.scores, seen.failures, seen.where))
+            progress.done(1)

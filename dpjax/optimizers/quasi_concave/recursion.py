@@ -38,6 +38,7 @@ from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
+from dpjax.mechanisms.base import candidates
 from dpjax.mechanisms.exponential_piecewise import Point
 from dpjax.optimizers.quasi_concave.split import Budget, Split
 
@@ -75,13 +76,25 @@ def _best_windows_of_peak(pieces: Pieces) -> Float[Array, "exponents"]:
 
 
 def window_quality(
-    windows: Float[Array, "exponents"], exponent: Int[Array, ""], promise: Array, alpha: Array | float
+    windows: Float[Array, "exponents"],
+    exponent: Int[Array, ""],
+    promise: Array,
+    alpha: Array | float,
+    *,
+    whole: bool = False,
 ) -> Float[Array, "exponents"]:
-    """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary)."""
+    """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary).
+
+    `whole` rounds what L is compared with, against us, so that q is whole where L is: no difference of two floats is rounded, and q keeps
+    its sensitivity.
+    """
     index = jnp.arange(windows.shape[0], dtype=jnp.int32)
     following = jnp.concatenate([windows[1:], windows[-1:]])
     following = jnp.where(index == exponent, jnp.minimum(0.0, windows), following)
-    return jnp.minimum(windows - (1 - alpha) * promise, promise - following)
+    least, most = (1 - alpha) * promise, promise
+    if whole:
+        least, most = jnp.ceil(least), jnp.floor(most)
+    return jnp.minimum(windows - least, most - following)
 
 
 # -------------------------------------------------------------------------- the recursion's ranges: dense, tiny
@@ -103,7 +116,7 @@ def dense_log_law(
     points = quality.shape[0]
     index = jnp.arange(points, dtype=jnp.int32)
     if levels == 1:
-        return _append(_log_softmax(quality, index <= last, budget.choose), -jnp.inf)
+        return _last_choice(quality, index <= last, budget)
     size = 1 << (points - 1).bit_length()  # static bound on T'
     exponent = (32 - lax.clz(last - 1)).astype(jnp.int32)
     quality = _extend(quality, last, exponent, size + 1)
@@ -112,7 +125,7 @@ def dense_log_law(
     windows = [
         jnp.max(jnp.minimum(quality[: size + 2 - (1 << j)], quality[(1 << j) - 1 :])) for j in range(size.bit_length())
     ]
-    inner = window_quality(jnp.stack(windows), exponent, promise, alpha)
+    inner = window_quality(jnp.stack(windows), exponent, promise, alpha, whole=budget.last is not None)
     choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget.below, levels - 1)
     choice = _lump(choice, size.bit_length())
     chosen = jax.vmap(lambda k: _dense_given(quality, exponent, k, budget))(
@@ -122,6 +135,13 @@ def dense_log_law(
         logspace.logsumexp((choice[:-1, None] + chosen[:, :-1]).T),
         logspace.logsumexp(_append(choice[:-1] + chosen[:, -1], choice[-1])),
     )
+
+
+def _last_choice(quality: Array, where: Array, budget: Budget | Split) -> Array:
+    """Log law of the last level: the exponential mechanism's, or that of the mechanism the split brings, which takes whole scores."""
+    if budget.last is None:
+        return _append(_log_softmax(quality, where, budget.choose), -jnp.inf)
+    return budget.last.log_law(candidates(jnp.where(where, quality, 0.0).astype(jnp.int32), where=where))
 
 
 def _dense_given(
@@ -281,12 +301,16 @@ class Run:
 
 def choose_length(problem: Problem, budget: Budget | Split, levels: int) -> Float[Array, "outcomes"]:
     """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know of it."""
-    pieces = problem.pieces
-    windows = best_windows(pieces)
-    quality = window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
+    quality = length_quality(problem, whole=budget.last is not None)
     promise = problem.alpha * problem.promise / 2
-    law = dense_log_law(quality, pieces.exponent, promise, INNER_ALPHA, budget.below, levels - 1)
-    return _lump(law, windows.shape[0])
+    law = dense_log_law(quality, problem.pieces.exponent, promise, INNER_ALPHA, budget.below, levels - 1)
+    return _lump(law, quality.shape[0])
+
+
+def length_quality(problem: Problem, *, whole: bool = False) -> Float[Array, "exponents"]:
+    """q of the wide range; see `window_quality`."""
+    pieces = problem.pieces
+    return window_quality(best_windows(pieces), pieces.exponent, problem.promise, problem.alpha, whole=whole)
 
 
 def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) -> Run:
@@ -329,15 +353,22 @@ def _pick(condition: Array, a: Interval, b: Interval) -> Interval:
 def law(problem: Problem, budget: Budget | Split, levels: int, goal: Goal) -> Float[Array, "2"]:
     """(P[success], P[failure]) of one run, over its coins; bottom is a failure. Each is a sum of positive terms."""
     pieces = problem.pieces
-    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
     if levels == 1:
+        judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
         masses = judge.log_masses(piecewise.everything(pieces))
         return jnp.exp(_normalised(masses))
     choice = choose_length(problem, budget, levels)
-    lengths = jnp.arange(choice.shape[0] - 1, dtype=jnp.int32)
-    given = jax.vmap(lambda k: _law_given(pieces, judge, k, budget))(lengths)
+    given = law_given_lengths(problem, budget, goal)
     total = jnp.sum(jnp.exp(choice[:-1, None] + given), axis=0)
     return total + jnp.stack([jnp.zeros_like(choice[-1]), jnp.exp(choice[-1])])
+
+
+def law_given_lengths(problem: Problem, budget: Budget | Split, goal: Goal) -> Float[Array, "exponents 2"]:
+    """(ln P[success], ln P[failure]) given each answer k of the recursion."""
+    pieces = problem.pieces
+    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
+    answers = jnp.arange(32 * pieces.limbs, dtype=jnp.int32)
+    return jax.vmap(lambda k: _law_given(pieces, judge, k, budget))(answers)
 
 
 def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget | Split) -> Float[Array, "2"]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 from dpjax.accounting import REPLACE_ONE, Guarantee, basic
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.base import Chooser
 
 
 @frozen
@@ -28,6 +29,11 @@ class Budget:
     def choose(self) -> Float[Array, ""]:
         """epsilon of this level's exponential mechanism."""
         return self.epsilon
+
+    @property
+    def last(self) -> None:
+        """What chooses at the last level in place of the exponential mechanism: nothing."""
+        return None
 
     def test(self, partition: int) -> "Budget":
         """That of A_dist on a partition of this level, 0 or 1."""
@@ -50,11 +56,14 @@ class Split:
       choices: epsilon of each level's exponential mechanism.
       tests: epsilon of A_dist on each of the two partitions of each level but the last.
       deltas: its delta, in (0, 1/2].
+      last: a mechanism for whole scores of sensitivity 1 that chooses at the last of two levels or more in place of the exponential
+        one, and spends what it says itself; Q must be whole, and the qualities of lengths are rounded to whole numbers, too.
     """
 
     choices: Float[Array, "levels"]
     tests: Float[Array, "inner 2"]
     deltas: Float[Array, "inner 2"]
+    last: Chooser | None = None
 
     @classmethod
     def equal(cls, epsilon: Any, delta: Any, levels: int) -> "Split":
@@ -89,7 +98,7 @@ class Split:
     @property
     def below(self) -> "Split":
         """That of the levels below this one."""
-        return Split(choices=self.choices[1:], tests=self.tests[1:], deltas=self.deltas[1:])
+        return Split(choices=self.choices[1:], tests=self.tests[1:], deltas=self.deltas[1:], last=self.last)
 
     def floats(self) -> "Split":
         """The same in the default float."""
@@ -100,16 +109,28 @@ class Split:
         numbers = self.floats()
         epsilons = jnp.concatenate([numbers.choices, numbers.tests.reshape(-1)])
         deltas = (numbers.deltas > 0) & (numbers.deltas <= 0.5)
-        return jnp.all((epsilons > 0) & (epsilons < jnp.inf)) & jnp.all(deltas)
+        last = jnp.bool_(True) if self.last is None else self.last.sound()
+        return jnp.all((epsilons > 0) & (epsilons < jnp.inf)) & jnp.all(deltas) & last
 
     def total(self, relation: str) -> Guarantee:
         """What all of them spend by basic composition, on the host."""
         pure = [(float(epsilon), 0.0) for epsilon in np.ravel(self.choices)]
+        if self.last is not None:
+            kept = self.last.guarantee()
+            if kept.relation != relation:
+                raise ValueError(f"split.last must be private under {relation}, got {kept}")
+            pure[-1] = kept.epsilon, kept.delta
         tested = zip(np.ravel(self.tests).tolist(), np.ravel(self.deltas).tolist(), strict=True)
         return basic(Guarantee(epsilon, delta, relation) for epsilon, delta in [*pure, *tested])
 
     def least(self) -> tuple[float, float]:
-        """(epsilon, delta) of which equal shares are nowhere more than these: what is proved of those errors holds here."""
+        """(epsilon, delta) of which equal shares are nowhere more than these: what is proved of those errors holds here.
+
+        Raises:
+          ValueError: a mechanism of one's own at the last level.
+        """
+        if self.last is not None:
+            raise ValueError(f"split.last must be absent, as no error is proved for another mechanism, got {self.last}")
         epsilon = min(np.min(self.choices), np.min(self.tests, initial=np.inf))
         delta = np.min(self.deltas, initial=0.5) * max(2 * (self.levels - 1), 1)
         return float(epsilon) * (3 * self.levels - 2), float(delta) if self.levels > 1 else 0.0
@@ -129,6 +150,10 @@ def checked(split: Split | None, *, epsilon: Any, delta: Any, levels: int) -> Sp
     for name, shape in shapes.items():
         if (found := np.shape(getattr(split, name))) != shape:
             raise ValueError(f"split.{name} must have shape {shape} for {levels} levels, got {found}")
+    if split.last is not None:
+        arguments.instance("split.last", split.last, Chooser)
+        if levels == 1:
+            raise ValueError("split.last must be absent where a single level runs, whose choice is among a wide range")
     if any(arguments.is_traced(leaf) for leaf in (*jax.tree.leaves(split), epsilon, delta)):
         return split
     split = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), split)

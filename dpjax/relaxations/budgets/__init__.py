@@ -17,7 +17,8 @@ numbers in use.
 | PointLearner, proved | epsilon and delta of the counts and of A_dist; the threshold of both | basic |
 
 The mechanisms of `amplified` share one epsilon and one delta in its privacy proof, so that a total leaves no split open. alpha, m1, m2
-and the margins cost no privacy: they are chosen along with what does.
+and the margins cost no privacy: they are chosen along with what does. Set cover's plans are whole numbers and a grid:
+`set_cover_plans` lists them, and `tune.best` compares.
 """
 
 from collections.abc import Callable
@@ -36,9 +37,10 @@ from dpjax.relaxations.budgets.amplified import amplified
 from dpjax.relaxations.budgets.base import Budgeted, shares
 from dpjax.relaxations.budgets.point_learner import point_learner
 from dpjax.relaxations.budgets.rec_concave import rec_concave
+from dpjax.relaxations.budgets.set_cover import set_cover_plans
 from dpjax.relaxations.budgets.tree_log import tree_log
 
-__all__ = ["Budgeted", "of", "shares"]
+__all__ = ["Budgeted", "of", "set_cover_plans", "shares"]
 
 OPENED: dict[type, Callable[[Any], Budgeted]] = {
     ThresholdRecConcave: rec_concave,

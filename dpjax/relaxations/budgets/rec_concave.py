@@ -19,6 +19,8 @@ def rec_concave(algorithm: Any) -> Budgeted:
     total = dataclasses.replace(algorithm, split=None).guarantee()
     epsilon, delta = float(algorithm.epsilon), float(algorithm.delta)
     given = algorithm.split or Split.equal(epsilon, delta, levels)
+    if given.last is not None:
+        raise ValueError(f"algorithm.split.last must be absent, as what it spends is not a share, got {given.last!r}")
     start: dict[str, Any] = {"epsilon": logits(np.concatenate([given.choices, np.ravel(given.tests)]))}
     if inner:
         start["delta"] = logits(np.ravel(given.deltas))
