@@ -36,7 +36,7 @@ EXPERIMENT = Experiment(
             "sizes": [500, 1000, 2000, 4000],
             "counts": [3, 15],
             "epsilons": [0.3, 1.0, 3.0],
-            "draws": 32,
+            "draws": 24,
             "peers": 12,
             "everywhere": ["log-normal", "Pareto", "arrival delays", "doctor visits", "affairs", "food"],
             "curves": ["log-normal", "arrival delays"],

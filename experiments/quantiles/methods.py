@@ -36,6 +36,10 @@ def _rank_exponential(wanted: Wanted) -> Any:
     return quantiles.rank_exponential(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
 
 
+def _joint(wanted: Wanted) -> Any:
+    return quantiles.joint(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
+
+
 def _tree(wanted: Wanted) -> Any:
     return quantiles.tree(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
 
@@ -94,6 +98,7 @@ def _with_share(wanted: Wanted, share: float) -> Any:
 
 METHODS: dict[str, Callable[[Wanted], Any]] = {
     "rank exponential": _rank_exponential,
+    "joint": _joint,
     "direct": _released("one run a quantile", "optimal"),
     "recursive": _released("recursive medians", "optimal"),
     "sliced": _released("Reorder-Slice-Compute", "slicing"),

@@ -9,6 +9,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `direct` | any q fractions, a run each on the whole dataset | q runs of (2e, (1 + exp(e)) d) |
 | `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
 | `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
+| `joint` | any q fractions at once, by the exponential mechanism on the gaps between them; without a solver | a total epsilon |
 | `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
 | `rank_exponential` | any q fractions, a run each of the exponential mechanism on the rank error; without a solver | a total epsilon |
 | `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, however many |
@@ -36,6 +37,7 @@ enters), so that `direct` promises the same under both relations.
 
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch, half_slice, nearest_rank, rank_errors
 from dpjax.optimizers.quantiles.direct import DirectQuantiles, direct
+from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.noisy_slices import NoisySlices, noisy_slices
 from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_exponential
 from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
@@ -45,6 +47,7 @@ from dpjax.optimizers.quantiles.unbounded import UnboundedQuantiles, unbounded
 
 __all__ = [
     "DirectQuantiles",
+    "JointQuantiles",
     "NoisySlices",
     "Quantiles",
     "RankExponential",
@@ -55,6 +58,7 @@ __all__ = [
     "UnboundedQuantiles",
     "direct",
     "half_slice",
+    "joint",
     "nearest_rank",
     "noisy_slices",
     "rank_errors",

@@ -54,7 +54,7 @@ from dpjax.data.points import Points
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch
-from dpjax.optimizers.quantiles.independent import rounded_fractions
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 MOST = 2**12  # quantiles
 

@@ -48,7 +48,7 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers.quantiles.base import Quantiles
-from dpjax.optimizers.quantiles.independent import rounded_fractions
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 WIDEST = 8  # bits a level: 256 children
 

@@ -46,7 +46,8 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.mechanisms import above_threshold
-from dpjax.optimizers.quantiles.independent import IndependentQuantiles, rounded_fractions
+from dpjax.optimizers.quantiles.independent import IndependentQuantiles
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 LARGEST_GRID = 2**16
 DIRECTIONS = ("up", "down", "nearer")
