@@ -26,13 +26,13 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _looks(rows: list[Row]) -> dict[str, dict[str, Any]]:
-    """Colour and marker of every method, the same in both pictures; peers in grey."""
-    names = list(dict.fromkeys(row.series for row in rows))
+    """Colour and marker of every method, the same in both pictures, in the order of the one that has them all; peers in grey."""
+    names = list(dict.fromkeys(row.series for row in sorted(rows, key=lambda row: row.panel != "everywhere")))
     own = [name for name in names if name not in PEERS]
+    colours = [*style.COLOURS, "saddlebrown", "olive", "darkviolet"]
     markers = "osD^vP*Xhd"
     found = {
-        name: {"color": style.COLOURS[i % len(style.COLOURS)], "marker": markers[i % len(markers)]}
-        for i, name in enumerate(own)
+        name: {"color": colours[i % len(colours)], "marker": markers[i % len(markers)]} for i, name in enumerate(own)
     }
     for name, marker in zip(PEERS, "+x", strict=True):
         if name in names:
@@ -58,7 +58,8 @@ def _draw_curves(rows: list[Row], settings: Settings, looks: dict[str, Any], pat
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         line[0].set_ylabel(f"{name}\nlargest rank error, mean")
-    style.legend_beside(panels[0][-1])
+    handles = [panels[0][-1].plot([], [], label=method, markersize=4, **look)[0] for method, look in looks.items()]
+    style.legend_beside(panels[0][-1], handles=handles)
     n, count = settings["n"], settings["count"]
     style.title(
         fig,
