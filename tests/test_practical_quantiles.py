@@ -144,9 +144,8 @@ def on_eight():
     return jax.jit(lambda made, points: made.pmfs(made.prepare(points), 8)[:, :-1])
 
 
-@pytest.mark.parametrize(
-    ("fractions", "direction"), [builders.slow([0.5], "up"), ([0.2, 0.7], "nearer"), builders.slow([0.2, 0.7], "up")]
-)
+@pytest.mark.slow  # of fewer points: the verifier, below
+@pytest.mark.parametrize(("fractions", "direction"), [([0.5], "up"), ([0.2, 0.7], "nearer"), ([0.2, 0.7], "up")])
 def test_no_neighbouring_points_refute_unbounded_quantiles(fractions, direction, x64):
     """All multisets of up to two points of 8, and clusters of up to 30; runs are independent, so their worst losses add up."""
     made = quantiles.unbounded(bits=3, fractions=fractions, epsilon=1.0, direction=direction, base=1.5)
