@@ -38,6 +38,7 @@ EXPERIMENTS = (
     "papers",
     "points",
     "polygons",
+    "quantiles",
     "quasi_concave",
     "rectangles",
     "relaxed",

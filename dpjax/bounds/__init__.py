@@ -102,6 +102,8 @@ from dpjax.bounds.sanitizers import (
 from dpjax.bounds.set_cover import convex_polygons, set_cover, set_cover_errors, set_cover_shift
 from dpjax.bounds.threshold_sanitizers import (
     histogram_thresholds,
+    noise_deviation,
+    noise_tail,
     san_thresholds,
     san_thresholds_calls,
     san_thresholds_private,
@@ -191,6 +193,8 @@ __all__ = [
     "log_spread_sets",
     "log_star",
     "multiplicative_weights",
+    "noise_deviation",
+    "noise_tail",
     "non_private_lower_bound",
     "pac_lower_bound",
     "parity_learner",

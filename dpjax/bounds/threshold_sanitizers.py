@@ -146,7 +146,7 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
         (281, 17724)
     """
     _check(bits, alpha, beta, epsilon)
-    return _rows(2.0 / epsilon * _deviation(2**bits - 1, math.log(2.0 / beta)), alpha)
+    return _rows(2.0 / epsilon * noise_deviation(2**bits - 1, math.log(2.0 / beta)), alpha)
 
 
 def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
@@ -171,7 +171,7 @@ def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int
     """
     _check(bits, alpha, beta, epsilon)
     scale = 2.0 * bits / epsilon * math.sqrt((bits + 1) // 2)
-    return _rows(scale * _deviation(1, math.log(2.0 * (2**bits - 1) / beta)), alpha)
+    return _rows(scale * noise_deviation(1, math.log(2.0 * (2**bits - 1) / beta)), alpha)
 
 
 def _check(bits: int, alpha: float, beta: float, epsilon: float) -> None:
@@ -185,10 +185,17 @@ def _rows(deviation: float, alpha: float) -> int:
     return math.ceil(deviation / alpha * _MORE)
 
 
-def _deviation(noises: int, log_odds: float) -> float:
+def noise_deviation(noises: int, log_odds: float) -> float:
     """The least t (in scales of the noise) with exp(-s t) (1 - s^2)^(-N) <= exp(-log_odds) for some s in (0, 1).
 
+    A sum of N independent noises, Laplace or two-sided geometric, with weights in [-1, 1] passes it with probability exp(-log_odds) at
+    most: 1/(1 - s^2) is the moment generating function of Laplace noise, and at the same rate the geometric noise's is smaller.
+
     t(s) = (log_odds - N ln(1 - s^2))/s has one minimum, where 2 N s^2/(1 - s^2) + N ln(1 - s^2) = log_odds.
+
+    Example:
+        >>> round(noise_deviation(1, 10.0), 2), round(noise_deviation(100, 10.0), 2)
+        (12.9, 64.76)
     """
 
     def short(s: float) -> bool:
@@ -196,3 +203,18 @@ def _deviation(noises: int, log_odds: float) -> float:
 
     s = bisection.largest_float(short, 0.0, 1.0 - 1e-12, precision=1e-9)
     return (log_odds - noises * math.log1p(-s * s)) / s
+
+
+def noise_tail(noises: int, deviation: float) -> float:
+    """P[a sum of N independent noises, Laplace or two-sided geometric, with weights in [-1, 1] reaches t scales] is at most this.
+
+    The least exp(-s t) (1 - s^2)^(-N) over s in (0, 1), at t s^2 + 2 N s = t; see `noise_deviation`.
+
+    Example:
+        >>> round(noise_tail(1, 12.903047518986224) / math.exp(-10), 6)
+        1.0
+    """
+    if deviation <= 0.0:
+        return 1.0
+    s = deviation / (noises + math.hypot(noises, deviation))
+    return math.exp(-s * deviation - noises * math.log1p(-s * s))

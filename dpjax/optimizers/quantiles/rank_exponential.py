@@ -39,7 +39,8 @@ from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.optimizers.quantiles.independent import IndependentQuantiles, rounded_fractions
+from dpjax.optimizers.quantiles.independent import IndependentQuantiles
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 
 @frozen

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dpjax.verify.plain.above_threshold import first_above
 from dpjax.verify.plain.exponential import depth_law
 from dpjax.verify.plain.tree_log import slice_sizes
 
@@ -61,6 +62,58 @@ def rank_exponential_laws(
         weights = [math.exp(-slope * error) for error in errors]
         laws.append([weight / sum(weights) for weight in weights])
     return laws
+
+
+def joint_law(
+    points: Sequence[int],
+    fractions: Sequence[float],
+    *,
+    size: int,
+    epsilon: float,
+    candidates: int = 1,
+    share: float = 0.05,
+) -> np.ndarray:
+    """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
+
+    k points equal to z cut [z, z + 1) into k + 1 cells of equal lengths; a tuple of cells of which one is taken c times has the volume of
+    its lengths, over c!. With candidates the number of points is fitted, by summing over noisy counts.
+
+    >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
+    [0.263, 0.474, 0.263]
+    """
+    cells = []
+    for z in range(size):
+        below, copies = sum(x < z for x in points), sum(x == z for x in points)
+        cells += [(z, below + i, 1 / (copies + 1)) for i in range(copies + 1)]
+    values, ranks, lengths = map(np.array, zip(*cells, strict=True))
+    m, n = len(fractions), len(points)
+    tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
+    crowds = np.array([math.prod(math.factorial(list(each).count(c)) for c in set(each)) for each in tuples.tolist()])
+    volumes = lengths[tuples].prod(axis=1) / crowds
+    ends = np.zeros((len(tuples), 1))
+    gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
+    shares = np.diff([0.0, *fractions, 1.0])
+
+    def weights(count: float, kappa: float) -> np.ndarray:
+        return volumes * np.exp(-kappa * np.abs(gaps - shares * count).sum(axis=1))
+
+    if candidates == 1:
+        chances = weights(n, epsilon / (4 * (1 - min(shares))))
+        chances /= chances.sum()
+    else:
+        step, r, half = 8 / epsilon, math.exp(-share * epsilon), candidates // 2
+        noisy: dict[int, float] = {}
+        for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
+            centre = max(math.floor((n + noise) / step + 0.5), 0)
+            noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
+        each = [weights(i * step, (1 - share) * epsilon / 2) for i in range(max(noisy) + half + 1)]
+        chances = np.zeros(len(tuples))
+        for centre, chance in noisy.items():
+            window = np.sum(each[max(centre - half, 0) : centre + half + 1], axis=0)
+            chances += chance * window / window.sum()
+    law = np.zeros((size,) * m)
+    np.add.at(law, tuple(values[tuples].T), chances)
+    return law
 
 
 def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:
@@ -159,3 +212,123 @@ def cut_law(points: tuple[int, ...], size: int, epsilon: float) -> np.ndarray:
     [0.5, 0.5]
     """
     return np.array(depth_law(points, size, epsilon))
+
+
+def tree_law(
+    points: Sequence[int], fraction: float, *, bits: int, branching: int, epsilon: float, reach: int = 40
+) -> list[float]:
+    """P[z], z = 0, ..., 2^bits - 1, of one quantile from a hierarchical histogram, over all noises up to `reach`, level by level.
+
+    >>> [round(p, 3) for p in tree_law([0, 0, 1], 0.5, bits=1, branching=2, epsilon=1.0)]
+    [0.633, 0.367]
+    """
+    width = branching.bit_length() - 1
+    levels = -(-bits // width)
+    rate = epsilon / levels
+    noise = np.arange(-reach, reach + 1)
+    mass = np.exp(-rate * abs(noise)) * math.tanh(rate / 2)
+    law = np.zeros(2**bits)
+
+    def descend(
+        first: int, size: int, children: int, total: float | None, variance: float, rank: float, p: float
+    ) -> None:
+        part = size // children
+        counts = [sum(first + j * part <= x < first + (j + 1) * part for x in points) for j in range(children)]
+        noises = np.array(list(itertools.product(noise, repeat=children)))
+        chances = np.array(list(itertools.product(mass, repeat=children))).prod(axis=1)
+        estimates = np.array(counts) + noises.astype(float)
+        sums = estimates.sum(axis=1)
+        share = 0.0 if total is None else 1 / (children + variance)
+        totals = sums if total is None else np.full(len(sums), total)
+        ranks = fraction * np.maximum(sums, 0) if total is None else np.full(len(sums), rank)
+        estimates += share * (totals - sums)[:, None]
+        running = estimates.cumsum(axis=1)
+        exceeds = running > ranks[:, None]
+        chosen = np.where(exceeds.any(axis=1), exceeds.argmax(axis=1), children - 1)
+        if part == 1:
+            law[first : first + children] += p * np.bincount(chosen, chances, children)
+            return
+        rows = np.arange(len(sums))
+        ranks = ranks - np.where(chosen > 0, running[rows, chosen - 1], 0.0)
+        states, which = np.unique(
+            np.stack([chosen, estimates[rows, chosen], ranks]).round(9), axis=1, return_inverse=True
+        )
+        for (j, count, t), q in zip(states.T.tolist(), np.bincount(which.ravel(), chances), strict=True):
+            descend(first + int(j) * part, part, branching, count, 1.0 if total is None else 1 - share, t, p * q)
+
+    descend(0, 2**bits, 2 ** (bits - width * (levels - 1)), None, 0.0, 0.0, 1.0)
+    return law.tolist()
+
+
+def unbounded_laws(
+    points: Sequence[int],
+    fractions: Sequence[float],
+    grid: Sequence[int],
+    *,
+    size: int,
+    epsilon: float,
+    downward: Sequence[bool],
+) -> list[list[float]]:
+    """P[z], z = 0, ..., size - 1, of AboveThreshold along the grid, upwards or downwards, for each fraction.
+
+    >>> [[round(float(p), 3) for p in law] for law in unbounded_laws([1, 1], [0.5], [0, 2], size=3, epsilon=1.0, downward=[False])]
+    [[0.343, 0.0, 0.657]]
+    """
+    near = [1 - f if down else f for f, down in zip(fractions, downward, strict=True)]
+    rate = epsilon / max(sum(max(f, 1 - f) for f in near), sum(f + 0.5 for f in near))
+    laws = []
+    for f, down in zip(near, downward, strict=True):
+        asked = sorted(grid, reverse=down)
+        queries = [sum(x >= y if down else x <= y for x in points) - f * len(points) for y in asked]
+        found = first_above(queries, 0.0, 2 * rate, range(len(asked) + 1))
+        law = [0.0] * size
+        for y, p in zip([*asked, asked[-1]], found, strict=True):
+            law[y] += p
+        laws.append(law)
+    return laws
+
+
+def noisy_slices_law(
+    points: Sequence[int],
+    fractions: Sequence[float],
+    *,
+    domain: int,
+    m: int,
+    rank_epsilon: float,
+    count_epsilon: float,
+    spacing: int,
+    epsilon: float,
+    reach: int = 40,
+) -> tuple[np.ndarray, float]:
+    """(joint law of two quantiles from noisy slices before they are put in order, P[none]): sums over the count and both ranks.
+
+    >>> law, none = noisy_slices_law(
+    ...     [0] * 9, [0.2, 0.8], domain=2, m=1, rank_epsilon=9.0, count_epsilon=9.0, spacing=5, epsilon=1.0
+    ... )
+    >>> law.round(2).tolist(), round(none, 3)
+    ([[0.78, 0.11], [0.1, 0.01]], 0.0)
+    """
+    ordered, n, law, none = sorted(points), len(points), np.zeros((domain, domain)), 0.0
+    noise = range(-reach, reach + 1)
+
+    def masses(rate: float) -> dict[int, float]:
+        r = math.exp(-rate)
+        return {k: (1 - r) / (1 + r) * r ** abs(k) for k in noise}
+
+    ranks: dict[tuple[int, int], float] = {}
+    each, counts = masses(rank_epsilon / 2), masses(count_epsilon)
+    for off, p in counts.items():
+        first, second = (rank(f, max(n + off, 0)) for f in fractions)
+        if second - first < spacing:
+            none += p
+            continue
+        for (a, pa), (b, pb) in itertools.product(each.items(), repeat=2):
+            place = first + a, second + b  # a is the noise of what comes up to the first, b of all up to the second
+            ranks[place] = ranks.get(place, 0.0) + p * pa * pb
+    for (first, second), p in ranks.items():
+        if second - first <= 2 * m:
+            none += p
+            continue
+        slices = [tuple(window(ordered, k, m, 0, domain - 1)) for k in (first, second)]
+        law += p * np.outer(*[cut_law(part, domain, epsilon) for part in slices])
+    return law, none

@@ -1,0 +1,225 @@
+"""Quantiles at any fractions from disjoint slices around ranks with correlated noise (after SliceQuantiles, arXiv 2505.13662).
+
+1. A count N = n + two-sided geometric noise at rate count_epsilon is released; everything below may depend on it. r_i = k_i(N) are the
+   wanted ranks. Nothing more is released if some r_(i+1) - r_i is below a public `spacing`.
+2. R_i = r_i + (noise of the i-th prefix sum of the binary mechanism for q steps): a sum of two-sided geometric noises, one for each node
+   of a Fenwick tree on i's way down. To add 1 to all of R_j, ..., R_q shifts at most l = floor(log2 q) + 1 of the noises, those of the
+   nodes that contain j; each has rate rank_epsilon / l. Nothing is released if some R_(i+1) - R_i is below 2m + 1.
+3. The solver runs on points R_i - m, ..., R_i + m - 1 (from 0) in increasing order, for each i; past the ends of the data points are 0 or
+   2^bits - 1, as in `direct`.
+
+**Privacy** (ADD_OR_REMOVE_ONE), derived here; the idea that one noise must hide a shift of all ranks above some place is the paper's.
+Given N the law of R does not depend on the data. Let S' be S with one more point, which gets position p of the sorted data; positions
+from p on move up by one. Compare runs on S at R with runs on S' at R' = R + (0, ..., 0, 1, ..., 1), the ones from index j on: slices up
+to p are the same if not moved, slices behind p if moved, and the only other one (slices are disjoint), which has p inside, differs by one
+replacement whether it is moved or not: its solver loses 2e. So j is forced but for that slice, and the noise loses rank_epsilon.
+
+*Which of both is not free to choose.* Were the slice always moved, or never, then on the way from S' to S two neighbouring R' would meet in
+one R, at one end of the slice, and count twice. So both are taken, with weights: not moved with lambda(u) = (u + 1)/(2m + 1), where u is
+p less the slice's first position; that is 0 where the slice begins behind p, and 1 where it ends before. Into R then come, from R' = R
+and from R' = R moved, weights lambda(u) + 1 - lambda(u - 1) = 1 + 1/(2m + 1); as gaps are at least 2m + 1, only one index can be in
+doubt. From S to S' they are 1 - lambda(u + 1) + lambda(u) <= 1. In all
+
+    epsilon = count_epsilon + rank_epsilon + 2e + ln(1 + 1/(2m + 1)).
+
+*Gaps.* On the way from S' to S one gap of R' shrinks by 1, so of the runs on S' those with a gap of 2m + 1 or less are given up for lost:
+delta is the probability of such a gap, at r_(i+1) - r_i >= spacing. Each difference of two neighbouring prefix sums is a sum of
+independent noises, so a moment bound gives it (`bounds.noise_tail`). With one quantile there is no gap, and delta is the solver's alone.
+
+*Ranks of n itself* would not do in place of those of N: under add/remove some of k_1(n), ..., k_q(n) rise by 1 and others, between them,
+do not, which is no shift of all from some index on. Whoever takes n as public needs REPLACE_ONE, where two positions p move everything
+between them.
+
+The price of the ranks is logarithmic in q, and so is their error; the solver's price does not depend on q.
+
+The plain twin is `dpjax.verify.plain.quantiles.noisy_slices_law`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic
+from dpjax.core import arguments
+from dpjax.core.bisection import least_int
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.points import Points
+from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
+from dpjax.optimizers.quantiles import base
+from dpjax.optimizers.quantiles.base import Quantiles, Stretch
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
+
+MOST = 2**12  # quantiles
+
+
+@frozen
+class NoisySlices(Quantiles):
+    """Quantiles at any fractions from disjoint slices around noisy ranks; build it by `noisy_slices`.
+
+    Attributes:
+      solver: of `dpjax.optimizers.interior_point`.
+      fractions: F for each wanted fraction F 2^-32, increasing.
+      m: half the points of a slice.
+      rank_epsilon, count_epsilon: what the noise of the ranks and of N costs.
+      spacing: least difference of two wanted ranks.
+      capacity: rows of a slice (static).
+    """
+
+    solver: Any
+    fractions: UInt32[Array, "quantiles"]
+    m: Int[Array, ""]
+    rank_epsilon: Float[Array, ""]
+    count_epsilon: Float[Array, ""]
+    spacing: Int[Array, ""]
+    capacity: int = static()
+
+    @property
+    def bits(self) -> Any:
+        """Of the domain."""
+        return self.solver.bits
+
+    @property
+    def limbs(self) -> int:  # type: ignore[override]
+        """Of a point."""
+        return self.solver.limbs
+
+    @property
+    def levels(self) -> int:
+        """l, how many noises a shift of ranks shifts at most."""
+        return int(self.fractions.shape[0]).bit_length()
+
+    def sound(self) -> Bool[Array, ""]:
+        rates = jnp.stack([jnp.asarray(rate, float) for rate in (self.rank_epsilon / self.levels, self.count_epsilon)])
+        return super().sound() & jnp.all((rates >= SMALLEST_RATE) & (rates < jnp.inf))
+
+    def draw(self, key: Array, points: Points) -> Any:
+        key_count, key_ranks, key_runs = jax.random.split(key, 3)
+        q, m = self.fractions.shape[0], jnp.asarray(self.m, jnp.int32)
+        counted = jnp.maximum(geometric(key_count, points.n_valid, epsilon=self.count_epsilon), 0)
+        wanted = base.nearest_rank(self.fractions, counted)
+        shifts = jnp.zeros((q,), jnp.int32)
+        noises = geometric(key_ranks, shifts, epsilon=self.rank_epsilon, sensitivity=self.levels)
+        ranks = wanted + jnp.sum(jnp.where(_prefixes(q), noises, 0), axis=1)
+        apart = jnp.all(jnp.diff(wanted) >= self.spacing) & jnp.all(jnp.diff(ranks) > 2 * m)
+        low, high = base.ends(self.bits, self.limbs)
+        stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
+        slices = jax.vmap(lambda rank: stretch.window(rank - m, 2 * m, self.capacity))(ranks)
+        answers, found, info = base.in_order(jax.vmap(self.solver)(jax.random.split(key_runs, q), slices))
+        return answers, found & apart, {**info, "ranks": ranks}
+
+    def guarantee(self) -> Guarantee:
+        """The sum of the module, under ADD_OR_REMOVE_ONE; delta is that of the gaps and of the solver at distance 2."""
+        met_twice = math.log1p(1 / (2 * int(self.m) + 1))
+        ranks = Guarantee(float(self.rank_epsilon) + met_twice, self._crowded(), ADD_OR_REMOVE_ONE)
+        count = Guarantee(float(self.count_epsilon), 0.0, ADD_OR_REMOVE_ONE)
+        return basic([ranks, count, base.at_distance_two(self.solver)])
+
+    def _crowded(self) -> float:
+        """What bounds the probability that two ranks at least `spacing` apart get noises that leave 2m + 1 or less of it."""
+        room = int(self.spacing) - 2 * int(self.m) - 1
+        return _crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta.
+
+        What beta leaves of the probability of a narrow gap, in thirds: for the q runs of the solver, for the noises of q ranks, for the
+        count (P[|noise| > c] = 2 r^(c+1) / (1 + r), r = exp(-count_epsilon)).
+
+        Raises:
+          ValueError: 2m points are too few for the solver, or beta is not above the probability of a narrow gap.
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        q, crowded = self.fractions.shape[0], self._crowded()
+        if beta <= crowded:
+            raise ValueError(f"beta must be above {crowded:g}, the probability that a gap is too narrow, got {beta:g}")
+        share = (beta - crowded) / 3
+        base.require(self.solver, int(self.m), share / q)
+        drift = bounds.noise_deviation(self.levels, math.log(2 * q / share)) * self.levels / float(self.rank_epsilon)
+        miscount = max(0.0, math.log(2 / share) / float(self.count_epsilon))
+        gap = np.min(np.diff(np.asarray(self.fractions, np.float64)), initial=2.0**32) * 2.0**-32
+        roomy = (int(self.spacing) + 1) / gap + miscount if q > 1 else 0.0
+        return whole(max((int(self.m) + drift + miscount + 1) / alpha, roomy))
+
+
+def _prefixes(count: int) -> Bool[np.ndarray, "prefixes nodes"]:
+    """Which nodes of a Fenwick tree add up to each prefix 1, ..., count: i, i without its last binary 1, and so on."""
+    found = np.zeros((count, count), bool)
+    for i in range(1, count + 1):
+        node = i
+        while node:
+            found[i - 1, node - 1] = True
+            node &= node - 1
+    return found
+
+
+def _crowded(room: int, count: int, rank_epsilon: float) -> float:
+    """(q - 1) P[a sum of as many noises as two neighbouring prefixes differ by reaches `room`], or 1."""
+    if count == 1:
+        return 0.0
+    nodes = _prefixes(count)
+    most = int(np.max(np.sum(nodes[1:] != nodes[:-1], axis=1)))
+    reached = max(room, 0) * rank_epsilon / count.bit_length()
+    return min(1.0, (count - 1) * bounds.noise_tail(most, reached))
+
+
+def noisy_slices(
+    *,
+    solver: Any,
+    fractions: Sequence[float],
+    m: int,
+    rank_epsilon: float,
+    count_epsilon: float,
+    delta: float = 1e-9,
+    beta: float = 0.1,
+    allow_unproved: bool = False,
+) -> NoisySlices:
+    """Quantiles at `fractions` of the points, each from the 2m points around a noisy rank; see the module.
+
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `NoisySlices.guarantee`. Not promised: floating-point side channels; a
+    cryptographic generator.
+
+    Args:
+      solver: of `dpjax.optimizers.interior_point`, on the domain of the points.
+      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32; at most 4096.
+      m: half the points of a slice.
+      rank_epsilon: what the noise of all ranks costs.
+      count_epsilon: what the count costs.
+      delta: in (0, 1), what narrow gaps may cost; the smaller, the further apart wanted ranks must be.
+      beta: what all runs together may fail with: 2m points must suffice for the solver at beta / (3 q).
+      allow_unproved: take any m. The guarantee holds; no accuracy is proved.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase, slices too small for the solver.
+
+    >>> from dpjax.optimizers import interior_point
+    >>> solver = interior_point.exponential(bits=24, epsilon=0.3)
+    >>> quartiles = noisy_slices(solver=solver, fractions=[0.25, 0.5, 0.75], m=80, rank_epsilon=0.3, count_epsilon=0.1)
+    >>> int(quartiles.spacing), round(quartiles.guarantee().epsilon, 3), quartiles.guarantee().delta < 1e-9
+    (344, 1.006, True)
+    """
+    rounded = rounded_fractions(fractions)
+    q = arguments.count("the number of fractions", len(rounded), at_least=1)
+    if q > MOST:
+        raise ValueError(f"fractions must be at most {MOST}, got {q}")
+    width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)
+    rank_epsilon = _known_rate("rank_epsilon", rank_epsilon, q.bit_length())
+    delta = arguments.known_fraction("delta", delta)
+    room = least_int(lambda room: _crowded(room, q, rank_epsilon) <= delta, 0)
+    leaves: Any = {
+        "fractions": np.asarray(rounded, np.uint32),
+        "rank_epsilon": np.float64(rank_epsilon),
+        "count_epsilon": np.float64(_known_rate("count_epsilon", count_epsilon, 1)),
+        "spacing": np.int32(2 * int(width["m"]) + 1 + room),
+    }
+    return NoisySlices(solver=solver, **leaves, **width)
+
+
+def _known_rate(name: str, rate: Any, levels: int) -> float:
+    return arguments.known(name, rate, at_least=SMALLEST_RATE * levels, below=700.0)

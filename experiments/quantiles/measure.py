@@ -1,0 +1,100 @@
+"""The numbers of the pictures: mean largest rank errors, with intervals of the mean, over a method's coins on one sample of each column."""
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+
+from dpjax import Points, Status
+from dpjax.core.pytree import frozen
+from dpjax.data.sample import bucket
+from dpjax.optimizers import quantiles
+from dpjax.trials.progress import Progress
+from experiments.quantiles import data, learners, peers
+from experiments.quantiles.methods import METHODS, Wanted, mechanism
+from experiments.records import Row
+from experiments.runner import Context
+from experiments.settings import Settings
+
+
+@frozen
+class Trial:
+    """One release from one sample: everything but the shapes is data."""
+
+    mechanism: Any
+    points: Points
+    ranks: Any
+
+
+def largest_error(key: jax.Array, trial: Trial) -> Any:
+    """The largest rank error of one release; infinite if there was none."""
+    outcome = trial.mechanism(key, trial.points)
+    errors = quantiles.rank_errors(trial.points, outcome.hypothesis, trial.ranks)
+    return jnp.where(outcome.status == Status.OK, jnp.max(errors).astype(float), jnp.inf)
+
+
+def _trial(method: str, wanted: Wanted, column: data.Column, rows: int) -> Trial:
+    made, n = mechanism(method, wanted), len(column.codes)
+    x = np.full((rows, 1), 2**32 - 1, np.uint32)
+    x[:n, 0] = column.codes
+    ranks = quantiles.nearest_rank(np.asarray(made.fractions), n)
+    return Trial(mechanism=made, points=Points(x=jax.device_put(x), n_valid=jnp.int32(n), ordered=True), ranks=ranks)
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """Panels "COLUMN, n", "COLUMN, quantiles", "COLUMN, epsilon" and "everywhere", whose x is the place of the column in the settings; and
+    those of `learners`."""
+    cells = _cells(settings)
+    beside, rows = peers.installed(), []
+    sample = functools.cache(lambda name, n: data.column(name, n, context.seed))
+    with Progress(len(cells) * len(METHODS), "quantiles", unit="cells") as progress:
+        for number, (panel, name, x, n, count, epsilon) in enumerate(cells):
+            column = sample(name, n)
+            if column is None:
+                progress.done(len(METHODS))
+                continue
+            asked = {key: settings[key] for key in ("delta", "beta", "base")}
+            wanted = Wanted(number=count, epsilon=epsilon, bits=column.bits, origin=column.origin, **asked)
+            at = {"column": name, "n": n, "count": count, "epsilon": epsilon}
+            for place, method in enumerate(METHODS):
+                trial = _trial(method, wanted, column, bucket(max(*settings["sizes"], settings["n"])))
+                cell = number * len(METHODS) + place
+                key = {"method": method, **at}
+                found = context.evaluate(largest_error, trial, key=key, cell=cell, draws=settings["draws"], chunk=16)
+                rows += _row(panel, method, x, found, settings)
+                progress.done(1)
+            for method, peer in beside.items():
+                run = functools.partial(_of_peer, peer, column.codes, wanted, settings["peers"])
+                rows += _row(panel, method, x, context.store.get_or_compute({"peer": method, **at}, run), settings)
+    return rows + (learners.measure(settings, context) if settings["learners"] else [])
+
+
+def _cells(settings: Settings) -> list[tuple[str, str, float, int, int, float]]:
+    """(panel, column, x, n, number of quantiles, epsilon)."""
+    n, count, epsilon = settings["n"], settings["count"], settings["epsilon"]
+    found = []
+    for name in settings["curves"]:
+        found += [(f"{name}, n", name, float(size), size, count, epsilon) for size in settings["sizes"]]
+        found += [(f"{name}, quantiles", name, float(q), n, q, epsilon) for q in settings["counts"]]
+        found += [(f"{name}, epsilon", name, e, n, count, e) for e in settings["epsilons"]]
+    found += [("everywhere", name, float(i), n, count, epsilon) for i, name in enumerate(settings["everywhere"])]
+    return found
+
+
+def _of_peer(peer: peers.Peer, codes: np.ndarray, wanted: Wanted, draws: int) -> list[float]:
+    return peers.largest_errors(codes, peer(codes, wanted, draws), wanted.fractions).tolist()
+
+
+def _row(panel: str, method: str, x: float, values: Any, settings: Settings) -> list[Row]:
+    """The mean with Student's interval; nothing if a share of beta or more of the runs released nothing."""
+    values = np.asarray(values, float)
+    released = values[np.isfinite(values)]
+    if len(released) <= (1 - settings["beta"]) * len(values):
+        return []
+    far = scipy.stats.t.ppf((1 + settings["level"]) / 2, len(released) - 1) * released.std(ddof=1)
+    mean, far = released.mean(), far / math.sqrt(len(released))
+    return [Row(panel, method, x, mean, mean - far, mean + far)]

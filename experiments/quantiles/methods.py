@@ -1,0 +1,117 @@
+"""Every method at one budget: (epsilon, delta) under add/remove for all quantiles together. To add one, add a line to `METHODS`."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpjax.optimizers import interior_point, quantiles
+from experiments import releases
+
+COUNT_SHARE = 0.1  # of epsilon, for the count that slices around noisy ranks begin with
+RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
+SMALLEST_SLICE = 2047  # rows for which slices have room at least, so that few programs are compiled
+
+
+class Wanted(NamedTuple):
+    """What a method is asked for: q quantiles at i/(q + 1), on a domain with a public origin."""
+
+    number: int
+    epsilon: float
+    delta: float
+    beta: float
+    bits: int
+    origin: int
+    base: float
+
+    @property
+    def fractions(self) -> list[float]:
+        return [i / (self.number + 1) for i in range(1, self.number + 1)]
+
+
+def _rank_exponential(wanted: Wanted) -> Any:
+    return quantiles.rank_exponential(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
+
+
+def _joint(wanted: Wanted) -> Any:
+    return quantiles.joint(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
+
+
+def _tree(wanted: Wanted) -> Any:
+    return quantiles.tree(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
+
+
+def _unbounded(wanted: Wanted) -> Any:
+    return quantiles.unbounded(
+        bits=wanted.bits,
+        fractions=wanted.fractions,
+        epsilon=wanted.epsilon,
+        base=wanted.base,
+        origin=wanted.origin,
+    )
+
+
+def _released(method: str, accountant: str) -> Callable[[Wanted], Any]:
+    """One of the three methods of `experiments.releases`, with room for slices, and the accountant that it was calibrated by."""
+
+    def make(wanted: Wanted) -> Any:
+        settings = {name: getattr(wanted, name) for name in ("epsilon", "delta", "beta", "bits")}
+        made = _roomy(releases.mechanism(method, wanted.number, settings).quantiles)
+        return dataclasses.replace(made, accountant=accountant, delta=np.float64(wanted.delta))
+
+    return make
+
+
+def _roomy(mechanism: Any) -> Any:
+    return dataclasses.replace(mechanism, capacity=max(mechanism.capacity, SMALLEST_SLICE))
+
+
+def _noisy_slices(wanted: Wanted) -> Any:
+    """The share of the ranks' noise is the one for which slice and noise add up to the least."""
+    made = [_with_share(wanted, share) for share in RANK_SHARES]
+    return _roomy(min(made, key=lambda one: int(one.m) + one.levels**1.5 * 2 / float(one.rank_epsilon)))
+
+
+def _with_share(wanted: Wanted, share: float) -> Any:
+    count, ranks = COUNT_SHARE * wanted.epsilon, share * wanted.epsilon
+    rest = wanted.epsilon - count - ranks
+    once = 0.0  # ln(1 + 1/(2m + 1)): first nothing, then that of an m which is too small
+    for _ in range(2):
+        solver = interior_point.exponential(bits=wanted.bits, epsilon=(rest - once) / 2 / 1.000001)
+        m = quantiles.half_slice(solver, beta=wanted.beta / 3 / wanted.number)
+        once = math.log1p(1 / (2 * m + 1))
+    made = quantiles.noisy_slices(
+        solver=solver,
+        fractions=wanted.fractions,
+        m=m,
+        rank_epsilon=ranks,
+        count_epsilon=count,
+        delta=wanted.delta,
+        beta=wanted.beta,
+    )
+    assert made.guarantee().epsilon <= wanted.epsilon, made.guarantee()
+    return made
+
+
+METHODS: dict[str, Callable[[Wanted], Any]] = {
+    "rank exponential": _rank_exponential,
+    "joint": _joint,
+    "direct": _released("one run a quantile", "optimal"),
+    "recursive": _released("recursive medians", "optimal"),
+    "sliced": _released("Reorder-Slice-Compute", "slicing"),
+    "noisy slices": _noisy_slices,
+    "tree": _tree,
+    "unbounded": _unbounded,
+}
+
+
+@functools.cache
+def mechanism(method: str, wanted: Wanted) -> Any:
+    """A method of `METHODS`, held to the budget, to five digits."""
+    made = METHODS[method](wanted)
+    spent = made.guarantee()
+    assert spent.epsilon <= wanted.epsilon * (1 + 1e-5) and spent.delta <= wanted.delta * (1 + 1e-5), (method, spent)
+    return made

@@ -1,0 +1,308 @@
+"""Quantiles from a hierarchical histogram, by AboveThreshold along a grid, and from slices around noisy ranks: privacy over all neighbours,
+naive laws, extreme data, and the errors that are stated."""
+
+import functools
+import itertools
+
+import builders
+import jax
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+
+import dpjax
+from dpjax import Points, Status, bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.optimizers.quantiles.noisy_slices import _prefixes
+from dpjax.optimizers.quantiles.unbounded import geometric_grid
+from dpjax.verify import histograms, neighbours
+from dpjax.verify.exact import sticks
+from dpjax.verify.plain.quantiles import noisy_slices_law, tree_law, unbounded_laws
+
+RUNS = 4000
+ROWS = 31
+
+
+def points_of(values, bits, rows=ROWS):
+    return Points.create(wide.from_ints([*values, *[0] * (rows - len(values))], bits), len(values))
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def runs(mechanism, key, data):
+    return mechanism(key, data)
+
+
+def keys(count=RUNS):
+    return jax.random.split(jax.random.key(3), count)
+
+
+def largest_errors(mechanism, points, count=200):
+    """Of many runs, in ranks; infinite where nothing was released."""
+    outcomes = runs(mechanism, keys(count), points)
+    ranks = quantiles.nearest_rank(np.asarray(mechanism.fractions), points.n_valid)
+    ordered = mechanism.prepare(mechanism.fit(points))
+    errors = jax.vmap(lambda answers: quantiles.rank_errors(ordered, answers, ranks))(outcomes.hypothesis)
+    return np.where(outcomes.status == Status.OK, np.asarray(errors).max(axis=1), np.inf)
+
+
+def refuted(table, counts, guarantee):
+    pairs = neighbours(counts, guarantee.relation)
+    return bool(sticks(np.asarray(table), pairs, guarantee.epsilon).max() > guarantee.delta * (1 + 1e-9) + 1e-12)
+
+
+# --------------------------------------------------------------------------------------------- hierarchical histogram
+
+
+def small_tree(epsilon=4.0, fractions=(0.6,)):
+    return quantiles.tree(bits=2, fractions=list(fractions), epsilon=epsilon, branching=2)
+
+
+def test_no_neighbouring_points_refute_the_tree():
+    """All multisets of up to three points of 4."""
+    counts = histograms(4, range(4))
+    multisets = [[x for x in range(4) for _ in range(row[x])] for row in counts]
+    table = [tree_law(points, 0.6, bits=2, branching=2, epsilon=4.0, reach=8) for points in multisets]
+    np.testing.assert_allclose(np.sum(table, axis=1), 1, atol=1e-6)
+    assert not refuted(table, counts, Guarantee(4.0, 1e-6, ADD_OR_REMOVE_ONE))  # noises beyond 8 are left out
+    assert refuted(table, counts, Guarantee(2.0, 1e-6, ADD_OR_REMOVE_ONE))  # negative control
+
+
+def test_the_tree_follows_its_law():
+    values = [0, 1, 1, 2, 3, 3]
+    drawn = np.asarray(runs(small_tree(), keys(), points_of(values, 2)).hypothesis)[:, 0, 0]
+    counts = np.bincount(drawn, minlength=4)
+    law, other = (np.array(tree_law(values, f, bits=2, branching=2, epsilon=4.0, reach=8)) for f in (0.6, 0.5))
+    assert p_value(counts, RUNS * law) > FALSE_ALARM
+    assert p_value(counts, RUNS * other) < FALSE_ALARM  # negative control
+
+
+@pytest.mark.slow
+def test_all_quantiles_are_read_off_one_structure():
+    """Each is what it would be alone: so the price does not depend on their number."""
+    points = points_of(np.random.default_rng(0).integers(0, 2**40, ROWS).tolist(), 40)
+    fractions = [0.1, 0.2, 0.5, 0.9]
+    together = quantiles.tree(bits=40, fractions=fractions, epsilon=3.0)
+    both = runs(together, keys(50), points).hypothesis
+    for i, fraction in enumerate(fractions):
+        alone = runs(quantiles.tree(bits=40, fractions=[fraction], epsilon=3.0), keys(50), points).hypothesis
+        np.testing.assert_array_equal(alone[:, 0], both[:, i])
+    assert np.unique(np.asarray(both[:, 2]), axis=0).shape[0] > 10  # which are drawn
+
+
+@pytest.mark.parametrize("branching", [4, builders.slow(16)])
+def test_without_noise_the_tree_finds_the_quantiles(branching):
+    """At an epsilon at which no noise is seen: wide domains, widths that do not divide them, ties, one point, fractions near the ends."""
+    fractions = [2.0**-30, 0.01, 1 / 3, 0.5, 0.99, 1 - 2.0**-30]
+    made = quantiles.tree(bits=61, fractions=fractions, epsilon=1e4, branching=branching)
+    top = 2**61 - 1
+    for values in (
+        [5],
+        [0, top],
+        [7] * 20 + [9] * 3,
+        [top] * 4,
+        [2**k for k in range(31)],
+        [top - 2**k for k in range(31)],
+    ):
+        assert largest_errors(made, points_of(values, 61), 2).max() == 0
+    answers = wide.to_ints(made(keys()[0], points_of([], 61)).hypothesis)
+    assert answers == [top] * 6  # no point: any answer is right
+
+
+@pytest.mark.slow
+def test_the_error_stated_for_the_tree_is_kept():
+    made = quantiles.tree(bits=12, fractions=[0.2, 0.5, 0.8], epsilon=2.0)
+    n = made.sample_size(alpha=0.2, beta=0.1)
+    data = np.random.default_rng(1).integers(0, 2**12, 4095)
+    assert n < 4095
+    many = Points.create(wide.from_ints(sorted(data[:n].tolist() + [0] * (4095 - n)), 12), 4095)
+    assert np.mean(largest_errors(made, many) > 0.2 * n) <= 0.1
+    few = points_of(sorted(data[: n // 100].tolist()), 12, 4095)
+    assert np.mean(largest_errors(made, few) > 0.2 * (n // 100)) > 0.1  # negative control
+
+
+def test_weights_are_those_of_least_squares():
+    """Of a path: children's counts, and the estimate from above as one more measurement of their sum."""
+    made = quantiles.tree(bits=12, fractions=[0.5], epsilon=1.0, branching=4)
+    variance = 1.0
+    for weight in made.weights():
+        design = np.vstack([np.eye(4), np.ones(4)])
+        precision = np.diag([1.0] * 4 + [1 / variance])
+        covariance = np.linalg.inv(design.T @ precision @ design)
+        estimate = covariance @ design.T @ precision @ np.array([3.0, 1.0, 4.0, 1.0, 5.0])
+        np.testing.assert_allclose(estimate, np.array([3.0, 1.0, 4.0, 1.0]) + weight * (5.0 - 9.0), rtol=1e-12)
+        variance = covariance[0, 0]
+
+
+# ------------------------------------------------------------------------------------------------------ AboveThreshold
+
+
+@functools.cache
+def on_eight():
+    return jax.jit(lambda made, points: made.pmfs(made.prepare(points), 8)[:, :-1])
+
+
+@pytest.mark.slow  # of fewer points: the verifier, below
+@pytest.mark.parametrize(("fractions", "direction"), [([0.5], "up"), ([0.2, 0.7], "nearer"), ([0.2, 0.7], "up")])
+def test_no_neighbouring_points_refute_unbounded_quantiles(fractions, direction, x64):
+    """All multisets of up to two points of 8, and clusters of up to 30; runs are independent, so their worst losses add up."""
+    made = quantiles.unbounded(bits=3, fractions=fractions, epsilon=1.0, direction=direction, base=1.5)
+    small = [list(values) for n in range(3) for values in itertools.combinations_with_replacement(range(8), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 7), (3, 4)) for i in (0, 8, 15) for j in (0, 4, 15)]
+    worst = 0.0
+
+    def logs(values):
+        return np.log(np.maximum(np.asarray(on_eight()(made, points_of(values, 3)), np.float64), 1e-300))
+
+    for values in small + clusters:
+        here = logs(values)
+        for p in range(0, 8, 1 if len(values) < 3 else 3):
+            loss = logs(sorted([*values, p])) - here
+            worst = max(worst, loss.max(axis=1).sum(), -loss.min(axis=1).sum())
+    assert 0.7 < worst <= 1 + 1e-9, worst  # so seven tenths of it are refuted
+
+
+def test_unbounded_quantiles_are_private_together_by_the_verifier(x64):
+    made = quantiles.unbounded(bits=2, fractions=[0.25, 0.5, 0.75], epsilon=1.0, base=2.0)
+    report = dpjax.check(made, n=2, domain=4, epsilon=1.0)
+    assert report.exact and report.delta <= 1e-12
+    assert not dpjax.check(made, n=2, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
+
+
+@pytest.mark.slow  # on other data: conformance
+def test_naive_laws_of_unbounded_quantiles(x64):
+    """No point, one, many; both directions; fractions near the ends."""
+    fractions, rng = [1e-6, 0.3, 0.8], np.random.default_rng(0)
+    made = quantiles.unbounded(bits=3, fractions=fractions, epsilon=2.0, base=1.5, origin=2)
+    grid = geometric_grid(bits=3, origin=2, base=1.5)
+    for n in (0, 1, 20):
+        values = sorted(rng.integers(0, 8, n).tolist())
+        naive = unbounded_laws(values, fractions, grid, size=8, epsilon=2.0, downward=[False, False, True])
+        np.testing.assert_allclose(on_eight()(made, points_of(values, 3)), naive, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_the_error_stated_for_unbounded_quantiles_is_kept():
+    """On grid points, of 200 bits: B = (3/a) ln(q (K + 1)/beta)."""
+    made = quantiles.unbounded(bits=200, fractions=[0.3, 0.5, 0.9], epsilon=2.0, base=2.0)
+    asked = made.grid.shape[0]
+    within = 3 / float(made.rate()) * np.log(3 * (asked + 1) / 0.1)
+    values = [2**k for k in range(10, 190) for _ in range(8)]
+    points = points_of(values, 200, 2047)
+    errors = largest_errors(made, points)
+    assert np.mean(errors > within) <= 0.1 and np.mean(errors > within / 8) > 0.1  # negative control
+
+
+# -------------------------------------------------------------------------------------------------------- noisy slices
+
+SLICES = {"m": 1, "rank_epsilon": 4.0, "count_epsilon": 1.5}
+
+
+def small_slices(epsilon=0.5, delta=0.02, **given):
+    solver = interior_point.exponential(bits=1, epsilon=epsilon)
+    return quantiles.noisy_slices(
+        solver=solver, fractions=[0.2, 0.8], delta=delta, allow_unproved=True, **SLICES | given
+    )
+
+
+def slices_law(values, epsilon=0.5, spacing=7, **given):
+    law, none = noisy_slices_law(
+        values, [0.2, 0.8], domain=2, spacing=spacing, epsilon=epsilon, reach=14, **SLICES | given
+    )
+    return np.append(law.reshape(4), none)
+
+
+def test_no_neighbouring_points_refute_noisy_slices():
+    """All multisets of up to 15 zeros and ones; where slices are cut, delta is needed."""
+    made = small_slices()
+    guarantee = made.guarantee()
+    assert int(made.spacing) == 7 and guarantee.epsilon == pytest.approx(1.5 + 4 + 1 + np.log(4 / 3))
+    counts = histograms(2, range(16))
+    table = np.array([slices_law([0] * a + [1] * b) for a, b in counts])
+    np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-8)
+    assert not refuted(table, counts, guarantee)
+    assert refuted(
+        table, counts, Guarantee(guarantee.epsilon / 4, guarantee.delta, ADD_OR_REMOVE_ONE)
+    )  # negative control
+
+
+def test_noisy_slices_follow_their_law():
+    values = [0] * 6 + [1] * 7
+    outcomes = runs(small_slices(), keys(), points_of(values, 1))
+    answers = np.asarray(outcomes.hypothesis)[:, :, 0].astype(int) @ [2, 1]
+    counts = np.bincount(np.where(outcomes.status == Status.OK, answers, 4), minlength=5)[[0, 1, 3, 4]]
+    for epsilon, agrees in ((0.5, True), (2.0, False)):
+        law = slices_law(values, epsilon)
+        law = np.array([law[0], law[1] + law[2], law[3], law[4]])  # in order
+        assert (p_value(counts, RUNS * law) > FALSE_ALARM) == agrees
+
+
+def test_a_shift_of_ranks_costs_what_is_paid_for():
+    """A node of the tree of prefixes is shifted for each level at most, and two neighbours differ by few nodes."""
+    for q in (1, 2, 3, 7, 8, 100):
+        nodes = _prefixes(q).astype(int)
+        for j in range(q):
+            # The noises to be shifted solve nodes @ shift = (0, ..., 0, 1, ..., 1).
+            shift = np.linalg.solve(nodes, (np.arange(q) >= j).astype(float)).round(9)
+            assert set(shift) <= {0, 1} and shift.sum() <= q.bit_length()
+    sums = np.abs(np.random.default_rng(0).laplace(size=(10**5, 3)).sum(axis=1))
+    for t in (2.0, 5.0, 9.0):
+        assert np.mean(sums >= t) / 2 <= bounds.noise_tail(3, t) <= 1
+    assert bounds.noise_tail(3, bounds.noise_deviation(3, 7.0)) == pytest.approx(np.exp(-7.0), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_noisy_slices_of_few_points_release_nothing_and_of_enough_ones_what_is_stated():
+    solver = interior_point.exponential(bits=12, epsilon=1.0)
+    fractions = [0.2, 0.5, 0.8]
+    made = quantiles.noisy_slices(solver=solver, fractions=fractions, m=15, rank_epsilon=1.0, count_epsilon=0.5)
+    data = np.sort(np.random.default_rng(1).integers(0, 2**12, 2047)).tolist()
+    for n in (0, 1, 60):
+        assert np.isinf(largest_errors(made, points_of(data[:n], 12, 2047))).all()
+    n = made.sample_size(alpha=0.1, beta=0.1)
+    assert n < 2047
+    errors = largest_errors(made, points_of(data[:n], 12, 2047))
+    assert np.mean(errors > 0.1 * n) <= 0.1 and np.mean(errors > 0.01 * n) > 0.1  # negative control
+    alone = quantiles.noisy_slices(solver=solver, fractions=[0.5], m=15, rank_epsilon=1.0, count_epsilon=0.5)
+    assert alone.guarantee().delta == 0
+    for values in ([], [4095], [7] * 200):
+        assert np.isfinite(largest_errors(alone, points_of(values, 12, 2047))).all()
+
+
+# --------------------------------------------------------------------------------------------------------- bad arguments
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "error", "match"),
+    [
+        ("tree", {"bits": 0}, ValueError, "bits must be"),
+        ("tree", {"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
+        ("tree", {"branching": 12}, ValueError, "branching must be a power of two"),
+        ("tree", {"epsilon": 1e-9}, ValueError, "epsilon must be"),
+        ("unbounded", {"base": 1.0}, ValueError, "base must be"),
+        ("unbounded", {"base": 1.000001}, ValueError, "base must be so large"),
+        ("unbounded", {"origin": 2**20}, ValueError, "origin must be"),
+        ("unbounded", {"direction": "left"}, ValueError, "direction must be"),
+        ("unbounded", {"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ("noisy_slices", {"m": 0}, ValueError, "m must be"),
+        ("noisy_slices", {"m": 2}, ValueError, "m must be >="),
+        ("noisy_slices", {"rank_epsilon": 0.0}, ValueError, "rank_epsilon must be"),
+        ("noisy_slices", {"delta": 0.0}, ValueError, "delta must be"),
+        ("noisy_slices", {"solver": None}, TypeError, "solver must be"),
+    ],
+)
+def test_bad_arguments_are_refused(method, given, error, match):
+    usual = {
+        "tree": {"bits": 8, "epsilon": 1.0},
+        "unbounded": {"bits": 20, "epsilon": 1.0},
+        "noisy_slices": {
+            "solver": interior_point.exponential(bits=8, epsilon=1.0),
+            "m": 40,
+            "rank_epsilon": 1.0,
+            "count_epsilon": 1.0,
+        },
+    }[method]
+    with pytest.raises(error, match=match):
+        getattr(quantiles, method)(**({"fractions": [0.2, 0.5]} | usual | given))
