@@ -17,6 +17,7 @@ __all__ = [
     "Status",
     "Weighted",
     "check",
+    "choose",
     "decode",
     "enable_cache",
     "encode",
@@ -26,6 +27,7 @@ __all__ = [
 __getattr__, __dir__ = lazy.modules(
     __name__,
     check="dpjax.verify.check:check",
+    choose="dpjax.choice.choosing:choose",
     decode="dpjax.data.encoding:decode",
     encode="dpjax.data.encoding:encode",
     least_n="dpjax.trials.sweep:least_n",
