@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
-from dpjax.accounting.composition import total_delta
 
 PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
 EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
@@ -132,37 +133,28 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
             raise UnavailableError(f"above {limit:g}")
         offer = candidate.offer(question)
         return Found(offer.n, offer, question)
-    ends = EPSILONS if absent == "epsilon" else ALPHAS
+    ends, n = EPSILONS if absent == "epsilon" else ALPHAS, question.n or 0
     offers: dict[float, Offer] = {}
-
-    def at(value: float) -> Question:
-        return dataclasses.replace(question, **{absent: value})
+    reasons: list[str] = []
 
     def needed(value: float) -> float:
-        asked = at(value)
-        if candidate.floor is not None and candidate.floor(asked) > 4.0 * (question.n or 0):
-            return candidate.floor(asked)
+        asked = dataclasses.replace(question, **{absent: value})
+        low = 0.0 if candidate.floor is None else candidate.floor(asked)
+        if low > 4.0 * n:
+            return low
         try:
             offers[value] = candidate.offer(asked)
-        except UnavailableError:
+        except UnavailableError as reason:
+            reasons.append(str(reason))
             return math.inf
         return offers[value].n
 
-    if limit < math.inf and needed(limit) > (question.n or 0):
-        raise UnavailableError(_refusal(candidate, at(limit), f"above {limit:.4g}"))
-    value = least(needed, question.n or 0, ends[0], min(limit, ends[1]))
+    if limit < math.inf and needed(limit) > n:
+        raise UnavailableError(reasons[-1] if reasons else f"above {limit:.4g}")
+    value = least(needed, n, ends[0], min(limit, ends[1]))
     if value is None:
-        raise UnavailableError(_refusal(candidate, at(ends[1]), f"{question.n} records are too few"))
-    return Found(value, offers[value], at(value))
-
-
-def _refusal(candidate: Candidate, question: Question, otherwise: str) -> str:
-    """Why it has no offer at all, or else that."""
-    try:
-        candidate.offer(question)
-    except UnavailableError as reason:
-        return str(reason)
-    return otherwise
+        raise UnavailableError(reasons[-1] if reasons and not offers else f"{question.n} records are too few")
+    return Found(value, offers[value], dataclasses.replace(question, **{absent: value}))
 
 
 def least(needed: Callable[[float], float], n: float, low: float, high: float) -> float | None:
@@ -216,26 +208,41 @@ def largest_kept(spent: Callable[[float], float], delta: float, start: float) ->
     return best
 
 
-def largest_each(parts: Callable[[float], dict[Guarantee, int]], epsilon: float, delta: float, low: float) -> float:
-    """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), from one that is known to keep it."""
-    own = sum(count * part.delta for part, count in parts(low).items())
+def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: float) -> float:
+    """delta(epsilon) of the optimal composition of (e, 0)-private mechanisms, and of `own` of delta besides (Kairouz, Oh, Viswanath 2015).
 
-    def spent(e: float) -> float:
-        return total_delta(parts(e), epsilon) - own
+    With P[loss e] = e^e/(1 + e^e) for each of them, else -e, it is the mean of (1 - e^(epsilon - loss))+ over the sums.
 
-    return max(low, largest_kept(spent, delta - own, 1.1 * low) or low)
+    >>> round(composed_delta([(0.1, 100)], 0.0, 3.0), 6)
+    0.001588
+    """
+    from scipy.special import gammaln
+
+    losses, logs = np.zeros(1), np.zeros(1)
+    for e, count in parts:
+        i = np.arange(count + 1.0)
+        ways = gammaln(count + 1) - gammaln(i + 1) - gammaln(count - i + 1)
+        law = ways - i * np.logaddexp(0.0, -e) - (count - i) * np.logaddexp(0.0, e)
+        losses = (losses[:, None] + (e * (2 * i - count))[None]).reshape(-1)
+        logs = (logs[:, None] + law[None]).reshape(-1)
+    over = losses > epsilon
+    pure = float(np.exp(logs[over]) @ -np.expm1(epsilon - losses[over]))
+    return own + (1 - own) * pure
+
+
+def largest_each(parts: Callable[[float], list[tuple[float, int]]], epsilon: float, delta: float, own: float) -> float | None:
+    """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), `own` of delta being spent besides."""
+    count = sum(number for _, number in parts(1.0))
+    near = float(closed_form_epsilon(epsilon, delta - own, count))
+    return largest_kept(lambda e: composed_delta(parts(e), own, epsilon) - own, 0.995 * (delta - own), near)
 
 
 @functools.lru_cache(4096)
 def optimal_each(epsilon: float, delta: float, count: int, share: float) -> Guarantee:
     """What each of `count` mechanisms may spend by optimal composition, `share` of delta being for their own deltas; under REPLACE_ONE."""
-    own = share * delta / count * _SAFE
-    low = float(closed_form_epsilon(epsilon, delta * (1 - share), count))
-
-    def parts(e: float) -> dict[Guarantee, int]:
-        return {Guarantee(e, own, REPLACE_ONE): count}
-
-    return Guarantee(largest_each(parts, epsilon, delta, max(low, epsilon / count * _SAFE)), own, REPLACE_ONE)
+    own = share * delta * _SAFE
+    each = largest_each(lambda e: [(e, count)], epsilon, delta, own) or 0.0
+    return Guarantee(max(each, epsilon / count * _SAFE), own / count, REPLACE_ONE)
 
 
 def share_of(epsilon: float, delta: float, count: int) -> Guarantee:

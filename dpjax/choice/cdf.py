@@ -20,6 +20,7 @@ from dpjax.sanitizers import thresholds
 
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
 MOST_BITS_DENSE = 16
+_LESS = 0.75  # of n that is reckoned roughly
 
 
 def _database(released: Any) -> Any:
@@ -71,13 +72,22 @@ def direct_ranks(plan: tuple[Any, int, Any]) -> float:
     return plan[1] - 0.5
 
 
+def direct_floor(question: Question) -> float:
+    """Somewhat less than what theorems alone ask for."""
+    try:
+        return _LESS * _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))[0]
+    except UnavailableError:
+        return 0.0
+
+
+def _rough(question: Question, pieces: int) -> tuple[Any, int, Any]:
+    return quantiles.direct_plan(question, pieces - 1, roughly=True)
+
+
 def direct(question: Question) -> Offer:
     """Evenly spaced quantiles, each from its own slice."""
 
-    def ranks(pieces: int) -> float:
-        return direct_ranks(quantiles.direct_plan(question, pieces - 1, roughly=True))
-
-    _, pieces = _best(question.alpha, ranks)
+    _, pieces = _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))
     solver, m, composed = plan = quantiles.direct_plan(question, pieces - 1)
     n = _size(direct_ranks(plan), _left(question.alpha, pieces))
 
@@ -88,20 +98,36 @@ def direct(question: Question) -> Offer:
     return Offer(n, make, f"direct, {solver.name}, {pieces - 1} quantiles")
 
 
-def recursive(question: Question) -> Offer:
-    """The median, the medians of both halves, and so on, for the best number of levels."""
-    found: list[tuple[int, int, Any, str]] = []
+def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[], Any], str]:
+    found: list[tuple[int, Callable[[], Any], str]] = []
     first = max(1, math.ceil(math.log2(0.5 / question.alpha) + 1e-12))
     for levels in range(first, min(first + 3, 12) + 1):
         left = _left(question.alpha, 2**levels)
         if left <= 0:
             continue
-        make, ranks, name = quantiles.recursive_plan(question, levels, lambda ranks, left=left: _size(ranks, left))
-        found.append((_size(ranks, left), levels, make, f"{name}, {2**levels - 1} quantiles"))
+
+        def size(ranks: float, left: float = left) -> int:
+            return _size(ranks, left)
+
+        make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps)
+        found.append((size(ranks), make, f"{name}, {2**levels - 1} quantiles"))
     if not found:
         raise UnavailableError("alpha asks for more than 12 levels")
-    n, _, make, name = min(found, key=lambda one: one[0])
+    return min(found, key=lambda one: one[0])
+
+
+def recursive(question: Question) -> Offer:
+    """The median, the medians of both halves, and so on, for the best number of levels."""
+    n, make, name = _recursive(question, None)
     return Offer(n, lambda n: _database(make()), name)
+
+
+def recursive_floor(question: Question) -> float:
+    """Somewhat less than what theorems alone ask for."""
+    try:
+        return _LESS * _recursive(question, 1)[0]
+    except UnavailableError:
+        return 0.0
 
 
 def _dense(name: str) -> Callable[[Question], Offer]:
@@ -134,11 +160,18 @@ def san_thresholds(question: Question) -> Offer:
     return Offer(n, make, "san_thresholds")
 
 
+def san_thresholds_floor(question: Question) -> float:
+    """What one step with all of the budget needs to be private."""
+    if not 0.0 < question.delta <= 0.5:
+        return 0.0
+    return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
+
+
 CANDIDATES: tuple[Candidate, ...] = (
-    Candidate("rank_exponential", rank_exponential),
-    Candidate("recursive", recursive),
-    Candidate("direct", direct),
     Candidate("histogram", _dense("histogram")),
     Candidate("tree", _dense("tree")),
-    Candidate("san_thresholds", san_thresholds),
+    Candidate("rank_exponential", rank_exponential),
+    Candidate("recursive", recursive, recursive_floor),
+    Candidate("direct", direct, direct_floor),
+    Candidate("san_thresholds", san_thresholds, san_thresholds_floor),
 )

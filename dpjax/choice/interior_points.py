@@ -30,7 +30,7 @@ from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
 MOST_STEPS = 2e6  # of a programme of the tree score, where n is asked for
-FEW_STEPS = 3e5  # where it is one of many questions
+FEW_STEPS = 1e5  # where it is one of many questions
 NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
 _FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality
 
@@ -135,14 +135,21 @@ PURE = ("exponential", "tree_score")
 NAMES = (*PURE, "rec_concave", "tree_log")
 
 
-def best(bits: int, epsilon: float, delta: float, beta: float) -> tuple[Solver, int]:
-    """(the solver that needs the fewest points, how many)."""
+def best(
+    bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None
+) -> tuple[Solver, int]:
+    """(the solver that needs the fewest points, how many); with steps = 1 roughly: by theorems, without TreeLog's plan."""
     sizes: dict[str, int] = {}
     for name in NAMES:
-        if name == "tree_log" and tree_log_floor(bits, epsilon, delta, beta) > min(sizes.values()):
-            continue
+        if name == "tree_log":
+            floor = tree_log_floor(bits, epsilon, delta, beta)
+            if floor > min(sizes.values()):
+                continue
+            if steps == 1 and floor > 0:
+                sizes[name] = math.ceil(floor)
+                continue
         try:
-            sizes[name] = points_for(name, bits, epsilon, delta, beta)
+            sizes[name] = points_for(name, bits, epsilon, delta, beta, steps)
         except UnavailableError:
             continue
     name = min(sizes, key=sizes.__getitem__)

@@ -10,11 +10,11 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dpjax.accounting import closed_form_epsilon
 from dpjax.choice import interior_points
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
 from dpjax.domains import wide
@@ -49,22 +49,18 @@ def direct_plan(
 ) -> tuple[interior_points.Solver, int, dict[str, Any]]:
     """(the solver of a run, m, how runs are composed): basic composition, or the optimal one if delta makes that cheaper.
 
-    Roughly: optimal composition by its closed form, which is up to a quarter less.
+    Roughly: by theorems alone, and without TreeLog's plan.
     """
     plans = []
     beta = question.beta / runs
     each = share_of(question.epsilon, question.delta, 2 * runs)
     own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
-    solver, points = interior_points.best(question.bits, each.epsilon, own, beta)
+    steps = 1 if roughly else None
+    solver, points = interior_points.best(question.bits, each.epsilon, own, beta, steps=steps)
     plans.append((points, solver, {"accountant": "basic"}))
     if question.delta > 0 and runs > 1:
-        epsilon = (
-            float(closed_form_epsilon(question.epsilon, question.delta, runs))
-            if roughly
-            else optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon
-        )
-        epsilon *= (1 - 2.0**-40) / 2
-        solver, points = interior_points.best(question.bits, epsilon, 0.0, beta)
+        epsilon = optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon / 2 * (1 - 2.0**-40)
+        solver, points = interior_points.best(question.bits, epsilon, 0.0, beta, steps=steps)
         plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
     points, solver, composed = min(plans, key=lambda plan: plan[0])
     return solver, -(-points // 2), composed
@@ -91,7 +87,9 @@ def recursive(question: Question) -> Offer:
     return Offer(_points(ranks, question.alpha), lambda n: make(), name)
 
 
-def recursive_plan(question: Question, levels: int, points: Any) -> tuple[Any, float, str]:
+def recursive_plan(
+    question: Question, levels: int, points: Callable[[float], int], *, steps: float | None = None
+) -> tuple[Callable[[], Any], float, str]:
     """(what builds it, its rank error, its name); `points` says how many points a rank error asks for."""
     if question.bits + TIES > wide.MAX_BITS:
         raise UnavailableError(f"needs {TIES} bits more to break ties, of {wide.MAX_BITS}")
@@ -99,7 +97,7 @@ def recursive_plan(question: Question, levels: int, points: Any) -> tuple[Any, f
     each = share_of(epsilon, delta, 2 * levels)
     own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
     beta = question.beta * (1 - _FOR_TIES) / (2**levels - 1)
-    solver, needed = interior_points.best(question.bits + TIES, each.epsilon, own, beta)
+    solver, needed = interior_points.best(question.bits + TIES, each.epsilon, own, beta, steps=steps)
     m = -(-needed // 2)
     for shared in range(2, 64):
         ranks = rank_error(levels, m, shared)

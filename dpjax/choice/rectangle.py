@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, closed_form_epsilon
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.choice import interior_points, quantiles
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, largest_each, largest_kept
 from dpjax.core import bisection
@@ -24,6 +26,9 @@ from dpjax.sanitizers import cdf
 
 RATIO = -2.0  # log2 of the noise's rate over the computes' epsilon: n is flat around it
 FEWEST_AXES = 4  # from which on slicing is tried
+# Where its search begins: scale/epsilon sqrt(ln(1/delta)) at 64 dimensions, by epsilon and ln(1/delta). More dimensions change nothing.
+_EPSILONS, _LOGS = (0.05, 0.3, 1.0, 4.0, 8.0), (9.21, 13.8, 23.0)
+_SCALES = ((0.595, 0.378, 0.235), (0.426, 0.309, 0.212), (0.348, 0.269, 0.197), (0.262, 0.223, 0.173), (0.220, 0.194, 0.159))
 Planned = tuple[rectangles.Plan, interior_points.Solver]
 
 
@@ -37,11 +42,8 @@ def _slices(plan_for: Callable[[Question], Planned]) -> Callable[[Question], Off
     kept = functools.lru_cache(256)(plan_for)
 
     def offer(question: Question) -> Offer:
-        from scipy.special import betaincc
-
         plan, solver = kept(dataclasses.replace(question, alpha=0.0, n=None))
-        need, left = _entries(plan), plan.beta - plan.spent_beta
-        n = bisection.least_int(lambda n: float(betaincc(need, n - need + 1, question.alpha)) <= left, need)
+        n = _examples(_entries(plan), plan.beta - plan.spent_beta, question.alpha)
 
         def make(n: int) -> Any:
             return rectangles.from_plan(plan, solver=lambda epsilon, delta, beta: solver.made())
@@ -49,6 +51,13 @@ def _slices(plan_for: Callable[[Question], Planned]) -> Callable[[Question], Off
         return Offer(n, make, f"slices, {plan.accountant}, {solver.name}")
 
     return offer
+
+
+def _examples(need: int, beta: float, alpha: float) -> int:
+    """The least n with P[Bin(n, alpha) < need] <= beta, as `Rectangles.sample_size` has it."""
+    from scipy.special import betaincc
+
+    return bisection.least_int(lambda n: float(betaincc(need, n - need + 1, alpha)) <= beta, need)
 
 
 def _planned(accountant: str, question: Question, budget: planning.Budget, own: float) -> Planned:
@@ -77,15 +86,8 @@ def optimal(question: Question) -> Planned:
     total = planning.kept(*question.step())
     axes = question.dimensions
 
-    def parts(each: float) -> dict[Guarantee, int]:
-        return {
-            Guarantee(2 * each, 0.0, ADD_OR_REMOVE_ONE): axes,
-            Guarantee(each, 0.0, ADD_OR_REMOVE_ONE): 1,
-        }
-
-    low = float(closed_form_epsilon(total.epsilon, total.delta, axes + 1)) / 2
-    low = max(low, total.epsilon / (2 * axes + 1)) * (1 - 2.0**-40)
-    epsilon = largest_each(parts, total.epsilon, total.delta, low)
+    found = largest_each(lambda each: [(2 * each, axes), (each, 1)], total.epsilon, total.delta, 0.0) or 0.0
+    epsilon = max(found, total.epsilon / (2 * axes + 1) * (1 - 2.0**-40))
     budget = planning.Budget(None, Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE), total)
     return _planned("optimal", question, budget, 0.0)
 
@@ -109,8 +111,10 @@ def _scale(axes: int, total: Guarantee) -> tuple[float, Guarantee]:
     def spent(scale: float) -> float:
         return planning.whole_run(axes, *parts(scale)).delta(total.epsilon)
 
-    # Starts where slicing has been found to end.
-    scale = largest_kept(spent, total.delta, total.epsilon / (3.5 * math.sqrt(-math.log(total.delta))))
+    log = -math.log(total.delta)
+    along = [np.interp(log, _LOGS, row) for row in _SCALES]
+    near = float(np.interp(math.log(total.epsilon), np.log(_EPSILONS), along))
+    scale = largest_kept(spent, total.delta, 0.985 * near * total.epsilon / math.sqrt(log))
     if scale is None:
         raise UnavailableError("no split was found that keeps the total")
     return parts(scale)
@@ -157,7 +161,7 @@ def _kearns(question: Question, depth: int) -> tuple[int, Callable[[int], Any], 
 
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("slices, basic", _slices(basic)),
-    Candidate("slices, optimal", _slices(optimal)),
     Candidate("slices, slicing", _slices(slicing)),
+    Candidate("slices, optimal", _slices(optimal)),
     Candidate("kearns", kearns),
 )
