@@ -230,7 +230,9 @@ def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: floa
     return own + (1 - own) * pure
 
 
-def largest_each(parts: Callable[[float], list[tuple[float, int]]], epsilon: float, delta: float, own: float) -> float | None:
+def largest_each(
+    parts: Callable[[float], list[tuple[float, int]]], epsilon: float, delta: float, own: float
+) -> float | None:
     """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), `own` of delta being spent besides."""
     count = sum(number for _, number in parts(1.0))
     near = float(closed_form_epsilon(epsilon, delta - own, count))

@@ -60,9 +60,7 @@ def rank_exponential(question: Question) -> Offer:
     fractions = _even(pieces).tolist()
 
     def make(n: int) -> Any:
-        return _database(
-            optimizers.rank_exponential(bits=question.bits, fractions=fractions, epsilon=epsilon)
-        )
+        return _database(optimizers.rank_exponential(bits=question.bits, fractions=fractions, epsilon=epsilon))
 
     return Offer(n, make, f"rank_exponential, {pieces - 1} quantiles")
 

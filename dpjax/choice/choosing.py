@@ -243,9 +243,7 @@ def _blamed(absent: str, others: dict[str, float | str]) -> str:
     return "n" if absent != "n" and too_few else "delta, relation and bits"
 
 
-def _chosen(
-    task: str, found: list[Found], others: dict[str, float | str], absent: str, without_alpha: bool
-) -> Choice:
+def _chosen(task: str, found: list[Found], others: dict[str, float | str], absent: str, without_alpha: bool) -> Choice:
     """The answer."""
     best = found[0]
     n = best.offer.n if best.question.n is None else best.question.n

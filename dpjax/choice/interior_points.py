@@ -29,8 +29,9 @@ from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
-MOST_STEPS = 2e6  # of a programme of the tree score, where n is asked for
-FEW_STEPS = 1e5  # where it is one of many questions
+MOST_STEPS = 4e6  # of a programme of the tree score, where n is asked for
+MANY_STEPS = 1e6  # where epsilon is
+FEW_STEPS = 1e5  # where a solver is a part of something else
 NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
 _FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality
 
@@ -135,9 +136,7 @@ PURE = ("exponential", "tree_score")
 NAMES = (*PURE, "rec_concave", "tree_log")
 
 
-def best(
-    bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None
-) -> tuple[Solver, int]:
+def best(bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None) -> tuple[Solver, int]:
     """(the solver that needs the fewest points, how many); with steps = 1 roughly: by theorems, without TreeLog's plan."""
     sizes: dict[str, int] = {}
     for name in NAMES:
@@ -159,7 +158,7 @@ def best(
 def _candidate(name: str) -> Candidate:
     def offer(question: Question) -> Offer:
         given = (name, question.bits, *question.step(), question.beta)
-        steps = MOST_STEPS if question.n is None else FEW_STEPS
+        steps = MOST_STEPS if question.n is None else MANY_STEPS
         return Offer(points_for(*given, steps), lambda n: made(*given), name)
 
     def floor(question: Question) -> float:

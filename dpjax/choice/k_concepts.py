@@ -128,9 +128,7 @@ def generic_learner(question: Question) -> Offer:
 
         make, ranks, name = quantiles.recursive_plan(half, depth, size)
         known = math.log(2**depth + 1)
-        n = bounds.generic_learner(
-            size(ranks), 1, k, question.alpha, question.beta, each_epsilon, log_hypotheses=known
-        )
+        n = bounds.generic_learner(size(ranks), 1, k, question.alpha, question.beta, each_epsilon, log_hypotheses=known)
         plans.append((n, make, name))
     if not plans:
         raise UnavailableError("alpha asks for more than 12 levels")

@@ -28,7 +28,13 @@ RATIO = -2.0  # log2 of the noise's rate over the computes' epsilon: n is flat a
 FEWEST_AXES = 4  # from which on slicing is tried
 # Where its search begins: scale/epsilon sqrt(ln(1/delta)) at 64 dimensions, by epsilon and ln(1/delta). More dimensions change nothing.
 _EPSILONS, _LOGS = (0.05, 0.3, 1.0, 4.0, 8.0), (9.21, 13.8, 23.0)
-_SCALES = ((0.595, 0.378, 0.235), (0.426, 0.309, 0.212), (0.348, 0.269, 0.197), (0.262, 0.223, 0.173), (0.220, 0.194, 0.159))
+_SCALES = (
+    (0.595, 0.378, 0.235),
+    (0.426, 0.309, 0.212),
+    (0.348, 0.269, 0.197),
+    (0.262, 0.223, 0.173),
+    (0.220, 0.194, 0.159),
+)
 Planned = tuple[rectangles.Plan, interior_points.Solver]
 
 

@@ -31,6 +31,7 @@ from dpjax.core import bisection
 from dpjax.domains import wide
 from dpjax.learners import interior
 from dpjax.learners import thresholds as learners
+from dpjax.learners.thresholds import intervals
 from dpjax.optimizers import quasi_concave
 
 _HAIR = 1 + 1e-9
@@ -77,9 +78,7 @@ def binary_search(question: Question) -> Offer:
     return Offer(n, lambda n: learners.binary_search(**given), "binary_search")
 
 
-def _by_alpha(
-    question: Question, name: str, errors: float, make: Callable[[float], Any], share: float = 2.0
-) -> Offer:
+def _by_alpha(question: Question, name: str, errors: float, make: Callable[[float], Any], share: float = 2.0) -> Offer:
     """An offer of a learner that is told alpha = share k/n."""
     n = population(errors, question.alpha, question.beta / 2)
 
@@ -91,16 +90,30 @@ def _by_alpha(
     return Offer(n, made, name)
 
 
+def search_budget(bits: int, epsilon: float, delta: float, *, by_length: bool) -> tuple[int, dict[str, float]]:
+    """(comparisons, budgets as `bounds.interval_search` takes them) of `length_search` or `power_search`, on the host."""
+    comparisons, parts = (bits, 3) if by_length else (bits.bit_length(), 2)
+    part = intervals.SEARCH * epsilon
+    each = float(closed_form_epsilon(part, delta / parts, comparisons)) if by_length else part / comparisons
+    return comparisons, {
+        "comparison_epsilon": each,
+        "stability_epsilon": intervals.STABLE * epsilon,
+        "stability_delta": delta / parts,
+        "choice_epsilon": intervals.CHOICE * epsilon,
+    }
+
+
 def _search(factory: Callable[..., Any], name: str) -> Callable[[Question], Offer]:
     def offer(question: Question) -> Offer:
         question.public_size()
         question.approximate()
         given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
-        learner = factory(**given, alpha=0.5)
+        comparisons, budget = search_budget(**given, by_length=name == "length_search")
         try:
-            size = bounds.interval_search(int(learner.comparisons()), 0.5, question.beta / 2, **learner.budget())
+            size = bounds.interval_search(comparisons, 0.5, question.beta / 2, **budget)
         except ValueError as reason:
             raise UnavailableError(str(reason)) from None
+        # A run holds its shares in float32.
         return _by_alpha(question, name, size / 2 * 1.00001, lambda alpha: factory(**given, alpha=alpha))
 
     return offer
@@ -134,9 +147,7 @@ def amplified(question: Question) -> Offer:
     except ValueError as reason:
         raise UnavailableError(str(reason)) from None
     beta = question.beta
-    return _by_alpha(
-        question, "amplified", errors, lambda alpha: learners.amplified(**given, alpha=alpha, beta=beta)
-    )
+    return _by_alpha(question, "amplified", errors, lambda alpha: learners.amplified(**given, alpha=alpha, beta=beta))
 
 
 def by_interior_points(question: Question) -> Offer:
