@@ -43,6 +43,12 @@ class Question:
     k: int = 0
     concept: str = ""
 
+    def at(self, absent: str, value: float) -> "Question":
+        """The same with a value for epsilon or alpha."""
+        return (
+            dataclasses.replace(self, epsilon=value) if absent == "epsilon" else dataclasses.replace(self, alpha=value)
+        )
+
     def step(self) -> tuple[float, float]:
         """What a mechanism may spend whose guarantee is under ADD_OR_REMOVE_ONE: half of it where a replacement is two of its steps."""
         if self.relation == ADD_OR_REMOVE_ONE:
@@ -138,7 +144,7 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
     reasons: list[str] = []
 
     def needed(value: float) -> float:
-        asked = dataclasses.replace(question, **{absent: value})
+        asked = question.at(absent, value)
         low = 0.0 if candidate.floor is None else candidate.floor(asked)
         if low > 4.0 * n:
             return low
@@ -154,7 +160,7 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
     value = least(needed, n, ends[0], min(limit, ends[1]))
     if value is None:
         raise UnavailableError(reasons[-1] if reasons and not offers else f"{question.n} records are too few")
-    return Found(value, offers[value], dataclasses.replace(question, **{absent: value}))
+    return Found(value, offers[value], question.at(absent, value))
 
 
 def least(needed: Callable[[float], float], n: float, low: float, high: float) -> float | None:
@@ -191,7 +197,7 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
 def largest_kept(spent: Callable[[float], float], delta: float, start: float) -> float | None:
     """Nearly the largest e with spent(e) <= delta, from somewhere near it; None if none was found.
 
-    A few steps by the slope of ln(spent), at first that of a normal tail; to a part in 100. What is returned was itself found to keep delta.
+    A few steps by the slope of ln(spent), at first that of a normal tail; to a part in 100. What is returned was itself found to keep it.
     """
     best, e, slope, last = None, start, -2.0 * math.log(delta), None
     for _ in range(12):

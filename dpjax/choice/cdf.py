@@ -1,8 +1,8 @@
 """Distribution functions: the share of records up to every x within alpha, but with probability beta, whatever the data.
 
-Through quantiles at i/(q + 1), whose step function loses 1/(2(q + 1)) and a rank error of t another t/n: n = t/(alpha - 1/(2(q + 1))), and q
-the best of a few around 1/alpha. Where the number of records is public (REPLACE_ONE), also noisy counts of all points (`histogram`,
-`tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a `dpjax.Weighted` database.
+Through quantiles at i/(q + 1), whose step function loses 1/(2(q + 1)) and a rank error of t another t/n: n = t/(alpha - 1/(2(q + 1))),
+and q the best of a few around 1/alpha. Where the number of records is public (REPLACE_ONE), also noisy counts of all points
+(`histogram`, `tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a `dpjax.Weighted` database.
 """
 
 import math

@@ -131,13 +131,14 @@ def choose(
     **Exactly one of n, epsilon and alpha is left out, and is solved for** (of n and epsilon for "interior_point" and for k_concepts of
     parities, which have no alpha). The others are what is wanted.
 
-    **What is compared.** Each candidate has an n that is *proved* to suffice: on n records, whatever they are (whatever distribution they
-    are drawn from, for learners; uniform for parities), its error exceeds alpha, or it fails, with probability beta at most. The candidate with the least
-    such n is chosen. That n comes from an exact worst case over all data where one is known, else from a theorem with its constants; so it
-    is an upper bound on the n* of the algorithm, for some closer than for others, and the choice is among what is proved. An
-    alpha or epsilon is the least at which the n in question is not above the given one, to a thousandth, rounded up.
+    **What is compared.** Each candidate has an n that is *proved* to suffice: on n records its error exceeds alpha, or it fails, with
+    probability beta at most, whatever the records are (for learners: whatever distribution they are drawn from; for parities a uniform
+    one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known, else from a
+    theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the choice is among
+    what is proved. An alpha or epsilon is the least at which the n in question is not above the given one, up to 1/256, rounded up.
 
-    **It costs no privacy**: no data are looked at, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on it.
+    **It costs no privacy**: no data are looked at, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on
+    it: what suffices for n records suffices for more (in recursive quantiles, which reckon with ties, for up to 2^20).
 
     Args:
       task: one of
@@ -155,8 +156,8 @@ def choose(
       n: number of records, up to 2^30. epsilon: total. alpha: tolerated error, in (0, 1).
       delta: total, in [0, 1); with 0 only pure algorithms are candidates.
       beta: failure probability, in (0, 1).
-      relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at half of
-        epsilon under R; one that is private under R, where n is public, is no candidate under A.
+      relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at
+        half of epsilon under R; one that is private under R, where n is public, is no candidate under A.
       fractions, dimensions, k, concept: of tasks that have them.
 
     Returns:

@@ -1,7 +1,7 @@
 """k concepts from one sample: all k errors at most alpha, but with probability beta.
 
-- points, whatever distribution and points: `histogram_learner` and `point_learner` by their theorems, flat in k; direct sums of the learners
-  of one point (`dpjax.choice.points`).
+- points, whatever distribution and points: `histogram_learner` and `point_learner` by their theorems, flat in k; direct sums of the
+  learners of one point (`dpjax.choice.points`).
 - thresholds, whatever distribution and thresholds: direct sums of the learners of one threshold (`dpjax.choice.thresholds`), and
   GenericLearner (MULTI Lemma 36) on a sanitized distribution function, half of epsilon for each of its parts.
 - parities, on uniform points: `parity_learner` by its exact law; direct sums of the exponential mechanism, up to 16 bits. They find the

@@ -1,12 +1,13 @@
 """Quantiles at any fractions: all ranks within alpha n of f n, but with probability beta, whatever the data.
 
-- `rank_exponential`: for one fraction some point of the domain has rank error 0 and weighs 1, and at most 2^d - 1 have more than t and weigh
-  e^(-lambda t) each, so that P[error > t] <= r/(1 + r), r = (2^d - 1) e^(-lambda t): two keys far apart with t + 1 ranks too few on
-  one side come as near as 2^d - 2. The q runs have their own coins, so each may fail with 1 - (1 - beta)^(1/q). From t on half a rank is left
-  for f n, which is rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
+- `rank_exponential`: for one fraction some point of the domain has rank error 0 and weighs 1, and at most 2^d - 1 have more than t and
+  weigh e^(-lambda t) each, so that P[error > t] <= r/(1 + r), r = (2^d - 1) e^(-lambda t): two keys far apart with t + 1 ranks too few
+  on one side come as near as 2^d - 2. The q runs have their own coins, so each may fail with 1 - (1 - beta)^(1/q). From t on half a rank
+  is left for f n, which is rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
 - `direct`: m - 1 ranks for the solver and 1/2 for rounding, m half the points that the best solver needs with its share.
 - `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
-  tie-breaks may share: of n points c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is charged to beta.
+  tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
+  charged to beta.
 """
 
 import math
@@ -24,6 +25,7 @@ from dpjax.optimizers.quantiles.recursive import MOST_LEVELS
 TIES = 32  # bits that break them
 _FOR_TIES = 1 / 64  # of beta
 MOST_RUNS = 2**12
+MANY = 2**20  # points, for which ties are reckoned with at least
 
 
 def rank_exponential_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
@@ -57,7 +59,8 @@ def direct_plan(
     own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
     steps = 1 if roughly else None
     solver, points = interior_points.best(question.bits, each.epsilon, own, beta, steps=steps)
-    plans.append((points, solver, {"accountant": "basic"}))
+    composed: dict[str, Any] = {"accountant": "basic"}
+    plans.append((points, solver, composed))
     if question.delta > 0 and runs > 1:
         epsilon = optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon / 2 * (1 - 2.0**-40)
         solver, points = interior_points.best(question.bits, epsilon, 0.0, beta, steps=steps)
@@ -101,7 +104,7 @@ def recursive_plan(
     m = -(-needed // 2)
     for shared in range(2, 64):
         ranks = rank_error(levels, m, shared)
-        n = max(points(ranks), question.n or 0)
+        n = max(points(ranks), question.n or 0, MANY)
         log_ties = (shared + 1) * math.log(n) - math.lgamma(shared + 2) - TIES * shared * math.log(2.0)
         if log_ties <= math.log(question.beta * _FOR_TIES):
             break

@@ -1,9 +1,9 @@
 """Axis-aligned rectangles in D dimensions: population error at most alpha, but with probability beta, whatever distribution and rectangle.
 
-By slices (CLNSS §1.3.4), with the best solver of the interior point problem and by three of its accountants: basic and optimal composition
-of public slices, and Reorder-Slice-Compute by the numerical accountant (as printed it has never won). The split between noise and
-computes of the last is not searched for, as `accounting.slicing.split` does: at the ratio 1/4 n is within 2 or 3 percent of the best. And by Kearns's
-learner on sanitized axes (BNS §3.5). All by the theorems in their modules.
+By slices (CLNSS §1.3.4), with the best solver of the interior point problem and by three of its accountants: basic and optimal
+composition of public slices, and Reorder-Slice-Compute by the numerical accountant (as printed it has never won). The split between
+noise and computes of the last is not searched for, as `accounting.slicing.split` does: at the ratio 1/4 n is within a few percent of
+the best. And by Kearns's learner on sanitized axes (BNS §3.5). All by the theorems in their modules.
 """
 
 import dataclasses

@@ -90,7 +90,7 @@ def _by_alpha(question: Question, name: str, errors: float, make: Callable[[floa
     return Offer(n, made, name)
 
 
-def search_budget(bits: int, epsilon: float, delta: float, *, by_length: bool) -> tuple[int, dict[str, float]]:
+def search_budget(bits: int, epsilon: float, delta: float, *, by_length: bool) -> tuple[int, dict[str, Any]]:
     """(comparisons, budgets as `bounds.interval_search` takes them) of `length_search` or `power_search`, on the host."""
     comparisons, parts = (bits, 3) if by_length else (bits.bit_length(), 2)
     part = intervals.SEARCH * epsilon
