@@ -22,6 +22,7 @@ __all__ = [
     "enable_cache",
     "encode",
     "least_n",
+    "quantiles",
 ]
 
 __getattr__, __dir__ = lazy.modules(
@@ -31,4 +32,5 @@ __getattr__, __dir__ = lazy.modules(
     decode="dpjax.data.encoding:decode",
     encode="dpjax.data.encoding:encode",
     least_n="dpjax.trials.sweep:least_n",
+    quantiles="dpjax.optimizers.quantiles.answer:quantiles",
 )

@@ -73,7 +73,7 @@ from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.learn_points import learn_points_law
 from dpjax.verify.plain.parity_learner import inner, parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
-from dpjax.verify.plain.quantiles import direct_laws, in_order, rank_exponential_laws
+from dpjax.verify.plain.quantiles import direct_laws, in_order, joint_law, rank_exponential_laws
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
@@ -869,6 +869,15 @@ def _rank_exponential_twin(entry: Entry) -> np.ndarray:
     return _ending(in_order(laws).reshape(64))
 
 
+def _joint_twin(candidates: int) -> Callable[[Entry], np.ndarray]:
+    def pmf(entry: Entry) -> np.ndarray:
+        points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+        given = {"size": 8, "epsilon": entry.epsilon, "candidates": candidates, "share": 0.25}
+        return _ending(joint_law(points, [0.4, 0.7], **given).reshape(64))
+
+    return pmf
+
+
 _BY_SIZES: dict[str, Any] = {
     "law": None,
     "alpha": None,
@@ -886,6 +895,31 @@ QUERIES = [
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
+    ),
+    Entry(
+        "quantiles.joint",
+        lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=5, share=0.25),
+        _counted,
+        0.67,  # the edges of the noisy count jump where 28 / epsilon is whole
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_joint_twin(5),
+        events=False,  # they are tuples of intervals
+        error=0.2,
+        slow=True,
+        alpha=None,  # five candidates miss n with probability 0.02
+    ),
+    Entry(
+        "quantiles.joint, targets from n",
+        lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=1),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_joint_twin(1),
+        events=False,  # they are tuples of intervals
+        error=0.2,
+        law_of="quantiles.rank_exponential",
     ),
     Entry(
         "quantiles.rank_exponential",

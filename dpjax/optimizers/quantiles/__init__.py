@@ -9,6 +9,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `direct` | any q fractions, a run each on the whole dataset | q runs of (2e, (1 + exp(e)) d) |
 | `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
 | `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
+| `joint` | any q fractions at once, by the exponential mechanism on the gaps between them; without a solver | a total epsilon |
 | `rank_exponential` | any q fractions, a run each of the exponential mechanism on the rank error; without a solver | a total epsilon |
 
 **Why 2e.** The number n of points is private, and the wanted rank is k(n) = floor(f n + 1/2), so k(n+1) - k(n) is 0 or 1. Insert a point
@@ -33,12 +34,14 @@ enters), so that `direct` promises the same under both relations.
 
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch, half_slice, nearest_rank, rank_errors
 from dpjax.optimizers.quantiles.direct import DirectQuantiles, direct
+from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_exponential
 from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
 from dpjax.optimizers.quantiles.sliced import SlicedQuantiles, sliced
 
 __all__ = [
     "DirectQuantiles",
+    "JointQuantiles",
     "Quantiles",
     "RankExponential",
     "RecursiveQuantiles",
@@ -46,6 +49,7 @@ __all__ = [
     "Stretch",
     "direct",
     "half_slice",
+    "joint",
     "nearest_rank",
     "rank_errors",
     "rank_exponential",

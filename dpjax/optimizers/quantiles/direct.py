@@ -19,7 +19,8 @@ from dpjax.data.points import Points
 from dpjax.domains.events import Interval
 from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import Stretch
-from dpjax.optimizers.quantiles.independent import IndependentQuantiles, rounded_fractions
+from dpjax.optimizers.quantiles.independent import IndependentQuantiles
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 
 @frozen

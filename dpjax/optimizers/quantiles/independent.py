@@ -1,87 +1,30 @@
 """What quantiles share that are found by independent runs, one for each fraction: their joint law, and ranks."""
 
 import functools
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from dpjax.core import arguments
 from dpjax.core.logspace import all_happen, any_fails
-from dpjax.data.algorithm import few_points
 from dpjax.data.points import Points
-from dpjax.domains import wide
-from dpjax.domains.events import Accurate, Interval
-from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import Quantiles
+from dpjax.domains.events import Interval
+from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 
 
-class IndependentQuantiles(Quantiles):
+class IndependentQuantiles(RankedQuantiles):
     """Quantiles at any fractions, one run for each.
 
     An event of the law is an interval for each quantile, (low, high) with a row each: that every **run** answers in its own. Answers are
     released in order, which moves no rank error above the largest, so what is said of ranks holds for them as well.
     """
 
-    def ranks(self, points: Points) -> Int[Array, "quantiles"]:
-        """The wanted ranks k(n)."""
-        return base.nearest_rank(self.fractions, points.n_valid)
-
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
         return all_happen(self.each(points, intervals))
-
-    def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
-        """The law of each run."""
-        raise NotImplementedError
 
     def pmfs(self, points: Points, size: int) -> Float[Array, "quantiles outcomes"]:
         """The law of each run on a domain of `size` points, bottom last."""
         raise NotImplementedError
-
-    def check_event(self, event: Any) -> Interval:
-        rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
-        if rows != {self.fractions.shape}:
-            raise ValueError(f"event must have a row for each of the {self.fractions.size} quantiles, got {event!r}")
-        return jax.vmap(lambda each: Interval.of(each, self.limbs + 1))(event)
-
-    def event(self, points: Points, event: Interval | Accurate) -> Interval:
-        """Accurate: at most error n ranks away."""
-        if isinstance(event, Interval):
-            return event
-        n = points.n_valid.astype(float)
-        # The literal definition, ranks / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
-        near = jnp.round(event.error * n) + jnp.asarray([-1.0, 0.0, 1.0], float)
-        meets = jnp.where(near / n <= event.error, near, 0.0)
-        return self.near(points, jnp.max(meets).astype(jnp.int32))
-
-    def near(self, points: Points, ranks: Int[Array, ""]) -> Interval:
-        """Answers at most t ranks away: #{x <= z} >= k - t and #{x < z} <= k + t: between positions k - t - 1 and k + t (from 0)."""
-        wanted = self.ranks(points)
-        at = jnp.stack([wanted - ranks - 1, wanted + ranks])
-        x = points.x[jnp.clip(at, 0, points.rows - 1)]
-        bottom, top = base.ends(self.bits, self.limbs)
-        low = wide.select(at[0] < 0, bottom[None], x[0])
-        high = wide.select(at[1] < points.n_valid, x[1], top[None])
-        return jax.vmap(Interval.closed)(low, high)
-
-    def laws(self, points: Any, *, rank_error: ArrayLike) -> Float[Array, "quantiles 2"]:
-        """(P[within `rank_error` ranks], P[not, or bottom]) for each quantile, exactly; the runs are independent.
-
-        Args:
-          points: as for a call.
-          rank_error: t >= 0, an integer; see `rank_errors`. With t = m - 1 it is, for `direct`, the law of the solver's own success.
-        """
-        if not arguments.is_traced(rank_error):
-            rank_error = arguments.integer(
-                "rank_error", np.asarray(rank_error)[()], at_least=0, at_most=base.MOST_POINTS
-            )
-        return _laws(self, self.fit(points), jnp.asarray(rank_error, jnp.int32))
-
-    def listed(self) -> int:
-        return few_points(self.bits) ** self.fractions.size
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
         """Of (z_1, ..., z_q), z_q running fastest; only those in order have any."""
@@ -92,20 +35,3 @@ class IndependentQuantiles(Quantiles):
         answers = np.sort(np.stack(np.unravel_index(np.arange(outputs), (size,) * q)), axis=0)
         sorted_place = np.ravel_multi_index(tuple(answers), (size,) * q)
         return jnp.append(jnp.zeros_like(joint).at[sorted_place].add(joint), any_fails(laws[:, -1]))
-
-
-@jax.jit
-def _laws(quantiles: IndependentQuantiles, points: Points, rank_error: Array) -> Float[Array, "k 2"]:
-    points = quantiles.prepare(points)
-    return quantiles.each(points, quantiles.near(points, rank_error))
-
-
-def rounded_fractions(fractions: Any) -> list[int]:
-    """Increasing multiples of 2^-32."""
-    if isinstance(fractions, str) or np.ndim(fractions) != 1:
-        raise TypeError(f"fractions must be a list of numbers between 0 and 1, got {fractions!r}")
-    values = [arguments.known_fraction("fractions", fraction) for fraction in fractions]
-    rounded = [round(value * 2**32) for value in values]
-    if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
-        raise ValueError(f"fractions must increase strictly, by 2^-32 at least, and hold one or more; got {values}")
-    return rounded

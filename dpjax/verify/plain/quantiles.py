@@ -63,6 +63,58 @@ def rank_exponential_laws(
     return laws
 
 
+def joint_law(
+    points: Sequence[int],
+    fractions: Sequence[float],
+    *,
+    size: int,
+    epsilon: float,
+    candidates: int = 1,
+    share: float = 0.05,
+) -> np.ndarray:
+    """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
+
+    k points equal to z cut [z, z + 1) into k + 1 cells of equal lengths; a tuple of cells of which one is taken c times has the volume of
+    its lengths, over c!. With candidates the number of points is fitted, by summing over noisy counts.
+
+    >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
+    [0.3, 0.4, 0.3]
+    """
+    cells = []
+    for z in range(size):
+        below, copies = sum(x < z for x in points), sum(x == z for x in points)
+        cells += [(z, below + i, 1 / (copies + 1)) for i in range(copies + 1)]
+    values, ranks, lengths = map(np.array, zip(*cells, strict=True))
+    m, n = len(fractions), len(points)
+    tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
+    crowds = np.array([math.prod(math.factorial(list(each).count(c)) for c in set(each)) for each in tuples.tolist()])
+    volumes = lengths[tuples].prod(axis=1) / crowds
+    ends = np.zeros((len(tuples), 1))
+    gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
+    shares = np.diff([0.0, *fractions, 1.0])
+
+    def weights(count: float, kappa: float) -> np.ndarray:
+        return volumes * np.exp(-kappa * np.abs(gaps - shares * count).sum(axis=1))
+
+    if candidates == 1:
+        chances = weights(n, epsilon / (4 * (1 - min(shares))))
+        chances /= chances.sum()
+    else:
+        step, r, half = 8 / epsilon, math.exp(-share * epsilon), candidates // 2
+        noisy: dict[int, float] = {}
+        for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
+            centre = max(math.floor((n + noise) / step + 0.5), 0)
+            noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
+        each = [weights(i * step, (1 - share) * epsilon / 2) for i in range(max(noisy) + half + 1)]
+        chances = np.zeros(len(tuples))
+        for centre, chance in noisy.items():
+            window = np.sum(each[max(centre - half, 0) : centre + half + 1], axis=0)
+            chances += chance * window / window.sum()
+    law = np.zeros((size,) * m)
+    np.add.at(law, tuple(values[tuples].T), chances)
+    return law
+
+
 def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:
     """The joint law of the answers of two independent runs, put in order.
 

@@ -1,0 +1,406 @@
+"""All quantiles at once by the exponential mechanism on the sizes of the gaps between them (JointExp: Gillenwater, Joseph, Kulesza 2021).
+
+Sorted outputs y_1 <= ... <= y_m cut n points into gaps of n_1, ..., n_(m+1) points, which should be w_j n, w_j the differences of
+neighbouring fractions. With targets t_j the tuple has a density proportional to exp(-kappa (|n_1 - t_1| + ... + |n_(m+1) - t_(m+1)|)).
+
+**Ties.** The domain is spread over the reals [0, 2^d): k points equal to a are put at a + 1/(k+1), ..., a + k/(k+1), outputs are real
+numbers, and what is released is rounded down. So an output inside [a, a + 1) has any share of those k points below it, as its rank
+requires. One more point a moves the number below y, floor((y - a)(k + 1)) of them, by 0 or by 1, for every y, as a point inserted
+anywhere does.
+
+**Privacy** (ADD_OR_REMOVE_ONE), targets w_j n (`candidates=1`). One more point raises one n_i by 1 and every target by w_j, so that the
+sum moves by at most (1 - w_i) + the sum of the other w_j = 2 (1 - w_i), up or down. The log of a probability moves by kappa times the
+range of these moves at most, so kappa = epsilon / (4 (1 - min w)) makes all outputs together (epsilon, 0)-private: the paper's constant.
+It is sharp: gaps i whose n_i is too small while all others are too large gain 2 (1 - w_i), and others lose it.
+
+**Fitted counts** (`candidates` > 1; ours). What costs the factor 2 (1 - w) is that the targets move with n. With targets w_j N for a
+public N the sum moves by 1 at most, so that kappa = epsilon / 2. N need not be close to n with certainty, and it need not be paid for by
+itself: it is one more output of the same mechanism. First a noisy count n + geometric noise of rate a = `share` * epsilon is released,
+rounded to i_0 h with h = 8 / epsilon; then (N, y) is drawn from the product of the public grid N = i h, i >= 0 with |i - i_0| <=
+(candidates - 1)/2, and the sorted tuples, with density proportional to exp(-kappa sum |n_j - w_j N|), kappa = (1 - share) epsilon / 2.
+That is (a + 2 kappa, 0) = (epsilon, 0)-private. N comes out close to n, as the sum is at least |n - N|. For m quartiles, ..., the rate
+rises by 2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19.
+
+**Utility.** For an output with D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 -
+f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of (n +
+1)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m)) (2^d (n + 1))^m,
+once n is within the grid. This is the worst of all data; the exact law says what holds for given ones.
+
+The law sums over the noisy counts within 32 / a of n; what is beyond has a probability below 1e-13 and is counted as a failure.
+The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, logspace
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.mechanisms.base import Between
+from dpjax.mechanisms.geometric import geometric
+from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
+from dpjax.optimizers.quantiles import chains
+from dpjax.optimizers.quantiles.chains import Stretches, Targets
+from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
+
+STEP = 8.0  # h in units of 1 / epsilon
+CANDIDATES = 31
+SHARE = 0.05
+MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
+TAIL = 32.0  # noisy counts further than TAIL / rate from n are left out of the law
+
+
+@frozen
+class JointQuantiles(RankedQuantiles):
+    """All quantiles at once by the exponential mechanism on the sizes of the gaps; build it by `joint`.
+
+    An event of the law is an interval for each quantile: that every one of them, in order, is in its own.
+
+    Attributes:
+      bits: d.
+      fractions: F for each wanted fraction F 2^-32, increasing.
+      epsilon: the total one.
+      limbs: of a point (static).
+      wider: limbs of a position up to 2^d + 1 (static).
+      candidates: how many values of N are tried, an odd number; 1 for targets w_j n (static).
+      share: of epsilon, for the noisy count (static).
+    """
+
+    bits: Int[Array, ""]
+    fractions: UInt32[Array, "quantiles"]
+    epsilon: Float[Array, ""]
+    limbs: int = static()
+    wider: int = static()
+    candidates: int = static()
+    share: float = static()
+
+    @property
+    def fitted(self) -> bool:
+        """Whether N is an output."""
+        return self.candidates > 1
+
+    def weights(self) -> Float[Array, "gaps"]:
+        """w_1, ..., w_(m+1)."""
+        return self._gaps().astype(float) * 2.0**-32
+
+    def _gaps(self) -> UInt32[Array, "gaps"]:
+        """2^32 w_j; the last one by 2^32 = 0."""
+        fractions = jnp.asarray(self.fractions)
+        none = jnp.zeros(1, jnp.uint32)
+        return jnp.concatenate([fractions, none]) - jnp.concatenate([none, fractions])
+
+    def kappa(self) -> Float[Array, ""]:
+        """The rate at which weights fall with the distance of the gaps from their targets."""
+        epsilon = jnp.asarray(self.epsilon, float)
+        if self.fitted:
+            return (1 - self.share) * epsilon / 2
+        return epsilon / (4 * (1 - jnp.min(self.weights())))
+
+    # ------------------------------------------------------------------------------------------------- one run
+
+    def draw(self, key: Array, points: Points) -> Any:
+        key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
+        parts, rank = self.stretches(points)
+        chain = self._chain(logspace.logsumexp(parts), rank, points)
+        kappa = self.kappa()
+        targets, count = self._own(points.n_valid), jnp.int32(MOST_ROWS)
+        if self.fitted:
+            count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
+            centre = self._rounded(count)
+            index = centre + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
+            logs = lax.map(lambda i: self._log_total(chain, i), index)
+            index = index[logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))]
+            targets = self._at(index)
+        _, kept = chains.forward(chain, targets, kappa)
+        found = chains.draw(key_chain, chain, targets, kappa, kept)
+        keys = jax.random.split(key_place, self.fractions.shape[0])
+        answers = jax.vmap(lambda key, at: self._place(key, points, parts[at], at))(keys, found)
+        return wide.sort(wide.resize(answers, self.limbs))[0], jnp.bool_(True), {"rank": found, "count": count}
+
+    def _log_total(self, chain: Stretches, index: Int[Array, ""]) -> Float[Array, ""]:
+        """ln of the weight of all tuples for N = index h; nothing for N < 0."""
+        total, _ = chains.forward(chain, self._at(jnp.maximum(index, 0)), self.kappa())
+        return jnp.where(index >= 0, total, -jnp.inf)
+
+    def _place(
+        self, key: Array, points: Points, parts: Float[Array, "3"], at: Int[Array, ""]
+    ) -> UInt32[Array, "limbs"]:
+        """A point of the stretch between sorted rows at - 1 and at: at the former, between both, or at the latter."""
+        key_part, key_between = jax.random.split(key)
+        part = logspace.draw(key_part, logspace.sum_tree(chains.padded(parts)))
+        x = wide.resize(points.x, self.wider)
+        before, following = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
+        start, stop = self._between(before, at > 0, following, at < points.n_valid)
+        length = wide.select(wide.less(start, stop), wide.subtract(stop, start), self._unit())
+        inside = wide.add(start, wide.uniform(key_between, length))
+        return wide.select(part == 1, inside, wide.select(part == 0, before, following))
+
+    def _unit(self) -> UInt32[Array, "limbs"]:
+        return wide.from_uint32(jnp.uint32(1), self.wider)
+
+    def _between(self, before: Array, has_before: Array, following: Array, has_following: Array) -> tuple[Array, Array]:
+        """The integers strictly between two neighbours: from start to stop - 1."""
+        zero, beyond = jnp.zeros_like(before), jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), before.shape)
+        one = jnp.broadcast_to(self._unit(), before.shape)
+        start = wide.select(has_before, wide.add(before, one), zero)
+        return start, wide.select(has_following, following, beyond)
+
+    def stretches(
+        self, points: Points, counted: Bool[Array, "rows"] | None = None
+    ) -> tuple[Float[Array, "stretches 3"], Int[Array, "stretches"]]:
+        """(ln of the three parts of the stretch before each sorted row and after all of them, their ranks).
+
+        Its parts: at the row before, strictly between, at the row itself. Between equal rows there is only the first one. Rows that are
+        not `counted` are no points; they only cut the axis.
+        """
+        rows = points.rows
+        x = wide.resize(points.x, self.wider)
+        valid = points.valid
+        counted = valid if counted is None else counted & valid
+        place = jnp.arange(rows, dtype=jnp.int32)
+        new = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(x[1:], x[:-1])]) | (place == points.n_valid)
+        below = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted, dtype=jnp.int32)])
+        first = lax.cummax(jnp.where(new, place, 0))
+        stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
+        share = -jnp.log((below[stop] - below[first] + 1).astype(float))
+        inside = wide.less(x, jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), x.shape))
+        here = jnp.where(new & valid & inside, share, -jnp.inf)
+        after = jnp.where(counted, share, -jnp.inf)
+        none = jnp.full(1, -jnp.inf)
+        ends = jnp.arange(rows + 1, dtype=jnp.int32)
+        start, end = self._between(
+            wide.concatenate(x[:1], x), ends > 0, wide.concatenate(x, x[:1]), ends < points.n_valid
+        )
+        open_ = wide.less(start, end) & (ends <= points.n_valid)
+        length = wide.select(open_, wide.subtract(end, start), jnp.broadcast_to(self._unit(), start.shape))
+        between = jnp.where(open_, wide.log(length), -jnp.inf)
+        parts = jnp.stack([jnp.concatenate([none, after]), between, jnp.concatenate([here, none])], axis=1)
+        return parts, below
+
+    def _chain(self, log_length: Array, rank: Array, points: Points) -> Stretches:
+        """All stretches of one rank are one."""
+        last = jnp.arange(rank.shape[0], dtype=jnp.int32)
+        return Stretches(log_length=log_length, rank=rank, last=last, n=points.n_valid, merged=True)
+
+    def _own(self, n: Int[Array, ""]) -> Targets:
+        """w_j n."""
+        gaps, count = self._gaps(), n.astype(jnp.uint32)
+        return Targets(
+            whole=wide.high_product(gaps, jnp.broadcast_to(count, gaps.shape)).astype(jnp.int32),
+            rest=(gaps * count).astype(float) * 2.0**-32,
+        )
+
+    def _at(self, index: Int[Array, ""]) -> Targets:
+        """w_j N for N = index h: any public numbers would do, so roundings are harmless."""
+        targets = self.weights() * (index.astype(float) * self._step())
+        floor = jnp.floor(targets)
+        return Targets(whole=floor.astype(jnp.int32), rest=targets - floor)
+
+    def _step(self) -> Float[Array, ""]:
+        """h."""
+        return STEP / jnp.asarray(self.epsilon, float)
+
+    def _count_rate(self) -> Float[Array, ""]:
+        return self.share * jnp.asarray(self.epsilon, float)
+
+    def _rounded(self, count: Int[Array, ""]) -> Int[Array, ""]:
+        """i_0, of a noisy count."""
+        return jnp.maximum(jnp.floor(count.astype(float) / self._step() + 0.5), 0.0).astype(jnp.int32)
+
+    # ------------------------------------------------------------------------------------------------- the law
+
+    def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
+        chain, inside = self._cut(points, intervals)
+        n = points.n_valid
+        if not self.fitted:
+            return _shares(chains.split(chain, self._own(n), self.kappa(), inside))
+        return self._mixed(chain, inside, n)
+
+    def _cut(self, points: Points, intervals: Interval) -> tuple[Stretches, Bool[Array, "outputs stretches"]]:
+        """All parts of stretches, which the ends of the intervals cut, too; and which of them lie in each interval."""
+        beyond = wide.power_of_two(self.bits, intervals.low.shape[-1])[None]
+        low, high = (
+            wide.resize(wide.minimum(end, jnp.broadcast_to(beyond, end.shape)), self.wider)
+            for end in (intervals.low, intervals.high)
+        )
+        cuts = wide.concatenate(low, high)
+        counted = jnp.concatenate([points.valid, jnp.zeros(cuts.shape[0], bool)])
+        kept = jnp.concatenate([points.valid, jnp.ones(cuts.shape[0], bool)])
+        x = wide.concatenate(wide.resize(points.x, self.wider), cuts)
+        x, counted = wide.sort(wide.select(kept, x, ~jnp.zeros_like(x)), counted)
+        parts, rank = self.stretches(Points(x=x, n_valid=points.n_valid + cuts.shape[0], ordered=True), counted)
+        ranks = jnp.repeat(rank, 3)
+        asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
+        last = jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1
+        chain = Stretches(log_length=parts.reshape(-1), rank=ranks, last=last, n=points.n_valid)
+        return chain, jax.vmap(lambda a, b: self._inside(x, a, b))(low, high)
+
+    def _inside(self, x: UInt32[Array, "rows limbs"], low: Array, high: Array) -> Bool[Array, "stretches"]:
+        """Which parts lie in [low, high): those at a row if the row does, those between two rows if their first integer does."""
+
+        def within(value: Array) -> Array:
+            least, beyond = jnp.broadcast_to(low, value.shape), jnp.broadcast_to(high, value.shape)
+            return wide.less_equal(least, value) & wide.less(value, beyond)
+
+        at, after = within(x), within(wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
+        no = jnp.zeros(1, bool)
+        between = jnp.concatenate([within(jnp.zeros_like(x[:1])), after])
+        parts = (jnp.concatenate([no, at]), between, jnp.concatenate([at, no]))
+        return jnp.stack(parts, axis=1).reshape(-1)
+
+    def _mixed(
+        self, chain: Stretches, inside: Bool[Array, "outputs stretches"], n: Int[Array, ""]
+    ) -> Float[Array, "2"]:
+        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them."""
+        reach = math.ceil(TAIL / (STEP * self.share))
+        windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
+        counts = self._rounded(n) - reach + windows
+        first = counts[0] - self.candidates // 2
+
+        def weigh(index: Array) -> Array:
+            logs = chains.split(chain, self._at(jnp.maximum(index, 0)), self.kappa(), inside)
+            return jnp.where(index >= 0, logs, -jnp.inf)
+
+        index = first + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
+        logs = lax.map(weigh, index, batch_size=16)
+        looked = windows[:, None] + jnp.arange(self.candidates, dtype=jnp.int32)[None]
+        each = jax.vmap(lambda rows: _shares(logspace.logsumexp(logs[rows].T)))(looked)
+        chances, beyond = self._noisy(counts, n)
+        law = jnp.sum(jnp.where(counts >= 0, chances, 0.0)[:, None] * each, axis=0)
+        return law.at[1].add(beyond)
+
+    def _noisy(self, counts: Int[Array, "k"], n: Int[Array, ""]) -> tuple[Float[Array, "k"], Float[Array, ""]]:
+        """(P[i_0] for consecutive ones, P[none of them])."""
+
+        def edge(index: Array) -> Array:
+            least = jnp.ceil((index.astype(float) - 0.5) * self._step())
+            return jnp.where(index <= 0, -(2**30), jnp.clip(least, -(2.0**30), 2.0**30).astype(jnp.int32))
+
+        noise = geometric_mechanism(epsilon=self._count_rate())
+        shape = jnp.broadcast_to(n, counts.shape)
+        each, _ = noise.split(shape, Between(low=edge(counts), high=edge(counts + 1)))
+        _, beyond = noise.split(n, Between(low=edge(counts[0]), high=edge(counts[-1] + 1)))
+        return each, beyond
+
+    def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
+        """The law of each quantile: all others may be anywhere."""
+        own = jnp.eye(self.fractions.shape[0], dtype=bool)
+        everything = Interval(low=jnp.zeros_like(intervals.low), high=~jnp.zeros_like(intervals.high))
+
+        def one(own: Array) -> Array:
+            low, high = (
+                wide.select(own, a, b) for a, b in ((intervals.low, everything.low), (intervals.high, everything.high))
+            )
+            return self.law(points, Interval(low=low, high=high))
+
+        return lax.map(one, own)
+
+    def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
+        """Of (z_1, ..., z_m), z_m running fastest; only those in order have any."""
+        m = self.fractions.size
+        size = round(outputs ** (1 / m))
+        answers = np.stack(np.unravel_index(np.arange(outputs), (size,) * m), axis=1)
+        low = wide.from_uint32(jnp.asarray(answers, jnp.uint32), self.limbs + 1)
+
+        def mass(low: Array) -> Array:
+            return self.law(points, jax.vmap(Interval.single)(low))[0]
+
+        possible = np.flatnonzero((np.diff(answers, axis=1) >= 0).all(axis=1))
+        return jnp.zeros(outputs + 1).at[possible].set(lax.map(mass, low[possible]))
+
+    # ------------------------------------------------------------------------------------------------- promises
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together, and the noisy count."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def error(self, n: int, *, beta: float) -> float:
+        """By how many ranks the outputs miss f n at most on n points, whatever they are, but with probability beta: see the module."""
+        m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
+        with jax.enable_x64(True):
+            kappa, epsilon = float(self.kappa()), float(self.epsilon)
+        f = np.asarray(self.fractions, float) * 2.0**-32
+        each = int(self.bits) * math.log(2.0) + math.log(n + 1.0)
+        worst = 1 / np.max(np.maximum(f, 1 - f))
+        if not self.fitted:
+            return (m * each + math.log(1 / beta) + kappa * m) / (2 * kappa)
+        outside = math.exp(-self.share * STEP * (self.candidates // 2))
+        if outside >= beta:
+            return math.inf
+        rest = math.log(self.candidates / (beta - outside)) + kappa * (STEP / epsilon / 2 + m)
+        return (m * each + rest) / (kappa * worst)
+
+    def released_error(self, count: Any, *, beta: float) -> float:
+        """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.
+
+        Without candidates no count is released, and `count` is the most rows that an array can have.
+        """
+        more = STEP / float(self.epsilon) * (self.candidates // 2) if self.fitted else 0.0
+        return self.error(max(int(count), 0) + math.ceil(more), beta=beta)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1), or a beta that the noisy count alone exceeds.
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        if math.isinf(self.error(1, beta=beta)):
+            raise ValueError(f"beta must be above what the noisy count fails with, got {beta}")
+        n, more = 0, 1
+        while more > n:  # error grows with ln n only
+            n, more = more, whole((self.error(more, beta=beta) + 1) / alpha)
+        return n
+
+
+def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
+    """Weights as shares of their sum; (0, 0) where there are none."""
+    total = logspace.logsumexp(logs)
+    return jnp.exp(logs - jnp.where(jnp.isneginf(total), 0.0, total))
+
+
+def joint(
+    *, bits: int, fractions: Sequence[float], epsilon: Any, candidates: int = CANDIDATES, share: float = SHARE
+) -> JointQuantiles:
+    """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
+    cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      epsilon: total, > 0, finite; may be traced.
+      candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
+      share: of epsilon, for the noisy count that says where to look for N.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase.
+
+    >>> deciles = joint(bits=24, fractions=[i / 10 for i in range(1, 10)], epsilon=1.0)
+    >>> points = Points.create(wide.from_ints(range(1000, 2000), 24))
+    >>> answers = wide.to_ints(deciles(jax.random.key(0), points).hypothesis)
+    >>> max(abs(z - 1000 - 100 * i) for i, z in enumerate(answers, 1)) < 30
+    True
+    """
+    each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    candidates = arguments.integer("candidates", candidates, at_least=1, at_most=2**16)
+    if candidates % 2 == 0:
+        raise ValueError(f"candidates must be odd, got {candidates}")
+    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
+    share = arguments.known_fraction("share", share)
+    return JointQuantiles(
+        **domain, fractions=each, epsilon=arguments.epsilon(epsilon), share=share, candidates=candidates
+    )

@@ -1,0 +1,88 @@
+"""What quantiles share that are judged by ranks: events, and the law of each."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+from dpjax.core import arguments
+from dpjax.data.algorithm import few_points
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Accurate, Interval
+from dpjax.optimizers.quantiles import base
+from dpjax.optimizers.quantiles.base import Quantiles
+
+
+class RankedQuantiles(Quantiles):
+    """Quantiles at any fractions. An event of the law is an interval for each quantile, (low, high) with a row each."""
+
+    def ranks(self, points: Points) -> Int[Array, "quantiles"]:
+        """The wanted ranks k(n)."""
+        return base.nearest_rank(self.fractions, points.n_valid)
+
+    def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
+        """The law of each quantile."""
+        raise NotImplementedError
+
+    def check_event(self, event: Any) -> Interval:
+        rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
+        if rows != {self.fractions.shape}:
+            raise ValueError(f"event must have a row for each of the {self.fractions.size} quantiles, got {event!r}")
+        return jax.vmap(lambda each: Interval.of(each, self.limbs + 1))(event)
+
+    def event(self, points: Points, event: Interval | Accurate) -> Interval:
+        """Accurate: at most error n ranks away."""
+        if isinstance(event, Interval):
+            return event
+        n = points.n_valid.astype(float)
+        # The literal definition, ranks / n <= error: correctly rounded division makes 29 of 100 meet 0.29.
+        near = jnp.round(event.error * n) + jnp.asarray([-1.0, 0.0, 1.0], float)
+        meets = jnp.where(near / n <= event.error, near, 0.0)
+        return self.near(points, jnp.max(meets).astype(jnp.int32))
+
+    def near(self, points: Points, ranks: Int[Array, ""]) -> Interval:
+        """Answers at most t ranks away: #{x <= z} >= k - t and #{x < z} <= k + t: between positions k - t - 1 and k + t (from 0)."""
+        wanted = self.ranks(points)
+        at = jnp.stack([wanted - ranks - 1, wanted + ranks])
+        x = points.x[jnp.clip(at, 0, points.rows - 1)]
+        bottom, top = base.ends(self.bits, self.limbs)
+        low = wide.select(at[0] < 0, bottom[None], x[0])
+        high = wide.select(at[1] < points.n_valid, x[1], top[None])
+        return jax.vmap(Interval.closed)(low, high)
+
+    def laws(self, points: Any, *, rank_error: ArrayLike) -> Float[Array, "quantiles 2"]:
+        """(P[within `rank_error` ranks], P[not, or bottom]) for each quantile, exactly.
+
+        Args:
+          points: as for a call.
+          rank_error: t >= 0, an integer; see `rank_errors`. With t = m - 1 it is, for `direct`, the law of the solver's own success.
+        """
+        if not arguments.is_traced(rank_error):
+            rank_error = arguments.integer(
+                "rank_error", np.asarray(rank_error)[()], at_least=0, at_most=base.MOST_POINTS
+            )
+        return _laws(self, self.fit(points), jnp.asarray(rank_error, jnp.int32))
+
+    def listed(self) -> int:
+        return few_points(self.bits) ** self.fractions.size
+
+
+@jax.jit
+def _laws(quantiles: RankedQuantiles, points: Points, rank_error: Array) -> Float[Array, "k 2"]:
+    points = quantiles.prepare(points)
+    return quantiles.each(points, quantiles.near(points, rank_error))
+
+
+def rounded_fractions(fractions: Any) -> list[int]:
+    """Increasing multiples of 2^-32."""
+    if isinstance(fractions, str) or np.ndim(fractions) != 1:
+        raise TypeError(f"fractions must be a list of numbers between 0 and 1, got {fractions!r}")
+    values = [arguments.known_fraction("fractions", fraction) for fraction in fractions]
+    rounded = [round(value * 2**32) for value in values]
+    if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
+        raise ValueError(f"fractions must increase strictly, by 2^-32 at least, and hold one or more; got {values}")
+    return rounded

@@ -1,0 +1,130 @@
+"""JointExp: private for all neighbours, the naive law, the constants that are sharp, the error that is stated."""
+
+import functools
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax import Points
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.domains import wide
+from dpjax.optimizers import quantiles
+from dpjax.verify.plain.quantiles import joint_law
+
+
+def points_of(values, bits, rows=None):
+    points = Points.create(wide.from_ints([*values, *[0] * (not values)], bits), len(values))
+    return points if rows is None else points.padded(rows)
+
+
+@functools.cache
+def worst_loss(fractions, candidates, share, sizes=4):
+    """The largest privacy loss of the plain law over all neighbouring multisets of few points of 3, and clusters of up to 30."""
+    small = [list(values) for n in range(sizes) for values in itertools.combinations_with_replacement(range(3), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 2), (0, 1), (1, 2)) for i in (2, 9, 30) for j in (0, 3, 30)]
+    given = {"size": 3, "epsilon": 1.0, "candidates": candidates, "share": share}
+    worst = 0.0
+    for values in small + clusters:
+        here = np.log(joint_law(values, fractions, **given) + 1e-300)
+        for p in range(3):
+            there = np.log(joint_law(sorted([*values, p]), fractions, **given) + 1e-300)
+            worst = max(worst, np.abs(there - here).max())
+    return worst
+
+
+@pytest.mark.parametrize(("fractions", "candidates"), [((0.5,), 1), ((0.3, 0.4), 1), ((0.5,), 3), ((0.3, 0.4), 3)])
+def test_no_neighbouring_points_refute_the_guarantee(fractions, candidates):
+    worst = worst_loss(fractions, candidates, 0.25)
+    assert 0.35 < worst <= 1 + 1e-9, worst  # so a third of it is refuted: spread ties smooth the law of three points
+
+
+def test_all_quantiles_are_private_together_by_the_verifier(x64):
+    """At epsilon = 6, so that the grid of N, of step 8 / epsilon, sees two points."""
+    for candidates in (1, 3):
+        made = quantiles.joint(bits=2, fractions=[0.3, 0.6], epsilon=6.0, candidates=candidates, share=0.4)
+        report = dpjax.check(made, n=2, domain=4, epsilon=6.0)
+        assert report.exact and report.delta <= 1e-12
+        assert not report.refutes(Guarantee(6.0, 0.0, ADD_OR_REMOVE_ONE))
+        assert dpjax.check(made, n=2, domain=4, epsilon=1.5).delta > 1e-3  # negative control
+
+
+@jax.jit
+def law(made, points, rows):
+    return made.law(made.prepare(points), made.check_event(rows))
+
+
+def _rows(intervals, bits):
+    low, high = (wide.from_ints(list(ends), bits + 1) for ends in zip(*intervals, strict=True))
+    limbs = wide.limbs_for(bits) + 1
+    return wide.resize(low, limbs), wide.resize(high, limbs)
+
+
+@pytest.mark.parametrize("candidates", [1, 3])
+def test_laws_of_intervals_are_the_naive_ones(candidates, x64):
+    rng = np.random.default_rng(0)
+    fractions = [0.2, 0.5, 0.99]
+    made = quantiles.joint(bits=4, fractions=fractions, epsilon=2.0, candidates=candidates, share=0.25)
+    for n in (0, 1, 6, 13):
+        values = sorted(rng.integers(0, 16, n).tolist())
+        naive = joint_law(values, fractions, size=16, epsilon=2.0, candidates=candidates, share=0.25)
+        for box in ([(0, 16)] * 3, [(2, 9), (4, 12), (5, 16)], [(0, 5), (5, 6), (6, 16)], [(3, 3), (0, 16), (0, 16)]):
+            exact = naive[tuple(slice(low, high) for low, high in box)].sum()
+            found = law(made, points_of(values, 4, 15), _rows(box, 4))
+            np.testing.assert_allclose(found, [exact, 1 - exact], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_runs_follow_the_law_on_a_wide_domain():
+    """40,000 runs; five standard deviations."""
+    values = [
+        1 << 60,
+        (1 << 60) + 5,
+        1 << 61,
+        1 << 61,
+        1 << 61,
+        (1 << 61) + 7,
+        1 << 62,
+        (1 << 62) + 1,
+        3 << 61,
+        3 << 61,
+    ]
+    made = quantiles.joint(bits=64, fractions=[0.3, 0.8], epsilon=3.0, candidates=5, share=0.25)
+    points = points_of(values, 64, 15)
+    box = [(1 << 60, (1 << 61) + 1), (1 << 62, (3 << 61) + 1)]
+    exact = float(law(made, points, _rows(box, 64))[0])
+    answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(0), 40_000))
+    limbs = np.asarray(answers).astype(np.uint64)
+    found = (limbs[..., 0] << np.uint64(32)) | limbs[..., 1]
+    good = np.logical_and.reduce([(found[:, j] >= low) & (found[:, j] < high) for j, (low, high) in enumerate(box)])
+    spread = (exact * (1 - exact) / len(good)) ** 0.5
+    assert 0.05 < exact < 0.95 and abs(good.mean() - exact) < 5 * spread
+    assert abs(good.mean() - 1.1 * exact) > 5 * spread  # negative control
+
+
+@pytest.mark.slow
+def test_the_error_stated_is_kept_on_hard_data():
+    for candidates in (1, 31):
+        made = quantiles.joint(bits=8, fractions=[0.25, 0.75], epsilon=4.0, candidates=candidates)
+        for n in (0, 3, 31):
+            t = min(int(made.error(n, beta=0.1) + 1), max(n, 1))
+            for values in ([7] * n, list(range(n)), [0] * (n // 2) + [255] * (n - n // 2)):
+                assert float(made.laws(points_of(values, 8, 31), rank_error=t)[:, 1].sum()) <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"bits": 0}, ValueError, "bits must be"),
+        ({"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"candidates": 4}, ValueError, "candidates must be odd"),
+        ({"candidates": 0}, ValueError, "candidates must be"),
+        ({"share": 1.0}, ValueError, "share must be"),
+    ],
+)
+def test_bad_arguments_are_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        quantiles.joint(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
