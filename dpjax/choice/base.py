@@ -146,7 +146,7 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
     def needed(value: float) -> float:
         asked = question.at(absent, value)
         low = 0.0 if candidate.floor is None else candidate.floor(asked)
-        if low > 4.0 * n:
+        if low > (n if value == limit else 4.0 * n):
             return low
         try:
             offers[value] = candidate.offer(asked)

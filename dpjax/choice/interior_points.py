@@ -31,7 +31,8 @@ from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
 MOST_STEPS = 4e6  # of a programme of the tree score, where n is asked for
-MANY_STEPS = 6e5  # where epsilon is, or where the domain is so small that another is better anyway
+MANY_STEPS = 1e6  # where epsilon is
+SMALL_STEPS = 4e5  # where the domain is so small that the exponential mechanism is as good
 FEW_STEPS = 1e5  # where a solver is a part of something else
 GROUPS_STEPS = 3e6  # of a programme in groups of points
 CLOSE = range(
@@ -167,7 +168,8 @@ def best(bits: int, epsilon: float, delta: float, beta: float, *, steps: float |
 def _candidate(name: str) -> Candidate:
     def offer(question: Question) -> Offer:
         given = (name, question.bits, *question.step(), question.beta)
-        steps = MOST_STEPS if question.n is None and question.bits >= CLOSE.start - 1 else MANY_STEPS
+        steps = MOST_STEPS if question.n is None else MANY_STEPS
+        steps = steps if question.bits >= CLOSE.start - 1 else SMALL_STEPS
         return Offer(points_for(*given, steps), lambda n: made(*given), name)
 
     def floor(question: Question) -> float:

@@ -8,6 +8,7 @@
 - `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
   tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
   charged to beta.
+- `joint`: its own `sample_size`, which counts all tuples.
 """
 
 import math
@@ -125,8 +126,27 @@ def _points(ranks: float, alpha: float) -> int:
     return min(max(1, math.ceil(ranks / alpha * (1 + 1e-12))), LARGEST)
 
 
+def joint(question: Question) -> Offer:
+    """By its own worst case."""
+    epsilon, _ = question.step()
+    algorithm = quantiles.joint(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
+    try:
+        n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
+    except ValueError as reason:
+        raise UnavailableError(str(reason)) from None
+    return Offer(n, lambda n: algorithm, "joint")
+
+
+def joint_floor(question: Question) -> float:
+    """m d ln 2 ranks at the rate of epsilon/2, times the largest of f and 1 - f, are the larger part of it."""
+    epsilon, _ = question.step()
+    farthest = max(max(f, 1 - f) for f in question.fractions)
+    return 2 * len(question.fractions) * question.bits * math.log(2.0) * farthest / (epsilon * question.alpha)
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rank_exponential", rank_exponential),
     Candidate("direct", direct),
     Candidate("recursive", recursive),
+    Candidate("joint", joint, joint_floor),
 )
