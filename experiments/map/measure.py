@@ -58,12 +58,12 @@ PLANES: dict[str, Plane] = {
         (100, 100_000),
         lambda k, n, s: dpjax.choose("k_concepts", bits=64, n=n, k=k, concept="points", **_budget(s)),
     ),
-    "k thresholds, d = 1024": (
+    "k thresholds": (
+        "d",
+        (2, 4096),
         "k",
         (1, 4096),
-        "n",
-        (3_000, 3_000_000),
-        lambda k, n, s: dpjax.choose("k_concepts", bits=1024, n=n, k=k, concept="thresholds", **_budget(s)),
+        lambda d, k, s: dpjax.choose("k_concepts", bits=d, k=k, concept="thresholds", alpha=s["alpha"], **_budget(s)),
     ),
     "a rectangle, d = 32": (
         "D",
