@@ -220,7 +220,7 @@ def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: floa
     With P[loss e] = e^e/(1 + e^e) for each of them, else -e, it is the mean of (1 - e^(epsilon - loss))+ over the sums.
 
     >>> round(composed_delta([(0.1, 100)], 0.0, 3.0), 6)
-    0.001588
+    0.001361
     """
     from scipy.special import gammaln
 
