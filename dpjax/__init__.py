@@ -17,16 +17,20 @@ __all__ = [
     "Status",
     "Weighted",
     "check",
+    "choose",
     "decode",
     "enable_cache",
     "encode",
     "least_n",
+    "quantiles",
 ]
 
 __getattr__, __dir__ = lazy.modules(
     __name__,
     check="dpjax.verify.check:check",
+    choose="dpjax.choice.choosing:choose",
     decode="dpjax.data.encoding:decode",
     encode="dpjax.data.encoding:encode",
     least_n="dpjax.trials.sweep:least_n",
+    quantiles="dpjax.optimizers.quantiles.answer:quantiles",
 )

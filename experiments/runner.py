@@ -31,6 +31,7 @@ EXPERIMENTS = (
     "kearns",
     "labels",
     "learned",
+    "map",
     "multi_parities",
     "multi_points",
     "multi_thresholds",

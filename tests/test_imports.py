@@ -31,6 +31,7 @@ ROOMS = {
     "sanitizers": MECHANISTIC | {"optimizers"},
     "learners": LEARNING,
     "multi": LEARNING | {"learners"},
+    "choice": LEARNING | {"learners", "multi"},
     "fingerprinting": {"core", "domains", "data", "trials"},
     "verify": {"mechanisms", "accounting", "core", "data"},
     "trials": {"core", "data", "plotting"},  # what a learner returns; a curve draws itself
@@ -195,6 +196,7 @@ def test_the_version_is_that_of_the_package():
 
 def test_what_loads_late_is_what_it_says():
     """The names of the front door that live in rooms of their own."""
+    assert dpjax.choose is importlib.import_module("dpjax.choice.choosing").choose
     assert dpjax.check is importlib.import_module("dpjax.verify.check").check
     assert dpjax.least_n is importlib.import_module("dpjax.trials.sweep").least_n
 

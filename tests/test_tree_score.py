@@ -90,6 +90,20 @@ def test_the_guarantee_holds_without_any_rounding():
 # ------------------------------------------------------------------------------------------------------ the worst data
 
 
+def test_groups_of_points_only_add_to_what_is_needed():
+    """Between the exact least n and what the theorem says; no size from there on fails, and groups bound what is exact."""
+    numbers = planning.numbers(planning.plain(4))
+    given = (4, 0.2, *numbers, 0.2)
+    exact, enough = (planning.least_n(*given, most) for most in (planning.MOST_STEPS, 0.0))
+    grouped = planning.least_n_in_groups(*given, 4 * 25.0**3)
+    assert exact < grouped < enough
+    case = planning._Case(4, 0.2, *numbers)
+    assert all(case.keeps(n, 0.25) for n in range(grouped, enough, 3)) and not case.keeps(exact - 1, 0.25)
+    # Groups bound the exact excess from above, in each of them.
+    coarse = planning._Grouped(4, 0.2, *numbers, 3)
+    assert all(coarse.excess(n, 0.25) >= case.excess(3 * n + 2, 0.25) for n in (2, 5, 9))
+
+
 @pytest.mark.parametrize(("bits", "n"), [(1, 1), (1, 4), (2, 5), (3, 4)])
 def test_the_programme_finds_the_worst_of_all_multisets(bits, n):
     rng = np.random.default_rng(bits + n)

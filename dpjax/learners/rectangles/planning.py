@@ -69,7 +69,7 @@ class Plan:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Budget:
+class Budget:
     """(slice_epsilon, compute) and what is proved for the run."""
 
     slice_epsilon: float | None
@@ -84,25 +84,25 @@ def whole_run(axes: int, slice_epsilon: float | None, compute: Guarantee) -> sli
     return slicing.Run(1.0, compute, slices=axes, extra=(compute,))
 
 
-def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
+def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
     """epsilon / (2D + 1) for each: D differ by a replacement, one by an insertion."""
     compute = Guarantee(at_most(Fraction(total.epsilon) / (2 * axes + 1)), delta, ADD_OR_REMOVE_ONE)
-    return _Budget(
+    return Budget(
         None, compute, whole_run(axes, None, compute).guarantee(delta=0.5, accountant="basic")
     )  # whatever delta
 
 
-def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
+def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
     """The largest compute that optimal composition allows."""
 
     def run(epsilon: float) -> slicing.Run:
         return whole_run(axes, None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE))
 
     epsilon = slicing.largest(run, total, accountant="optimal", precision=2.0**-12)
-    return _Budget(None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), total)
+    return Budget(None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), total)
 
 
-def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: float) -> _Budget:
+def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
     """The split between noise and computes with the fewest entries in slices, 1/s + weight/e each on average."""
     found = slicing.split(
         total_epsilon=total.epsilon,
@@ -112,10 +112,10 @@ def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: 
         compute_delta=delta,
         slices=2 * axes + 1,
     )
-    return _Budget(found.slice_epsilon, Guarantee(found.compute_epsilon, delta, ADD_OR_REMOVE_ONE), total)
+    return Budget(found.slice_epsilon, Guarantee(found.compute_epsilon, delta, ADD_OR_REMOVE_ONE), total)
 
 
-_BUDGETS: dict[str, Callable[[int, Guarantee, float, float], _Budget]] = {
+_BUDGETS: dict[str, Callable[[int, Guarantee, float, float], Budget]] = {
     "basic": _basic,
     "optimal": _optimal,
     "slicing_printed": functools.partial(_sliced, _BY_NAME["slicing_printed"]),
@@ -142,13 +142,25 @@ def plan(
     beta = arguments.known_fraction("beta", beta)
     solver = factory(solver, bits)
     share = _SOLVERS_SHARE * beta / (2 * axes)
-    total = Guarantee(epsilon, delta * (1 - _CAPACITY_SHARE), ADD_OR_REMOVE_ONE)
+    total = kept(epsilon, delta)
     nominal = epsilon / (2 * axes + 1)
     own = _solvers_delta(accountant, axes, total)
     trial = solver(nominal, own, share)
     own = own if trial.guarantee().delta > 0.0 else 0.0
     budget = _BUDGETS[accountant](axes, total, own, nominal * trial.sample_size(beta=share))
     size = solver(budget.compute.epsilon, own, share).sample_size(beta=share)
+    return around(axes, bits, epsilon, delta, beta, accountant, budget, size)
+
+
+def kept(epsilon: float, delta: float) -> Guarantee:
+    """What accountants are given: all but the sliver of delta for noises beyond the capacity."""
+    return Guarantee(epsilon, delta * (1 - _CAPACITY_SHARE), ADD_OR_REMOVE_ONE)
+
+
+def around(
+    axes: int, bits: int, epsilon: float, delta: float, beta: float, accountant: str, budget: Budget, size: int
+) -> Plan:
+    """The plan for a budget that the accountant allows, and slices of so many points."""
     noise, most = _noises(axes, budget.slice_epsilon, beta * _NOISE_SHARE, epsilon, delta)
     ratio = math.exp(-budget.compute.epsilon)
     threshold = max(1, math.ceil(-math.log((1 + ratio) * _TEST_SHARE * beta) / budget.compute.epsilon))

@@ -29,6 +29,12 @@ levels 1, ..., z that holds the points i + 1, ..., t in order. If the points up 
 
 As f is a function of the lesser one of q and n - j, the maximum over the other one is a running maximum: n^3 steps a level instead of n^4.
 Subtrees with the key 0 are those that begin at i = 0, and have a row W_z(t) of their own. On a domain of 2^64 points a tenth of a second.
+
+**In groups.** Where n is too large for that, let n = g N + g - 1 and look at every g-th point only: at x_(g), x_(2g), ..., x_(gN). If a key
+has l of these up to it, r from it on and m in its subtree, then #<= is at least g l, #>= at least g r, and m_y is from g m - (g - 1) to
+g m + g - 1. So min(l, r) >= 1 makes a key good, of weight exp(min(epsilon g min(l, r) - epsilon b_z, epsilon (g m - g + 1) - epsilon A_z))
+at least, and all others weigh exp(min(-epsilon b_z, epsilon (g m + g - 1) - epsilon A_z)) at most if they are bad. The same programme for
+N points with these weights bounds F from above, and F <= 0 for n with odds e^(-epsilon (g - 1)) times as large holds for n, ..., n + g - 1.
 """
 
 import functools
@@ -107,6 +113,28 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
             n -= stride
         stride //= 2
     return n
+
+
+@functools.lru_cache(1024)
+def least_n_in_groups(
+    bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, beta: float, most: float
+) -> int:
+    """The same by the theorem and groups of points, as many as one programme of `most` steps has room for: nearly exact for large n.
+
+    >>> least_n_in_groups(8, 0.1, *numbers(plain(8)), 0.1, 2e6) < least_n(8, 0.1, *numbers(plain(8)), 0.1, 0)
+    True
+    """
+    enough = _Case(bits, epsilon, a, alpha, p, tau).enough(beta)
+    size = math.ceil(enough / max(1.0, (most / bits) ** (1 / 3)))
+    grouped = _Grouped(bits, epsilon, a, alpha, p, tau, size)
+    if size < 2 or grouped.log_bad >= LARGEST:
+        return enough
+    odds = beta / (1 - beta) * math.exp(-epsilon * (size - 1))
+    groups = -(-(enough + 1) // size) - 2  # the last whose sizes are not all above what the theorem says
+    n = enough
+    while groups >= 1 and grouped.keeps(groups, odds):
+        n, groups = size * (groups + 1) - 1, groups - 1
+    return min(n, enough)
 
 
 @functools.lru_cache(256)
@@ -286,3 +314,20 @@ class _Case:
         for z in range(1, level + 1):
             log_weight = min(self.epsilon * rank - self.ranks[z], -self.sizes[z])
             add(rank, log_weight + (level - z) * math.log(2.0))
+
+
+class _Grouped(_Case):
+    """The same in groups of `size` points; see the module. Counts are of groups, and `bad` is not below what all bad keys can weigh."""
+
+    def __init__(self, bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, size: int) -> None:
+        self.inside = epsilon * (size - 1)  # what a subtree may hold besides, in nats
+        super().__init__(bits, size * epsilon, a - self.inside, alpha, p, tau)
+
+    def weights(self, n: int, odds: float, level: int) -> np.ndarray:
+        """Bounds of f_z(r, m): from above for r = 0, where A_z is less by `inside`, else from below, where it is more."""
+        count = self.epsilon * np.arange(n + 1.0)
+        sizes = self.sizes[level] + 2 * self.inside
+        weight = np.exp(np.minimum(np.minimum(count[:, None] - self.ranks[level], count - sizes), LARGEST))
+        weight[0] = np.exp(np.minimum(-self.ranks[level], count - self.sizes[level]))
+        weight[1:] *= -odds
+        return weight

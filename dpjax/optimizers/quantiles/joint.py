@@ -57,6 +57,7 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
 SHARE = 0.05
+MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
 TAIL = 32.0  # noisy counts further than TAIL / rate from n are left out of the law
 
 
@@ -113,9 +114,10 @@ class JointQuantiles(RankedQuantiles):
         parts, rank = self.stretches(points)
         chain = self._chain(logspace.logsumexp(parts), rank, points)
         kappa = self.kappa()
-        targets = self._own(points.n_valid)
+        targets, count = self._own(points.n_valid), jnp.int32(MOST_ROWS)
         if self.fitted:
-            centre = self._rounded(geometric(key_count, points.n_valid, epsilon=self._count_rate()))
+            count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
+            centre = self._rounded(count)
             index = centre + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
             logs = lax.map(lambda i: self._log_total(chain, i), index)
             index = index[logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))]
@@ -124,7 +126,7 @@ class JointQuantiles(RankedQuantiles):
         found = chains.draw(key_chain, chain, targets, kappa, kept)
         keys = jax.random.split(key_place, self.fractions.shape[0])
         answers = jax.vmap(lambda key, at: self._place(key, points, parts[at], at))(keys, found)
-        return wide.sort(wide.resize(answers, self.limbs))[0], jnp.bool_(True), {"rank": found}
+        return wide.sort(wide.resize(answers, self.limbs))[0], jnp.bool_(True), {"rank": found, "count": count}
 
     def _log_total(self, chain: Stretches, index: Int[Array, ""]) -> Float[Array, ""]:
         """ln of the weight of all tuples for N = index h; nothing for N < 0."""
@@ -338,6 +340,14 @@ class JointQuantiles(RankedQuantiles):
             return math.inf
         rest = math.log(self.candidates / (beta - outside)) + kappa * (STEP / epsilon / 2 + m)
         return (m * each + rest) / (kappa * worst)
+
+    def released_error(self, count: Any, *, beta: float) -> float:
+        """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.
+
+        Without candidates no count is released, and `count` is the most rows that an array can have.
+        """
+        more = STEP / float(self.epsilon) * (self.candidates // 2) if self.fitted else 0.0
+        return self.error(max(int(count), 0) + math.ceil(more), beta=beta)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.

@@ -132,11 +132,15 @@ class RankExponential(IndependentQuantiles):
         Raises:
           ValueError: alpha or beta outside (0, 1).
         """
-        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        alpha = arguments.known_fraction("alpha", alpha)
+        return whole((self.error(beta=beta) + 1) / alpha)  # ranks are whole, and f n is rounded to one
+
+    def error(self, *, beta: float) -> float:
+        """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
+        beta = arguments.known_fraction("beta", beta)
         with jax.enable_x64(True):
             slope = float(self.slope())
-        error = (int(self.bits) * math.log(2.0) + math.log(self.fractions.shape[0] / beta)) / slope
-        return whole((error + 1) / alpha)  # ranks are whole, and f n is rounded to one
+        return (int(self.bits) * math.log(2.0) + math.log(self.fractions.shape[0] / beta)) / slope
 
 
 def _rank_error(

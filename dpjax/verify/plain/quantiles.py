@@ -79,7 +79,7 @@ def joint_law(
     its lengths, over c!. With candidates the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
-    [0.263, 0.474, 0.263]
+    [0.3, 0.4, 0.3]
     """
     cells = []
     for z in range(size):

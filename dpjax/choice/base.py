@@ -1,0 +1,258 @@
+"""What all tasks share: the question, offers, and how the one number that is absent is solved for.
+
+A *candidate* answers a question, in which epsilon and alpha have numbers, by an *offer*: the least n that is proved to suffice, and the
+algorithm that it suffices for. With n given, and alpha or epsilon absent, the least value is searched for at which the offer's n is not
+above the given one.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
+
+PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
+EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
+ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
+_TRIES = 60
+_SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
+LARGEST = 2**62  # records
+
+
+class UnavailableError(ValueError):
+    """A candidate that has no offer; its message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked; exactly one of n, epsilon and alpha is None (n or epsilon, for a task without alpha)."""
+
+    bits: int
+    n: int | None
+    epsilon: float
+    alpha: float
+    delta: float
+    beta: float
+    relation: str
+    fractions: tuple[float, ...] = ()
+    dimensions: int = 0
+    k: int = 0
+    concept: str = ""
+
+    def at(self, absent: str, value: float) -> "Question":
+        """The same with a value for epsilon or alpha."""
+        return (
+            dataclasses.replace(self, epsilon=value) if absent == "epsilon" else dataclasses.replace(self, alpha=value)
+        )
+
+    def step(self) -> tuple[float, float]:
+        """What a mechanism may spend whose guarantee is under ADD_OR_REMOVE_ONE: half of it where a replacement is two of its steps."""
+        if self.relation == ADD_OR_REMOVE_ONE:
+            return self.epsilon, self.delta
+        epsilon = self.epsilon / 2 * _SAFE
+        return epsilon, self.delta / (1 + math.exp(min(epsilon, 700.0))) * _SAFE
+
+    def public_size(self) -> None:
+        """UnavailableError for what is private only where the number of records is public.
+
+        Raises:
+          UnavailableError: the relation is ADD_OR_REMOVE_ONE.
+        """
+        if self.relation != REPLACE_ONE:
+            raise UnavailableError(f"private under {REPLACE_ONE} only")
+
+    def approximate(self) -> None:
+        """UnavailableError for what cannot do without delta.
+
+        Raises:
+          UnavailableError: delta is 0, or above 1/2.
+        """
+        if not 0.0 < self.delta <= 0.5:
+            raise UnavailableError("needs a delta in (0, 1/2]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """An algorithm and the n that is proved to suffice.
+
+    Attributes:
+      n: with so many records error > alpha (or failure) has probability beta at most, whatever the data.
+      make: builds the algorithm for a given number of records, at least n.
+      name: more exactly than the candidate's.
+    """
+
+    n: int
+    make: Callable[[int], Any]
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """One algorithm of a task.
+
+    Attributes:
+      name: of its factory.
+      offer: the offer for a question; UnavailableError where there is none.
+      floor: n that no offer is far below, quickly: who cannot win is not planned for.
+    """
+
+    name: str
+    offer: Callable[[Question], Offer]
+    floor: Callable[[Question], float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """An offer and the value of what was absent."""
+
+    value: float
+    offer: Offer
+    question: Question
+
+
+def ranked(
+    candidates: Sequence[Candidate], question: Question, absent: str
+) -> tuple[list[Found], dict[str, str | float]]:
+    """(the best offers in order, two at least if there are, what became of each candidate by name)."""
+    found: list[Found] = []
+    others: dict[str, str | float] = {}
+    for candidate in candidates:
+        limit = found[1].value if len(found) > 1 else math.inf
+        try:
+            each = _solved(candidate, question, absent, limit)
+        except UnavailableError as reason:
+            others[candidate.name] = str(reason)
+            continue
+        others[each.offer.name] = each.value
+        found = sorted([*found, each], key=lambda one: one.value)
+    return found, others
+
+
+def _solved(candidate: Candidate, question: Question, absent: str, limit: float) -> Found:
+    """The least value of what is absent; UnavailableError if it is above the limit, which two others keep."""
+    if absent == "n":
+        if candidate.floor is not None and candidate.floor(question) > limit:
+            raise UnavailableError(f"above {limit:g}")
+        offer = candidate.offer(question)
+        return Found(offer.n, offer, question)
+    ends, n = EPSILONS if absent == "epsilon" else ALPHAS, question.n or 0
+    offers: dict[float, Offer] = {}
+    reasons: list[str] = []
+
+    def needed(value: float) -> float:
+        asked = question.at(absent, value)
+        low = 0.0 if candidate.floor is None else candidate.floor(asked)
+        if low > (n if value == limit else 4.0 * n):
+            return low
+        try:
+            offers[value] = candidate.offer(asked)
+        except UnavailableError as reason:
+            reasons.append(str(reason))
+            return math.inf
+        return offers[value].n
+
+    if limit < math.inf and needed(limit) > n:
+        raise UnavailableError(reasons[-1] if reasons else f"above {limit:.4g}")
+    value = least(needed, n, ends[0], min(limit, ends[1]))
+    if value is None:
+        raise UnavailableError(reasons[-1] if reasons and not offers else f"{question.n} records are too few")
+    return Found(value, offers[value], question.at(absent, value))
+
+
+def least(needed: Callable[[float], float], n: float, low: float, high: float) -> float | None:
+    """About the least value in [low, high] with needed(value) <= n, rounded up; None if `high` has not.
+
+    For a function that falls about as 1/value: steps by proportion, and by halving (of logarithms) where they leave the bracket.
+
+    >>> value = least(lambda x: 50 / x + 20, 120, 2.0**-20, 32.0)
+    >>> 0.5 <= value <= 0.5 * (1 + PRECISION)
+    True
+    """
+    good, bad, value = None, low, min(high, 1.0)
+    for _ in range(_TRIES):
+        need = needed(value)
+        if need <= n:
+            good = value
+        else:
+            bad = value
+        if good is None and bad >= high:
+            return None
+        top = high * (1 + PRECISION) if good is None else good
+        if good is not None and good <= bad * (1 + PRECISION):
+            return good
+        value = value * need / max(n, 1) if math.isfinite(need) else math.inf
+        value *= 1 + PRECISION / 4
+        if good is not None and value >= good * (1 - PRECISION / 2):
+            value = good / (1 + PRECISION * 0.99)
+        if not bad < value < top:
+            value = math.sqrt(bad * top) if good is not None else min(high, max(4 * bad, low))
+        value = min(value, high)
+    return good
+
+
+def largest_kept(spent: Callable[[float], float], delta: float, start: float) -> float | None:
+    """Nearly the largest e with spent(e) <= delta, from somewhere near it; None if none was found.
+
+    A few steps by the slope of ln(spent), at first that of a normal tail; to a part in 100. What is returned was itself found to keep it.
+    """
+    best, e, slope, last = None, start, -2.0 * math.log(delta), None
+    for _ in range(12):
+        found = max(spent(e), 1e-300)
+        if found <= delta and e > (best or 0.0):
+            best = e
+        if last is not None and e != last[0]:
+            secant = (math.log(found) - math.log(last[1])) / (math.log(e) - math.log(last[0]))
+            slope = min(max(secant, slope / 3), 3 * slope)
+        step = min(max((math.log(delta) - math.log(found)) / slope, -0.3), 0.3) - 2.0**-9
+        if found <= delta and step <= 2.0**-7:
+            break
+        last, e = (e, found), e * math.exp(step)
+    return best
+
+
+def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: float) -> float:
+    """delta(epsilon) of the optimal composition of (e, 0)-private mechanisms, and of `own` of delta besides (Kairouz, Oh, Viswanath 2015).
+
+    With P[loss e] = e^e/(1 + e^e) for each of them, else -e, it is the mean of (1 - e^(epsilon - loss))+ over the sums.
+
+    >>> round(composed_delta([(0.1, 100)], 0.0, 3.0), 6)
+    0.001361
+    """
+    from scipy.special import gammaln
+
+    losses, logs = np.zeros(1), np.zeros(1)
+    for e, count in parts:
+        i = np.arange(count + 1.0)
+        ways = gammaln(count + 1) - gammaln(i + 1) - gammaln(count - i + 1)
+        law = ways - i * np.logaddexp(0.0, -e) - (count - i) * np.logaddexp(0.0, e)
+        losses = (losses[:, None] + (e * (2 * i - count))[None]).reshape(-1)
+        logs = (logs[:, None] + law[None]).reshape(-1)
+    over = losses > epsilon
+    pure = float(np.exp(logs[over]) @ -np.expm1(epsilon - losses[over]))
+    return own + (1 - own) * pure
+
+
+def largest_each(
+    parts: Callable[[float], list[tuple[float, int]]], epsilon: float, delta: float, own: float
+) -> float | None:
+    """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), `own` of delta being spent besides."""
+    count = sum(number for _, number in parts(1.0))
+    near = float(closed_form_epsilon(epsilon, delta - own, count))
+    return largest_kept(lambda e: composed_delta(parts(e), own, epsilon) - own, 0.995 * (delta - own), near)
+
+
+@functools.lru_cache(4096)
+def optimal_each(epsilon: float, delta: float, count: int, share: float) -> Guarantee:
+    """What each of `count` mechanisms may spend by optimal composition, `share` of delta being for their own deltas; under REPLACE_ONE."""
+    own = share * delta * _SAFE
+    each = largest_each(lambda e: [(e, count)], epsilon, delta, own) or 0.0
+    return Guarantee(max(each, epsilon / count * _SAFE), own / count, REPLACE_ONE)
+
+
+def share_of(epsilon: float, delta: float, count: int) -> Guarantee:
+    """Equal parts by basic composition, rounded down, under ADD_OR_REMOVE_ONE."""
+    return Guarantee(epsilon / count * _SAFE, delta / count * _SAFE, ADD_OR_REMOVE_ONE)

@@ -1,0 +1,175 @@
+"""Distribution functions: the share of records up to every x within alpha, but with probability beta, whatever the data.
+
+Through quantiles at i/(q + 1), whose step function loses 1/(2(q + 1)) and a rank error of t another t/n: n = t/(alpha - 1/(2(q + 1))),
+and q the best of a few around 1/alpha. Where the number of records is public (REPLACE_ONE), also noisy counts of all points
+(`histogram`, `tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a `dpjax.Weighted` database.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpjax import bounds
+from dpjax.choice import quantiles
+from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.quantiles import MOST_RUNS
+from dpjax.optimizers import quantiles as optimizers
+from dpjax.sanitizers import thresholds
+
+AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
+MOST_BITS_DENSE = 16
+_LESS = 0.75  # of n that is reckoned roughly
+
+
+def _database(released: Any) -> Any:
+    return thresholds.from_interior_points(quantiles=released)
+
+
+def _left(alpha: float, pieces: int) -> float:
+    """What so many pieces leave of alpha for ranks."""
+    return alpha - 0.5 / pieces
+
+
+def _size(ranks: float, left: float) -> int:
+    return min(max(1, math.ceil(ranks / left * (1 + 1e-12))), LARGEST) if left > 0 else LARGEST
+
+
+def _even(pieces: int) -> np.ndarray:
+    return np.arange(1, pieces) / pieces
+
+
+def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
+    """(n, pieces) with the least n."""
+    tried = {math.ceil(share / alpha) for share in AROUND}
+    counts = sorted(pieces for pieces in tried if 2 <= pieces <= MOST_RUNS and _left(alpha, pieces) > 0)
+    if not counts:
+        raise UnavailableError(f"alpha asks for more than {MOST_RUNS} quantiles")
+    return min((_size(ranks(pieces), _left(alpha, pieces)), pieces) for pieces in counts)
+
+
+def rank_exponential(question: Question) -> Offer:
+    """Evenly spaced quantiles, each by the exponential mechanism on its rank error."""
+    epsilon, _ = question.step()
+
+    def ranks(pieces: int) -> float:
+        return 0.5 + quantiles.rank_exponential_ranks(question.bits, _even(pieces), epsilon, question.beta)
+
+    n, pieces = _best(question.alpha, ranks)
+    fractions = _even(pieces).tolist()
+
+    def make(n: int) -> Any:
+        return _database(optimizers.rank_exponential(bits=question.bits, fractions=fractions, epsilon=epsilon))
+
+    return Offer(n, make, f"rank_exponential, {pieces - 1} quantiles")
+
+
+def direct_ranks(plan: tuple[Any, int, Any]) -> float:
+    """The rank error of a plan of direct quantiles."""
+    return plan[1] - 0.5
+
+
+def direct_floor(question: Question) -> float:
+    """Somewhat less than what theorems alone ask for."""
+    try:
+        return _LESS * _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))[0]
+    except UnavailableError:
+        return 0.0
+
+
+def _rough(question: Question, pieces: int) -> tuple[Any, int, Any]:
+    return quantiles.direct_plan(question, pieces - 1, roughly=True)
+
+
+def direct(question: Question) -> Offer:
+    """Evenly spaced quantiles, each from its own slice."""
+
+    _, pieces = _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))
+    solver, m, composed = plan = quantiles.direct_plan(question, pieces - 1)
+    n = _size(direct_ranks(plan), _left(question.alpha, pieces))
+
+    def make(n: int) -> Any:
+        given: dict[str, Any] = {"fractions": _even(pieces).tolist(), "m": m, "allow_unproved": True}
+        return _database(optimizers.direct(solver=solver.made(), **given, **composed))
+
+    return Offer(n, make, f"direct, {solver.name}, {pieces - 1} quantiles")
+
+
+def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[], Any], str]:
+    found: list[tuple[int, Callable[[], Any], str]] = []
+    first = max(1, math.ceil(math.log2(0.5 / question.alpha) + 1e-12))
+    for levels in range(first, min(first + 3, 12) + 1):
+        left = _left(question.alpha, 2**levels)
+        if left <= 0:
+            continue
+
+        def size(ranks: float, left: float = left) -> int:
+            return _size(ranks, left)
+
+        make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps)
+        found.append((size(ranks), make, f"{name}, {2**levels - 1} quantiles"))
+    if not found:
+        raise UnavailableError("alpha asks for more than 12 levels")
+    return min(found, key=lambda one: one[0])
+
+
+def recursive(question: Question) -> Offer:
+    """The median, the medians of both halves, and so on, for the best number of levels."""
+    n, make, name = _recursive(question, None)
+    return Offer(n, lambda n: _database(make()), name)
+
+
+def recursive_floor(question: Question) -> float:
+    """Somewhat less than what theorems alone ask for."""
+    try:
+        return _LESS * _recursive(question, 1)[0]
+    except UnavailableError:
+        return 0.0
+
+
+def _dense(name: str) -> Callable[[Question], Offer]:
+    def offer(question: Question) -> Offer:
+        question.public_size()
+        if question.bits > MOST_BITS_DENSE:
+            raise UnavailableError(f"counts every point: up to {MOST_BITS_DENSE} bits")
+        size = {"histogram": bounds.histogram_thresholds, "tree": bounds.tree_thresholds}[name]
+        factory = {"histogram": thresholds.histogram, "tree": thresholds.tree}[name]
+        given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon}
+        n = size(question.bits, question.alpha, question.beta, question.epsilon)
+        return Offer(n, lambda n: factory(**given, n=n), name)
+
+    return offer
+
+
+def san_thresholds(question: Question) -> Offer:
+    """By Theorem 4.13, as it is proved here."""
+    question.public_size()
+    question.approximate()
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+
+    def make(n: int, unproved: bool = False) -> Any:
+        return thresholds.san_thresholds(**given, n=n, alpha=question.alpha, allow_unproved=unproved)
+
+    try:
+        n = make(1, True).sample_size(alpha=question.alpha, beta=question.beta)
+    except ValueError as reason:
+        raise UnavailableError(str(reason)) from None
+    return Offer(n, make, "san_thresholds")
+
+
+def san_thresholds_floor(question: Question) -> float:
+    """What one step with all of the budget needs to be private."""
+    if not 0.0 < question.delta <= 0.5:
+        return 0.0
+    return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("histogram", _dense("histogram")),
+    Candidate("tree", _dense("tree")),
+    Candidate("rank_exponential", rank_exponential),
+    Candidate("recursive", recursive, recursive_floor),
+    Candidate("direct", direct, direct_floor),
+    Candidate("san_thresholds", san_thresholds, san_thresholds_floor),
+)

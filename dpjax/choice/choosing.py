@@ -1,0 +1,287 @@
+"""`dpjax.choose`: which algorithm for this task, and how much data or privacy it takes."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
+from dpjax.choice.base import Candidate, Found, Question, ranked
+from dpjax.core import arguments
+from dpjax.domains import wide
+
+RELATIONS = (ADD_OR_REMOVE_ONE, REPLACE_ONE)
+MOST_RECORDS = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A task.
+
+    Attributes:
+      candidates: for a question.
+      relation: under which it is compared by default.
+      takes: arguments of its own, all required.
+      alpha: whether there is an error to tolerate.
+    """
+
+    candidates: Callable[[Question], tuple[Candidate, ...]]
+    relation: str
+    takes: tuple[str, ...] = ()
+    alpha: bool = True
+
+
+def _of_concept(question: Question) -> tuple[Candidate, ...]:
+    return k_concepts.OF_CONCEPT[question.concept]
+
+
+TASKS: dict[str, Task] = {
+    "cdf": Task(lambda q: cdf.CANDIDATES, ADD_OR_REMOVE_ONE),
+    "histogram": Task(lambda q: histogram.CANDIDATES, REPLACE_ONE),
+    "interior_point": Task(lambda q: interior_points.CANDIDATES, ADD_OR_REMOVE_ONE, alpha=False),
+    "k_concepts": Task(_of_concept, REPLACE_ONE, ("k", "concept")),
+    "median": Task(lambda q: quantiles.CANDIDATES, ADD_OR_REMOVE_ONE),
+    "points": Task(lambda q: points.CANDIDATES, REPLACE_ONE),
+    "quantiles": Task(lambda q: quantiles.CANDIDATES, ADD_OR_REMOVE_ONE, ("fractions",)),
+    "rectangle": Task(lambda q: rectangle.CANDIDATES, ADD_OR_REMOVE_ONE, ("dimensions",)),
+    "threshold": Task(lambda q: thresholds.CANDIDATES, REPLACE_ONE),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rival:
+    """The second best.
+
+    Attributes:
+      name: of its factory, and of what it is made of.
+      value: its n, epsilon or alpha, whichever was solved for.
+    """
+
+    name: str
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Choice:
+    """What `choose` answers; printed, a few lines.
+
+    Attributes:
+      task: as asked.
+      name: of the algorithm's factory, and of what it is made of.
+      algorithm: built, for n records: call it with a key and data.
+      parameters: its numbers by name.
+      guarantee: its privacy, as it states it.
+      solved: "n", "epsilon" or "alpha".
+      n, epsilon, alpha: the given ones, and the one that was solved for; alpha is None where there is none.
+      delta, beta: as asked.
+      runner_up: the second best algorithm, None if there is no other.
+      candidates: of each candidate the value that it takes, or why it was left out.
+    """
+
+    task: str
+    name: str
+    algorithm: Any
+    parameters: dict[str, Any]
+    guarantee: Guarantee
+    solved: str
+    n: int
+    epsilon: float
+    alpha: float | None
+    delta: float
+    beta: float
+    runner_up: Rival | None
+    candidates: dict[str, float | str]
+
+    @property
+    def error_interval(self) -> tuple[float, float]:
+        """Where the error is with probability 1 - beta at least: (0, alpha); (0, 0) for a task without alpha."""
+        return 0.0, self.alpha or 0.0
+
+    def __repr__(self) -> str:
+        error = "a failure" if self.alpha is None else f"an error above {self.alpha:.4g}"
+        lines = [
+            f"{self.task}: {self.name}",
+            f"  {self.guarantee}; on {self.n} records {error} has probability {self.beta:g} at most (solved for {self.solved})",
+        ]
+        if self.runner_up is not None:
+            lines.append(f"  next: {self.runner_up.name}, {self.solved} = {self.runner_up.value:.4g}")
+        return "\n".join(lines)
+
+
+def choose(
+    task: str,
+    *,
+    bits: int,
+    n: int | None = None,
+    epsilon: float | None = None,
+    alpha: float | None = None,
+    delta: float = 0.0,
+    beta: float = 0.1,
+    relation: str | None = None,
+    fractions: Sequence[float] | None = None,
+    dimensions: int | None = None,
+    k: int | None = None,
+    concept: str | None = None,
+) -> Choice:
+    """The algorithm that needs the fewest records for a task, or reaches the least error, or takes the least epsilon.
+
+    **Exactly one of n, epsilon and alpha is left out, and is solved for** (of n and epsilon for "interior_point" and for k_concepts of
+    parities, which have no alpha). The others are what is wanted.
+
+    **What is compared.** Each candidate has an n that is *proved* to suffice: on n records its error exceeds alpha, or it fails, with
+    probability beta at most, whatever the records are (for learners: whatever distribution they are drawn from; for parities a uniform
+    one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known, else from a
+    theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the choice is among
+    what is proved. An alpha or epsilon is the least at which the n in question is not above the given one, up to 1/256, rounded up.
+
+    **It costs no privacy**: no data are looked at, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on
+    it: what suffices for n records suffices for more (in recursive quantiles, which reckon with ties, for up to 2^20).
+
+    Args:
+      task: one of
+
+        | task | error alpha | data | relation |
+        |---|---|---|---|
+        | "interior_point" | none | all | A |
+        | "median", "quantiles" (fractions=) | largest distance of a rank from f n, over n | all | A |
+        | "cdf" | largest distance between the distribution functions | all | A |
+        | "histogram" | largest error of a point's share | all | R |
+        | "threshold", "points" | population error, of the class | all distributions | R |
+        | "rectangle" (dimensions=) | population error, of the class | all distributions | A |
+        | "k_concepts" (k=, concept="points", "thresholds", "parities") | largest of k population errors | all; parities: uniform | R |
+      bits: the domain is {0, ..., 2^bits - 1} (on each axis), 1 to 4096.
+      n: number of records, up to 2^30. epsilon: total. alpha: tolerated error, in (0, 1).
+      delta: total, in [0, 1); with 0 only pure algorithms are candidates.
+      beta: failure probability, in (0, 1).
+      relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at
+        half of epsilon under R; one that is private under R, where n is public, is no candidate under A.
+      fractions, dimensions, k, concept: of tasks that have them.
+
+    Returns:
+      `Choice`: the algorithm, ready to be called, with its guarantee, its numbers and the runner-up.
+
+    Formal guarantees: those of the algorithm, within (epsilon, delta) under the relation.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, missing, or not one of the task; no candidate, or n too small for all of them.
+
+    >>> print(choose("quantiles", n=30_000, bits=32, fractions=[0.25, 0.5, 0.75], epsilon=1.0, beta=0.05))
+    quantiles: rank_exponential
+      (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; on 30000 records an error above 0.003081 has probability 0.05 at most (solved for alpha)
+      next: direct, tree_score, alpha = 0.004454
+    >>> choose("interior_point", bits=32, epsilon=1.0).n, choose("interior_point", bits=1024, epsilon=1.0, delta=1e-6).name
+    (35, 'tree_log')
+    """
+    kind = TASKS[arguments.choice("task", task, tuple(TASKS))]
+    given: dict[str, Any] = {"fractions": fractions, "dimensions": dimensions, "k": k, "concept": concept}
+    own = _own(task, kind, given)
+    without_alpha = not kind.alpha or own["concept"] == "parities"
+    absent = _absent(task, without_alpha, n=n, epsilon=epsilon, alpha=alpha)
+    question = Question(
+        bits=arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS),
+        n=None if n is None else arguments.integer("n", n, at_least=1, at_most=MOST_RECORDS),
+        epsilon=math.nan if epsilon is None else arguments.known("epsilon", epsilon, at_least=2.0**-20, at_most=32.0),
+        alpha=math.nan if alpha is None else arguments.known_fraction("alpha", alpha),
+        delta=arguments.known("delta", delta, at_least=0.0, below=1.0),
+        beta=arguments.known_fraction("beta", beta),
+        relation=kind.relation if relation is None else arguments.choice("relation", relation, RELATIONS),
+        **own,
+    )
+    found, others = ranked(kind.candidates(question), question, absent)
+    if not found:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in others.items())
+        raise ValueError(f"{_blamed(absent, others)} must be such that some algorithm is proved to do it ({reasons})")
+    return _chosen(task, found, others, absent, without_alpha)
+
+
+def _own(task: str, kind: Task, given: dict[str, Any]) -> dict[str, Any]:
+    """The task's own arguments, checked; ValueError for one that is missing or another task's."""
+    for name, value in given.items():
+        if (value is None) == (name in kind.takes):
+            rule = "must be given" if value is None else "must be left out"
+            raise ValueError(f"{name} {rule} for the task {task!r}, got {value!r}")
+    checked: dict[str, Any] = {"fractions": (), "dimensions": 0, "k": 0, "concept": ""}
+    if task == "median":
+        checked["fractions"] = (0.5,)
+    if "fractions" in kind.takes:
+        checked["fractions"] = _fractions(given["fractions"])
+    if "dimensions" in kind.takes:
+        checked["dimensions"] = arguments.integer("dimensions", given["dimensions"], at_least=1, at_most=2**12)
+    if "k" in kind.takes:
+        checked["k"] = arguments.integer("k", given["k"], at_least=1, at_most=2**24)
+        checked["concept"] = arguments.choice("concept", given["concept"], tuple(k_concepts.OF_CONCEPT))
+    return checked
+
+
+def _fractions(value: Any) -> tuple[float, ...]:
+    """Fractions strictly between 0 and 1, increasing."""
+    fractions = tuple(arguments.known_fraction("fractions", x) for x in arguments.several("fractions", value))
+    if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff(fractions) <= 2.0**-31):
+        raise ValueError(
+            f"fractions must be 1 to {quantiles.MOST_RUNS} increasing ones, 2^-31 apart at least, got {value!r}"
+        )
+    return fractions
+
+
+def _absent(task: str, without_alpha: bool, **given: Any) -> str:
+    """The name of the one that is None; ValueError unless it is exactly one."""
+    if without_alpha and given.pop("alpha") is not None:
+        raise ValueError(f"alpha must be left out for the task {task!r}: it has no error to tolerate")
+    absent = [name for name, value in given.items() if value is None]
+    if len(absent) != 1:
+        names = f"{', '.join(given)}"
+        got = ", ".join(absent) if absent else "none"
+        raise ValueError(f"exactly one of {names} must be left out, which is then solved for, got {got} left out")
+    return absent[0]
+
+
+def _blamed(absent: str, others: dict[str, float | str]) -> str:
+    """The argument that an error is about."""
+    too_few = any("too few" in str(reason) for reason in others.values())
+    return "n" if absent != "n" and too_few else "delta, relation and bits"
+
+
+def _chosen(task: str, found: list[Found], others: dict[str, float | str], absent: str, without_alpha: bool) -> Choice:
+    """The answer."""
+    best = found[0]
+    n = best.offer.n if best.question.n is None else best.question.n
+    algorithm = best.offer.make(n)
+    return Choice(
+        task=task,
+        name=best.offer.name,
+        algorithm=algorithm,
+        parameters=_numbers(algorithm),
+        guarantee=_promise(algorithm, best.question.relation),
+        solved=absent,
+        n=n,
+        epsilon=best.question.epsilon,
+        alpha=None if without_alpha else best.question.alpha,
+        delta=best.question.delta,
+        beta=best.question.beta,
+        runner_up=Rival(found[1].offer.name, found[1].value) if len(found) > 1 else None,
+        candidates=others,
+    )
+
+
+def _promise(algorithm: Any, relation: str) -> Guarantee:
+    """Its guarantee under the relation."""
+    if hasattr(algorithm, "guarantee_under"):
+        promise: Guarantee = algorithm.guarantee_under(relation)
+        return promise
+    stated: Guarantee = algorithm.guarantee()
+    return stated.under(relation)
+
+
+def _numbers(algorithm: Any) -> dict[str, Any]:
+    """The numbers and words of its fields, those of its parts with their names before them."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(algorithm):
+        value = getattr(algorithm, field.name)
+        if isinstance(value, str | int | float) or getattr(value, "ndim", None) == 0:
+            found[field.name] = value.item() if hasattr(value, "item") else value
+        elif dataclasses.is_dataclass(value):
+            found |= {f"{field.name}.{name}": each for name, each in _numbers(value).items()}
+    return found

@@ -1,0 +1,181 @@
+"""Solvers of the interior point problem: how many points suffice, whatever they are.
+
+- `exponential`: its exact worst case. Let h = ceil(n/2). If all points are equal the good keys weigh e^(epsilon n). Else let v be the
+  median x_(h), L points below it and G above it, L >= G say (so L <= n/2): v has depth n - L, and the greatest point below v, if L > 0,
+  depth L; by convexity both weigh e^(epsilon h) + e^(epsilon (n - h)) together at least. At most 2^d - 2 keys are bad then, else 2^d - 1:
+
+      odds of a failure = max{(2^d - 2) / (e^(epsilon h) + e^(epsilon (n - h))), (2^d - 1) e^(-epsilon n)},
+
+  which two neighbouring keys with h and n - h points, or a single key, attain. (L = G = 0 is the second case, and if L = 0 < G the
+  mirror image of the first.)
+- `tree_score`: its theorem, and exactly by its dynamic programme as far as that takes a few milliseconds; in groups of points beyond,
+  for the domains where it is close to the exponential mechanism.
+- `rec_concave`: twice the promise that `bounds.rec_concave_error` asks for. `tree_log`: the plan by basic composition with one level,
+  whose split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
+from dpjax.core import bisection
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import planning, tree_planning
+
+MOST_STEPS = 4e6  # of a programme of the tree score, where n is asked for
+MANY_STEPS = 1e6  # where epsilon is
+SMALL_STEPS = 4e5  # where the domain is so small that the exponential mechanism is as good
+FEW_STEPS = 1e5  # where a solver is a part of something else
+GROUPS_STEPS = 3e6  # of a programme in groups of points
+CLOSE = range(
+    9, 25
+)  # bits for which the tree score and the exponential mechanism are close: there groups are looked at
+NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
+_FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality
+
+
+def exponential_odds(bits: int, epsilon: float, n: int) -> float:
+    """ln of the largest odds of a failure of `interior_point.exponential` on n points, exactly; see the module.
+
+    >>> round(exponential_odds(1, 1.0, 3), 3)  # two keys: nothing fails if both have points
+    -3.0
+    """
+    half, log_keys = -(-n // 2), bits * math.log(2.0)
+    two = math.log1p(-(2.0 ** (1 - bits))) + log_keys if bits > 1 else -math.inf
+    two -= float(np.logaddexp(epsilon * half, epsilon * (n - half)))
+    return max(two, log_keys + math.log1p(-(2.0**-bits)) - epsilon * n)
+
+
+def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, steps: float | None = None) -> int:
+    """The least n of a solver by its name; UnavailableError where it has none."""
+    if name == "exponential":
+        odds = math.log(beta) - math.log1p(-beta)
+        return bisection.least_int(lambda n: exponential_odds(bits, epsilon, n) <= odds, 1)
+    if name == "tree_score":
+        given = (bits, epsilon, *_plain(bits), beta)
+        least = tree_planning.least_n(*given, steps or FEW_STEPS)
+        if (steps or 0) < MANY_STEPS or bits not in CLOSE or bits * float(least) ** 3 <= (steps or 0):
+            return least
+        return min(least, tree_planning.least_n_in_groups(*given, GROUPS_STEPS))
+    if not 0.0 < delta <= 0.5:
+        raise UnavailableError("needs a delta in (0, 1/2]")
+    if name == "rec_concave":
+        return math.ceil(2 * _promise(bits, epsilon, delta, beta))
+    return _tree_log(bits, epsilon, delta, beta).sample_size
+
+
+@functools.lru_cache(64)
+def _plain(bits: int) -> tuple[float, float, float, float]:
+    return tree_planning.numbers(tree_planning.plain(bits))
+
+
+def _promise(bits: int, epsilon: float, delta: float, beta: float) -> float:
+    return bounds.rec_concave_error(1 << bits, bounds.levels_run(2**bits - 1, 2), beta, epsilon, delta) / NEARLY
+
+
+def _tree_log(bits: int, epsilon: float, delta: float, beta: float) -> planning.Plan:
+    if not planning.LEAST_EPSILON <= epsilon <= planning.LARGEST_EPSILON:
+        raise UnavailableError(f"needs an epsilon from {planning.LEAST_EPSILON:g} on")
+    return planning.calibrate(bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant="basic", depth=1)
+
+
+def made(name: str, bits: int, epsilon: float, delta: float, beta: float) -> Any:
+    """The solver itself."""
+    if name == "exponential":
+        return interior_point.exponential(bits=bits, epsilon=epsilon)
+    if name == "tree_score":
+        return interior_point.tree_score(bits=bits, epsilon=epsilon)
+    if name == "rec_concave":
+        promise = _promise(bits, epsilon, delta, beta) * (1 + 1e-9)
+        return interior_point.rec_concave(bits=bits, epsilon=epsilon, delta=delta, promise=promise, alpha=NEARLY)
+    return interior_point.tree_log_planned(bits=bits, plan=_tree_log(bits, epsilon, delta, beta))
+
+
+def tree_log_floor(bits: int, epsilon: float, delta: float, beta: float) -> float:
+    """About what tree_log needs at least: sum a_i/e_i with sum c_i e_i <= epsilon is at least (sum sqrt(a_i c_i))^2/epsilon."""
+    if not 0.0 < delta <= 0.5:
+        return 0.0
+    chance, last = math.log(2.0 / beta), planning.last_bits(bits, 1) * math.log(2.0)
+    walk = 6.0 * math.log1p(math.tanh(epsilon / 8) / delta)
+    parts = (walk, 2.0 * (chance - math.log(2.0 * delta)), 2.0 * chance, 2.0 * (last + chance))
+    return _FEWER * sum(map(math.sqrt, parts)) ** 2 / epsilon
+
+
+@dataclasses.dataclass(frozen=True)
+class Solver:
+    """A solver as plans look at it: how many points it needs, and what it promises, before it is built."""
+
+    name: str
+    bits: int
+    epsilon: float
+    delta: float
+    beta: float
+
+    kind = Points
+
+    @property
+    def limbs(self) -> int:
+        """Of a point."""
+        return wide.limbs_for(self.bits)
+
+    def sample_size(self, *, beta: float) -> int:
+        """Points that suffice."""
+        return points_for(self.name, self.bits, self.epsilon, self.delta, beta)
+
+    def guarantee(self) -> Guarantee:
+        """What it is built for."""
+        return Guarantee(self.epsilon, 0.0 if self.name in PURE else self.delta, ADD_OR_REMOVE_ONE)
+
+    def made(self) -> Any:
+        """The solver itself."""
+        return made(self.name, self.bits, self.epsilon, self.delta, self.beta)
+
+    def __call__(self, key: Any, points: Any) -> Any:
+        return self.made()(key, points)
+
+
+PURE = ("exponential", "tree_score")
+NAMES = (*PURE, "rec_concave", "tree_log")
+
+
+def best(bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None) -> tuple[Solver, int]:
+    """(the solver that needs the fewest points, how many); with steps = 1 roughly: by theorems, without TreeLog's plan."""
+    sizes: dict[str, int] = {}
+    for name in NAMES:
+        if name == "tree_log":
+            floor = tree_log_floor(bits, epsilon, delta, beta)
+            if floor > min(sizes.values()):
+                continue
+            if steps == 1 and floor > 0:
+                sizes[name] = math.ceil(floor)
+                continue
+        try:
+            sizes[name] = points_for(name, bits, epsilon, delta, beta, steps)
+        except UnavailableError:
+            continue
+    name = min(sizes, key=sizes.__getitem__)
+    return Solver(name, bits, epsilon, delta, beta), sizes[name]
+
+
+def _candidate(name: str) -> Candidate:
+    def offer(question: Question) -> Offer:
+        given = (name, question.bits, *question.step(), question.beta)
+        steps = MOST_STEPS if question.n is None else MANY_STEPS
+        steps = steps if question.bits >= CLOSE.start - 1 else SMALL_STEPS
+        return Offer(points_for(*given, steps), lambda n: made(*given), name)
+
+    def floor(question: Question) -> float:
+        return tree_log_floor(question.bits, *question.step(), question.beta)
+
+    return Candidate(name, offer, floor if name == "tree_log" else None)
+
+
+CANDIDATES: tuple[Candidate, ...] = tuple(map(_candidate, NAMES))

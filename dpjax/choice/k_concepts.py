@@ -1,0 +1,190 @@
+"""k concepts from one sample: all k errors at most alpha, but with probability beta.
+
+- points, whatever distribution and points: `histogram_learner` and `point_learner` by their theorems, flat in k; direct sums of the
+  learners of one point (`dpjax.choice.points`).
+- thresholds, whatever distribution and thresholds: direct sums of the learners of one threshold (`dpjax.choice.thresholds`), and
+  GenericLearner (MULTI Lemma 36) on a sanitized distribution function, half of epsilon for each of its parts.
+- parities, on uniform points: `parity_learner` by its exact law; direct sums of the exponential mechanism, up to 16 bits. They find the
+  concepts themselves, so there is no alpha.
+
+A direct sum gives each learner beta/k and what basic composition leaves it, or optimal composition where that is more.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.choice import points, quantiles, thresholds
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, optimal_each
+from dpjax.learners import parities as one_parity
+from dpjax.multi import direct_sum, generic, parities
+from dpjax.multi import points as many_points
+from dpjax.sanitizers import cdf
+
+OWN = 0.5  # of delta for the learners themselves, where they need some
+PURE = ("exponential", "hashed", "interior.threshold_learner")
+MOST_OPTIMAL = 2**20  # concepts, of which composition is computed
+_SAFE = 1.0 - 2.0**-40
+
+
+def _budgets(question: Question, pure: bool) -> list[tuple[Guarantee, str]]:
+    """What each learner may spend, and how that is composed."""
+    k, epsilon, delta = question.k, question.epsilon, question.delta
+    found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
+    if delta > 0 and 1 < k <= MOST_OPTIMAL:
+        found += [(optimal_each(epsilon, delta, k, 0.0 if pure else OWN), "optimal")]
+    return found
+
+
+def _direct(single: Candidate) -> Candidate:
+    def offer(question: Question) -> Offer:
+        question.public_size()
+        offers = []
+        for each, composed in _budgets(question, single.name in PURE):
+            one = dataclasses.replace(
+                question, epsilon=each.epsilon, delta=each.delta, beta=question.beta / question.k, n=None
+            )
+            try:
+                offers.append((single.offer(one), composed))
+            except UnavailableError as reason:
+                missing = reason
+        if not offers:
+            raise UnavailableError(str(missing))
+        best, composed = min(offers, key=lambda one: one[0].n)
+
+        def make(n: int) -> Any:
+            learner = direct_sum.of(best.make(n), k=question.k)
+            if composed == "basic":
+                return learner
+            return dataclasses.replace(
+                learner,
+                epsilon=np.float64(question.epsilon),
+                delta=np.float64(question.delta),
+                accountant="optimal",
+            )
+
+        return Offer(best.n, make, f"direct_sum, {composed}, {best.name}")
+
+    return Candidate(f"direct_sum, {single.name}", offer)
+
+
+# ---------------------------------------------------------------------------------------------------------------- points
+
+
+def histogram_learner(question: Question) -> Offer:
+    """One stability histogram of the labelled points."""
+    question.public_size()
+    question.approximate()
+    given: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta}
+    high = bounds.histogram_margin(**given)
+    n = bounds.labelled_histogram(question.alpha, question.beta, question.epsilon, high)
+    return Offer(
+        n,
+        lambda n: many_points.histogram_learner(bits=question.bits, k=question.k, **given),
+        "histogram_learner",
+    )
+
+
+def point_learner(question: Question) -> Offer:
+    """MULTI Algorithm 5."""
+    question.public_size()
+    question.approximate()
+    given: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "beta": question.beta}
+    n = bounds.point_learner_exact(question.alpha, **given)
+    return Offer(
+        n,
+        lambda n: many_points.point_learner(bits=question.bits, k=question.k, alpha=question.alpha, **given),
+        "point_learner",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ thresholds
+
+
+def generic_learner(question: Question) -> Offer:
+    """Recursive quantiles at the two depths that alpha/5 leaves; labels by basic or optimal composition."""
+    question.public_size()
+    epsilon, delta = question.epsilon / 2 * _SAFE, question.delta / 2 * _SAFE
+    alpha, beta, k = question.alpha / 5, question.beta / 5, question.k
+    half = dataclasses.replace(
+        question, epsilon=epsilon / 2 * _SAFE, delta=delta / 4, beta=beta, n=None, relation=ADD_OR_REMOVE_ONE
+    )
+    labels = [(epsilon / k, "basic")]
+    if question.delta > 0:
+        labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if 1 < k <= MOST_OPTIMAL else []
+    each_epsilon, accountant = max(labels)
+    first = math.floor(math.log2(0.5 / (alpha / 2))) + 1  # an interval is a difference of two values
+    plans = []
+    for depth in range(first, min(first + 3, 13)):
+        left = alpha / 2 - 0.5 / 2**depth
+
+        def size(ranks: float, left: float = left) -> int:
+            return math.ceil(ranks / left)
+
+        make, ranks, name = quantiles.recursive_plan(half, depth, size)
+        known = math.log(2**depth + 1)
+        n = bounds.generic_learner(size(ranks), 1, k, question.alpha, question.beta, each_epsilon, log_hypotheses=known)
+        plans.append((n, make, name))
+    if not plans:
+        raise UnavailableError("alpha asks for more than 12 levels")
+    n, make, name = min(plans, key=lambda plan: plan[0])
+
+    def made(n: int) -> Any:
+        return generic.learner(
+            sanitizer=cdf.release(quantiles=make()),
+            concepts=generic.thresholds(bits=question.bits),
+            k=k,
+            epsilon=question.epsilon,
+            delta=question.delta,
+            accountant=accountant,
+        )
+
+    return Offer(math.ceil(n), made, f"generic, {name}")
+
+
+# -------------------------------------------------------------------------------------------------------------- parities
+
+
+def parity_learner(question: Question) -> Offer:
+    """MULTI Algorithm 4."""
+    question.public_size()
+    question.approximate()
+    if question.bits > 1024:
+        raise UnavailableError("up to 1024 bits")
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+    size = _size(question.bits, round(4 * math.log2(question.epsilon)), question.delta, question.beta)
+    n = bounds.parity_learner_exact(question.beta, size, *given.values())
+    return Offer(n, lambda n: parities.parity_learner(**given, k=question.k, size=size), "parity_learner")
+
+
+@functools.lru_cache(1024)
+def _size(bits: int, quarter_octaves: int, delta: float, beta: float) -> int:
+    """The best number of rows of a subsample at nearly this epsilon: it hardly moves with it."""
+    return bounds.parity_learner_size(bits=bits, epsilon=2.0 ** (quarter_octaves / 4), delta=delta, beta=beta)
+
+
+def _one_parity(question: Question) -> Offer:
+    if question.bits > 16:
+        raise UnavailableError("lists all parities: up to 16 bits")
+    n = bounds.exponential_parities(question.bits, question.beta, question.epsilon)
+    return Offer(
+        math.ceil(n * (1 + 1e-12)),
+        lambda n: one_parity.exponential(bits=question.bits, epsilon=question.epsilon),
+        "exponential",
+    )
+
+
+OF_CONCEPT: dict[str, tuple[Candidate, ...]] = {
+    "parities": (Candidate("parity_learner", parity_learner), _direct(Candidate("exponential", _one_parity))),
+    "points": (
+        Candidate("histogram_learner", histogram_learner),
+        Candidate("point_learner", point_learner),
+        *map(_direct, points.CANDIDATES),
+    ),
+    "thresholds": (*map(_direct, thresholds.CANDIDATES), Candidate("generic", generic_learner)),
+}

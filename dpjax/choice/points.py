@@ -1,0 +1,78 @@
+"""Learners of a point: population error at most alpha, but with probability beta, whatever the distribution and the point.
+
+`exponential` and `hashed` by `bounds.exponential_points`. `learn_points` (all-zero where A_dist keeps nothing) by its exact law: an
+all-zero answer errs on the target's mass p alone, and only a target that was seen is ever named. So nothing fails unless p > alpha; then
+A_dist must have dropped the target's count, Bin(n, p), which it does the less often the larger it is. On the worst distribution, p
+falling to alpha, the failure is
+
+    P[Bin(n, alpha) = 0] + sum_{c > 0} P[Bin(n, alpha) = c] P[A_dist drops a lead of c].
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpjax import bounds
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
+from dpjax.core import bisection
+from dpjax.learners import points as learners
+
+
+def exponential(question: Question) -> Offer:
+    """The proper pure learner."""
+    question.public_size()
+    log_points = question.bits * math.log(2.0)
+    n = bounds.exponential_points(log_points, question.alpha, question.beta, question.epsilon)
+    return Offer(
+        math.ceil(n * (1 + 1e-12)),
+        lambda n: learners.exponential(bits=question.bits, epsilon=question.epsilon),
+        "exponential",
+    )
+
+
+def hashed(question: Question) -> Offer:
+    """The improper pure learner, with as many buckets as alpha and beta ask for."""
+    question.public_size()
+    given: dict[str, Any] = {"alpha": question.alpha, "beta": question.beta}
+    try:
+        learner = learners.hashed(bits=question.bits, epsilon=question.epsilon, **given)
+    except ValueError as reason:
+        raise UnavailableError(str(reason)) from None
+    return Offer(learner.sample_size(**given), lambda n: learner, "hashed")
+
+
+def drops(counts: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
+    """P[A_dist, proved, keeps nothing] at leads of so many: Laplace noise of scale b stays below t - lead."""
+    scale, threshold = bounds.stability_noise(epsilon, delta)
+    x = (threshold - counts) / scale
+    return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+
+
+def learn_points_failure(n: int, alpha: float, epsilon: float, delta: float) -> float:
+    """The largest failure over all distributions and targets; see the module."""
+    from scipy.stats import binom
+
+    # All but 1e-14 of the binomial law; the rest counts as failure.
+    first, last = (int(x) for x in binom.ppf([5e-15, 1 - 5e-15], n, alpha))
+    counts = np.arange(first, last + 1)
+    dropped = np.where(counts == 0, 1.0, drops(counts, epsilon, delta))
+    return float(binom.pmf(counts, n, alpha) @ dropped) + 1e-14
+
+
+def learn_points(question: Question) -> Offer:
+    """By its law on the worst distribution."""
+    question.public_size()
+    question.approximate()
+    alpha, epsilon, delta = question.alpha, question.epsilon, question.delta
+    enough = math.ceil(bounds.learn_points(question.bits, alpha, question.beta, epsilon, delta, bottom="zero"))
+    n = bisection.least_int(lambda n: learn_points_failure(n, alpha, epsilon, delta) <= question.beta, 1, enough)
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": delta, "bottom": "zero"}
+    return Offer(n, lambda n: learners.learn_points(**given), "learn_points")
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("exponential", exponential),
+    Candidate("learn_points", learn_points),
+    Candidate("hashed", hashed),
+)

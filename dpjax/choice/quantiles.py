@@ -1,0 +1,152 @@
+"""Quantiles at any fractions: all ranks within alpha n of f n, but with probability beta, whatever the data.
+
+- `rank_exponential`: for one fraction some point of the domain has rank error 0 and weighs 1, and at most 2^d - 1 have more than t and
+  weigh e^(-lambda t) each, so that P[error > t] <= r/(1 + r), r = (2^d - 1) e^(-lambda t): two keys far apart with t + 1 ranks too few
+  on one side come as near as 2^d - 2. The q runs have their own coins, so each may fail with 1 - (1 - beta)^(1/q). From t on half a rank
+  is left for f n, which is rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
+- `direct`: m - 1 ranks for the solver and 1/2 for rounding, m half the points that the best solver needs with its share.
+- `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
+  tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
+  charged to beta.
+- `joint`: its own `sample_size`, which counts all tuples.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpjax.choice import interior_points
+from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
+from dpjax.domains import wide
+from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles.recursive import MOST_LEVELS
+
+TIES = 32  # bits that break them
+_FOR_TIES = 1 / 64  # of beta
+MOST_RUNS = 2**12
+MANY = 2**20  # points, for which ties are reckoned with at least
+
+
+def rank_exponential_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
+    """t of the module: with probability 1 - beta no rank error exceeds it."""
+    ranges = np.maximum(fractions, 1 - fractions).sum() + max(fractions.sum(), (1 - fractions).sum())
+    each = -math.expm1(math.log1p(-beta) / len(fractions))
+    others = bits * math.log(2.0) + math.log1p(-(2.0**-bits))
+    return max(0.0, (others + math.log1p(-each) - math.log(each)) * ranges / epsilon)
+
+
+def rank_exponential(question: Question) -> Offer:
+    """By its worst case."""
+    epsilon, _ = question.step()
+    ranks = rank_exponential_ranks(question.bits, np.asarray(question.fractions), epsilon, question.beta)
+    given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon}
+    return Offer(
+        _points(ranks + 0.5, question.alpha), lambda n: quantiles.rank_exponential(**given), "rank_exponential"
+    )
+
+
+def direct_plan(
+    question: Question, runs: int, *, roughly: bool = False
+) -> tuple[interior_points.Solver, int, dict[str, Any]]:
+    """(the solver of a run, m, how runs are composed): basic composition, or the optimal one if delta makes that cheaper.
+
+    Roughly: by theorems alone, and without TreeLog's plan.
+    """
+    plans = []
+    beta = question.beta / runs
+    each = share_of(question.epsilon, question.delta, 2 * runs)
+    own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
+    steps = 1 if roughly else None
+    solver, points = interior_points.best(question.bits, each.epsilon, own, beta, steps=steps)
+    composed: dict[str, Any] = {"accountant": "basic"}
+    plans.append((points, solver, composed))
+    if question.delta > 0 and runs > 1:
+        epsilon = optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon / 2 * (1 - 2.0**-40)
+        solver, points = interior_points.best(question.bits, epsilon, 0.0, beta, steps=steps)
+        plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
+    points, solver, composed = min(plans, key=lambda plan: plan[0])
+    return solver, -(-points // 2), composed
+
+
+def direct(question: Question) -> Offer:
+    """By the best solver; a replacement costs a slice what a point more costs it."""
+    fractions = question.fractions
+    solver, m, composed = direct_plan(question, len(fractions))
+
+    def make(n: int) -> Any:
+        return quantiles.direct(solver=solver.made(), fractions=fractions, m=m, allow_unproved=True, **composed)
+
+    return Offer(_points(m - 0.5, question.alpha), make, f"direct, {solver.name}")
+
+
+def recursive(question: Question) -> Offer:
+    """By the best solver, for all multiples of 2^-L alone."""
+    levels = len(question.fractions).bit_length()
+    dyadic = tuple(i / 2**levels for i in range(1, 2**levels))
+    if levels > MOST_LEVELS or question.fractions != dyadic:
+        raise UnavailableError("for all multiples of 1/2, 1/4, 1/8, ... only")
+    make, ranks, name = recursive_plan(question, levels, lambda ranks: _points(ranks, question.alpha))
+    return Offer(_points(ranks, question.alpha), lambda n: make(), name)
+
+
+def recursive_plan(
+    question: Question, levels: int, points: Callable[[float], int], *, steps: float | None = None
+) -> tuple[Callable[[], Any], float, str]:
+    """(what builds it, its rank error, its name); `points` says how many points a rank error asks for."""
+    if question.bits + TIES > wide.MAX_BITS:
+        raise UnavailableError(f"needs {TIES} bits more to break ties, of {wide.MAX_BITS}")
+    epsilon, delta = question.step()
+    each = share_of(epsilon, delta, 2 * levels)
+    own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
+    beta = question.beta * (1 - _FOR_TIES) / (2**levels - 1)
+    solver, needed = interior_points.best(question.bits + TIES, each.epsilon, own, beta, steps=steps)
+    m = -(-needed // 2)
+    for shared in range(2, 64):
+        ranks = rank_error(levels, m, shared)
+        n = max(points(ranks), question.n or 0, MANY)
+        log_ties = (shared + 1) * math.log(n) - math.lgamma(shared + 2) - TIES * shared * math.log(2.0)
+        if log_ties <= math.log(question.beta * _FOR_TIES):
+            break
+    given: dict[str, Any] = {"bits": question.bits, "depth": levels, "m": m, "allow_unproved": True}
+    return lambda: quantiles.recursive(solver=solver.made(), **given), ranks, f"recursive, {solver.name}"
+
+
+def rank_error(levels: int, m: int, shared: int) -> float:
+    """`RecursiveQuantiles.rank_error`, with `shared` equal points at most: one rank more a level for each but the first."""
+    before, error = 0.0, 0.0
+    for _ in range(levels):
+        before, error = error, m + 0.5 + (shared - 1) + (before + error) / 2
+    return error
+
+
+def _points(ranks: float, alpha: float) -> int:
+    """ceil(ranks / alpha)."""
+    return min(max(1, math.ceil(ranks / alpha * (1 + 1e-12))), LARGEST)
+
+
+def joint(question: Question) -> Offer:
+    """By its own worst case."""
+    epsilon, _ = question.step()
+    algorithm = quantiles.joint(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
+    try:
+        n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
+    except ValueError as reason:
+        raise UnavailableError(str(reason)) from None
+    return Offer(n, lambda n: algorithm, "joint")
+
+
+def joint_floor(question: Question) -> float:
+    """m d ln 2 ranks at the rate of epsilon/2, times the largest of f and 1 - f, are the larger part of it."""
+    epsilon, _ = question.step()
+    farthest = max(max(f, 1 - f) for f in question.fractions)
+    return 2 * len(question.fractions) * question.bits * math.log(2.0) * farthest / (epsilon * question.alpha)
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("rank_exponential", rank_exponential),
+    Candidate("direct", direct),
+    Candidate("recursive", recursive),
+    Candidate("joint", joint, joint_floor),
+)

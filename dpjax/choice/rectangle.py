@@ -1,0 +1,173 @@
+"""Axis-aligned rectangles in D dimensions: population error at most alpha, but with probability beta, whatever distribution and rectangle.
+
+By slices (CLNSS §1.3.4), with the best solver of the interior point problem and by three of its accountants: basic and optimal
+composition of public slices, and Reorder-Slice-Compute by the numerical accountant (as printed it has never won). The split between
+noise and computes of the last is not searched for, as `accounting.slicing.split` does: at the ratio 1/4 n is within a few percent of
+the best. And by Kearns's learner on sanitized axes (BNS §3.5). All by the theorems in their modules.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.choice import interior_points, quantiles
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, largest_each, largest_kept
+from dpjax.core import bisection
+from dpjax.learners import rectangles
+from dpjax.learners.rectangles import planning
+from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles
+from dpjax.sanitizers import cdf
+
+RATIO = -2.0  # log2 of the noise's rate over the computes' epsilon: n is flat around it
+FEWEST_AXES = 4  # from which on slicing is tried
+# Where its search begins: scale/epsilon sqrt(ln(1/delta)) at 64 dimensions, by epsilon and ln(1/delta). More dimensions change nothing.
+_EPSILONS, _LOGS = (0.05, 0.3, 1.0, 4.0, 8.0), (9.21, 13.8, 23.0)
+_SCALES = (
+    (0.595, 0.378, 0.235),
+    (0.426, 0.309, 0.212),
+    (0.348, 0.269, 0.197),
+    (0.262, 0.223, 0.173),
+    (0.220, 0.194, 0.159),
+)
+Planned = tuple[rectangles.Plan, interior_points.Solver]
+
+
+def _entries(plan: rectangles.Plan) -> int:
+    """K + 2 tau - 1."""
+    return plan.entries + 2 * plan.threshold - 1
+
+
+def _slices(plan_for: Callable[[Question], Planned]) -> Callable[[Question], Offer]:
+    """Plans do not depend on alpha: they are kept while it is searched for."""
+    kept = functools.lru_cache(256)(plan_for)
+
+    def offer(question: Question) -> Offer:
+        plan, solver = kept(dataclasses.replace(question, alpha=0.0, n=None))
+        n = _examples(_entries(plan), plan.beta - plan.spent_beta, question.alpha)
+
+        def make(n: int) -> Any:
+            return rectangles.from_plan(plan, solver=lambda epsilon, delta, beta: solver.made())
+
+        return Offer(n, make, f"slices, {plan.accountant}, {solver.name}")
+
+    return offer
+
+
+def _examples(need: int, beta: float, alpha: float) -> int:
+    """The least n with P[Bin(n, alpha) < need] <= beta, as `Rectangles.sample_size` has it."""
+    from scipy.special import betaincc
+
+    return bisection.least_int(lambda n: float(betaincc(need, n - need + 1, alpha)) <= beta, need)
+
+
+def _planned(accountant: str, question: Question, budget: planning.Budget, own: float) -> Planned:
+    """The plan for a budget, with the best solver for it."""
+    epsilon, delta = question.step()
+    axes, beta = question.dimensions, question.beta
+    solver, size = interior_points.best(question.bits, budget.compute.epsilon, own, beta / (4 * axes))
+    return planning.around(axes, question.bits, epsilon, delta, beta, accountant, budget, size), solver
+
+
+def basic(question: Question) -> Planned:
+    """epsilon/(2D + 1) for each of 2D slices, of which D differ by a replacement and one by an insertion, and for the count."""
+    epsilon, delta = question.step()
+    axes = question.dimensions
+    each = epsilon / (2 * axes + 1) * (1 - 2.0**-40)
+    own = delta / (2 * axes * (1 + math.exp(min(2 * each, 700.0))))
+    solver, _ = interior_points.best(question.bits, each, own, question.beta / (4 * axes))
+    compute = Guarantee(each, solver.guarantee().delta, ADD_OR_REMOVE_ONE)
+    promised = planning.whole_run(axes, None, compute).guarantee(delta=0.5, accountant="basic")
+    return _planned("basic", question, planning.Budget(None, compute, promised), own)
+
+
+def optimal(question: Question) -> Planned:
+    """About the largest computes that optimal composition allows; pure solvers."""
+    question.approximate()
+    total = planning.kept(*question.step())
+    axes = question.dimensions
+
+    found = largest_each(lambda each: [(2 * each, axes), (each, 1)], total.epsilon, total.delta, 0.0) or 0.0
+    epsilon = max(found, total.epsilon / (2 * axes + 1) * (1 - 2.0**-40))
+    budget = planning.Budget(None, Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE), total)
+    return _planned("optimal", question, budget, 0.0)
+
+
+def slicing(question: Question) -> Planned:
+    """Noisy sizes, by the numerical accountant; pure solvers."""
+    question.approximate()
+    if question.dimensions < FEWEST_AXES:
+        raise UnavailableError(f"tried from {FEWEST_AXES} dimensions on")
+    total = planning.kept(*question.step())
+    rate, compute = _scale(question.dimensions, total)
+    return _planned("slicing", question, planning.Budget(rate, compute, total), 0.0)
+
+
+def _scale(axes: int, total: Guarantee) -> tuple[float, Guarantee]:
+    """(the rate of the noise, a compute's guarantee): about the largest, at RATIO, with which the accountant keeps the total."""
+
+    def parts(scale: float) -> tuple[float, Guarantee]:
+        return scale * 2.0**RATIO, Guarantee(scale, 0.0, ADD_OR_REMOVE_ONE)
+
+    def spent(scale: float) -> float:
+        return planning.whole_run(axes, *parts(scale)).delta(total.epsilon)
+
+    log = -math.log(total.delta)
+    along = [np.interp(log, _LOGS, row) for row in _SCALES]
+    near = float(np.interp(math.log(total.epsilon), np.log(_EPSILONS), along))
+    scale = largest_kept(spent, total.delta, 0.985 * near * total.epsilon / math.sqrt(log))
+    if scale is None:
+        raise UnavailableError("no split was found that keeps the total")
+    return parts(scale)
+
+
+def kearns(question: Question) -> Offer:
+    """Half for the axes' distribution functions by recursive quantiles, half for the counts, at the best of three depths."""
+    axes = question.dimensions
+    first = math.floor(math.log2(8 * axes / question.alpha)) + 1
+    plans = [_kearns(question, depth) for depth in range(first, min(first + 3, 13))]
+    if not plans:
+        raise UnavailableError("alpha asks for more than 12 levels")
+    n, make, name = min(plans, key=lambda plan: plan[0])
+    return Offer(n, make, name)
+
+
+def _kearns(question: Question, depth: int) -> tuple[int, Callable[[int], Any], str]:
+    epsilon, delta = question.step()
+    axes, beta, runs = question.dimensions, question.beta, 2**depth - 1
+    half = Question(
+        bits=question.bits,
+        n=question.n,
+        epsilon=epsilon / (2 * axes) * (1 - 2.0**-40),
+        alpha=question.alpha,
+        delta=delta / axes * (1 - 2.0**-40),
+        beta=beta / (4 * axes),
+        relation=ADD_OR_REMOVE_ONE,
+    )
+    left = question.alpha / (16 * axes) - 0.5 / 2**depth
+    make, ranks, name = quantiles.recursive_plan(half, depth, lambda ranks: math.ceil(ranks / left))
+    each = epsilon / 2 * (1 - 2.0**-40)
+    r, cells = math.exp(-each / axes), axes * (2 * runs + 1)
+    threshold = bisection.least_int(lambda tau: 2 * cells * r**tau / (1 + r) <= beta / 4, 1)
+    counted = 4 * axes * (2 * runs + 1) * (2 * threshold - 2) / question.alpha
+    n = max(ranks / left, counted, bounds.agnostic(2 * axes, question.alpha / 2, beta / 2))
+
+    def made(n: int) -> Any:
+        released: RecursiveQuantiles = make()
+        given: dict[str, Any] = {"axes": axes, "bits": question.bits, "epsilon": each, "cuts": runs, "beta": beta}
+        return rectangles.kearns(**given, sanitizer=cdf.release(quantiles=released))
+
+    return math.ceil(n * (1 + 1e-12)), made, f"kearns, {name}"
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("slices, basic", _slices(basic)),
+    Candidate("slices, slicing", _slices(slicing)),
+    Candidate("slices, optimal", _slices(optimal)),
+    Candidate("kearns", kearns),
+)

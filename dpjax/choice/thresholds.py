@@ -1,0 +1,177 @@
+"""Proper learners of thresholds: population error at most alpha, but with probability beta, whatever the distribution and the threshold.
+
+All candidates are compared by one statement, which spares the constants of uniform convergence. **If a proper learner errs on at most k
+examples of any realizable sample of n but with probability beta/2, then its population error exceeds alpha with probability at most
+beta/2 + 2 P[Bin(n, alpha) <= k]**: let l be the greatest threshold with mass above alpha in [l, t), t the target. A hypothesis j < t with
+error above alpha is l at most and errs on all examples in [l, t), which are Bin(n, p), p > alpha; likewise above t.
+
+| learner | k |
+|---|---|
+| `exponential` | (2/epsilon) (d ln 2 + ln((1 - b)/b)), b = beta/2: one threshold at least errs nowhere, 2^d others weigh e^(-epsilon k/2) |
+| `binary_search` | (2/e0) ln((d + 1)/(2 b)), as `bounds.binary_search_thresholds` derives it |
+| `length_search`, `power_search` | `bounds.interval_search` |
+| `rec_concave` | `bounds.rec_concave_error`, with alpha = 2 k/n |
+| `amplified` | the optimiser's `error`, with alpha = 2 k/n |
+| `interior` | m - 1 for 2m points to the best solver of the interior point problem |
+
+The exponential mechanism has a second bound, over data and coins at once: each of at most 2^d thresholds of error above alpha weighs on
+average at most (1 - alpha (1 - e^(-epsilon/2)))^n of what the target does (`bounds.exponential_points` has the derivation), so that
+2^d (1 - alpha (1 - e^(-epsilon/2)))^n <= beta suffices. The lesser n counts.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, closed_form_epsilon
+from dpjax.choice import interior_points
+from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError
+from dpjax.core import bisection
+from dpjax.domains import wide
+from dpjax.learners import interior
+from dpjax.learners import thresholds as learners
+from dpjax.learners.thresholds import intervals
+from dpjax.optimizers import quasi_concave
+
+_HAIR = 1 + 1e-9
+
+
+def population(errors: float, alpha: float, beta: float) -> int:
+    """The least n with 2 P[Bin(n, alpha) <= errors] <= beta.
+
+    At most (k + L + sqrt(L^2 + 2 k L))/alpha, L = ln(2/beta), by Chernoff's bound.
+
+    >>> population(0, 0.1, 0.1)
+    29
+    """
+    from scipy.special import betainc
+
+    k, log = math.floor(errors), math.log(2 / beta)
+    enough = k + 1 + math.ceil((k + log + math.sqrt(log**2 + 2 * k * log)) / alpha)
+    if enough > LARGEST:
+        return LARGEST
+    return bisection.least_int(lambda n: 2 * betainc(n - k, k + 1, 1 - alpha) <= beta, k + 1, enough)
+
+
+def exponential(question: Question) -> Offer:
+    """The lesser of two bounds."""
+    question.public_size()
+    bits, alpha, beta, epsilon = question.bits, question.alpha, question.beta, question.epsilon
+    log_others = bits * math.log(2.0)
+    errors = 2 / epsilon * max(0.0, log_others + math.log1p(-beta / 2) - math.log(beta / 2))
+    together = (log_others - math.log(beta)) / -math.log1p(alpha * math.expm1(-epsilon / 2))
+    n = min(population(errors * _HAIR, alpha, beta / 2), math.ceil(together * _HAIR))
+    return Offer(n, lambda n: learners.exponential(bits=bits, epsilon=epsilon), "exponential")
+
+
+def binary_search(question: Question) -> Offer:
+    """With delta, where there is one: the comparisons then cost their square root."""
+    question.public_size()
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+    steps = question.bits + 1
+    each = question.epsilon / steps
+    if question.delta > 0:
+        each = float(closed_form_epsilon(question.epsilon, question.delta, steps))
+    errors = bounds.binary_search(question.bits, 0.5, question.beta / 2, each) / 2
+    n = population(max(0.0, errors) * 1.00001, question.alpha, question.beta / 2)  # a run has float32 shares
+    return Offer(n, lambda n: learners.binary_search(**given), "binary_search")
+
+
+def _by_alpha(question: Question, name: str, errors: float, make: Callable[[float], Any], share: float = 2.0) -> Offer:
+    """An offer of a learner that is told alpha = share k/n."""
+    n = population(errors, question.alpha, question.beta / 2)
+
+    def made(n: int) -> Any:
+        return make(share * errors * _HAIR / n)
+
+    if share * errors * _HAIR / n >= 1.0:
+        n = math.ceil(share * errors * _HAIR) + 1
+    return Offer(n, made, name)
+
+
+def search_budget(bits: int, epsilon: float, delta: float, *, by_length: bool) -> tuple[int, dict[str, Any]]:
+    """(comparisons, budgets as `bounds.interval_search` takes them) of `length_search` or `power_search`, on the host."""
+    comparisons, parts = (bits, 3) if by_length else (bits.bit_length(), 2)
+    part = intervals.SEARCH * epsilon
+    each = float(closed_form_epsilon(part, delta / parts, comparisons)) if by_length else part / comparisons
+    return comparisons, {
+        "comparison_epsilon": each,
+        "stability_epsilon": intervals.STABLE * epsilon,
+        "stability_delta": delta / parts,
+        "choice_epsilon": intervals.CHOICE * epsilon,
+    }
+
+
+def _search(factory: Callable[..., Any], name: str) -> Callable[[Question], Offer]:
+    def offer(question: Question) -> Offer:
+        question.public_size()
+        question.approximate()
+        given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+        comparisons, budget = search_budget(**given, by_length=name == "length_search")
+        try:
+            size = bounds.interval_search(comparisons, 0.5, question.beta / 2, **budget)
+        except ValueError as reason:
+            raise UnavailableError(str(reason)) from None
+        # A run holds its shares in float32.
+        return _by_alpha(question, name, size / 2 * 1.00001, lambda alpha: factory(**given, alpha=alpha))
+
+    return offer
+
+
+def rec_concave(question: Question) -> Offer:
+    """The best number of levels."""
+    question.public_size()
+    question.approximate()
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+    most = bounds.levels_run(1 << question.bits, 9)
+    if most == 1:
+        raise UnavailableError("one level is the exponential mechanism")
+    budget = question.epsilon, question.delta
+    errors, depth = min(
+        (bounds.rec_concave_error(1 << question.bits, levels, question.beta / 2, *budget), levels)
+        for levels in range(2, most + 1)
+    )
+    return _by_alpha(
+        question, "rec_concave", errors, lambda alpha: learners.rec_concave(**given, alpha=alpha, depth=depth)
+    )
+
+
+def amplified(question: Question) -> Offer:
+    """With margins for its share of beta."""
+    question.public_size()
+    question.approximate()
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+    try:
+        errors = quasi_concave.amplified(**given, beta=question.beta / 2).error(question.beta / 2)
+    except ValueError as reason:
+        raise UnavailableError(str(reason)) from None
+    beta = question.beta
+    return _by_alpha(question, "amplified", errors, lambda alpha: learners.amplified(**given, alpha=alpha, beta=beta))
+
+
+def by_interior_points(question: Question) -> Offer:
+    """At distance 2 under ADD_OR_REMOVE_ONE, at distance 4 under REPLACE_ONE."""
+    if question.bits + 1 > wide.MAX_BITS:
+        raise UnavailableError(f"needs a bit more, of {wide.MAX_BITS}")
+    distance = 2 if question.relation == ADD_OR_REMOVE_ONE else 4
+    epsilon = question.epsilon / distance * (1 - 2.0**-40)
+    growth = sum(math.exp(min(i * epsilon, 700.0)) for i in range(distance))
+    own = question.delta / growth * (1 - 2.0**-30)
+    solver, points = interior_points.best(question.bits + 1, epsilon, own, question.beta / 2)
+    m = -(-points // 2)
+    n = population(m - 1, question.alpha, question.beta / 2)
+    return Offer(
+        n, lambda n: interior.threshold_learner(solver=solver.made(), m=m), f"interior.threshold_learner, {solver.name}"
+    )
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("exponential", exponential),
+    Candidate("interior.threshold_learner", by_interior_points),
+    Candidate("binary_search", binary_search),
+    Candidate("length_search", _search(learners.length_search, "length_search")),
+    Candidate("power_search", _search(learners.power_search, "power_search")),
+    Candidate("rec_concave", rec_concave),
+    Candidate("amplified", amplified),
+)

@@ -1,0 +1,200 @@
+"""Private quantiles of a column in one call: the algorithm is chosen by what is public, and the answer says how far off it may be."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from dpjax.accounting import Guarantee
+from dpjax.core import arguments
+from dpjax.data.encoding import Column
+from dpjax.data.outcome import Outcome
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
+from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
+from dpjax.optimizers.quantiles.ranked import RankedQuantiles
+
+ALGORITHMS = {
+    "joint": joint,
+    "joint with targets from n": functools.partial(joint, candidates=1),
+    "rank_exponential": rank_exponential,
+}
+FEW_BITS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Exactly:
+    """What the law says on given data, which must be public: it is not private.
+
+    Attributes:
+      rank_error: the least number of ranks that no value misses, but with probability beta at most.
+      probability: of that, at least 1 - beta.
+      low, high: between which values each quantile then lies: those at its rank less, and plus, `rank_error`.
+    """
+
+    rank_error: int
+    probability: float
+    low: Any
+    high: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Private quantiles; all of it but `outcome.info` may be released.
+
+    Attributes:
+      values: the quantiles, increasing, as values of the column (or integers, for points).
+      fractions: which ones.
+      rank_error: with probability 1 - beta no value is more than so many ranks from the wanted one, floor(f n + 1/2), whatever the data.
+      beta: see there.
+      algorithm: what found them; call its other methods on public data only.
+      guarantee: of all values together.
+      outcome: the run.
+    """
+
+    values: Any
+    fractions: tuple[float, ...]
+    rank_error: float
+    beta: float
+    algorithm: RankedQuantiles
+    guarantee: Guarantee
+    outcome: Outcome
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{fraction:g}: {value}" for fraction, value in zip(self.fractions, self.values, strict=True))
+        if len(shown) > 300:
+            shown = shown[:300] + " ..."
+        error = f"each within {self.rank_error:,.0f} ranks with probability {1 - self.beta:g}"
+        return f"Quantiles {shown}; {error}; {self.guarantee}; by {type(self.algorithm).__name__}"
+
+    def exactly(self, data: Any) -> Exactly:
+        """The exact error on PUBLIC data, by the law of the algorithm: for planning, on data like one's own.
+
+        Takes some ten evaluations of the law: seconds for thousands of points, minutes for 100,000.
+
+        Args:
+          data: a `Column` or `Points` of the same domain.
+        """
+        points, decode = _points(data)
+        points = self.algorithm.fit(points)
+        n = int(points.n_valid)
+
+        def within(ranks: int) -> float:
+            return float(_within(self.algorithm, points, np.int32(ranks))[1])
+
+        low, high = -1, 1  # the failure is above beta at low (or low is no error)
+        while high < n and within(high) > self.beta:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if within(middle) <= self.beta else (middle, high)
+        ordered = self.algorithm.prepare(points)
+        near = self.algorithm.near(ordered, np.int32(high))
+        first, last = (wide.to_ints(end) for end in (near.low, near.high))
+        return Exactly(
+            rank_error=high,
+            probability=1 - within(high),
+            low=decode(first),
+            high=decode([end - 1 for end in last]),
+        )
+
+
+@jax.jit
+def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
+    """The law of all quantiles being within some ranks."""
+    view = algorithm.prepare(points)
+    return algorithm.law(view, algorithm.near(view, ranks))
+
+
+def chosen(*, fractions: Sequence[float], bits: int, epsilon: float) -> str:
+    """Which algorithm is used: by public facts alone. See the page of the room for what was measured.
+
+    For one quantile both have the same law on data without ties; where ties are certain, spreading them is better.
+
+    >>> chosen(fractions=[0.5], bits=32, epsilon=1.0), chosen(fractions=[0.25, 0.5, 0.75], bits=32, epsilon=1.0)
+    ('rank_exponential', 'joint')
+    """
+    if len(fractions) > 1:
+        return "joint"
+    return "joint with targets from n" if bits <= FEW_BITS else "rank_exponential"
+
+
+def quantiles(
+    data: Any,
+    fractions: Sequence[float],
+    *,
+    epsilon: float,
+    key: Any,
+    delta: float | None = None,
+    beta: float = 0.05,
+    bits: int | None = None,
+    algorithm: str | None = None,
+) -> Answer:
+    """Private quantiles of a column, under ADD_OR_REMOVE_ONE; the number of records is private, too.
+
+    Args:
+      data: a `Column` of `dpjax.encode`, whose bounds and unit are public; or `Points`.
+      fractions: increasing, each strictly between 0 and 1.
+      epsilon: of all quantiles together.
+      key: PRNG key.
+      delta: allowed, and not needed: every algorithm here is (epsilon, 0)-private.
+      beta: with what probability `rank_error` may be exceeded.
+      bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
+      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions, bits and epsilon, never by the data.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for `values` and `rank_error` together. Not promised: floating-point side
+    channels, the time a run takes; a cryptographic generator.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.
+
+    >>> import dpjax
+    >>> incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
+    >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
+    >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
+    >>> print(answer)
+    Quantiles 0.5: 22073.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
+    """
+    points, decode = _points(data)
+    if isinstance(data, Column):
+        if bits is not None:
+            raise ValueError(f"bits must not be given with a column, which has {data.bits}, got {bits}")
+        bits = data.bits
+    elif bits is None:
+        bits = 32 * points.x.shape[1]
+    beta = arguments.known_fraction("beta", beta)
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    if delta is not None:
+        arguments.known("delta", arguments.delta(delta))
+    name = algorithm or chosen(fractions=fractions, bits=bits, epsilon=epsilon)
+    made: Any = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](
+        bits=bits, fractions=fractions, epsilon=epsilon
+    )
+    outcome = made(key, points)
+    return Answer(
+        values=decode(wide.to_ints(outcome.hypothesis)),
+        fractions=tuple(float(fraction) for fraction in fractions),
+        rank_error=_rank_error(made, outcome, beta),
+        beta=beta,
+        algorithm=made,
+        guarantee=made.guarantee(),
+        outcome=outcome,
+    )
+
+
+def _rank_error(made: Any, outcome: Outcome, beta: float) -> float:
+    """The theorem's bound, from what was released: it must not look at n."""
+    if isinstance(made, JointQuantiles):
+        return made.released_error(int(outcome.info["count"]), beta=beta) + 0.5
+    return made.error(beta=beta) + 0.5  # f n is rounded to a whole rank
+
+
+def _points(data: Any) -> tuple[Points, Any]:
+    """The points, and what a list of outputs stands for."""
+    if isinstance(data, Column):
+        return data.points, data.decode
+    return Points.of(data), np.array

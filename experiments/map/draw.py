@@ -1,0 +1,97 @@
+"""The pictures, from the table alone."""
+
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from dpjax.plotting import style
+from experiments import captions, records
+from experiments.map.measure import NOTHING, PLANES, grid
+from experiments.records import Row
+from experiments.settings import Settings
+
+NAMES = {
+    "exponential": "exponential mechanism, interior points",
+    "points": "exponential mechanism, points",
+    "rank_exponential": "exponential mechanism, median",
+    "threshold": "exponential mechanism, thresholds",
+    "tree_log": "TreeLog (combs)",
+    "tree_score": "tree score (all data)",
+}
+WHITE = "#f4f4f4"
+
+
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+    """Writes map_regions and map_looseness as PNG and SVG."""
+    with style.house():
+        _regions(rows, settings, out)
+        _looseness(rows, settings, out)
+
+
+def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+    fig, panels = style.figure(2, 3, figsize=(13.2, 7.4))
+    for axes, (panel, (x_axis, x_ends, y_axis, y_ends, _)) in zip(panels.flat, PLANES.items(), strict=True):
+        found = records.series(rows, panel)
+        xs, ys = grid(x_axis, x_ends, settings["columns"]), grid(y_axis, y_ends, settings["rows"])
+        names = [name for name in sorted(found, key=lambda name: -len(found[name])) if name != NOTHING]
+        cells = np.full((len(ys), len(xs)), np.nan)
+        at_x, at_y = ({float(place): i for i, place in enumerate(places)} for places in (xs, ys))
+        for number, name in enumerate(names):
+            for row in found[name]:
+                cells[at_y[row.value], at_x[row.x]] = number
+        colours = [_lighter(style.COLOURS[1 + number % 6]) for number in range(len(names))]
+        shade: Any = np.ones((*cells.shape, 3)) * _rgb(WHITE)
+        for number, colour in enumerate(colours):
+            shade[cells == number] = colour
+        axes.pcolormesh(_edges(xs), _edges(ys), shade, rasterized=True)
+        for part in records.series(rows, f"{panel}, crossing").values():
+            axes.plot(*records.curve(part), ".", color="black", markersize=2.5)
+        for number, name in enumerate(names):
+            axes.plot([], [], "s", color=colours[number], label=name)
+        if NOTHING in found:
+            axes.plot([], [], "s", color=WHITE, markeredgecolor="grey", label=NOTHING)
+        axes.set(xscale="log", yscale="log", xlabel=x_axis, ylabel=y_axis, title=panel)
+        axes.set(xlim=(_edges(xs)[0], _edges(xs)[-1]), ylim=(_edges(ys)[0], _edges(ys)[-1]))
+        axes.grid(False)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=7)
+    style.title(
+        fig,
+        f"The algorithm that is proved to need the fewest records, or to have the least error, {captions.success(settings)}",
+        f"{captions.privacy(settings)}, error {settings['alpha']:g}, where they are not on an axis; dots: where one hands over to another",
+    )
+    style.save(fig, out / "map_regions")
+
+
+def _looseness(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+    fig, axes = style.figure(figsize=(7.2, 3.8))
+    stated, worst = records.series(rows, "stated"), records.series(rows, "worst")
+    for number, name in enumerate(stated):
+        x = [row.x for row in stated[name]]
+        ratio = [one.value / other.value for one, other in zip(stated[name], worst[name], strict=True)]
+        axes.plot(x, ratio, "o-", color=style.COLOURS[number % 7], label=NAMES.get(name, name))
+    axes.set(xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="stated n / least n on the worst data known")
+    style.doubling(axes, {row.x for part in stated.values() for row in part})
+    axes.set_ylim(bottom=0.95)
+    style.title(
+        fig,
+        f"How much more is stated than the worst data known ask for, {captions.success(settings)}",
+        f"{captions.privacy(settings)}, error {settings['alpha']:g}",
+    )
+    style.legend_beside(axes)
+    style.save(fig, out / "map_looseness")
+
+
+def _edges(places: list[Any]) -> np.ndarray:
+    """The borders of cells around places on a logarithmic axis."""
+    logs = np.log(np.asarray(places, float))
+    middle = (logs[1:] + logs[:-1]) / 2
+    return np.exp(np.concatenate([[2 * logs[0] - middle[0]], middle, [2 * logs[-1] - middle[-1]]]))
+
+
+def _rgb(colour: str) -> np.ndarray:
+    return np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+
+
+def _lighter(colour: str) -> Any:
+    return 0.45 * _rgb(colour) + 0.55

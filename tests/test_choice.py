@@ -1,0 +1,352 @@
+"""`dpjax.choose`: what it says holds for all data that can be listed, it chooses the least, and it asks for what it needs by name."""
+
+import contextlib
+import itertools
+import math
+import random
+
+import jax
+import numpy as np
+import pytest
+from builders import points_of
+from scipy import stats
+
+import dpjax
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting.composition import total_delta
+from dpjax.choice import base, choosing, interior_points, points, quantiles, rectangle, thresholds
+from dpjax.learners import thresholds as learners
+from dpjax.mechanisms import stability
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.quantiles import recursive
+from dpjax.verify.plain import exponential as twin
+from dpjax.verify.plain import quantiles as plain
+
+# ------------------------------------------------------------------------------------------------- what is stated is true
+
+
+def failures(size, n, epsilon):
+    """P[no interior point] of the exponential mechanism on all data, by its plain twin."""
+    for data in itertools.combinations_with_replacement(range(size), n):
+        law = twin.depth_law(list(data), size, epsilon)
+        yield 1 - sum(law[data[0] : data[-1] + 1])
+
+
+@pytest.mark.parametrize(
+    ("bits", "n", "epsilon"), [(1, 1, 0.3), (1, 2, 2.0), (2, 3, 0.2), (2, 4, 1.0), (3, 5, 0.5), (3, 4, 3.0)]
+)
+def test_the_exponential_mechanism_has_this_worst_case(bits, n, epsilon):
+    odds = math.exp(interior_points.exponential_odds(bits, epsilon, n))
+    assert max(failures(1 << bits, n, epsilon)) == pytest.approx(odds / (1 + odds), rel=1e-9, abs=1e-12)
+
+
+def rank_error(data, z, fraction):
+    return max(sum(x < z for x in data) - fraction * len(data), fraction * len(data) - sum(x <= z for x in data), 0.0)
+
+
+@pytest.mark.parametrize(("fractions", "epsilon"), [((0.5,), 1.7), ((0.25, 0.75), 4.0)])
+def test_no_data_have_larger_rank_errors_than_is_said(fractions, epsilon):
+    """All multisets of eight points of eight."""
+    size, n, beta = 8, 8, 0.2
+    ranks = quantiles.rank_exponential_ranks(3, np.array(fractions), epsilon, beta)
+    assert 0 < ranks < n / 2
+
+    def failure(data, allowed):
+        laws = plain.rank_exponential_laws(data, fractions, size=size, epsilon=epsilon)
+        good = [
+            sum(p for z, p in enumerate(law) if rank_error(data, z, f) <= allowed + 1e-9)
+            for f, law in zip(fractions, laws, strict=True)
+        ]
+        return 1 - math.prod(good)
+
+    every = list(itertools.combinations_with_replacement(range(size), n))
+    assert max(failure(data, ranks) for data in every) <= beta
+    assert max(failure(data, 0.35 * ranks) for data in every) > beta  # a third of the ranks is too few
+
+
+def test_a_learner_that_errs_on_few_examples_is_good():
+    """The worst that a learner can do with k errors, on points that are alike: 2 P[Bin <= k] counts both sides."""
+    for errors, alpha, beta in ((0, 0.1, 0.1), (7, 0.2, 0.05), (60, 0.03, 0.3)):
+        n = thresholds.population(errors, alpha, beta)
+        tails = 2 * stats.binom.cdf(errors, [n - 1, n], alpha)
+        assert tails[1] <= beta < tails[0]
+
+
+def test_learn_points_drops_what_its_mechanism_drops():
+    counts = np.arange(0, 60, 7)
+    _, log_drop = stability.log_keep(counts.astype(np.float32), epsilon=1.0, delta=1e-4)
+    assert np.exp(np.asarray(log_drop)) == pytest.approx(points.drops(counts, 1.0, 1e-4), rel=2e-5)
+    laws = [points.learn_points_failure(n, 0.1, 1.0, 1e-4) for n in (50, 150, 300, 600)]
+    assert laws[0] > 0.9 and laws == sorted(laws, reverse=True)
+    # By hand, for three examples.
+    by_hand = sum(
+        math.comb(3, c) * 0.3**c * 0.7 ** (3 - c) * (1.0 if c == 0 else points.drops(np.array([c]), 1.0, 0.4)[0])
+        for c in range(4)
+    )
+    assert points.learn_points_failure(3, 0.3, 1.0, 0.4) == pytest.approx(by_hand, rel=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("count", [1, 12, 900])
+def test_composition_is_the_optimal_one(count, share):
+    each = base.optimal_each(1.5, 1e-5, count, share)
+    assert total_delta({each: count}, 1.5) <= 1e-5
+    larger = Guarantee(1.03 * each.epsilon, each.delta, REPLACE_ONE)
+    assert count == 1 or total_delta({larger: count}, 1.5) > 1e-5
+
+
+def test_two_kinds_of_mechanisms_compose():
+    parts = {Guarantee(0.2, 0.0, REPLACE_ONE): 8, Guarantee(0.1, 0.0, REPLACE_ONE): 1}
+    assert base.composed_delta([(0.2, 8), (0.1, 1)], 0.0, 0.9) == pytest.approx(total_delta(parts, 0.9), rel=1e-5)
+
+
+def test_ranks_of_recursive_quantiles_are_its_own_when_no_points_are_equal():
+    made = recursive(solver=interior_point.exponential(bits=40, epsilon=1.0), bits=8, depth=4, m=70)
+    assert quantiles.rank_error(4, 70, 1) == made.rank_error() < quantiles.rank_error(4, 70, 2)
+
+
+@pytest.mark.parametrize(("factory", "by_length"), [(learners.length_search, True), (learners.power_search, False)])
+def test_budgets_of_searches_are_their_own(factory, by_length):
+    learner = factory(bits=40, epsilon=0.7, delta=1e-5, alpha=0.1)
+    comparisons, budget = thresholds.search_budget(40, 0.7, 1e-5, by_length=by_length)
+    assert comparisons == int(learner.comparisons())
+    stated = learner.budget()
+    assert {name: stated[name] for name in budget} == pytest.approx(budget, rel=1e-5)
+
+
+# -------------------------------------------------------------------------------------------------------- what is chosen
+
+QUESTIONS = {
+    "cdf": {"bits": 20, "alpha": 0.1},
+    "histogram": {"bits": 64, "alpha": 0.1, "delta": 1e-6},
+    "interior_point": {"bits": 24, "delta": 1e-6},
+    "k_concepts": {"bits": 32, "alpha": 0.1, "delta": 1e-6, "k": 40, "concept": "thresholds"},
+    "k_concepts, points": {"bits": 32, "alpha": 0.1, "delta": 1e-6, "k": 40, "concept": "points"},
+    "k_concepts, parities": {"bits": 12, "delta": 1e-6, "k": 5, "concept": "parities"},
+    "median": {"bits": 32, "alpha": 0.02},
+    "points": {"bits": 32, "alpha": 0.1},
+    "quantiles": {"bits": 300, "alpha": 0.02, "fractions": [0.1, 0.9], "delta": 1e-6},
+    "rectangle": {"bits": 16, "alpha": 0.1, "dimensions": 6, "delta": 1e-6},
+    "threshold": {"bits": 600, "alpha": 0.1, "delta": 1e-6},
+}
+
+
+def asked(name, **more):
+    return dpjax.choose(name.split(",")[0], **{**QUESTIONS[name], **more})
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_all_three_inverses_agree(name):
+    """n for epsilon and alpha; then each of them back from n; a smaller n asks for more."""
+    first = asked(name, epsilon=1.0)
+    values = [value for value in first.candidates.values() if not isinstance(value, str)]
+    assert first.n == min(values) and first.solved == "n"
+    assert first.runner_up is None or first.runner_up.value == sorted(values)[1]
+    for absent in ("epsilon", *(["alpha"] if "alpha" in QUESTIONS[name] else [])):
+        given = {"epsilon": 1.0, "n": first.n, absent: None}
+        again, fewer = asked(name, **given), asked(name, **{**given, "n": math.ceil(0.8 * first.n)})
+        true = getattr(first, absent)
+        assert getattr(again, absent) <= true * (1 + 2 * base.PRECISION)
+        assert getattr(fewer, absent) > true * 0.99
+        assert again.n == first.n and again.solved == absent
+        check_privacy(again)
+    check_privacy(first)
+
+
+def check_privacy(choice):
+    relation = choosing.TASKS[choice.task].relation
+    assert choice.guarantee.relation == relation
+    assert choice.guarantee.covers(choice.epsilon * (1 + 1e-9), choice.delta * (1 + 1e-9)), choice
+    assert choice.guarantee.epsilon > 0.5 * choice.epsilon  # nor is half of it wasted
+
+
+@pytest.mark.parametrize("task", ["cdf", "interior_point", "median", "rectangle"])
+def test_under_replace_one(task):
+    given = {**QUESTIONS[task], "epsilon": 1.0}
+    choice = dpjax.choose(task, relation=REPLACE_ONE, **given)
+    assert choice.guarantee.relation == REPLACE_ONE and choice.guarantee.covers(1.0 + 1e-9, choice.delta)
+    assert choice.n >= dpjax.choose(task, **given).n or task == "cdf"
+
+
+def test_which_algorithm_is_best_where():
+    """What the pages say of it."""
+
+    def name(*args, **given):
+        return dpjax.choose(*args, epsilon=1.0, **given).name
+
+    assert name("interior_point", bits=3) == "exponential" and name("interior_point", bits=32) == "tree_score"
+    assert name("interior_point", bits=1024, delta=1e-6) == "tree_log"
+    assert name("threshold", bits=16, alpha=0.1, delta=1e-6) == "exponential"
+    assert name("threshold", bits=1024, alpha=0.1, delta=1e-6) == "amplified"
+    assert name("points", bits=4, alpha=0.1) == "exponential" and name("points", bits=64, alpha=0.1) == "hashed"
+    given = {"bits": 64, "alpha": 0.1, "delta": 1e-6, "concept": "points"}
+    assert name("k_concepts", k=1, **given).startswith("direct_sum")
+    assert name("k_concepts", k=100, **given) == "histogram_learner"
+    assert name("quantiles", bits=64, fractions=[0.5], alpha=0.1) == "rank_exponential"
+    assert name("quantiles", bits=64, fractions=[0.1], alpha=0.1) == "direct, tree_score"
+    given = {"bits": 32, "alpha": 0.1, "delta": 1e-6}
+    assert name("rectangle", dimensions=2, **given) == "slices, basic, tree_score"
+    assert name("rectangle", dimensions=32, **given) == "slices, slicing, tree_score"
+
+
+def test_the_question_of_thirty_thousand_records():
+    choice = dpjax.choose("quantiles", n=30_000, bits=32, fractions=[0.25, 0.5, 0.75], epsilon=1.0, beta=0.05)
+    assert choice.name == "rank_exponential" and choice.error_interval == (0.0, choice.alpha)
+    assert (
+        choice.algorithm.sample_size(alpha=choice.alpha * 1.05, beta=0.05) <= 30_000
+    )  # the theorem says nearly the same
+    assert choice.parameters["epsilon"] == 1.0 and "rank_exponential" in str(choice)
+
+
+def test_it_compiles_nothing(caplog):
+    """So that it takes milliseconds."""
+    with jax.log_compiles():
+        for name in QUESTIONS:
+            asked(name, epsilon=0.93)
+    assert "Compiling" not in caplog.text
+
+
+def test_what_is_not_far_below_the_rest_is_not_left_out():
+    """Floors, by which candidates are passed over, are below what these then offer."""
+    rng = random.Random(3)
+    for _ in range(20):
+        question = base.Question(
+            bits=rng.randint(2, 1000), n=None, epsilon=10 ** rng.uniform(-1, 0.8), alpha=rng.uniform(0.02, 0.3),
+            delta=10 ** rng.uniform(-9, -4), beta=rng.uniform(0.01, 0.3), relation=ADD_OR_REMOVE_ONE,
+        )  # fmt: skip
+        for task in ("cdf", "interior_point"):
+            for candidate in choosing.TASKS[task].candidates(question):
+                if candidate.floor is not None and candidate.name != "san_thresholds":
+                    assert candidate.floor(question) <= candidate.offer(question).n, (task, candidate.name, question)
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+REFUSED = [
+    ("task", "mean", {}),
+    ("n, epsilon, alpha", "median", {"alpha": 0.1, "n": 100}),
+    ("n, epsilon, alpha", "median", {"epsilon": None, "n": None}),
+    ("alpha", "interior_point", {"alpha": 0.1}),
+    ("alpha", "k_concepts", {"alpha": 0.1, "k": 2, "concept": "parities"}),
+    ("n", "median", {"n": 0}),
+    ("n", "median", {"n": 10.0}),
+    ("n", "median", {"n": 3}),
+    ("epsilon", "median", {"epsilon": -1.0, "alpha": 0.1}),
+    ("epsilon", "median", {"epsilon": math.nan, "alpha": 0.1}),
+    ("epsilon", "median", {"epsilon": 40.0, "alpha": 0.1}),
+    ("alpha", "median", {"alpha": 1.0}),
+    ("beta", "median", {"beta": 0.0, "alpha": 0.1}),
+    ("delta", "median", {"delta": 1.0, "alpha": 0.1}),
+    ("delta", "histogram", {"alpha": 0.1}),
+    ("bits", "median", {"bits": 0, "alpha": 0.1}),
+    ("bits", "median", {"bits": 5000, "alpha": 0.1}),
+    ("relation", "median", {"relation": "both", "alpha": 0.1}),
+    ("relation", "histogram", {"relation": ADD_OR_REMOVE_ONE, "alpha": 0.1, "delta": 1e-6}),
+    ("fractions", "median", {"fractions": [0.5], "alpha": 0.1}),
+    ("fractions", "quantiles", {"alpha": 0.1}),
+    ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.5, 0.2]}),
+    ("fractions", "quantiles", {"alpha": 0.1, "fractions": []}),
+    ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.0]}),
+    ("fractions", "quantiles", {"alpha": 0.1, "fractions": 0.5}),
+    ("dimensions", "rectangle", {"alpha": 0.1}),
+    ("dimensions", "rectangle", {"alpha": 0.1, "dimensions": 0}),
+    ("k", "k_concepts", {"alpha": 0.1, "concept": "points"}),
+    ("concept", "k_concepts", {"alpha": 0.1, "k": 2, "concept": "circles"}),
+]
+
+
+@pytest.mark.parametrize(("named", "task", "given"), REFUSED)
+def test_bad_input_is_named(named, task, given):
+    with pytest.raises((TypeError, ValueError), match=rf"\b{named}\b.* must"):
+        dpjax.choose(task, **{"bits": 32, "epsilon": 1.0, **given})
+
+
+# ----------------------------------------------------------------------------------------------------------------- slow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_chosen_algorithm_can_be_built_for_any_question(name):
+    """Random questions: no error but a refusal, privacy within the budget, and nobody has a lesser n."""
+    rng = random.Random(name)
+    for _ in range(15):
+        given = {
+            "epsilon": 10 ** rng.uniform(-1.3, 0.9),
+            "beta": 10 ** rng.uniform(-2.3, -0.5),
+            "bits": rng.randint(2, 12),
+        }
+        choice = asked(name, **given)
+        check_privacy(choice)
+        question = base.Question(**{
+            "bits": given["bits"], "n": None, "epsilon": given["epsilon"], "alpha": choice.alpha or math.nan,
+            "delta": choice.delta, "beta": given["beta"], "relation": choosing.TASKS[choice.task].relation,
+            "fractions": tuple(QUESTIONS[name].get("fractions", [0.5])), "dimensions": 6, "k": QUESTIONS[name].get("k", 0),
+            "concept": QUESTIONS[name].get("concept", ""),
+        })  # fmt: skip
+        for candidate in choosing.TASKS[choice.task].candidates(question):
+            with contextlib.suppress(base.UnavailableError):
+                assert candidate.offer(question).n >= choice.n
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["cdf", "histogram", "interior_point", "points", "quantiles", "threshold"])
+def test_the_chosen_algorithm_runs(task):
+    """On data of the n that it was chosen for: released, and within alpha of them, for the fixed key."""
+    more = {"quantiles": {"fractions": [0.2, 0.8]}}.get(task, {})
+    more = {**more, "delta": 1e-6} if task == "histogram" else more
+    more = more if task == "interior_point" else {**more, "alpha": 0.2}
+    choice = dpjax.choose(task, bits=4, epsilon=2.0, beta=0.01, **more)
+    rows = 2 ** choice.n.bit_length() - 1
+    xs = [3] * (choice.n // 3) + [9] * (choice.n - choice.n // 3)
+    data = points_of(xs, 4, rows)
+    if task in ("threshold", "points"):
+        ys = [x == 3 for x in xs]
+        data = dpjax.Sample(x=points_of(xs, 5, rows).x, y=np.pad(ys, (0, rows - len(xs))), n_valid=len(xs))
+    outcome = choice.algorithm(jax.random.key(1), data)
+    assert int(outcome.status) == 0
+    if task in ("interior_point", "threshold", "points", "quantiles"):
+        assert float(choice.algorithm.failure_probability(data, error=choice.alpha or 0.0)) <= choice.beta
+    if task == "cdf":
+        assert float(outcome.hypothesis.threshold_error(dpjax.Weighted.of(data))) <= choice.alpha
+
+
+@pytest.mark.slow
+def test_quick_plans_of_slices_are_nearly_the_best():
+    """Beside `rectangles.plan`, which searches for the split: 4 percent at most."""
+    from dpjax.learners.rectangles import plan
+
+    for axes, epsilon, delta in ((8, 1.0, 1e-6), (20, 0.2, 1e-9), (12, 4.0, 1e-4)):
+        question = base.Question(
+            bits=16,
+            n=None,
+            epsilon=epsilon,
+            alpha=0.1,
+            delta=delta,
+            beta=0.1,
+            relation=ADD_OR_REMOVE_ONE,
+            dimensions=axes,
+        )
+        quick, solver = rectangle.slicing(question)
+        solved = lambda epsilon, delta, beta: interior_points.Solver(solver.name, 16, epsilon, 0.0, beta)  # noqa: E731, B023
+        best = plan(axes=axes, bits=16, epsilon=epsilon, delta=delta, beta=0.1, accountant="slicing", solver=solved)
+        assert quick.entries <= 1.04 * best.entries
+
+
+@pytest.mark.slow
+def test_the_exponential_learner_is_as_good_as_is_said():
+    """On data made to deceive it, k errors: two heaps of examples on both sides of a long gap."""
+    bits, epsilon, beta = 12, 1.0, 0.1
+    k = 2 / epsilon * (bits * math.log(2) + math.log((1 - beta) / beta))
+    learner = learners.exponential(bits=bits, epsilon=epsilon)
+    xs, ys = [0] * math.ceil(k + 1) + [1] * 5 + [4095] * 5, [1] * math.ceil(k + 1) + [1] * 5 + [0] * 5
+    sample = dpjax.Sample(x=points_of(xs, bits + 1).x, y=np.array(ys), n_valid=len(xs))
+    with jax.enable_x64(True):
+        failure = float(learner.failure_probability(sample, error=k / len(xs)))
+    assert 0.0 < failure <= beta
+
+
+def test_bounds_are_the_public_ones():
+    """Where a theorem stands in `bounds`, it is that one."""
+    question = asked("histogram", epsilon=1.0)
+    assert question.n == bounds.point_histogram(1.0, bounds.histogram_margin(1.0, 1e-6), 0.1, 0.1)

@@ -1,0 +1,71 @@
+"""`dpjax.quantiles`: values of a column, the error that is stated, what is chosen, and what is refused."""
+
+import jax
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax import Points
+from dpjax.domains import wide
+from dpjax.optimizers.quantiles.answer import chosen
+
+INCOMES = np.arange(60.0)
+
+
+def asked(**given):
+    column = dpjax.encode(INCOMES, unit=1, low=0, high=255)
+    arguments = {"data": column, "fractions": [0.25, 0.75], "epsilon": 4.0, "key": jax.random.key(0)} | given
+    return dpjax.quantiles(**arguments)
+
+
+def test_answers_are_values_with_an_error_that_holds():
+    answer = asked()
+    assert answer.values.dtype == INCOMES.dtype and np.all(np.diff(answer.values) >= 0)
+    assert answer.guarantee.epsilon == 4.0 and answer.guarantee.delta == 0.0
+    ranks = np.array([15, 45])
+    below, up_to = ((INCOMES[:, None] < answer.values).sum(axis=0), (INCOMES[:, None] <= answer.values).sum(axis=0))
+    assert np.all((below - answer.rank_error <= ranks) & (ranks <= up_to + answer.rank_error))
+    assert "each within" in repr(answer) and len(repr(answer)) < 500
+
+
+@pytest.mark.slow
+def test_the_exact_interval_has_its_level():
+    answer = asked(algorithm="rank_exponential")
+    exact = answer.exactly(dpjax.encode(INCOMES, unit=1, low=0, high=255))
+    assert exact.probability >= 0.95 and 0 < exact.rank_error <= answer.rank_error
+    runs = [asked(algorithm="rank_exponential", key=key).values for key in jax.random.split(jax.random.key(1), 400)]
+    inside = np.mean([np.all((low <= exact.high) & (low >= exact.low)) for low in runs])
+    assert abs(inside - exact.probability) < 5 * (0.05 * 0.95 / 400) ** 0.5
+
+
+def test_the_choice_depends_on_public_facts():
+    assert chosen(fractions=[0.5], bits=8, epsilon=1.0) == "joint with targets from n"
+    assert chosen(fractions=[0.5], bits=32, epsilon=1.0) == "rank_exponential"
+    assert chosen(fractions=[0.2, 0.5], bits=32, epsilon=1.0) == "joint"
+
+
+def test_points_give_integers():
+    points = Points.create(wide.from_ints(range(60), 8))
+    assert asked(data=points, bits=8).values.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"data": [1, 2]}, TypeError, "points must be"),
+        ({"bits": 8}, ValueError, "bits must not be given"),
+        ({"beta": 0.0}, ValueError, "beta must be"),
+        ({"delta": 2.0}, ValueError, "delta must be"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be"),
+        ({"algorithm": "best"}, ValueError, "algorithm must be"),
+        ({"fractions": [0.5, 0.2]}, ValueError, "fractions must increase"),
+    ],
+)
+def test_bad_arguments_are_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        asked(**given)
+
+
+def test_points_outside_the_domain_are_refused():
+    with pytest.raises(ValueError, match="points.x must hold"):
+        asked(data=Points.create(wide.from_ints([300], 9)), bits=8)
