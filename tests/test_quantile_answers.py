@@ -67,5 +67,5 @@ def test_bad_arguments_are_refused(given, error, match):
 
 
 def test_points_outside_the_domain_are_refused():
-    with pytest.raises(ValueError, match="points.x must hold"):
+    with pytest.raises(ValueError, match="must hold points in"):
         asked(data=Points.create(wide.from_ints([300], 9)), bits=8)

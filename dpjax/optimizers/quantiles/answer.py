@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting import Guarantee
@@ -18,7 +19,7 @@ from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, Any] = {
     "joint": joint,
     "joint with targets from n": functools.partial(joint, candidates=1),
     "rank_exponential": rank_exponential,
@@ -93,7 +94,7 @@ class Answer:
             middle = (low + high) // 2
             low, high = (low, middle) if within(middle) <= self.beta else (middle, high)
         ordered = self.algorithm.prepare(points)
-        near = self.algorithm.near(ordered, np.int32(high))
+        near = self.algorithm.near(ordered, jnp.int32(high))
         first, last = (wide.to_ints(end) for end in (near.low, near.high))
         return Exactly(
             rank_error=high,
@@ -157,7 +158,7 @@ def quantiles(
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
     >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
     >>> print(answer)
-    Quantiles 0.5: 22073.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
+    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
     """
     points, decode = _points(data)
     if isinstance(data, Column):

@@ -115,6 +115,46 @@ def joint_law(
     return law
 
 
+def approximate_law(
+    points: Sequence[int], fractions: Sequence[float], *, bits: int, extra: int, epsilon: float
+) -> dict[tuple[int, ...], float]:
+    """P[(z_1, ..., z_m)] of ApproximateQuantiles: the middle fraction, then those on both sides, on points spread by `extra` bits.
+
+    >>> law = approximate_law([0, 0, 3], [0.5], bits=2, extra=0, epsilon=math.log(2))
+    >>> {answers: round(p, 3) for answers, p in law.items()}
+    {(0,): 0.143, (1,): 0.286, (2,): 0.286, (3,): 0.286}
+    """
+    top, levels = 2 ** (bits + extra), len(fractions).bit_length()
+    spread = []
+    for a in set(points):
+        k = list(points).count(a)
+        spread += [2**extra * a - (-i * 2**extra // (k + 1)) for i in range(1, k + 1)]
+
+    def node(chosen: Sequence[float], left: int, right: int, ends: tuple[float, float]) -> dict[tuple[int, ...], float]:
+        if not chosen:
+            return {(): 1.0}
+        middle = (len(chosen) + 1) // 2 - 1
+        g = (chosen[middle] - ends[0]) / (ends[1] - ends[0])
+        own = [x for x in spread if left < x <= right] if right < top else [x for x in spread if left < x]
+        weights = {
+            y: math.exp(-epsilon / (2 * levels * max(g, 1 - g)) * abs(sum(x <= y for x in own) - g * len(own)))
+            for y in range(left, right)
+        } or {left: 1.0}
+        law: dict[tuple[int, ...], float] = {}
+        for y, weight in weights.items():
+            below = node(chosen[:middle], left, y, (ends[0], chosen[middle]))
+            above = node(chosen[middle + 1 :], y, right, (chosen[middle], ends[1]))
+            for (a, pa), (b, pb) in itertools.product(below.items(), above.items()):
+                law[(*a, y, *b)] = law.get((*a, y, *b), 0.0) + weight / sum(weights.values()) * pa * pb
+        return law
+
+    total: dict[tuple[int, ...], float] = {}
+    for answers, p in node(list(fractions), 0, top, (0.0, 1.0)).items():
+        coarse = tuple(y >> extra for y in answers)
+        total[coarse] = total.get(coarse, 0.0) + p
+    return total
+
+
 def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:
     """The joint law of the answers of two independent runs, put in order.
 
