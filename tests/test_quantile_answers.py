@@ -44,6 +44,13 @@ def test_the_choice_depends_on_public_facts():
     assert chosen(fractions=[0.2, 0.5], bits=32, epsilon=1.0) == "joint"
 
 
+def test_an_algorithm_without_a_law_of_ranks_says_so():
+    answer = asked(algorithm="approximate", epsilon=40.0)
+    assert np.all(np.abs(answer.values - [15, 45]) <= 3) and answer.rank_error < 15
+    with pytest.raises(TypeError, match="algorithm must have a law"):
+        answer.exactly(dpjax.encode(INCOMES, unit=1, low=0, high=255))
+
+
 def test_points_give_integers():
     points = Points.create(wide.from_ints(range(60), 8))
     assert asked(data=points, bits=8).values.dtype.kind == "i"

@@ -15,11 +15,14 @@ from dpjax.data.encoding import Column
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.domains import wide
+from dpjax.optimizers.quantiles.approximate import approximate
+from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 
 ALGORITHMS: dict[str, Any] = {
+    "approximate": approximate,
     "joint": joint,
     "joint with targets from n": functools.partial(joint, candidates=1),
     "rank_exponential": rank_exponential,
@@ -61,7 +64,7 @@ class Answer:
     fractions: tuple[float, ...]
     rank_error: float
     beta: float
-    algorithm: RankedQuantiles
+    algorithm: Quantiles
     guarantee: Guarantee
     outcome: Outcome
 
@@ -79,13 +82,19 @@ class Answer:
 
         Args:
           data: a `Column` or `Points` of the same domain.
+
+        Raises:
+          TypeError: the algorithm was "approximate", which has no law of ranks.
         """
+        algorithm = self.algorithm
+        if not isinstance(algorithm, RankedQuantiles):
+            raise TypeError(f"algorithm must have a law of ranks, got {type(algorithm).__name__}")
         points, decode = _points(data)
-        points = self.algorithm.fit(points)
+        points = algorithm.fit(points)
         n = int(points.n_valid)
 
         def within(ranks: int) -> float:
-            return float(_within(self.algorithm, points, np.int32(ranks))[1])
+            return float(_within(algorithm, points, np.int32(ranks))[1])
 
         low, high = -1, 1  # the failure is above beta at low (or low is no error)
         while high < n and within(high) > self.beta:
@@ -93,8 +102,8 @@ class Answer:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if within(middle) <= self.beta else (middle, high)
-        ordered = self.algorithm.prepare(points)
-        near = self.algorithm.near(ordered, jnp.int32(high))
+        ordered = algorithm.prepare(points)
+        near = algorithm.near(ordered, jnp.int32(high))
         first, last = (wide.to_ints(end) for end in (near.low, near.high))
         return Exactly(
             rank_error=high,
