@@ -23,8 +23,8 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": approximate,
-    "joint": joint,
-    "joint with targets from n": functools.partial(joint, candidates=1),
+    "joint": functools.partial(joint, base="scales"),
+    "joint with targets from n": functools.partial(joint, base="scales", candidates=1),
     "rank_exponential": rank_exponential,
 }
 FEW_BITS = 12

@@ -71,11 +71,13 @@ def joint_law(
     epsilon: float,
     candidates: int = 1,
     share: float = 0.05,
+    base: str = "uniform",
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
     k points equal to z cut [z, z + 1) into k + 1 cells of equal lengths; a tuple of cells of which one is taken c times has the volume of
-    its lengths, over c!. With candidates the number of points is fitted, by summing over noisy counts.
+    its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in place of 1. With candidates
+    the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.3, 0.4, 0.3]
@@ -83,7 +85,9 @@ def joint_law(
     cells = []
     for z in range(size):
         below, copies = sum(x < z for x in points), sum(x == z for x in points)
-        cells += [(z, below + i, 1 / (copies + 1)) for i in range(copies + 1)]
+        d = (size - 1).bit_length()
+        weight = 1.0 if base == "uniform" else 1 / size + 2.0 ** -((z + 1).bit_length() - 1) / (d + 1)
+        cells += [(z, below + i, weight / (copies + 1)) for i in range(copies + 1)]
     values, ranks, lengths = map(np.array, zip(*cells, strict=True))
     m, n = len(fractions), len(points)
     tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
