@@ -5,9 +5,9 @@ fractions take L = ceil(log2(m + 1)) levels. A node (l, r) between two answers, 
 the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is drawn from [y_l, y_r) with P[y] proportional to exp(-lambda_v
 |#{points of the node below y} - g n_v|).
 
-**Ties.** As in `joint`, k points equal to a are spread over [a, a + 1): the domain is refined by b = `extra` bits, its points y stand for
-floor(y / 2^b), and of k equal points the i-th is below y = 2^b a + u if i 2^b / (k + 1) <= u. For every y one more point moves the number
-below y by 0 or 1, and by no less for a greater y.
+**Ties.** As in `joint`, points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
+refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if 2^b v_i <= u.
+So one more point moves the number below y by 0 or 1, and by no less for a greater y.
 
 **Privacy** (ADD_OR_REMOVE_ONE). So one more point raises the count of one node of each level, that for which the number below y_r moves
 and that below y_l does not; all other nodes keep theirs. In that node the number below y moves by 0 up to some place p and by 1 above,
@@ -43,6 +43,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.optimizers.quantiles import ties
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -60,7 +61,7 @@ class Node:
 def tree(fractions: Sequence[int]) -> Node:
     """The nodes for fractions F 2^-32, the middle one first.
 
-    >>> tree([2**30, 2**31, 3 * 2**30]).place.tolist(), tree([2**30, 2**31]).share.tolist() == [2**31, 2**31]
+    >>> tree([2**30, 2**31, 3 * 2**30]).place.tolist(), tree([2**30, 2**31]).share[0] == 2**30
     ([2, 1, 3], True)
     """
     ends = [0, *(int(fraction) for fraction in fractions), 2**32]
@@ -147,21 +148,16 @@ class ApproximateQuantiles(Quantiles):
         return jnp.abs((place - below - floor).astype(float) - rest)
 
     def pieces(self, points: Points) -> Pieces:
-        """The refined domain, cut at the spread points: the i-th of k points a is at 2^b a + ceil(i 2^b / (k + 1))."""
+        """The refined domain, cut at the spread points: the i-th of equal points a is at 2^b a + ceil(2^b v_i)."""
         rows = points.rows
         place = jnp.arange(rows, dtype=jnp.int32)
         new = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(points.x[1:], points.x[:-1])]) | (place == points.n_valid)
         first = lax.cummax(jnp.where(new, place, 0))
         stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
-        within, over = (place - first + 1).astype(jnp.uint32), (stop - first + 1).astype(jnp.uint32)
-
-        def digit(_: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-            """One more binary digit of i / (k + 1)."""
-            quotient, rest = state
-            one = 2 * rest >= over
-            return 2 * quotient + one.astype(jnp.uint32), jnp.where(one, 2 * rest - over, 2 * rest)
-
-        quotient, rest = lax.fori_loop(0, self.extra, digit, (jnp.zeros_like(within), within))
+        found = ties.place(place - first + 1, stop - first)
+        none = jnp.zeros_like(found)
+        quotient = found >> jnp.uint32(32 - self.extra) if self.extra > 0 else none
+        rest = found << jnp.uint32(self.extra) if self.extra < 32 else none
         shift = jnp.full((rows,), self.extra, jnp.int32)
         coarse = wide.shift_left(wide.resize(points.x, self.wider), shift)
         up = wide.from_uint32((rest > 0).astype(jnp.uint32), self.wider)

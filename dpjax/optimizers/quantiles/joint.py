@@ -3,10 +3,9 @@
 Sorted outputs y_1 <= ... <= y_m cut n points into gaps of n_1, ..., n_(m+1) points, which should be w_j n, w_j the differences of
 neighbouring fractions. With targets t_j the tuple has a density proportional to exp(-kappa (|n_1 - t_1| + ... + |n_(m+1) - t_(m+1)|)).
 
-**Ties.** The domain is spread over the reals [0, 2^d): k points equal to a are put at a + 1/(k+1), ..., a + k/(k+1), outputs are real
-numbers, and what is released is rounded down. So an output inside [a, a + 1) has any share of those k points below it, as its rank
-requires. One more point a moves the number below y, floor((y - a)(k + 1)) of them, by 0 or by 1, for every y, as a point inserted
-anywhere does.
+**Ties.** The domain is spread over the reals [0, 2^d): equal points a are put at places in [a, a + 1) that do not depend on how many
+there are (`ties`), outputs are real numbers, and what is released is rounded down. So an output inside [a, a + 1) has any share of those
+points below it, as its rank requires, and one more point is one more place and moves no other.
 
 **Privacy** (ADD_OR_REMOVE_ONE), targets w_j n (`candidates=1`). One more point raises one n_i by 1 and every target by w_j, so that the
 sum moves by at most (1 - w_i) + the sum of the other w_j = 2 (1 - w_i), up or down. The log of a probability moves by kappa times the
@@ -22,10 +21,10 @@ That is (a + 2 kappa, 0) = (epsilon, 0)-private. N comes out close to n, as the 
 rises by 2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19.
 
 **Utility.** For an output with D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 -
-f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of (n +
-1)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m)) (2^d (n + 1))^m,
-once n is within the grid. With `base="scales"` lengths are weights
-(`scales`), and 2^d becomes 2^(d + 1). This is the worst of all data; the exact law says what holds for given ones.
+f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of
+(2n + 2)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m))
+(2^(d + 1) (n + 1))^m, once n is within the grid. With `base="scales"` lengths are weights (`scales`), and 2^(d + 1) becomes 2^(d + 2).
+This is the worst of all data; the exact law says what holds for given ones.
 
 The law sums over the noisy counts within 32 / a of n; what is beyond has a probability below 1e-13 and is counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
@@ -51,7 +50,7 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, scales
+from dpjax.optimizers.quantiles import chains, scales, ties
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
@@ -185,11 +184,11 @@ class JointQuantiles(RankedQuantiles):
         below = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted, dtype=jnp.int32)])
         first = lax.cummax(jnp.where(new, place, 0))
         stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
-        share = self._log_weight(x, wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
-        share -= jnp.log((below[stop] - below[first] + 1).astype(float))
+        cell = self._log_weight(x, wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
+        copies = below[stop] - below[first]
         inside = wide.less(x, jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), x.shape))
-        here = jnp.where(new & valid & inside, share, -jnp.inf)
-        after = jnp.where(counted, share, -jnp.inf)
+        here = jnp.where(new & valid & inside, cell + ties.log_width(jnp.zeros_like(copies), copies), -jnp.inf)
+        after = jnp.where(counted, cell + ties.log_width(below[1:] - below[first], copies), -jnp.inf)
         none = jnp.full(1, -jnp.inf)
         ends = jnp.arange(rows + 1, dtype=jnp.int32)
         start, end = self._between(
@@ -344,7 +343,7 @@ class JointQuantiles(RankedQuantiles):
         with jax.enable_x64(True):
             kappa, epsilon = float(self.kappa()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        each = (int(self.bits) + (self.base == "scales")) * math.log(2.0) + math.log(n + 1.0)
+        each = (int(self.bits) + 1 + (self.base == "scales")) * math.log(2.0) + math.log(n + 1.0)
         worst = 1 / np.max(np.maximum(f, 1 - f))
         if not self.fitted:
             return (m * each + math.log(1 / beta) + kappa * m) / (2 * kappa)

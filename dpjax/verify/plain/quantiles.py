@@ -63,6 +63,15 @@ def rank_exponential_laws(
     return laws
 
 
+def van_der_corput(i: int) -> float:
+    """The binary digits of i in reverse, behind the point.
+
+    >>> [van_der_corput(i) for i in range(1, 6)]
+    [0.5, 0.25, 0.75, 0.125, 0.625]
+    """
+    return int(f"{i:b}"[::-1], 2) / 2 ** i.bit_length()
+
+
 def joint_law(
     points: Sequence[int],
     fractions: Sequence[float],
@@ -75,19 +84,20 @@ def joint_law(
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
-    k points equal to z cut [z, z + 1) into k + 1 cells of equal lengths; a tuple of cells of which one is taken c times has the volume of
-    its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in place of 1. With candidates
+    k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
+    c times has the volume of its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in place of 1. With candidates
     the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
-    [0.3, 0.4, 0.3]
+    [0.308, 0.385, 0.308]
     """
     cells = []
     for z in range(size):
         below, copies = sum(x < z for x in points), sum(x == z for x in points)
         d = (size - 1).bit_length()
         weight = 1.0 if base == "uniform" else 1 / size + 2.0 ** -((z + 1).bit_length() - 1) / (d + 1)
-        cells += [(z, below + i, weight / (copies + 1)) for i in range(copies + 1)]
+        edges = [0.0, *sorted(van_der_corput(i) for i in range(1, copies + 1)), 1.0]
+        cells += [(z, below + i, weight * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
     values, ranks, lengths = map(np.array, zip(*cells, strict=True))
     m, n = len(fractions), len(points)
     tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
@@ -131,8 +141,7 @@ def approximate_law(
     top, levels = 2 ** (bits + extra), len(fractions).bit_length()
     spread = []
     for a in set(points):
-        k = list(points).count(a)
-        spread += [2**extra * a - (-i * 2**extra // (k + 1)) for i in range(1, k + 1)]
+        spread += [math.ceil(2**extra * (a + van_der_corput(i))) for i in range(1, list(points).count(a) + 1)]
 
     def node(chosen: Sequence[float], left: int, right: int, ends: tuple[float, float]) -> dict[tuple[int, ...], float]:
         if not chosen:
