@@ -6,8 +6,8 @@ the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is draw
 |#{points of the node below y} - g n_v|).
 
 **Ties.** As in `joint`, points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
-refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if 2^b v_i <= u.
-So one more point moves the number below y by 0 or 1, and by no less for a greater y.
+refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if
+2^b v_i <= u. So one more point moves the number below y by 0 or 1, and by no less for a greater y.
 
 **Privacy** (ADD_OR_REMOVE_ONE). So one more point raises the count of one node of each level, that for which the number below y_r moves
 and that below y_l does not; all other nodes keep theirs. In that node the number below y moves by 0 up to some place p and by 1 above,

@@ -85,8 +85,8 @@ def joint_law(
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
     k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
-    c times has the volume of its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in place of 1. With candidates
-    the number of points is fitted, by summing over noisy counts.
+    c times has the volume of its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in
+    place of 1. With candidates the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.308, 0.385, 0.308]
