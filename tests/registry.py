@@ -74,7 +74,14 @@ from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.learn_points import learn_points_law
 from dpjax.verify.plain.parity_learner import inner, parity_learner_law
 from dpjax.verify.plain.partition_selection import keep_probability
-from dpjax.verify.plain.quantiles import direct_laws, in_order, joint_law, rank_exponential_laws, unbounded_laws
+from dpjax.verify.plain.quantiles import (
+    approximate_law,
+    direct_laws,
+    in_order,
+    joint_law,
+    rank_exponential_laws,
+    unbounded_laws,
+)
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
@@ -895,6 +902,12 @@ def _unbounded_twin(entry: Entry) -> np.ndarray:
     return _ending(in_order(laws).reshape(64))
 
 
+def _approximate_twin(entry: Entry) -> np.ndarray:
+    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    law = approximate_law(points, [0.4, 0.7], bits=3, extra=1, epsilon=entry.epsilon)
+    return _ending([law.get((i, j), 0.0) for i in range(8) for j in range(8)])
+
+
 def _joint_twin(candidates: int) -> Callable[[Entry], np.ndarray]:
     def pmf(entry: Entry) -> np.ndarray:
         points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
@@ -921,6 +934,18 @@ QUERIES = [
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
+    ),
+    Entry(
+        "quantiles.approximate",
+        lambda e: quantiles.approximate(bits=3, fractions=[0.4, 0.7], epsilon=e, extra=1),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_approximate_twin,
+        events=False,  # its law is a list
+        error=None,
+        law_of="quantiles.rank_exponential",
     ),
     Entry(
         "quantiles.joint",

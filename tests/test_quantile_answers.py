@@ -44,6 +44,13 @@ def test_the_choice_depends_on_public_facts():
     assert chosen(fractions=[0.2, 0.5], bits=32, epsilon=1.0) == "joint"
 
 
+def test_an_algorithm_without_a_law_of_ranks_says_so():
+    answer = asked(algorithm="approximate", epsilon=40.0)
+    assert np.all(np.abs(answer.values - [15, 45]) <= 3) and answer.rank_error < 15
+    with pytest.raises(TypeError, match="algorithm must have a law"):
+        answer.exactly(dpjax.encode(INCOMES, unit=1, low=0, high=255))
+
+
 def test_points_give_integers():
     points = Points.create(wide.from_ints(range(60), 8))
     assert asked(data=points, bits=8).values.dtype.kind == "i"
@@ -67,5 +74,5 @@ def test_bad_arguments_are_refused(given, error, match):
 
 
 def test_points_outside_the_domain_are_refused():
-    with pytest.raises(ValueError, match="points.x must hold"):
+    with pytest.raises(ValueError, match="must hold points in"):
         asked(data=Points.create(wide.from_ints([300], 9)), bits=8)

@@ -9,6 +9,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `direct` | any q fractions, a run each on the whole dataset | q runs of (2e, (1 + exp(e)) d) |
 | `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
 | `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
+| `approximate` | any q fractions, the middle one first, then both sides; without a solver | a total epsilon |
 | `joint` | any q fractions at once, by the exponential mechanism on the gaps between them; without a solver | a total epsilon |
 | `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
 | `rank_exponential` | any q fractions, a run each of the exponential mechanism on the rank error; without a solver | a total epsilon |
@@ -35,6 +36,7 @@ enters), so that `direct` promises the same under both relations.
     ([True], 6.0)
 """
 
+from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch, half_slice, nearest_rank, rank_errors
 from dpjax.optimizers.quantiles.direct import DirectQuantiles, direct
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
@@ -46,6 +48,7 @@ from dpjax.optimizers.quantiles.tree import TreeQuantiles, tree
 from dpjax.optimizers.quantiles.unbounded import UnboundedQuantiles, unbounded
 
 __all__ = [
+    "ApproximateQuantiles",
     "DirectQuantiles",
     "JointQuantiles",
     "NoisySlices",
@@ -56,6 +59,7 @@ __all__ = [
     "Stretch",
     "TreeQuantiles",
     "UnboundedQuantiles",
+    "approximate",
     "direct",
     "half_slice",
     "joint",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting import Guarantee
@@ -14,13 +15,16 @@ from dpjax.data.encoding import Column
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.domains import wide
+from dpjax.optimizers.quantiles.approximate import approximate
+from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 
-ALGORITHMS = {
-    "joint": joint,
-    "joint with targets from n": functools.partial(joint, candidates=1),
+ALGORITHMS: dict[str, Any] = {
+    "approximate": approximate,
+    "joint": functools.partial(joint, base="scales"),
+    "joint with targets from n": functools.partial(joint, base="scales", candidates=1),
     "rank_exponential": rank_exponential,
 }
 FEW_BITS = 12
@@ -60,7 +64,7 @@ class Answer:
     fractions: tuple[float, ...]
     rank_error: float
     beta: float
-    algorithm: RankedQuantiles
+    algorithm: Quantiles
     guarantee: Guarantee
     outcome: Outcome
 
@@ -78,13 +82,19 @@ class Answer:
 
         Args:
           data: a `Column` or `Points` of the same domain.
+
+        Raises:
+          TypeError: the algorithm was "approximate", which has no law of ranks.
         """
+        algorithm = self.algorithm
+        if not isinstance(algorithm, RankedQuantiles):
+            raise TypeError(f"algorithm must have a law of ranks, got {type(algorithm).__name__}")
         points, decode = _points(data)
-        points = self.algorithm.fit(points)
+        points = algorithm.fit(points)
         n = int(points.n_valid)
 
         def within(ranks: int) -> float:
-            return float(_within(self.algorithm, points, np.int32(ranks))[1])
+            return float(_within(algorithm, points, np.int32(ranks))[1])
 
         low, high = -1, 1  # the failure is above beta at low (or low is no error)
         while high < n and within(high) > self.beta:
@@ -92,8 +102,8 @@ class Answer:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if within(middle) <= self.beta else (middle, high)
-        ordered = self.algorithm.prepare(points)
-        near = self.algorithm.near(ordered, np.int32(high))
+        ordered = algorithm.prepare(points)
+        near = algorithm.near(ordered, jnp.int32(high))
         first, last = (wide.to_ints(end) for end in (near.low, near.high))
         return Exactly(
             rank_error=high,
@@ -157,7 +167,7 @@ def quantiles(
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
     >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
     >>> print(answer)
-    Quantiles 0.5: 22073.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
+    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
     """
     points, decode = _points(data)
     if isinstance(data, Column):

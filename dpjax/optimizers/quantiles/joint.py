@@ -3,10 +3,9 @@
 Sorted outputs y_1 <= ... <= y_m cut n points into gaps of n_1, ..., n_(m+1) points, which should be w_j n, w_j the differences of
 neighbouring fractions. With targets t_j the tuple has a density proportional to exp(-kappa (|n_1 - t_1| + ... + |n_(m+1) - t_(m+1)|)).
 
-**Ties.** The domain is spread over the reals [0, 2^d): k points equal to a are put at a + 1/(k+1), ..., a + k/(k+1), outputs are real
-numbers, and what is released is rounded down. So an output inside [a, a + 1) has any share of those k points below it, as its rank
-requires. One more point a moves the number below y, floor((y - a)(k + 1)) of them, by 0 or by 1, for every y, as a point inserted
-anywhere does.
+**Ties.** The domain is spread over the reals [0, 2^d): equal points a are put at places in [a, a + 1) that do not depend on how many
+there are (`ties`), outputs are real numbers, and what is released is rounded down. So an output inside [a, a + 1) has any share of those
+points below it, as its rank requires, and one more point is one more place and moves no other.
 
 **Privacy** (ADD_OR_REMOVE_ONE), targets w_j n (`candidates=1`). One more point raises one n_i by 1 and every target by w_j, so that the
 sum moves by at most (1 - w_i) + the sum of the other w_j = 2 (1 - w_i), up or down. The log of a probability moves by kappa times the
@@ -22,9 +21,10 @@ That is (a + 2 kappa, 0) = (epsilon, 0)-private. N comes out close to n, as the 
 rises by 2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19.
 
 **Utility.** For an output with D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 -
-f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of (n +
-1)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m)) (2^d (n + 1))^m,
-once n is within the grid. This is the worst of all data; the exact law says what holds for given ones.
+f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of
+(2n + 2)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m))
+(2^(d + 1) (n + 1))^m, once n is within the grid. With `base="scales"` lengths are weights (`scales`), and 2^(d + 1) becomes 2^(d + 2).
+This is the worst of all data; the exact law says what holds for given ones.
 
 The law sums over the noisy counts within 32 / a of n; what is beyond has a probability below 1e-13 and is counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
@@ -50,7 +50,7 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains
+from dpjax.optimizers.quantiles import chains, scales, ties
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
@@ -75,6 +75,7 @@ class JointQuantiles(RankedQuantiles):
       wider: limbs of a position up to 2^d + 1 (static).
       candidates: how many values of N are tried, an odd number; 1 for targets w_j n (static).
       share: of epsilon, for the noisy count (static).
+      base: "uniform" or "scales" (static).
     """
 
     bits: Int[Array, ""]
@@ -84,6 +85,7 @@ class JointQuantiles(RankedQuantiles):
     wider: int = static()
     candidates: int = static()
     share: float = static()
+    base: str = static()
 
     @property
     def fitted(self) -> bool:
@@ -142,9 +144,18 @@ class JointQuantiles(RankedQuantiles):
         x = wide.resize(points.x, self.wider)
         before, following = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
         start, stop = self._between(before, at > 0, following, at < points.n_valid)
-        length = wide.select(wide.less(start, stop), wide.subtract(stop, start), self._unit())
-        inside = wide.add(start, wide.uniform(key_between, length))
+        stop = wide.select(wide.less(start, stop), stop, wide.add(start, self._unit()))
+        if self.base == "scales":
+            inside = scales.draw(key_between, start, stop, self.bits)
+        else:
+            inside = wide.add(start, wide.uniform(key_between, wide.subtract(stop, start)))
         return wide.select(part == 1, inside, wide.select(part == 0, before, following))
+
+    def _log_weight(self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]) -> Float[Array, "n"]:
+        """ln of how much the base measure gives to start, ..., stop - 1."""
+        if self.base == "scales":
+            return scales.log_weight(start, stop, self.bits)
+        return wide.log(wide.subtract(stop, start))
 
     def _unit(self) -> UInt32[Array, "limbs"]:
         return wide.from_uint32(jnp.uint32(1), self.wider)
@@ -173,18 +184,19 @@ class JointQuantiles(RankedQuantiles):
         below = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted, dtype=jnp.int32)])
         first = lax.cummax(jnp.where(new, place, 0))
         stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
-        share = -jnp.log((below[stop] - below[first] + 1).astype(float))
+        cell = self._log_weight(x, wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
+        copies = below[stop] - below[first]
         inside = wide.less(x, jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), x.shape))
-        here = jnp.where(new & valid & inside, share, -jnp.inf)
-        after = jnp.where(counted, share, -jnp.inf)
+        here = jnp.where(new & valid & inside, cell + ties.log_width(jnp.zeros_like(copies), copies), -jnp.inf)
+        after = jnp.where(counted, cell + ties.log_width(below[1:] - below[first], copies), -jnp.inf)
         none = jnp.full(1, -jnp.inf)
         ends = jnp.arange(rows + 1, dtype=jnp.int32)
         start, end = self._between(
             wide.concatenate(x[:1], x), ends > 0, wide.concatenate(x, x[:1]), ends < points.n_valid
         )
         open_ = wide.less(start, end) & (ends <= points.n_valid)
-        length = wide.select(open_, wide.subtract(end, start), jnp.broadcast_to(self._unit(), start.shape))
-        between = jnp.where(open_, wide.log(length), -jnp.inf)
+        end = wide.select(open_, end, wide.add(start, jnp.broadcast_to(self._unit(), start.shape)))
+        between = jnp.where(open_, self._log_weight(start, end), -jnp.inf)
         parts = jnp.stack([jnp.concatenate([none, after]), between, jnp.concatenate([here, none])], axis=1)
         return parts, below
 
@@ -331,7 +343,7 @@ class JointQuantiles(RankedQuantiles):
         with jax.enable_x64(True):
             kappa, epsilon = float(self.kappa()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        each = int(self.bits) * math.log(2.0) + math.log(n + 1.0)
+        each = (int(self.bits) + 1 + (self.base == "scales")) * math.log(2.0) + math.log(n + 1.0)
         worst = 1 / np.max(np.maximum(f, 1 - f))
         if not self.fitted:
             return (m * each + math.log(1 / beta) + kappa * m) / (2 * kappa)
@@ -371,7 +383,13 @@ def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
 
 
 def joint(
-    *, bits: int, fractions: Sequence[float], epsilon: Any, candidates: int = CANDIDATES, share: float = SHARE
+    *,
+    bits: int,
+    fractions: Sequence[float],
+    epsilon: Any,
+    candidates: int = CANDIDATES,
+    share: float = SHARE,
+    base: str = "uniform",
 ) -> JointQuantiles:
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
@@ -384,6 +402,7 @@ def joint(
       epsilon: total, > 0, finite; may be traced.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
+      base: what outputs weigh before they see data: "uniform", as in the paper, or by "scales", for values of unknown scale.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase.
@@ -402,5 +421,10 @@ def joint(
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
     share = arguments.known_fraction("share", share)
     return JointQuantiles(
-        **domain, fractions=each, epsilon=arguments.epsilon(epsilon), share=share, candidates=candidates
+        **domain,
+        fractions=each,
+        epsilon=arguments.epsilon(epsilon),
+        share=share,
+        candidates=candidates,
+        base=arguments.choice("base", base, ("uniform", "scales")),
     )

@@ -64,6 +64,15 @@ def rank_exponential_laws(
     return laws
 
 
+def van_der_corput(i: int) -> float:
+    """The binary digits of i in reverse, behind the point.
+
+    >>> [van_der_corput(i) for i in range(1, 6)]
+    [0.5, 0.25, 0.75, 0.125, 0.625]
+    """
+    return int(f"{i:b}"[::-1], 2) / 2 ** i.bit_length()
+
+
 def joint_law(
     points: Sequence[int],
     fractions: Sequence[float],
@@ -72,19 +81,24 @@ def joint_law(
     epsilon: float,
     candidates: int = 1,
     share: float = 0.05,
+    base: str = "uniform",
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
-    k points equal to z cut [z, z + 1) into k + 1 cells of equal lengths; a tuple of cells of which one is taken c times has the volume of
-    its lengths, over c!. With candidates the number of points is fitted, by summing over noisy counts.
+    k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
+    c times has the volume of its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in
+    place of 1. With candidates the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
-    [0.3, 0.4, 0.3]
+    [0.308, 0.385, 0.308]
     """
     cells = []
     for z in range(size):
         below, copies = sum(x < z for x in points), sum(x == z for x in points)
-        cells += [(z, below + i, 1 / (copies + 1)) for i in range(copies + 1)]
+        d = (size - 1).bit_length()
+        weight = 1.0 if base == "uniform" else 1 / size + 2.0 ** -((z + 1).bit_length() - 1) / (d + 1)
+        edges = [0.0, *sorted(van_der_corput(i) for i in range(1, copies + 1)), 1.0]
+        cells += [(z, below + i, weight * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
     values, ranks, lengths = map(np.array, zip(*cells, strict=True))
     m, n = len(fractions), len(points)
     tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
@@ -114,6 +128,45 @@ def joint_law(
     law = np.zeros((size,) * m)
     np.add.at(law, tuple(values[tuples].T), chances)
     return law
+
+
+def approximate_law(
+    points: Sequence[int], fractions: Sequence[float], *, bits: int, extra: int, epsilon: float
+) -> dict[tuple[int, ...], float]:
+    """P[(z_1, ..., z_m)] of ApproximateQuantiles: the middle fraction, then those on both sides, on points spread by `extra` bits.
+
+    >>> law = approximate_law([0, 0, 3], [0.5], bits=2, extra=0, epsilon=math.log(2))
+    >>> {answers: round(p, 3) for answers, p in law.items()}
+    {(0,): 0.143, (1,): 0.286, (2,): 0.286, (3,): 0.286}
+    """
+    top, levels = 2 ** (bits + extra), len(fractions).bit_length()
+    spread = []
+    for a in set(points):
+        spread += [math.ceil(2**extra * (a + van_der_corput(i))) for i in range(1, list(points).count(a) + 1)]
+
+    def node(chosen: Sequence[float], left: int, right: int, ends: tuple[float, float]) -> dict[tuple[int, ...], float]:
+        if not chosen:
+            return {(): 1.0}
+        middle = (len(chosen) + 1) // 2 - 1
+        g = (chosen[middle] - ends[0]) / (ends[1] - ends[0])
+        own = [x for x in spread if left < x <= right] if right < top else [x for x in spread if left < x]
+        weights = {
+            y: math.exp(-epsilon / (2 * levels * max(g, 1 - g)) * abs(sum(x <= y for x in own) - g * len(own)))
+            for y in range(left, right)
+        } or {left: 1.0}
+        law: dict[tuple[int, ...], float] = {}
+        for y, weight in weights.items():
+            below = node(chosen[:middle], left, y, (ends[0], chosen[middle]))
+            above = node(chosen[middle + 1 :], y, right, (chosen[middle], ends[1]))
+            for (a, pa), (b, pb) in itertools.product(below.items(), above.items()):
+                law[(*a, y, *b)] = law.get((*a, y, *b), 0.0) + weight / sum(weights.values()) * pa * pb
+        return law
+
+    total: dict[tuple[int, ...], float] = {}
+    for answers, p in node(list(fractions), 0, top, (0.0, 1.0)).items():
+        coarse = tuple(y >> extra for y in answers)
+        total[coarse] = total.get(coarse, 0.0) + p
+    return total
 
 
 def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:

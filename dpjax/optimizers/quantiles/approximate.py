@@ -1,0 +1,273 @@
+"""The middle quantile, then the middle ones of what lies on both sides, and so on (ApproximateQuantiles: Kaplan, Schnapp, Stemmer 2022).
+
+Of m fractions the middle one is found first, then the middle ones of those below and above it, among the points on their side only: m
+fractions take L = ceil(log2(m + 1)) levels. A node (l, r) between two answers, or an end, holds the n_v points in [y_l, y_r) and wants
+the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is drawn from [y_l, y_r) with P[y] proportional to exp(-lambda_v
+|#{points of the node below y} - g n_v|).
+
+**Ties.** As in `joint`, points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
+refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if
+2^b v_i <= u. So one more point moves the number below y by 0 or 1, and by no less for a greater y.
+
+**Privacy** (ADD_OR_REMOVE_ONE). So one more point raises the count of one node of each level, that for which the number below y_r moves
+and that below y_l does not; all other nodes keep theirs. In that node the number below y moves by 0 up to some place p and by 1 above,
+and the target by g. Where the number is below the target, its error moves by g up to p and by -(1 - g) above; where it is above, by -g
+and 1 - g. If p is among the former the range of these moves is max{g, 1 - g} + 1 - g, else g + max{g, 1 - g}: 2 max{g, 1 - g} at most.
+With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and all of it is (epsilon, 0)-private: a rate of epsilon / L for
+evenly spaced fractions, 2^L - 1.
+
+**Utility.** In a node some y has an error of 1/2 at most if the spread points are distinct (b = 32), so that e > 1/2 + t has probability
+at most 2^(d + b) exp(-lambda_v t). Errors add up: that of an answer is at most its own, and g and 1 - g times those of the answers beside
+it.
+
+The law of all answers is exact on small domains (`pmf`), by the product of what each node does; the law of ranks is not known for large
+ones, as a node's weights depend on where in its gap an earlier answer fell. The plain twin is
+`dpjax.verify.plain.quantiles.approximate_law`."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, UInt32
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import few_points, whole
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.optimizers.quantiles import ties
+from dpjax.optimizers.quantiles.base import Quantiles
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
+
+
+@frozen
+class Node:
+    """Places of an answer and of both beside it, 0 and m + 1 being the ends; G of g = G 2^-32."""
+
+    place: Int[Any, "*nodes"]
+    left: Int[Any, "*nodes"]
+    right: Int[Any, "*nodes"]
+    share: UInt32[Any, "*nodes"]
+
+
+def tree(fractions: Sequence[int]) -> Node:
+    """The nodes for fractions F 2^-32, the middle one first.
+
+    >>> tree([2**30, 2**31, 3 * 2**30]).place.tolist(), tree([2**30, 2**31]).share[0] == 2**30
+    ([2, 1, 3], True)
+    """
+    ends = [0, *(int(fraction) for fraction in fractions), 2**32]
+    found, waiting = [], [(0, len(ends) - 1)]
+    while waiting:
+        left, right = waiting.pop(0)
+        if right - left > 1:
+            place = (left + right) // 2
+            found.append((place, left, right, round(2**32 * (ends[place] - ends[left]) / (ends[right] - ends[left]))))
+            waiting += [(left, place), (place, right)]
+    places, lefts, rights, shares = (np.array(each) for each in zip(*found, strict=True))
+    return Node(
+        place=places.astype(np.int32),
+        left=lefts.astype(np.int32),
+        right=rights.astype(np.int32),
+        share=shares.astype(np.uint32),
+    )
+
+
+@frozen
+class ApproximateQuantiles(Quantiles):
+    """The middle quantile, then the middle ones of both sides, and so on; build it by `approximate`.
+
+    Attributes:
+      bits: d.
+      fractions: F for each wanted fraction F 2^-32, increasing.
+      epsilon: the total one.
+      nodes: of the tree, which the fractions make.
+      limbs: of a point (static).
+      wider: limbs of a refined position up to 2^(d + b) + 1 (static).
+      extra: b (static).
+    """
+
+    bits: Int[Array, ""]
+    fractions: UInt32[Array, "quantiles"]
+    epsilon: Float[Array, ""]
+    nodes: Node
+    limbs: int = static()
+    wider: int = static()
+    extra: int = static()
+
+    @property
+    def levels(self) -> int:
+        """L."""
+        return int(self.fractions.shape[0]).bit_length()
+
+    def rates(self) -> Float[Array, "nodes"]:
+        """lambda_v of each node."""
+        g = jnp.asarray(self.nodes.share).astype(float) * 2.0**-32
+        return jnp.asarray(self.epsilon, float) / (2 * self.levels * jnp.maximum(g, 1 - g))
+
+    def draw(self, key: Array, points: Points) -> Any:
+        pieces = self.pieces(points)
+        ends = jnp.stack([jnp.zeros_like(pieces.end), wide.add(pieces.last, self._unit())])
+        count = self.fractions.shape[0]
+        answers = jnp.broadcast_to(ends[0], (count + 2, self.wider)).at[count + 1].set(ends[1])
+
+        def visit(answers: Array, here: tuple[Array, Node]) -> tuple[Array, None]:
+            rate, node = here
+            left, right = answers[node.left], answers[node.right]
+            log_density = -rate * self._error(pieces, left, right, node.share)
+            empty = Interval(low=pieces.end, high=pieces.end)
+            drawn = piecewise.draw(
+                jax.random.fold_in(key, node.place), pieces, log_density, Interval(low=left, high=right), empty
+            )
+            return answers.at[node.place].set(wide.select(wide.less(left, right), drawn.position, left)), None
+
+        answers, _ = lax.scan(visit, answers, (self.rates(), jax.tree.map(jnp.asarray, self.nodes)))
+        found = wide.shift_right(answers[1:-1], jnp.full((count,), self.extra, jnp.int32))
+        return wide.resize(found, self.limbs), jnp.bool_(True), {"fine": answers[1:-1]}
+
+    def _unit(self) -> UInt32[Array, "limbs"]:
+        return wide.from_uint32(jnp.uint32(1), self.wider)
+
+    def _error(
+        self, pieces: Pieces, left: UInt32[Array, "limbs"], right: UInt32[Array, "limbs"], share: UInt32[Array, ""]
+    ) -> Float[Array, "pieces"]:
+        """|number below - g n_v| on each piece, whose index is how many points lie below it."""
+        below, up_to = pieces.locate(left), pieces.locate(right)
+        count = jnp.maximum(up_to - below, 0).astype(jnp.uint32)
+        floor = wide.high_product(share, count).astype(jnp.int32)
+        rest = (share * count).astype(float) * 2.0**-32
+        place = jnp.arange(pieces.count, dtype=jnp.int32)
+        return jnp.abs((place - below - floor).astype(float) - rest)
+
+    def pieces(self, points: Points) -> Pieces:
+        """The refined domain, cut at the spread points: the i-th of equal points a is at 2^b a + ceil(2^b v_i)."""
+        rows = points.rows
+        place = jnp.arange(rows, dtype=jnp.int32)
+        new = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(points.x[1:], points.x[:-1])]) | (place == points.n_valid)
+        first = lax.cummax(jnp.where(new, place, 0))
+        stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
+        found = ties.place(place - first + 1, stop - first)
+        none = jnp.zeros_like(found)
+        quotient = found >> jnp.uint32(32 - self.extra) if self.extra > 0 else none
+        rest = found << jnp.uint32(self.extra) if self.extra < 32 else none
+        shift = jnp.full((rows,), self.extra, jnp.int32)
+        coarse = wide.shift_left(wide.resize(points.x, self.wider), shift)
+        up = wide.from_uint32((rest > 0).astype(jnp.uint32), self.wider)
+        x = wide.add(wide.add(coarse, wide.from_uint32(quotient, self.wider)), up)
+        exponent = jnp.asarray(self.bits, jnp.int32) + self.extra
+        beyond = wide.power_of_two(exponent, self.wider)
+        end = wide.add(beyond, self._unit())
+        starts = wide.select(points.valid, x, jnp.broadcast_to(end, x.shape))
+        return Pieces(
+            starts=wide.concatenate(jnp.zeros((1, self.wider), jnp.uint32), starts),
+            values=jnp.zeros(rows + 1),
+            last=wide.subtract(beyond, self._unit()),
+            end=end,
+            exponent=exponent,
+        )
+
+    def listed(self) -> int:
+        return int(few_points(self.bits) ** self.fractions.size)
+
+    def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
+        """Of (z_1, ..., z_m), z_m running fastest: the product over the nodes for all refined answers, added up."""
+        m = self.fractions.size
+        size = round(outputs ** (1 / m)) << self.extra
+        pieces = self.pieces(points)
+        place = wide.from_uint32(jnp.arange(size + 1, dtype=jnp.uint32), self.wider)
+        counts = jax.vmap(pieces.locate)(place[:-1])
+        fine = np.stack(np.unravel_index(np.arange(size**m), (size,) * m))
+        around = np.concatenate([np.zeros((1, size**m), int), fine, np.full((1, size**m), size)]).astype(np.int32)
+
+        def table(rate: Array, share: Array) -> Float[Array, "left right answers"]:
+            """P[answer | left, right]."""
+
+            def one(left: Array, right: Array) -> Array:
+                logs = -rate * self._error(pieces, place[left], place[right], share)[counts]
+                index = jnp.arange(size, dtype=jnp.int32)
+                logs = jnp.where((index >= left) & (index < right), logs, -jnp.inf)
+                return jnp.where(
+                    left < right, jax.nn.softmax(jnp.where(left < right, logs, 0.0)), (index == left).astype(float)
+                )
+
+            ends = jnp.arange(size + 1, dtype=jnp.int32)
+            return jax.vmap(lambda left: jax.vmap(lambda right: one(left, right))(ends))(ends)
+
+        joint = jnp.ones(size**m)
+        rates, fixed = self.rates(), jnp.asarray(around)
+        for i in range(m):
+            node = jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf)[i], self.nodes)
+            law = table(rates[i], node.share)
+            joint = joint * law[fixed[node.left], fixed[node.right], fixed[node.place]]
+        coarse = np.ravel_multi_index(tuple(fine >> self.extra), (size >> self.extra,) * m)
+        return jnp.zeros(outputs + 1).at[coarse].add(joint)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def error(self, *, beta: float) -> float:
+        """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
+        beta = arguments.known_fraction("beta", beta)
+        m = self.fractions.shape[0]
+        with jax.enable_x64(True):
+            rates = np.asarray(self.rates(), float)
+        nats = (int(self.bits) + self.extra) * math.log(2.0) + math.log(m / beta)
+        errors = np.zeros(m + 2)
+        for place, left, right, share, rate in zip(
+            self.nodes.place, self.nodes.left, self.nodes.right, self.nodes.share, rates, strict=True
+        ):
+            g = float(share) * 2.0**-32
+            errors[place] = 0.5 + nats / rate + (1 - g) * errors[left] + g * errors[right]
+        return float(errors.max())
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `error` over alpha.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1).
+        """
+        alpha = arguments.known_fraction("alpha", alpha)
+        return whole((self.error(beta=beta) + 1) / alpha)
+
+
+def approximate(*, bits: int, fractions: Sequence[float], epsilon: Any, extra: int = 32) -> ApproximateQuantiles:
+    """Quantiles at `fractions` of the points, for the price of ceil(log2(m + 1)) runs of the exponential mechanism; see the module.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
+    cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4000.
+      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      epsilon: total, > 0, finite; may be traced.
+      extra: bits that spread equal points, 0 to 32. Privacy holds for any.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase.
+
+    >>> quartiles = approximate(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
+    >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
+    >>> answers = wide.to_ints(quartiles(jax.random.key(0), points).hypothesis)
+    >>> max(abs(z - 1000 - 1000 * i) for i, z in enumerate(answers, 1)) < 40
+    True
+    """
+    each = rounded_fractions(fractions)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=4000)
+    extra = arguments.integer("extra", extra, at_least=0, at_most=32)
+    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + extra + 1)}
+    return ApproximateQuantiles(
+        **domain,
+        fractions=np.asarray(each, np.uint32),  # type: ignore[arg-type]
+        epsilon=arguments.epsilon(epsilon),
+        nodes=tree(each),
+        extra=extra,
+    )

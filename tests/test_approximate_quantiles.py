@@ -1,0 +1,71 @@
+"""ApproximateQuantiles: private for all neighbours, whatever the ties; every level is paid; the error that is stated."""
+
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax import Points
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.domains import wide
+from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import base
+from dpjax.verify.plain.quantiles import approximate_law
+
+
+@functools.cache
+def worst_loss(fractions, extra):
+    """The largest privacy loss of the plain law over all neighbouring multisets of few points of 4, and clusters of up to 20."""
+    small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(4), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 3), (0, 1), (1, 2)) for i in (0, 7, 20) for j in (0, 7, 20)]
+    worst = 0.0
+    for values in small + clusters:
+        here = approximate_law(values, fractions, bits=2, extra=extra, epsilon=1.0)
+        for p in range(4):
+            there = approximate_law(sorted([*values, p]), fractions, bits=2, extra=extra, epsilon=1.0)
+            worst = max(worst, *(abs(math.log(there[z] / here[z])) for z in here))
+    return worst
+
+
+@pytest.mark.parametrize(("fractions", "extra"), [((0.5,), 0), ((0.5,), 2), ((0.1, 0.3), 1), ((0.25, 0.5, 0.75), 0)])
+def test_no_neighbouring_points_refute_the_guarantee(fractions, extra):
+    worst = worst_loss(fractions, extra)
+    assert 0.4 < worst <= 1 + 1e-9, worst  # so two fifths of it are refuted
+
+
+def test_all_quantiles_are_private_together_by_the_verifier(x64):
+    made = quantiles.approximate(bits=2, fractions=[0.3, 0.6], epsilon=1.0, extra=1)
+    report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
+    assert report.exact and report.delta <= 1e-12
+    assert not report.refutes(Guarantee(1.0, 0.0, ADD_OR_REMOVE_ONE))
+    assert dpjax.check(made, n=3, domain=4, epsilon=0.25).delta > 1e-3  # negative control
+
+
+def test_ranks_are_met_on_a_wide_domain_with_ties():
+    """At a high epsilon every rank is met, also where many points are equal; 20 runs."""
+    made = quantiles.approximate(bits=48, fractions=[i / 8 for i in range(1, 8)], epsilon=300.0)
+    values = sorted([7] * 200 + [1 << 40] * 100 + [(1 << 47) + 3 * i for i in range(210)])
+    points = Points.create(wide.from_ints(values, 48), ordered=True).padded(511)
+    runs = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(0), 20))
+    ranks = base.nearest_rank(jnp.asarray(made.fractions), len(values))
+    errors = np.array([base.rank_errors(points, answers, ranks) for answers in runs])
+    assert errors.max() <= made.error(beta=1e-6) + 0.5 < 4
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"bits": 0}, ValueError, "bits must be"),
+        ({"extra": 33}, ValueError, "extra must be"),
+        ({"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+    ],
+)
+def test_bad_arguments_are_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        quantiles.approximate(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
