@@ -46,6 +46,7 @@ def test_all_quantiles_are_private_together_by_the_verifier(x64):
     assert dpjax.check(made, n=3, domain=4, epsilon=0.25).delta > 1e-3  # negative control
 
 
+@pytest.mark.slow
 def test_ranks_are_met_on_a_wide_domain_with_ties():
     """At a high epsilon every rank is met, also where many points are equal; 20 runs."""
     made = quantiles.approximate(bits=48, fractions=[i / 8 for i in range(1, 8)], epsilon=300.0)

@@ -27,7 +27,6 @@ ALGORITHMS: dict[str, Any] = {
     "joint with targets from n": functools.partial(joint, base="scales", candidates=1),
     "rank_exponential": rank_exponential,
 }
-FEW_BITS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,17 +119,13 @@ def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
     return algorithm.law(view, algorithm.near(view, ranks))
 
 
-def chosen(*, fractions: Sequence[float], bits: int, epsilon: float) -> str:
-    """Which algorithm is used: by public facts alone. See the page of the room for what was measured.
+def chosen(*, fractions: Sequence[float]) -> str:
+    """Which algorithm is used: by the number of fractions alone, which is public. See the page of the room for what was measured.
 
-    For one quantile both have the same law on data without ties; where ties are certain, spreading them is better.
-
-    >>> chosen(fractions=[0.5], bits=32, epsilon=1.0), chosen(fractions=[0.25, 0.5, 0.75], bits=32, epsilon=1.0)
-    ('rank_exponential', 'joint')
+    >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
+    ('joint with targets from n', 'joint')
     """
-    if len(fractions) > 1:
-        return "joint"
-    return "joint with targets from n" if bits <= FEW_BITS else "rank_exponential"
+    return "joint" if len(fractions) > 1 else "joint with targets from n"
 
 
 def quantiles(
@@ -139,7 +134,6 @@ def quantiles(
     *,
     epsilon: float,
     key: Any,
-    delta: float | None = None,
     beta: float = 0.05,
     bits: int | None = None,
     algorithm: str | None = None,
@@ -151,10 +145,9 @@ def quantiles(
       fractions: increasing, each strictly between 0 and 1.
       epsilon: of all quantiles together.
       key: PRNG key.
-      delta: allowed, and not needed: every algorithm here is (epsilon, 0)-private.
       beta: with what probability `rank_error` may be exceeded.
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
-      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions, bits and epsilon, never by the data.
+      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions, never by the data.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for `values` and `rank_error` together. Not promised: floating-point side
     channels, the time a run takes; a cryptographic generator.
@@ -165,7 +158,7 @@ def quantiles(
     >>> import dpjax
     >>> incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
-    >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
+    >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0), algorithm="rank_exponential")
     >>> print(answer)
     Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
     """
@@ -178,9 +171,7 @@ def quantiles(
         bits = 32 * points.x.shape[1]
     beta = arguments.known_fraction("beta", beta)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
-    if delta is not None:
-        arguments.known("delta", arguments.delta(delta))
-    name = algorithm or chosen(fractions=fractions, bits=bits, epsilon=epsilon)
+    name = algorithm or chosen(fractions=fractions)
     made: Any = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](
         bits=bits, fractions=fractions, epsilon=epsilon
     )
