@@ -61,7 +61,6 @@ def test_points_give_integers():
         ({"data": [1, 2]}, TypeError, "points must be"),
         ({"bits": 8}, ValueError, "bits must not be given"),
         ({"beta": 0.0}, ValueError, "beta must be"),
-        ({"delta": 2.0}, ValueError, "delta must be"),
         ({"epsilon": -1.0}, ValueError, "epsilon must be"),
         ({"algorithm": "best"}, ValueError, "algorithm must be"),
         ({"fractions": [0.5, 0.2]}, ValueError, "fractions must increase"),
