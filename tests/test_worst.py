@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import dpjax
+from dpjax import Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE
 from dpjax.domains import wide
-from dpjax.learners import points, thresholds
-from dpjax.optimizers import interior_point
+from dpjax.learners import parities, points, thresholds
+from dpjax.optimizers import interior_point, quantiles
 from dpjax.optimizers.interior_point import planning
-from dpjax.relaxations import real_counts, search, worst, worst_pairs
+from dpjax.relaxations import real_counts, search, worst, worst_pairs, worst_records
 from dpjax.verify import broken, exact
 
 KEY = functools.partial(jax.random.key, 0)
@@ -98,6 +99,34 @@ def test_a_batch_of_laws_counts_mistakes_as_one_law_does() -> None:
     counts, tags = np.array([[14, 0, 3, 3], [9, 5, 3, 3]], np.int32), np.array([3, 3], np.int32)
     below, at_error, above = (failures(algorithm, at, counts, tags, error) for error in (0.149, 0.15, 0.151))
     assert (at_error == above).all() and (below > 5 * above).all()
+
+
+def _all_of(kind: str) -> tuple[Any, Any]:
+    """An algorithm of another kind, and all records that there are."""
+    if kind == "quantiles":
+        made = quantiles.rank_exponential(bits=3, fractions=[0.5], epsilon=1.0)
+        return made, Points.create(wide.from_ints(EIGHT, 3), ordered=True)
+    return parities.exponential(bits=3, epsilon=1.0), Sample(x=wide.from_ints(EIGHT, 3), y=[x & 1 for x in EIGHT])
+
+
+@pytest.mark.parametrize("kind", ["parities", builders.slow("quantiles")])
+def test_the_worst_copies_of_given_records_are_found(kind: str) -> None:
+    (algorithm, records), n, error = _all_of(kind), 5, 0.3
+    found = worst_records.worst_records(algorithm, records, n=n, key=KEY(), error=error, starts=4, rounds=30, width=16)
+    law = lambda row: algorithm.failure_probability(worst_records.repeated(records, row[0], 7), error=error)  # noqa: E731
+    everything = exact.evaluated(law, (exact.histograms(8, [n]),))
+    np.testing.assert_allclose(found.failure, everything.max(), rtol=1e-6)
+    assert 0.01 < everything.max() < 0.99 and np.mean(everything < 0.95 * everything.max()) > 0.3
+    assert sum(found.counts.values()) == n
+
+
+def test_records_that_are_none_are_refused() -> None:
+    algorithm, records = _all_of("quantiles")
+    for wrong in (dict(algorithm=1, records=records), dict(algorithm=algorithm, records=[1, 2])):
+        with pytest.raises(TypeError, match=r"algorithm|records"):
+            worst_records.worst_records(**wrong, n=3, key=KEY())
+    with pytest.raises(ValueError, match="all of which count, got 8 of 15"):
+        worst_records.worst_records(algorithm, records.padded(15), n=3, key=KEY())
 
 
 def two_neighbours(bits: int, n: int, epsilon: float) -> float:
