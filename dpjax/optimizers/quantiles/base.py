@@ -49,6 +49,22 @@ class Quantiles(Algorithm):
         return self.guarantee().under(relation)
 
 
+class OnSlices:
+    """What quantiles share whose solver runs on slices of the data: the domain is the solver's."""
+
+    solver: Any
+
+    @property
+    def bits(self) -> Any:
+        """Of the domain."""
+        return self.solver.bits
+
+    @property
+    def limbs(self) -> int:
+        """Of a point."""
+        return self.solver.limbs
+
+
 @frozen
 class Stretch:
     """Sorted rows first, ..., stop - 1 of an array, continued by endless copies of `low` before them and of `high` after them."""

@@ -18,13 +18,13 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains.events import Interval
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import Stretch
+from dpjax.optimizers.quantiles.base import OnSlices, Stretch
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 
 @frozen
-class DirectQuantiles(IndependentQuantiles):
+class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
     """Quantiles at any fractions, one run of the solver for each on the 2m points around its rank; build it by `direct`.
 
     Attributes:
@@ -42,16 +42,6 @@ class DirectQuantiles(IndependentQuantiles):
     delta: Float[Array, ""]
     capacity: int = static()
     accountant: str = static()
-
-    @property
-    def bits(self) -> Any:
-        """Of the domain."""
-        return self.solver.bits
-
-    @property
-    def limbs(self) -> int:  # type: ignore[override]
-        """Of a point."""
-        return self.solver.limbs
 
     def draw(self, key: Array, points: Points) -> Any:
         runs = jax.vmap(self.solver)(jax.random.split(key, self.fractions.shape[0]), self.slices(points))

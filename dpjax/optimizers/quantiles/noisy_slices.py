@@ -53,14 +53,14 @@ from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import Quantiles, Stretch
+from dpjax.optimizers.quantiles.base import OnSlices, Quantiles, Stretch
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 MOST = 2**12  # quantiles
 
 
 @frozen
-class NoisySlices(Quantiles):
+class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
     """Quantiles at any fractions from disjoint slices around noisy ranks; build it by `noisy_slices`.
 
     Attributes:
@@ -79,16 +79,6 @@ class NoisySlices(Quantiles):
     count_epsilon: Float[Array, ""]
     spacing: Int[Array, ""]
     capacity: int = static()
-
-    @property
-    def bits(self) -> Any:
-        """Of the domain."""
-        return self.solver.bits
-
-    @property
-    def limbs(self) -> int:  # type: ignore[override]
-        """Of a point."""
-        return self.solver.limbs
 
     @property
     def levels(self) -> int:

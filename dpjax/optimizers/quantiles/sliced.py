@@ -19,14 +19,14 @@ from dpjax.data.sample import bucket
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers import slicing
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import Quantiles, Stretch
+from dpjax.optimizers.quantiles.base import OnSlices, Quantiles, Stretch
 
 ACCOUNTANTS = ("slicing", "optimal")
 TAIL = 64  # the noise of a slice's size is cut off where it has probability exp(-64)
 
 
 @frozen
-class SlicedQuantiles(Quantiles):
+class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
     """Evenly spaced quantiles of one pass from the least point to the greatest; build it by `sliced`.
 
     First a count n' = n + two-sided geometric noise is released. Then, i = 1, ..., q: a gap slice of g_i + Geom points on which nothing
@@ -55,16 +55,6 @@ class SlicedQuantiles(Quantiles):
     count: int = static()
     capacity: int = static()
     accountant: str = static()
-
-    @property
-    def bits(self) -> Any:
-        """Of the domain."""
-        return self.solver.bits
-
-    @property
-    def limbs(self) -> int:  # type: ignore[override]
-        """Of a point."""
-        return self.solver.limbs
 
     @property
     def fractions(self) -> UInt32[np.ndarray, "q"]:
