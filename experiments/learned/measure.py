@@ -20,10 +20,10 @@ from dpjax.trials.progress import Progress
 from dpjax.verify import audit_samples
 from dpjax.verify.audit import runs
 from dpjax.verify.broken_vectors import VectorSpecimen, broken_vectors, sound_vectors
+from experiments.hard_samples import around_a_threshold
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
-from experiments.tuning.measure import around_a_threshold
 
 LEARNED, OPTIMUM, LAPLACE = "learned", "optimum (linear programme)", "discrete Laplace"
 AUDITS = ("learned event", "events of single coordinates")

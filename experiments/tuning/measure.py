@@ -16,11 +16,10 @@ from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import budgets, tune
 from dpjax.trials.progress import Progress
+from experiments.hard_samples import Sampler, around_a_threshold
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
-
-Sampler = Callable[[int], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,25 +107,6 @@ def _sampler(case: Case, settings: Settings, seed: int) -> Sampler:
 
 
 # --------------------------------------------------------------------------------------------------------------- data
-
-
-def around_a_threshold(rng: np.random.Generator, bits: int, most: int) -> Sampler:
-    """Ones below a uniform threshold and zeros above it, at distances log-uniform up to a log-uniform one: all scales, anywhere."""
-    threshold = int(rng.integers(1, 2**31)) * 2 ** max(bits - 31, 0) % 2**bits
-    scales = rng.uniform(0.0, rng.uniform(1.0, bits), most)
-    below = np.arange(most) % 2 == 0
-    x = [
-        max(0, threshold - 1 - int(2.0**u)) if low else min(2**bits - 1, threshold + int(2.0**u))
-        for u, low in zip(scales.tolist(), below.tolist(), strict=True)
-    ]
-    rows = np.asarray(wide.from_ints(x, bits + 1))
-    labels = np.array([int(value < threshold) for value in x], np.int32)
-
-    def at(n: int) -> Sample:
-        some = np.arange(most) < n
-        return Sample(x=np.where(some[:, None], rows, np.uint32(0)), y=np.where(some, labels, 0), n_valid=np.int32(n))
-
-    return at
 
 
 def combs(rng: np.random.Generator, bits: int, most: int) -> Sampler:
