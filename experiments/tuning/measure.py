@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpjax import MultiSample, Points, Sample
+from dpjax import MultiSample, Points
 from dpjax.domains import ordered, wide
 from dpjax.learners import thresholds
 from dpjax.multi import points
