@@ -55,7 +55,19 @@ def test_ranks_are_met_on_a_wide_domain_with_ties():
     runs = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(0), 20))
     ranks = base.nearest_rank(jnp.asarray(made.fractions), len(values))
     errors = np.array([base.rank_errors(points, answers, ranks) for answers in runs])
-    assert errors.max() <= made.error(beta=1e-6) + 0.5 < 4
+    assert errors.max() <= made.error(beta=1e-6) + 0.5 < 6
+
+
+def test_there_is_no_error_on_all_data_where_equal_points_share_a_place():
+    """On 500 equal points no answer has a rank near the median's, whatever epsilon is: no more than half of them is ever below."""
+    made = quantiles.approximate(bits=10, fractions=[0.5], epsilon=100.0, extra=0)
+    points = Points.create(wide.from_ints([512] * 500, 10))
+    answer = made(jax.random.key(0), points).hypothesis
+    error = base.rank_errors(points.in_order(1), answer, base.nearest_rank(jnp.asarray(made.fractions), 500))
+    assert int(error[0]) == 250
+    for method in (lambda: made.error(beta=0.1), lambda: made.sample_size(alpha=0.1, beta=0.1)):
+        with pytest.raises(ValueError, match="extra, for an error on all data, must be >= 32, got 0"):
+            method()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpjax
-from dpjax import Points
+from dpjax import Points, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
@@ -143,6 +143,7 @@ def test_the_error_stated_is_kept_on_hard_data():
         ({"bits": 0}, ValueError, "bits must be"),
         ({"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"epsilon": 1e-9}, ValueError, "epsilon must be"),  # a noisy count of rate 5e-11 would pass int32
         ({"candidates": 4}, ValueError, "candidates must be odd"),
         ({"candidates": 0}, ValueError, "candidates must be"),
         ({"share": 1.0}, ValueError, "share must be"),
@@ -152,3 +153,21 @@ def test_the_error_stated_is_kept_on_hard_data():
 def test_bad_arguments_are_refused(given, error, match):
     with pytest.raises(error, match=match):
         quantiles.joint(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
+
+
+def test_noise_that_does_not_fit_is_a_status_where_epsilon_is_traced():
+    points = points_of([3, 5], 8)
+    status = jax.jit(lambda e, key: quantiles.joint(bits=8, fractions=[0.5], epsilon=e)(key, points).status)
+    assert int(status(1e-9, jax.random.key(0))) == Status.BAD_PARAMETER
+    assert int(status(1.0, jax.random.key(0))) == Status.OK
+    own = quantiles.joint(bits=8, fractions=[0.5], epsilon=1e-9, candidates=1)  # draws no count
+    assert own.guarantee().epsilon == 1e-9
+
+
+def test_the_noisy_count_leaves_the_grid_no_more_often_than_the_error_reckons():
+    """At epsilon 20.5 half the grid is 5.85 counts wide, and the noise is whole."""
+    made = quantiles.joint(bits=8, fractions=[0.5], epsilon=20.5)
+    r, half = np.exp(-0.05 * 20.5), 8 / 20.5 * 15
+    outside = 1 - sum((1 - r) / (1 + r) * r ** abs(k) for k in range(-int(half), int(half) + 1))
+    assert outside > 1.2 * r**half
+    assert np.isinf(made.error(100, beta=0.999 * outside)) and np.isfinite(made.error(100, beta=1.001 * outside))

@@ -1,6 +1,7 @@
 """Columns of numbers, dates and times as points of an ordered domain, and back.
 
-An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. It keeps the
+An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. (Of a Python
+list or an object array the type is read off the values: where that may not be known, give an array of a fixed type.) It keeps the
 order, so that whatever is found between two codes is found between their values:
 
 | values | codes |

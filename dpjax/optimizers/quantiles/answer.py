@@ -149,8 +149,10 @@ def quantiles(
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
       algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions, never by the data.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for `values` and `rank_error` together. Not promised: floating-point side
-    channels, the time a run takes; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose encoding is public: an
+    array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type off the values.)
+    `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point side channels, the time a
+    run takes; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.

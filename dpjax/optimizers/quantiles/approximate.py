@@ -16,9 +16,10 @@ and 1 - g. If p is among the former the range of these moves is max{g, 1 - g} + 
 With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and all of it is (epsilon, 0)-private: a rate of epsilon / L for
 evenly spaced fractions, 2^L - 1.
 
-**Utility.** In a node some y has an error of 1/2 at most if the spread points are distinct (b = 32), so that e > 1/2 + t has probability
-at most 2^(d + b) exp(-lambda_v t). Errors add up: that of an answer is at most its own, and g and 1 - g times those of the answers beside
-it.
+**Utility.** If the spread points are distinct (b = 32), some y of a node has an error below 1: 1/2 at most, but where y_r is a point's own
+place, which no y < y_r reaches, and then the most is max{1/2, g}. With what rounding g to 2^-32 adds, 1/4 for 2^31 points, e > 5/4 + t has
+probability at most 2^(d + b) exp(-lambda_v t). Errors add up: that of an answer is at most its own, and g and 1 - g times those of the
+answers beside it.
 
 The law of all answers is exact on small domains (`pmf`), by the product of what each node does; the law of ranks is not known for large
 ones, as a node's weights depend on where in its gap an earlier answer fell. The plain twin is
@@ -215,7 +216,12 @@ class ApproximateQuantiles(Quantiles):
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def error(self, *, beta: float) -> float:
-        """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
+        """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module.
+
+        Raises:
+          ValueError: beta outside (0, 1), or extra below 32, where equal points may share one place.
+        """
+        arguments.integer("extra, for an error on all data,", self.extra, at_least=32)
         beta = arguments.known_fraction("beta", beta)
         m = self.fractions.shape[0]
         with jax.enable_x64(True):
@@ -226,14 +232,14 @@ class ApproximateQuantiles(Quantiles):
             self.nodes.place, self.nodes.left, self.nodes.right, self.nodes.share, rates, strict=True
         ):
             g = float(share) * 2.0**-32
-            errors[place] = 0.5 + nats / rate + (1 - g) * errors[left] + g * errors[right]
+            errors[place] = 1.25 + nats / rate + (1 - g) * errors[left] + g * errors[right]
         return float(errors.max())
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `error` over alpha.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1).
+          ValueError: alpha or beta outside (0, 1), or extra below 32.
         """
         alpha = arguments.known_fraction("alpha", alpha)
         return whole((self.error(beta=beta) + 1) / alpha)

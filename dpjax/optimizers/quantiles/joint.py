@@ -48,7 +48,7 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
-from dpjax.mechanisms.geometric import geometric
+from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, scales, ties
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
@@ -91,6 +91,11 @@ class JointQuantiles(RankedQuantiles):
     def fitted(self) -> bool:
         """Whether N is an output."""
         return self.candidates > 1
+
+    def sound(self) -> Bool[Array, ""]:
+        """A noisy count must fit int32, or it is no noisy count."""
+        fits = (self._count_rate() >= SMALLEST_RATE) | (not self.fitted)
+        return super().sound() & fits
 
     def weights(self) -> Float[Array, "gaps"]:
         """w_1, ..., w_(m+1)."""
@@ -347,7 +352,10 @@ class JointQuantiles(RankedQuantiles):
         worst = 1 / np.max(np.maximum(f, 1 - f))
         if not self.fitted:
             return (m * each + math.log(1 / beta) + kappa * m) / (2 * kappa)
-        outside = math.exp(-self.share * STEP * (self.candidates // 2))
+        # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
+        rate = self.share * epsilon
+        beyond = math.floor(STEP / epsilon * (self.candidates // 2)) + 1
+        outside = 2 * math.exp(-rate * beyond) / (1 + math.exp(-rate))
         if outside >= beta:
             return math.inf
         rest = math.log(self.candidates / (beta - outside)) + kappa * (STEP / epsilon / 2 + m)
@@ -399,7 +407,7 @@ def joint(
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
-      epsilon: total, > 0, finite; may be traced.
+      epsilon: total, > 0, finite, and at least 2^-25 / share unless candidates is 1; may be traced.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
       base: what outputs weigh before they see data: "uniform", as in the paper, or by "scales", for values of unknown scale.
@@ -420,10 +428,11 @@ def joint(
         raise ValueError(f"candidates must be odd, got {candidates}")
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
     share = arguments.known_fraction("share", share)
+    least = SMALLEST_RATE / share if candidates > 1 else 0.0
     return JointQuantiles(
         **domain,
         fractions=each,
-        epsilon=arguments.epsilon(epsilon),
+        epsilon=arguments.real("epsilon", arguments.epsilon(epsilon), at_least=least),
         share=share,
         candidates=candidates,
         base=arguments.choice("base", base, ("uniform", "scales")),

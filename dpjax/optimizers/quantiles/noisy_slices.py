@@ -86,7 +86,8 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         return int(self.fractions.shape[0]).bit_length()
 
     def sound(self) -> Bool[Array, ""]:
-        rates = jnp.stack([jnp.asarray(rate, float) for rate in (self.rank_epsilon / self.levels, self.count_epsilon)])
+        each_rank = self.rank_epsilon / self.levels**2  # see `_known_rate`
+        rates = jnp.stack([jnp.asarray(rate, float) for rate in (each_rank, self.count_epsilon)])
         return super().sound() & jnp.all((rates >= SMALLEST_RATE) & (rates < jnp.inf))
 
     def draw(self, key: Array, points: Points) -> Any:
@@ -212,4 +213,5 @@ def noisy_slices(
 
 
 def _known_rate(name: str, rate: Any, levels: int) -> float:
-    return arguments.known(name, rate, at_least=SMALLEST_RATE * levels, below=700.0)
+    """So large that the sum of as many noises as there are levels, each of this rate over `levels`, fits int32."""
+    return arguments.known(name, rate, at_least=SMALLEST_RATE * levels**2, below=700.0)
