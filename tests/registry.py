@@ -301,6 +301,7 @@ THRESHOLDS = [
         twin=_split_twin,
         alpha=0.8,
         law_of="quasi_concave.rec_concave",
+        slow=True,
     ),
     Entry(
         "thresholds.rec_concave as printed",

@@ -212,6 +212,7 @@ def test_every_point_of_the_way_is_private_on_all_small_samples_and_a_fifth_more
     assert not worst(tables[21], EPSILON).refutes(pure)
 
 
+@pytest.mark.slow
 def test_equal_shares_are_the_default_and_a_split_is_guaranteed_by_its_sums() -> None:
     equal, sample = learner(split=Split.equal(EPSILON, DELTA, 2)), builders.mixed_sample()
     expected = learner().failure_probability(sample, error=0.25)

@@ -69,7 +69,7 @@ def _rows(intervals, bits):
     return wide.resize(low, limbs), wide.resize(high, limbs)
 
 
-@pytest.mark.parametrize(("candidates", "base"), [(1, "scales"), (3, "uniform")])
+@pytest.mark.parametrize(("candidates", "base"), [pytest.param(1, "scales", marks=pytest.mark.slow), (3, "uniform")])
 def test_laws_of_intervals_are_the_naive_ones(candidates, base, x64):
     rng = np.random.default_rng(0)
     fractions = [0.2, 0.5, 0.99]

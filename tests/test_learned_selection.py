@@ -155,6 +155,7 @@ def swapped(chooser):
     return dataclasses.replace(LEARNER, split=dataclasses.replace(LEARNER.split, last=chooser))
 
 
+@pytest.mark.slow
 def test_rec_concave_with_a_swapped_choice():
     """The failure is the sum over lengths of P[length] P[failure | length], and the budget is kept."""
     chooser = steps_of_two(1.0)

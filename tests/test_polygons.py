@@ -93,6 +93,7 @@ def test_labels_of_polygons_are_those_of_their_edges():
     assert np.array_equal(held, concept.label(concept.convex(bits=6, corners=corners[::-1]), all_points(6)))
 
 
+@pytest.mark.slow
 def test_areas_are_those_that_counting_approaches():
     """A union of two triangles, a square, and lines of the chart with the steepest slopes."""
     one = [[(0, 0), (200, 10), (30, 220)], [(255, 255), (120, 250), (250, 100)]]
@@ -159,6 +160,7 @@ def test_an_exponential_is_right_at_both_ends():
     np.testing.assert_allclose([small, large], [255.5 * 2.0**-64] * 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_hopeless_first_half_makes_room_for_the_second():
     """Both halves are never written to one place."""
     grid = lattice(2, "axes")
@@ -265,6 +267,7 @@ def test_a_full_table_of_cells_gives_the_same_law(monkeypatch):
     assert p_value(counts, 1024 * np.array([law[labels] for labels in keys])) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_counting_on_the_grid_changes_no_draw():
     """The same examples in more rows than two grids: counted, where they were rows."""
     points = [(i % 4, (i * i) % 4) for i in range(20)]
@@ -346,6 +349,7 @@ def test_printed_constants_are_stated_to_cost_more():
 # ---------------------------------------------------------------------------------------------------------- learning
 
 
+@pytest.mark.slow
 def test_a_triangle_is_learned_where_it_is_measured_to_be():
     """Failure 0.1 is measured near 1,000 examples; with 2,047 nine of 20 trials or more would be a rate far above it."""
     law = concept.uniform(bits=4, target=concept.regular(bits=4, sides=3))

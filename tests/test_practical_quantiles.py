@@ -92,6 +92,7 @@ def test_all_quantiles_are_read_off_one_structure():
     assert np.unique(np.asarray(both[:, 2]), axis=0).shape[0] > 10  # which are drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("branching", [4, builders.slow(16)])
 def test_without_noise_the_tree_finds_the_quantiles(branching):
     """At an epsilon at which no noise is seen: wide domains, widths that do not divide them, ties, one point, fractions near the ends."""

@@ -4,6 +4,7 @@ import functools
 import itertools
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +32,7 @@ def logs_of(made, values):
     return np.log(np.asarray(law()(made, points_of(values, 3, 31)), np.float64))
 
 
-@pytest.mark.parametrize("fractions", [[0.5], [0.25, 0.75], [0.1, 0.3, 0.4]])
+@pytest.mark.parametrize("fractions", [builders.slow([0.5]), builders.slow([0.25, 0.75]), [0.1, 0.3, 0.4]])
 def test_no_neighbouring_points_refute_the_guarantee(fractions, x64):
     """All multisets of up to three points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
     made = quantiles.rank_exponential(bits=3, fractions=fractions, epsilon=1.0)
@@ -53,6 +54,7 @@ def test_all_quartiles_are_private_together_by_the_verifier(x64):
     assert not dpjax.check(made, n=3, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
 
 
+@pytest.mark.slow
 def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
     rng = np.random.default_rng(0)
     for n in (0, 1, 9, 31):
@@ -93,6 +95,7 @@ def _gap_law(values, fractions, size, epsilon):
     return np.array(laws)
 
 
+@pytest.mark.slow
 def test_ranks_of_large_samples_are_exact():
     """f n is no float32: the whole part and the rest are kept apart."""
     n, fraction = 2**20 - 1, 0.3
@@ -105,6 +108,7 @@ def test_ranks_of_large_samples_are_exact():
         assert abs(float(pieces.values[2 * z + 1]) + float(error)) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_error_stated_is_kept_on_hard_data():
     made = quantiles.rank_exponential(bits=16, fractions=[0.25, 0.75], epsilon=1.0)
     n = made.sample_size(alpha=0.1, beta=0.1)

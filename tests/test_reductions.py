@@ -184,6 +184,7 @@ def test_without_the_last_shuffle_or_padding_algorithm_b_is_refuted() -> None:
     assert exact_epsilon(4, pad=False) == math.inf
 
 
+@pytest.mark.slow
 def test_the_sampler_of_algorithm_b_follows_its_law() -> None:
     values = [0, 3, 2, 1, 3]
     algorithm = label(rows=2)

@@ -166,7 +166,10 @@ def test_population_errors_are_sums_over_all_assignments(duals):
         np.testing.assert_allclose(law.error(hypothesis), mass[np.asarray(wrong)].sum(), atol=2e-6)
 
 
-@pytest.mark.parametrize("make, disjunction", [(conjunctions.conjunction, False), (conjunctions.disjunction, True)])
+@pytest.mark.parametrize(
+    "make, disjunction",
+    [(conjunctions.conjunction, False), pytest.param(conjunctions.disjunction, True, marks=pytest.mark.slow)],
+)
 def test_targets_are_learned_at_the_stated_size(make, disjunction):
     """Failure 0.1 is promised: 9 or more of 20 trials fail with probability 1e-4 then, and none did."""
     mine = make(bits=60, k=2, epsilon=2.0, delta=1e-6, alpha=0.2)
@@ -204,6 +207,7 @@ def test_coins_and_labels_are_packed_as_they_are_read():
     assert np.array_equal(coarse.sample(jax.random.key(1), 64, 50).x, every.x)
 
 
+@pytest.mark.slow
 def test_composition_pays_for_rounds_and_a_shared_test_does_not():
     sizes = {
         accountant: [set_cover_learner.plan(math.log(2000), k, 1.0, 1e-6, 0.2, 0.1, accountant).size for k in (2, 32)]

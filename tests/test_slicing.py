@@ -100,6 +100,7 @@ def two_cuts(remaining, order, sizes):
     return (jnp.stack([low, high]), rest), slicing.take_ends(remaining, sizes, order)
 
 
+@pytest.mark.slow
 def test_both_ends_are_two_cuts_in_opposite_orders():
     """Ties, and sizes that exhaust what there is; rows tell ties apart, backwards for the second one."""
     for remaining, order, _ in list(cases())[1::3]:
@@ -204,6 +205,7 @@ def test_runs_have_the_exact_law_of_algorithm_1():
     assert fits(epsilon) and not fits(1.3 * epsilon)
 
 
+@pytest.mark.slow
 def test_padding_and_compilation_change_nothing():
     """Same keys, alone or in a batch, with rubbish in padded rows."""
     keys = lambda: jax.random.split(key(4), 20)  # noqa: E731

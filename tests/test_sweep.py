@@ -123,6 +123,7 @@ def test_what_does_not_release_fails() -> None:
     assert least_n({"coin": coin}, **{**ONE, "beta": 0.6}).to_rows()[0]["n"] is not None
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(curve: Any, tmp_path: Any) -> None:
     given = {**GIVEN, "over": {"bits": [6, 8]}, "store": tmp_path / "store"}
 

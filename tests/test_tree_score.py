@@ -140,6 +140,7 @@ def adversarial(rng, worst, bits):
     ]
 
 
+@pytest.mark.slow
 def test_at_64_bits_the_law_reaches_the_worst_case_and_never_passes_it():
     solver = make(64)
     n = solver.sample_size(beta=0.1)
@@ -178,6 +179,7 @@ def test_searched_offsets_need_fewer_points(bits, n):
 # -------------------------------------------------------------------------------------------------- law and sampler
 
 
+@pytest.mark.slow
 def test_draws_of_two_limbs_follow_the_law():
     """40 bits, and so little data that keys, empty subtrees and the key 0 are all drawn; in intervals around the points."""
     solver = make(40, 1.0, a=20.0, alpha=0.01, p=0.2, tau=0.45)

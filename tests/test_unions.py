@@ -146,6 +146,7 @@ def six_scores(labels):
     return np.minimum(2.0 * (labels @ SIX_LABELS) - 4, -1.0 * (labels @ (1 - SIX_LABELS)))
 
 
+@pytest.mark.slow
 def test_draws_have_the_law_of_two_sweeps_and_not_the_exact_one():
     """Each conditional law is right, or else the law after two sweeps is not that of the reference."""
     selection = GibbsTriangle(bits=2, measure="axes", sweeps=2, chains=1)
@@ -261,6 +262,7 @@ def errors(bits, sweeps, trials):
     return found, least
 
 
+@pytest.mark.slow
 def test_unions_are_learned():
     found, least = errors(bits=4, sweeps=6, trials=2)
     assert least > 0.3 and max(found) < 0.15 and np.mean(found) < 0.1

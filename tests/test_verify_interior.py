@@ -99,6 +99,7 @@ def test_the_verifier_sees_a_walk_without_tests():
     assert worst_pair(law_of(solver), datasets, pairs, guarantee.epsilon).refutes(guarantee)
 
 
+@pytest.mark.slow
 def test_a_guarantee_follows_from_the_parameters_in_use():
     """A sweep or an optimiser changes them: the guarantee moves along, and what the verifier finds is within it."""
     solver = interior_point.tree_log_planned(bits=2, plan=plan(0.3, 0.01))

@@ -285,6 +285,7 @@ def test_generic_learner_keeps_its_promise_when_its_median_may_fail() -> None:
     assert delta_of(broken, subject.pairs, promised.epsilon) > promised.delta + 0.01  # negative control
 
 
+@pytest.mark.slow
 def test_generic_runs_follow_the_law_that_was_verified() -> None:
     """Frequencies of both hypotheses over 6000 keys, ties broken at random; the laws for twice either budget are rejected."""
     subject = Generic(bits=2, k=2, n=3, levels=2, spent=8.0, left=6.0)

@@ -295,6 +295,7 @@ def test_closed_form_of_noisy_counts_against_quadrature(loss: float) -> None:
     np.testing.assert_allclose(edges, [1.0, 0.0, -math.expm1(-1.0)])
 
 
+@pytest.mark.slow
 def test_san_points_runs_follow_the_law_that_was_verified() -> None:
     """Which points 6000 runs release, and the noise of one count: chi-square and Kolmogorov-Smirnov at 2e-5, and controls."""
     counts, n = [60, 50, 40], 150
