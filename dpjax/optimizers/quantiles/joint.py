@@ -29,7 +29,8 @@ f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and
 together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
 doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
-The law sums over the noisy counts within 32 / a of n; what is beyond has a probability below 1e-13 and is counted as a failure.
+The law sums over the noisy counts within ln(1/u) / a of n, u the rounding unit; what is beyond has a probability of u or less, and is
+counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 
@@ -61,7 +62,6 @@ STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
 SHARE = 0.05
 MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
-TAIL = 32.0  # noisy counts further than TAIL / rate from n are left out of the law
 
 
 @frozen
@@ -293,7 +293,7 @@ class JointQuantiles(RankedQuantiles):
 
     def _mixed(self, split: Callable[[Targets], Array], n: Int[Array, ""]) -> Float[Array, "2"]:
         """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them."""
-        reach = math.ceil(TAIL / (STEP * self.share))
+        reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
         windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
         counts = self._rounded(n) - reach + windows
         first = counts[0] - self.candidates // 2
