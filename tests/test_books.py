@@ -286,3 +286,18 @@ def test_an_audit_has_no_books():
     for ask in (report.to_pld, report.zcdp, lambda: report.renyi([2]), lambda: report.trade_off([0.5])):
         with pytest.raises(TypeError, match="this report is an audit by runs"):
             ask()
+
+
+def test_a_law_that_errs_by_its_rounding_is_not_told_apart_less():
+    """The true Q of the pair may be (1, 0): then half of P has an infinite loss, and no test errs less than half the time."""
+    p, pairs, rounding = np.array([[0.5, 0.5], [1 - 1e-12, 1e-12]]), np.array([[0, 1], [1, 0]]), 1e-12
+    _, masses = dominating.losses(p, pairs, rounding)
+    assert masses[-1] >= 0.5
+    assert dominating.trade_off(p, pairs, rounding, np.array([0.0]))[0] <= 0.5
+    assert dominating.losses(p, pairs, 0.0)[1][-1] < 1e-11  # negative control
+
+
+def test_trade_offs_are_rounded_down_at_the_ends_of_floats():
+    assert views.type_two_error(720.0, 0.0, 1e-308) < 1e-300
+    assert views.type_two_error(0.0, 0.0, 1e-20) < 1.0 and views.type_two_error(0.0, 0.0, 0.25) == 0.75
+    assert views.concentration(1e-170, 0.0) > 0.0

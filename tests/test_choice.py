@@ -350,3 +350,23 @@ def test_bounds_are_the_public_ones():
     """Where a theorem stands in `bounds`, it is that one."""
     question = asked("histogram", epsilon=1.0)
     assert question.n == bounds.point_histogram(1.0, bounds.histogram_margin(1.0, 1e-6), 0.1, 0.1)
+
+
+@pytest.mark.slow  # seconds of plans
+@pytest.mark.parametrize(("k", "epsilon", "alpha"), [(200_000, 8.0, 0.1), (20_000, 7.5, 0.05)])
+def test_the_sanitizer_of_a_generic_learner_leaves_the_labels_what_was_planned(k, epsilon, alpha):
+    given = {"bits": 2048, "k": k, "concept": "thresholds", "epsilon": epsilon, "delta": 1e-6}
+    chosen = dpjax.choose("k_concepts", **given, alpha=alpha)
+    assert chosen.algorithm.guarantee().covers(epsilon, 1e-6)
+
+
+def test_more_rows_than_an_algorithm_takes_are_no_answer():
+    with contextlib.suppress(ValueError):  # no other candidate either
+        chosen = dpjax.choose("k_concepts", bits=2048, k=10**6, concept="thresholds", epsilon=1.0, delta=1e-6, alpha=0.1)
+        assert chosen.n <= 2**24 or "generic" not in repr(chosen)
+
+
+def test_ties_that_cannot_be_broken_are_no_answer():
+    fractions = [i / 256 for i in range(1, 256)]
+    chosen = dpjax.choose("quantiles", bits=32, fractions=fractions, epsilon=1.0, alpha=1e-9)
+    assert "recursive" not in repr(chosen).split("runner")[0]

@@ -28,6 +28,7 @@ Rényi divergences and rho are rounded up, f is rounded down.
 """
 
 import math
+from fractions import Fraction
 
 _UP = 1.0 + 2.0**-44  # a dozen operations on positive terms, each good to an ulp or two
 
@@ -47,7 +48,7 @@ def renyi_divergence(epsilon: float, delta: float, order: float) -> float:
     slope = math.tanh(epsilon / 2.0)
     h = (order - 1.0) * epsilon
     if h == 0.0:
-        return min(epsilon, epsilon * slope * _UP)
+        return min(epsilon, max(epsilon * slope * _UP, 5e-324))  # a product that underflows is still above 0
     if h < 1.0:
         log_moment = math.log1p(2.0 * math.sinh(h / 2.0) ** 2 + math.sinh(h) * slope)
     else:  # the same without overflow: exp(h) (1 - (1 - exp(-2 h)) (1 - tanh) / 2), where 1 - tanh(b) = 2 / (1 + exp(2 b))
@@ -73,7 +74,8 @@ def type_two_error(epsilon: float, delta: float, error: float) -> float:
     left = 1.0 - delta - error
     if left <= 0.0 or math.isinf(epsilon):
         return 0.0
-    steep = 1.0 - delta - math.exp(min(epsilon, 700.0)) * error
-    exact = steep if epsilon == 0.0 else max(steep, math.exp(-epsilon) * left)
-    rounding = 0.0 if epsilon == 0.0 and delta == 0.0 else 2.0**-48
-    return max(0.0, exact - rounding)
+    if epsilon == delta == 0.0:
+        return left if Fraction(left) <= 1 - Fraction(error) else math.nextafter(left, 0.0)
+    large = epsilon > 700.0 and error > 0.0  # exp(epsilon) is past all floats; what it takes away is not looked at
+    steep = 0.0 if large else 1.0 - delta - math.exp(min(epsilon, 700.0)) * error
+    return max(0.0, max(steep, math.exp(-epsilon) * left) - 2.0**-48)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.choice import points, quantiles, thresholds
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, optimal_each
 from dpjax.learners import parities as one_parity
@@ -111,9 +111,7 @@ def generic_learner(question: Question) -> Offer:
     question.public_size()
     epsilon, delta = question.epsilon / 2 * _SAFE, question.delta / 2 * _SAFE
     alpha, beta, k = question.alpha / 5, question.beta / 5, question.k
-    half = dataclasses.replace(
-        question, epsilon=epsilon / 2 * _SAFE, delta=delta / 4, beta=beta, n=None, relation=ADD_OR_REMOVE_ONE
-    )
+    half = dataclasses.replace(question, epsilon=epsilon, delta=delta, beta=beta)  # under REPLACE_ONE, as the whole
     labels = [(epsilon / k, "basic")]
     if question.delta > 0:
         labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if 1 < k <= MOST_OPTIMAL else []
@@ -133,6 +131,8 @@ def generic_learner(question: Question) -> Offer:
     if not plans:
         raise UnavailableError("alpha asks for more than 12 levels")
     n, make, name = min(plans, key=lambda plan: plan[0])
+    if max(n, question.n or 0) > generic.MOST_ROWS:
+        raise UnavailableError(f"takes at most {generic.MOST_ROWS} rows, got {math.ceil(max(n, question.n or 0))}")
 
     def made(n: int) -> Any:
         return generic.learner(

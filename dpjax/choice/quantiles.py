@@ -109,6 +109,8 @@ def recursive_plan(
         log_ties = (shared + 1) * math.log(n) - math.lgamma(shared + 2) - TIES * shared * math.log(2.0)
         if log_ties <= math.log(question.beta * _FOR_TIES):
             break
+    else:
+        raise UnavailableError(f"{TIES} bits do not break the ties of {n} points")
     given: dict[str, Any] = {"bits": question.bits, "depth": levels, "m": m, "allow_unproved": True}
     return lambda: quantiles.recursive(solver=solver.made(), **given), ranks, f"recursive, {solver.name}"
 

@@ -112,13 +112,15 @@ class Report:
     def zcdp(self) -> float:
         """The least rho with D_order <= rho order for all orders > 1 and all pairs enumerated, from above, to a relative 2^-12.
 
+        Of outcomes that are likelier than the laws' rounding (1e-12): what is less likely is not looked at, and may cost more.
+
         Raises:
           TypeError: an audit, which knows no laws.
         """
         return dominating.concentration(*self._laws("zcdp"))
 
     def renyi(self, orders: Sequence[float]) -> np.ndarray:
-        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity], up to rounding.
+        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity], of outcomes as for `zcdp`.
 
         Raises:
           TypeError: an audit, which knows no laws. ValueError: an order below 1.

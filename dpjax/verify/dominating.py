@@ -57,26 +57,34 @@ def _upper_hull(points: np.ndarray) -> np.ndarray:
 
 
 def losses(p: np.ndarray, pairs: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
-    """(losses of the dominating pair, the last infinite; their masses under P*): `rounding` counts as infinite loss.
+    """(losses of a pair that dominates, the last infinite; their masses under P*), also if all tests err by `rounding` in P and in Q.
 
     >>> loss, mass = losses(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0)
     >>> loss.round(4).tolist(), mass.tolist()
     ([1.0986, -1.0986, inf], [0.75, 0.25, 0.0])
     """
-    q, power = chain(p, pairs)
+    q, power = _rounded(p, pairs, rounding)
     run, rise = np.diff(q), np.diff(power)
     likely = rise > 0.0
-    masses = np.append((1.0 - rounding) * rise[likely], min(1.0, power[0] + rounding))
+    masses = np.append(rise[likely], power[0])
     return np.append(np.log(rise[likely] / run[likely]), math.inf), masses
 
 
 def trade_off(p: np.ndarray, pairs: np.ndarray, rounding: float, errors: np.ndarray) -> np.ndarray:
-    """The largest convex function that no test of any pair goes below, at type I errors; rounded down by `rounding`."""
-    return np.maximum(0.0, 1.0 - np.interp(errors, *chain(p, pairs)) - rounding)
+    """The largest convex function that no test of any pair goes below, at type I errors, also if all tests err by `rounding`."""
+    return np.maximum(0.0, 1.0 - np.interp(errors, *_rounded(p, pairs, rounding)))
+
+
+def _rounded(p: np.ndarray, pairs: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
+    """The chain where each Q_k may be less, and each P_k more, by `rounding`; it is its own mirror image still."""
+    q, power = chain(p, pairs)
+    moved = np.stack([np.maximum(q - rounding, 0.0), np.minimum(power + rounding, 1.0)], axis=1)
+    points = _upper_hull(np.concatenate([moved, [[1.0, 1.0]]]))
+    return points[:, 0], points[:, 1]
 
 
 def renyi(p: np.ndarray, pairs: np.ndarray, rounding: float, order: float) -> float:
-    """The largest D_order(P || Q) over pairs, order in [1, infinity]; outcomes with P <= rounding are left out.
+    """The largest D_order(P || Q) over pairs, order in [1, infinity], of outcomes with P > rounding: others are not looked at.
 
     >>> round(renyi(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0, 2.0), 4)
     0.8473
@@ -104,7 +112,7 @@ def _largest_divergence(first: np.ndarray, second: np.ndarray, rounding: float, 
 
 
 def concentration(p: np.ndarray, pairs: np.ndarray, rounding: float) -> float:
-    """The least rho with D_order <= rho order for all orders > 1 and all pairs, from above, to a relative 2^-12.
+    """The least rho with D_order <= rho order for all orders > 1 and all pairs, from above, to a relative 2^-12; D_order as `renyi` has it.
 
     D_order rises with the order, so on orders from a to b D_order / order is at most D_b / a, and at least D_a / a somewhere. Intervals
     whose bound is above the best value known are halved. Orders beyond the last are bounded by D_infinity.

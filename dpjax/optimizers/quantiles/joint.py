@@ -23,15 +23,19 @@ rises by 2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19.
 **Utility.** For an output with D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 -
 f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of
 (2n + 2)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m))
-(2^(d + 1) (n + 1))^m, once n is within the grid. With `base="scales"` lengths are weights (`scales`), and 2^(d + 1) becomes 2^(d + 2).
-This is the worst of all data; the exact law says what holds for given ones.
+(2^(d + 1) (n + 1))^m, once n is within the grid. This is the worst of all data; the exact law says what holds for given ones.
 
-The law sums over the noisy counts within 32 / a of n; what is beyond has a probability below 1e-13 and is counted as a failure.
+**Scales.** Lengths are a public choice of what outputs weigh before they see data. With `base="scales"` it is a mixture for all outputs
+together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
+doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
+
+The law sums over the noisy counts within ln(1/u) / a of n, u the rounding unit; what is beyond has a probability of u or less, and is
+counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -58,7 +62,6 @@ STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
 SHARE = 0.05
 MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
-TAIL = 32.0  # noisy counts further than TAIL / rate from n are left out of the law
 
 
 @frozen
@@ -119,29 +122,36 @@ class JointQuantiles(RankedQuantiles):
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
         parts, rank = self.stretches(points)
-        chain = self._chain(logspace.logsumexp(parts), rank, points)
-        kappa = self.kappa()
-        targets, count = self._own(points.n_valid), jnp.int32(MOST_ROWS)
+        lengths = logspace.logsumexp(parts)
+        index, count = jnp.zeros(1, jnp.int32), jnp.int32(MOST_ROWS)
         if self.fitted:
             count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
-            centre = self._rounded(count)
-            index = centre + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
-            logs = lax.map(lambda i: self._log_total(chain, i), index)
-            index = index[logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))]
-            targets = self._at(index)
+            index = self._rounded(count) + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
+
+        def log_total(pair: tuple[Array, Array]) -> Array:
+            """ln of the weight of all tuples for N = index h and a base measure; nothing for N < 0."""
+            index, measure = pair
+            total, _ = chains.forward(self._chain(lengths[measure], rank, points), self._targets(index, points), kappa)
+            return jnp.where(index >= 0, total, -jnp.inf)
+
+        kappa, measures = self.kappa(), jnp.arange(lengths.shape[0], dtype=jnp.int32)
+        pairs = jnp.repeat(index, measures.size), jnp.tile(measures, index.size)
+        logs = lax.map(log_total, pairs) if pairs[0].size > 1 else jnp.zeros(1)
+        one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
+        targets, measure = self._targets(pairs[0][one], points), pairs[1][one]
+        chain = self._chain(lengths[measure], rank, points)
         _, kept = chains.forward(chain, targets, kappa)
         found = chains.draw(key_chain, chain, targets, kappa, kept)
         keys = jax.random.split(key_place, self.fractions.shape[0])
-        answers = jax.vmap(lambda key, at: self._place(key, points, parts[at], at))(keys, found)
+        answers = jax.vmap(lambda key, at: self._place(key, points, measure, parts[measure, at], at))(keys, found)
         return wide.sort(wide.resize(answers, self.limbs))[0], jnp.bool_(True), {"rank": found, "count": count}
 
-    def _log_total(self, chain: Stretches, index: Int[Array, ""]) -> Float[Array, ""]:
-        """ln of the weight of all tuples for N = index h; nothing for N < 0."""
-        total, _ = chains.forward(chain, self._at(jnp.maximum(index, 0)), self.kappa())
-        return jnp.where(index >= 0, total, -jnp.inf)
+    def _targets(self, index: Int[Array, ""], points: Points) -> Targets:
+        """Of N = index h, or of n if N is no output."""
+        return self._at(jnp.maximum(index, 0)) if self.fitted else self._own(points.n_valid)
 
     def _place(
-        self, key: Array, points: Points, parts: Float[Array, "3"], at: Int[Array, ""]
+        self, key: Array, points: Points, measure: Int[Array, ""], parts: Float[Array, "3"], at: Int[Array, ""]
     ) -> UInt32[Array, "limbs"]:
         """A point of the stretch between sorted rows at - 1 and at: at the former, between both, or at the latter."""
         key_part, key_between = jax.random.split(key)
@@ -150,17 +160,19 @@ class JointQuantiles(RankedQuantiles):
         before, following = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
         start, stop = self._between(before, at > 0, following, at < points.n_valid)
         stop = wide.select(wide.less(start, stop), stop, wide.add(start, self._unit()))
+        inside = wide.add(start, wide.uniform(key_between, wide.subtract(stop, start)))
         if self.base == "scales":
-            inside = scales.draw(key_between, start, stop, self.bits)
-        else:
-            inside = wide.add(start, wide.uniform(key_between, wide.subtract(stop, start)))
+            inside = wide.select(measure == 0, inside, scales.draw(key_between, start, stop))
         return wide.select(part == 1, inside, wide.select(part == 0, before, following))
 
-    def _log_weight(self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]) -> Float[Array, "n"]:
-        """ln of how much the base measure gives to start, ..., stop - 1."""
-        if self.base == "scales":
-            return scales.log_weight(start, stop, self.bits)
-        return wide.log(wide.subtract(stop, start))
+    def _log_weight(
+        self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]
+    ) -> Float[Array, "measures n"]:
+        """ln of how much each base measure gives to start, ..., stop - 1."""
+        uniform = wide.log(wide.subtract(stop, start)) - scales.LN2 * jnp.asarray(self.bits, jnp.int32).astype(float)
+        if self.base == "uniform":
+            return uniform[None]
+        return jnp.stack([uniform, scales.log_weight(start, stop, self.bits)])
 
     def _unit(self) -> UInt32[Array, "limbs"]:
         return wide.from_uint32(jnp.uint32(1), self.wider)
@@ -174,8 +186,8 @@ class JointQuantiles(RankedQuantiles):
 
     def stretches(
         self, points: Points, counted: Bool[Array, "rows"] | None = None
-    ) -> tuple[Float[Array, "stretches 3"], Int[Array, "stretches"]]:
-        """(ln of the three parts of the stretch before each sorted row and after all of them, their ranks).
+    ) -> tuple[Float[Array, "measures stretches 3"], Int[Array, "stretches"]]:
+        """(ln of the three parts of the stretch before each sorted row and after all of them by each base measure, their ranks).
 
         Its parts: at the row before, strictly between, at the row itself. Between equal rows there is only the first one. Rows that are
         not `counted` are no points; they only cut the axis.
@@ -192,18 +204,20 @@ class JointQuantiles(RankedQuantiles):
         cell = self._log_weight(x, wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
         copies = below[stop] - below[first]
         inside = wide.less(x, jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), x.shape))
-        here = jnp.where(new & valid & inside, cell + ties.log_width(jnp.zeros_like(copies), copies), -jnp.inf)
-        after = jnp.where(counted, cell + ties.log_width(below[1:] - below[first], copies), -jnp.inf)
-        none = jnp.full(1, -jnp.inf)
+        share_here = ties.log_width(jnp.zeros_like(copies), copies)[None]
+        share_after = ties.log_width(below[1:] - below[first], copies)[None]
+        here = jnp.where((new & valid & inside)[None], cell + share_here, -jnp.inf)
+        after = jnp.where(counted[None], cell + share_after, -jnp.inf)
+        none = jnp.full((cell.shape[0], 1), -jnp.inf)
         ends = jnp.arange(rows + 1, dtype=jnp.int32)
         start, end = self._between(
             wide.concatenate(x[:1], x), ends > 0, wide.concatenate(x, x[:1]), ends < points.n_valid
         )
         open_ = wide.less(start, end) & (ends <= points.n_valid)
         end = wide.select(open_, end, wide.add(start, jnp.broadcast_to(self._unit(), start.shape)))
-        between = jnp.where(open_, self._log_weight(start, end), -jnp.inf)
-        parts = jnp.stack([jnp.concatenate([none, after]), between, jnp.concatenate([here, none])], axis=1)
-        return parts, below
+        between = jnp.where(open_[None], self._log_weight(start, end), -jnp.inf)
+        at_rows = (jnp.concatenate([none, after], axis=1), jnp.concatenate([here, none], axis=1))
+        return jnp.stack([at_rows[0], between, at_rows[1]], axis=2), below
 
     def _chain(self, log_length: Array, rank: Array, points: Points) -> Stretches:
         """All stretches of one rank are one."""
@@ -238,14 +252,17 @@ class JointQuantiles(RankedQuantiles):
     # ------------------------------------------------------------------------------------------------- the law
 
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
-        chain, inside = self._cut(points, intervals)
-        n = points.n_valid
+        each, inside = self._cut(points, intervals)
+
+        def split(targets: Targets) -> Array:
+            return logspace.logsumexp(lax.map(lambda chain: chains.split(chain, targets, self.kappa(), inside), each).T)
+
         if not self.fitted:
-            return _shares(chains.split(chain, self._own(n), self.kappa(), inside))
-        return self._mixed(chain, inside, n)
+            return _shares(split(self._own(points.n_valid)))
+        return self._mixed(split, points.n_valid)
 
     def _cut(self, points: Points, intervals: Interval) -> tuple[Stretches, Bool[Array, "outputs stretches"]]:
-        """All parts of stretches, which the ends of the intervals cut, too; and which of them lie in each interval."""
+        """All parts of stretches by each base measure, which the ends of the intervals cut, too; and which lie in each interval."""
         beyond = wide.power_of_two(self.bits, intervals.low.shape[-1])[None]
         low, high = (
             wide.resize(wide.minimum(end, jnp.broadcast_to(beyond, end.shape)), self.wider)
@@ -260,8 +277,11 @@ class JointQuantiles(RankedQuantiles):
         ranks = jnp.repeat(rank, 3)
         asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
         last = jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1
-        chain = Stretches(log_length=parts.reshape(-1), rank=ranks, last=last, n=points.n_valid)
-        return chain, jax.vmap(lambda a, b: self._inside(x, a, b))(low, high)
+
+        def chain(parts: Array) -> Stretches:
+            return Stretches(log_length=parts.reshape(-1), rank=ranks, last=last, n=points.n_valid)
+
+        return jax.vmap(chain)(parts), jax.vmap(lambda a, b: self._inside(x, a, b))(low, high)
 
     def _inside(self, x: UInt32[Array, "rows limbs"], low: Array, high: Array) -> Bool[Array, "stretches"]:
         """Which parts lie in [low, high): those at a row if the row does, those between two rows if their first integer does."""
@@ -276,18 +296,15 @@ class JointQuantiles(RankedQuantiles):
         parts = (jnp.concatenate([no, at]), between, jnp.concatenate([at, no]))
         return jnp.stack(parts, axis=1).reshape(-1)
 
-    def _mixed(
-        self, chain: Stretches, inside: Bool[Array, "outputs stretches"], n: Int[Array, ""]
-    ) -> Float[Array, "2"]:
+    def _mixed(self, split: Callable[[Targets], Array], n: Int[Array, ""]) -> Float[Array, "2"]:
         """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them."""
-        reach = math.ceil(TAIL / (STEP * self.share))
+        reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
         windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
         counts = self._rounded(n) - reach + windows
         first = counts[0] - self.candidates // 2
 
         def weigh(index: Array) -> Array:
-            logs = chains.split(chain, self._at(jnp.maximum(index, 0)), self.kappa(), inside)
-            return jnp.where(index >= 0, logs, -jnp.inf)
+            return jnp.where(index >= 0, split(self._at(jnp.maximum(index, 0))), -jnp.inf)
 
         index = first + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
         logs = lax.map(weigh, index, batch_size=16)
@@ -348,10 +365,11 @@ class JointQuantiles(RankedQuantiles):
         with jax.enable_x64(True):
             kappa, epsilon = float(self.kappa()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        each = (int(self.bits) + 1 + (self.base == "scales")) * math.log(2.0) + math.log(n + 1.0)
+        nats = m * ((int(self.bits) + 1) * math.log(2.0) + math.log(n + 1.0))
+        nats += (self.base == "scales") * math.log(2.0)
         worst = 1 / np.max(np.maximum(f, 1 - f))
         if not self.fitted:
-            return (m * each + math.log(1 / beta) + kappa * m) / (2 * kappa)
+            return (nats + math.log(1 / beta) + kappa * m) / (2 * kappa)
         # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
         rate = self.share * epsilon
         beyond = math.floor(STEP / epsilon * (self.candidates // 2)) + 1
@@ -359,7 +377,7 @@ class JointQuantiles(RankedQuantiles):
         if outside >= beta:
             return math.inf
         rest = math.log(self.candidates / (beta - outside)) + kappa * (STEP / epsilon / 2 + m)
-        return (m * each + rest) / (kappa * worst)
+        return (nats + rest) / (kappa * worst)
 
     def released_error(self, count: Any, *, beta: float) -> float:
         """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.
@@ -410,7 +428,7 @@ def joint(
       epsilon: total, > 0, finite, and at least 2^-25 / share unless candidates is 1; may be traced.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
-      base: what outputs weigh before they see data: "uniform", as in the paper, or by "scales", for values of unknown scale.
+      base: what outputs weigh before they see data: "uniform", as in the paper, or half of it by "scales", for values of unknown scale.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase.

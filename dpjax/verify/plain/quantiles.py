@@ -86,8 +86,8 @@ def joint_law(
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
     k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
-    c times has the volume of its lengths, over c!; with base "scales" z weighs 1/size + 2^-k / (d + 1), k = floor(log2(z + 1)), in
-    place of 1. With candidates the number of points is fitted, by summing over noisy counts.
+    c times has the volume of its lengths, over c!; z weighs 1/size, and with base "scales" the volumes are added up in which each z weighs
+    2^-k / (d + 1), k = floor(log2(z + 1)). With candidates the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.308, 0.385, 0.308]
@@ -96,14 +96,15 @@ def joint_law(
     for z in range(size):
         below, copies = sum(x < z for x in points), sum(x == z for x in points)
         d = (size - 1).bit_length()
-        weight = 1.0 if base == "uniform" else 1 / size + 2.0 ** -((z + 1).bit_length() - 1) / (d + 1)
+        by_scale = 2.0 ** -((z + 1).bit_length() - 1) / (d + 1)
+        measures = np.array([1 / size] + [by_scale] * (base == "scales"))
         edges = [0.0, *sorted(van_der_corput(i) for i in range(1, copies + 1)), 1.0]
-        cells += [(z, below + i, weight * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
+        cells += [(z, below + i, measures * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
     values, ranks, lengths = map(np.array, zip(*cells, strict=True))
     m, n = len(fractions), len(points)
     tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
     crowds = np.array([math.prod(math.factorial(list(each).count(c)) for c in set(each)) for each in tuples.tolist()])
-    volumes = lengths[tuples].prod(axis=1) / crowds
+    volumes = lengths[tuples].prod(axis=1).sum(axis=1) / crowds
     ends = np.zeros((len(tuples), 1))
     gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
     shares = np.diff([0.0, *fractions, 1.0])
