@@ -82,3 +82,12 @@ def test_there_is_no_error_on_all_data_where_equal_points_share_a_place():
 def test_bad_arguments_are_refused(given, error, match):
     with pytest.raises(error, match=match):
         quantiles.approximate(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
+
+
+def test_the_sample_size_is_a_whole_number_that_grows_with_confidence():
+    made = quantiles.approximate(bits=16, fractions=[0.4, 0.7], epsilon=1.0)
+    sizes = [made.sample_size(alpha=0.1, beta=beta) for beta in (0.3, 0.1, 1e-3)]
+    assert all(type(size) is int for size in sizes) and 0 < sizes[0] < sizes[1] < sizes[2]
+    for alpha, beta in ((0.1, 0.0), (0.1, 1.5), (float("nan"), 0.1), (-1.0, 0.1)):
+        with pytest.raises(ValueError, match=r"alpha|beta"):
+            made.sample_size(alpha=alpha, beta=beta)
