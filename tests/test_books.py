@@ -301,3 +301,12 @@ def test_trade_offs_are_rounded_down_at_the_ends_of_floats():
     assert views.type_two_error(720.0, 0.0, 1e-308) < 1e-300
     assert views.type_two_error(0.0, 0.0, 1e-20) < 1.0 and views.type_two_error(0.0, 0.0, 0.25) == 0.75
     assert views.concentration(1e-170, 0.0) > 0.0
+
+
+@pytest.mark.parametrize("order", [1.0, 1.0 + 2.0**-52, 2.0, 1e30])
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-170, 3e-158, 1e-150, 1e-120])
+def test_divergences_that_underflow_are_rounded_up(epsilon, order):
+    """Against a e^2/2, from which ln(cosh((a - 1/2) e) / cosh(e/2)) / (a - 1) differs by a part of (a e)^2."""
+    found = views.renyi_divergence(epsilon, 0.0, order)
+    with decimal.localcontext(prec=60):
+        assert Decimal(order) * Decimal(epsilon) ** 2 / 2 <= Decimal(found) <= Decimal(epsilon)

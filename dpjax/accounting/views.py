@@ -31,6 +31,7 @@ import math
 from fractions import Fraction
 
 _UP = 1.0 + 2.0**-44  # a dozen operations on positive terms, each good to an ulp or two
+_TINY = 2.0**-1070  # sixteen of the least positive numbers: what the same operations lose by underflow
 
 
 def renyi_divergence(epsilon: float, delta: float, order: float) -> float:
@@ -48,12 +49,12 @@ def renyi_divergence(epsilon: float, delta: float, order: float) -> float:
     slope = math.tanh(epsilon / 2.0)
     h = (order - 1.0) * epsilon
     if h == 0.0:
-        return min(epsilon, max(epsilon * slope * _UP, 5e-324))  # a product that underflows is still above 0
+        return min(epsilon, epsilon * slope * _UP + _TINY)
     if h < 1.0:
         log_moment = math.log1p(2.0 * math.sinh(h / 2.0) ** 2 + math.sinh(h) * slope)
     else:  # the same without overflow: exp(h) (1 - (1 - exp(-2 h)) (1 - tanh) / 2), where 1 - tanh(b) = 2 / (1 + exp(2 b))
         log_moment = h + math.log1p(math.expm1(-2.0 * h) / (1.0 + math.exp(min(epsilon, 700.0))))
-    return min(epsilon, log_moment / (order - 1.0) * _UP)
+    return min(epsilon, (log_moment + _TINY) / (order - 1.0) * _UP + _TINY)
 
 
 def concentration(epsilon: float, delta: float) -> float:
