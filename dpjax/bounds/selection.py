@@ -4,6 +4,7 @@ Scores move by at most 1 between neighbours, each in any direction. A selection 
 P[h | q] <= e^epsilon P[h | q'] for all neighbours. Costs that do not change when candidates are relabelled lose nothing if laws do not
 change either (the average over all relabellings is private, and as good): one variable for each multiset of scores and each score of the
 chosen one. Vectors beyond the programme's are left out, so that its value is a lower bound for what is private on all.
+It is one up to the solver's tolerance: HiGHS works in floats, and lets each constraint be missed by 1e-7.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from dpjax.core import arguments
 
 
 def least_cost(scores: Any, costs: Any, *, epsilon: float, room: int = 2) -> float:
-    """The least mean cost, over vectors of three scores, of an epsilon-private selection; a lower bound.
+    """The least mean cost, over vectors of three scores, of an epsilon-private selection; a lower bound up to the solver's tolerance.
 
     Args:
       scores: whole numbers, shape (problems, 3).
