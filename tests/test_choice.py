@@ -15,7 +15,7 @@ import dpjax
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.composition import total_delta
-from dpjax.choice import base, choosing, interior_points, points, quantiles, rectangle, thresholds
+from dpjax.choice import base, choosing, interior_points, k_concepts, points, quantiles, rectangle, thresholds
 from dpjax.learners import thresholds as learners
 from dpjax.mechanisms import stability
 from dpjax.optimizers import interior_point
@@ -370,3 +370,17 @@ def test_ties_that_cannot_be_broken_are_no_answer():
     fractions = [i / 256 for i in range(1, 256)]
     chosen = dpjax.choose("quantiles", bits=32, fractions=fractions, epsilon=1.0, alpha=1e-9)
     assert "recursive" not in repr(chosen).split("runner")[0]
+
+
+def test_ties_are_reckoned_with_for_all_records(monkeypatch):
+    """Those that the question gives, and those that the labels ask for, not the sanitizer's alone."""
+    seen, plan = [], quantiles.recursive_plan
+
+    def recorded(question, levels, points, **more):
+        seen.append((question.n, points(1.0)))
+        return plan(question, levels, points, **more)
+
+    monkeypatch.setattr(quantiles, "recursive_plan", recorded)
+    asked = {"bits": 64, "delta": 1e-6, "beta": 0.1, "relation": REPLACE_ONE, "concept": "thresholds", "k": 10**6}
+    k_concepts.generic_learner(base.Question(**asked, n=2**24, epsilon=5.0, alpha=0.1))
+    assert seen and all(n == 2**24 and points > 2**20 for n, points in seen)

@@ -119,20 +119,19 @@ def generic_learner(question: Question) -> Offer:
     first = math.floor(math.log2(0.5 / (alpha / 2))) + 1  # an interval is a difference of two values
     plans = []
     for depth in range(first, min(first + 3, 13)):
-        left = alpha / 2 - 0.5 / 2**depth
+        left, known = alpha / 2 - 0.5 / 2**depth, math.log(2**depth + 1)
 
-        def size(ranks: float, left: float = left) -> int:
-            return math.ceil(ranks / left)
+        def size(ranks: float, left: float = left, known: float = known) -> int:
+            given = (math.ceil(ranks / left), 1, k, question.alpha, question.beta, each_epsilon)
+            return math.ceil(bounds.generic_learner(*given, log_hypotheses=known))
 
         make, ranks, name = quantiles.recursive_plan(half, depth, size)
-        known = math.log(2**depth + 1)
-        n = bounds.generic_learner(size(ranks), 1, k, question.alpha, question.beta, each_epsilon, log_hypotheses=known)
-        plans.append((n, make, name))
+        plans.append((size(ranks), make, name))
     if not plans:
         raise UnavailableError("alpha asks for more than 12 levels")
     n, make, name = min(plans, key=lambda plan: plan[0])
     if max(n, question.n or 0) > generic.MOST_ROWS:
-        raise UnavailableError(f"takes at most {generic.MOST_ROWS} rows, got {math.ceil(max(n, question.n or 0))}")
+        raise UnavailableError(f"takes at most {generic.MOST_ROWS} rows, got {max(n, question.n or 0)}")
 
     def made(n: int) -> Any:
         return generic.learner(
@@ -144,7 +143,7 @@ def generic_learner(question: Question) -> Offer:
             accountant=accountant,
         )
 
-    return Offer(math.ceil(n), made, f"generic, {name}")
+    return Offer(n, made, f"generic, {name}")
 
 
 # -------------------------------------------------------------------------------------------------------------- parities
