@@ -362,14 +362,17 @@ def test_the_sanitizer_of_a_generic_learner_leaves_the_labels_what_was_planned(k
 
 def test_more_rows_than_an_algorithm_takes_are_no_answer():
     with contextlib.suppress(ValueError):  # no other candidate either
-        chosen = dpjax.choose("k_concepts", bits=2048, k=10**6, concept="thresholds", epsilon=1.0, delta=1e-6, alpha=0.1)
+        chosen = dpjax.choose(
+            "k_concepts", bits=2048, k=10**6, concept="thresholds", epsilon=1.0, delta=1e-6, alpha=0.1
+        )
         assert chosen.n <= 2**24 or "generic" not in repr(chosen)
 
 
 def test_ties_that_cannot_be_broken_are_no_answer():
-    fractions = [i / 256 for i in range(1, 256)]
-    chosen = dpjax.choose("quantiles", bits=32, fractions=fractions, epsilon=1.0, alpha=1e-9)
-    assert "recursive" not in repr(chosen).split("runner")[0]
+    fractions = tuple(i / 256 for i in range(1, 256))
+    question = base.Question(32, None, 1.0, 1e-9, 0.0, 0.1, ADD_OR_REMOVE_ONE, fractions)
+    with pytest.raises(base.UnavailableError, match="do not break the ties"):
+        quantiles.recursive(question)
 
 
 def test_ties_are_reckoned_with_for_all_records(monkeypatch):
@@ -384,3 +387,9 @@ def test_ties_are_reckoned_with_for_all_records(monkeypatch):
     asked = {"bits": 64, "delta": 1e-6, "beta": 0.1, "relation": REPLACE_ONE, "concept": "thresholds", "k": 10**6}
     k_concepts.generic_learner(base.Question(**asked, n=2**24, epsilon=5.0, alpha=0.1))
     assert seen and all(n == 2**24 and points > 2**20 for n, points in seen)
+
+
+def test_no_more_records_are_offered_than_can_be_given():
+    """n as a question is 2^30 at most, and so it is as an answer."""
+    with pytest.raises(ValueError, match=r"epsilon and alpha must .*takes at most 1073741824 rows"):
+        dpjax.choose("median", bits=32, epsilon=2.0**-20, alpha=2.0**-20)

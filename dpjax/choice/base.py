@@ -20,7 +20,8 @@ EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
 ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
 _TRIES = 60
 _SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
-LARGEST = 2**62  # records
+LARGEST = 2**62  # records that are reckoned with
+MOST_RECORDS = 2**30  # that are offered
 
 
 class UnavailableError(ValueError):
@@ -138,6 +139,8 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
         if candidate.floor is not None and candidate.floor(question) > limit:
             raise UnavailableError(f"above {limit:g}")
         offer = candidate.offer(question)
+        if offer.n > MOST_RECORDS:
+            raise UnavailableError(f"takes at most {MOST_RECORDS} rows, got {offer.n}")
         return Found(offer.n, offer, question)
     ends, n = EPSILONS if absent == "epsilon" else ALPHAS, question.n or 0
     offers: dict[float, Offer] = {}

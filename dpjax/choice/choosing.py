@@ -9,12 +9,11 @@ import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
-from dpjax.choice.base import Candidate, Found, Question, ranked
+from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, ranked
 from dpjax.core import arguments
 from dpjax.domains import wide
 
 RELATIONS = (ADD_OR_REMOVE_ONE, REPLACE_ONE)
-MOST_RECORDS = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,6 +239,8 @@ def _absent(task: str, without_alpha: bool, **given: Any) -> str:
 
 def _blamed(absent: str, others: dict[str, float | str]) -> str:
     """The argument that an error is about."""
+    if absent == "n" and any("takes at most" in str(reason) for reason in others.values()):
+        return "epsilon and alpha"
     too_few = any("too few" in str(reason) for reason in others.values())
     return "n" if absent != "n" and too_few else "delta, relation and bits"
 
