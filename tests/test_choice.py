@@ -15,7 +15,7 @@ import dpjax
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.composition import total_delta
-from dpjax.choice import base, choosing, interior_points, k_concepts, points, quantiles, rectangle, thresholds
+from dpjax.choice import base, cdf, choosing, interior_points, k_concepts, points, quantiles, rectangle, thresholds
 from dpjax.learners import thresholds as learners
 from dpjax.mechanisms import stability
 from dpjax.optimizers import interior_point
@@ -393,3 +393,14 @@ def test_no_more_records_are_offered_than_can_be_given():
     """n as a question is 2^30 at most, and so it is as an answer."""
     with pytest.raises(ValueError, match=r"epsilon and alpha must .*takes at most 1073741824 rows"):
         dpjax.choose("median", bits=32, epsilon=2.0**-20, alpha=2.0**-20)
+
+
+@pytest.mark.parametrize("task", ["cdf", "k_concepts"])
+def test_a_depth_that_leaves_next_to_nothing_does_not_hide_the_others(task):
+    """There n is so large that ties cannot be broken; one level more is an offer."""
+    question = base.Question(20, None, 1.0, (1 + 1e-9) / 64, 1e-6, 0.1, REPLACE_ONE, k=40)
+    if task == "cdf":
+        assert "recursive" in cdf.recursive(question).name
+    else:
+        question = base.Question(20, None, 1.0, 10 * (1 + 1e-9) / 64, 1e-6, 0.1, REPLACE_ONE, k=40)
+        assert "recursive" in k_concepts.generic_learner(question).name

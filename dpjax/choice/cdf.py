@@ -98,7 +98,7 @@ def direct(question: Question) -> Offer:
 
 def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[], Any], str]:
     found: list[tuple[int, Callable[[], Any], str]] = []
-    first = max(1, math.ceil(math.log2(0.5 / question.alpha) + 1e-12))
+    first, reason = max(1, math.ceil(math.log2(0.5 / question.alpha) + 1e-12)), "alpha asks for more than 12 levels"
     for levels in range(first, min(first + 3, 12) + 1):
         left = _left(question.alpha, 2**levels)
         if left <= 0:
@@ -107,10 +107,14 @@ def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[
         def size(ranks: float, left: float = left) -> int:
             return _size(ranks, left)
 
-        make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps)
+        try:
+            make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps)
+        except UnavailableError as without:  # so many points, here, that their ties cannot be broken
+            reason = str(without)
+            continue
         found.append((size(ranks), make, f"{name}, {2**levels - 1} quantiles"))
     if not found:
-        raise UnavailableError("alpha asks for more than 12 levels")
+        raise UnavailableError(reason)
     return min(found, key=lambda one: one[0])
 
 

@@ -117,7 +117,7 @@ def generic_learner(question: Question) -> Offer:
         labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if 1 < k <= MOST_OPTIMAL else []
     each_epsilon, accountant = max(labels)
     first = math.floor(math.log2(0.5 / (alpha / 2))) + 1  # an interval is a difference of two values
-    plans = []
+    plans, reason = [], "alpha asks for more than 12 levels"
     for depth in range(first, min(first + 3, 13)):
         left, known = alpha / 2 - 0.5 / 2**depth, math.log(2**depth + 1)
 
@@ -125,10 +125,14 @@ def generic_learner(question: Question) -> Offer:
             given = (math.ceil(ranks / left), 1, k, question.alpha, question.beta, each_epsilon)
             return math.ceil(bounds.generic_learner(*given, log_hypotheses=known))
 
-        make, ranks, name = quantiles.recursive_plan(half, depth, size)
+        try:
+            make, ranks, name = quantiles.recursive_plan(half, depth, size)
+        except UnavailableError as without:  # so many points, here, that their ties cannot be broken
+            reason = str(without)
+            continue
         plans.append((size(ranks), make, name))
     if not plans:
-        raise UnavailableError("alpha asks for more than 12 levels")
+        raise UnavailableError(reason)
     n, make, name = min(plans, key=lambda plan: plan[0])
     if max(n, question.n or 0) > generic.MOST_ROWS:
         raise UnavailableError(f"takes at most {generic.MOST_ROWS} rows, got {max(n, question.n or 0)}")
