@@ -546,3 +546,17 @@ def test_formulas_refuse_by_name_what_they_once_took():
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             call()
+
+
+@pytest.mark.parametrize(("points", "vc"), [(1, 1), (4, 2), (5, 4), (7, 10), (101, 50), (300, 200), (300, 299)])
+def test_sauers_lemma_is_the_sum_of_binomials(points, vc):
+    expected = math.log(sum(math.comb(points, i) for i in range(min(vc, points) + 1)))
+    assert bounds.log_dichotomies(points, vc) == pytest.approx(expected, rel=1e-12)
+
+
+def test_sauers_lemma_takes_no_time_for_huge_dimensions():
+    """Half of all labellings, and all of them, of 10^10 points."""
+    points = 10**10
+    assert bounds.log_dichotomies(points + 1, points // 2) == pytest.approx(points * math.log(2), rel=1e-12)
+    assert bounds.log_dichotomies(points, points) == pytest.approx(points * math.log(2), rel=1e-12)
+    assert bounds.log_dichotomies(points, 1) == pytest.approx(math.log(points), rel=1e-12)

@@ -29,6 +29,7 @@ Here setting points aside is the cheaper way, as a union over few hypotheses bea
 """
 
 import math
+from collections.abc import Iterable
 
 from dpjax.bounds.learning import realizable
 from dpjax.bounds.mechanisms import exponential_mechanism
@@ -43,11 +44,24 @@ def log_dichotomies(points: int, vc: int) -> float:
         [5, 11, 16]
     """
     arguments.counts(points=points, vc=vc)
-    term = total = 1
-    for i in range(min(vc, points)):
-        term = term * (points - i) // (i + 1)
+    from scipy import special  # slow to import
+
+    largest = min(vc, points // 2)  # of all binomial coefficients up to vc; beside it they fall ever faster
+    logarithm = -math.log1p(points) - float(special.betaln(points - largest + 1, largest + 1))
+    below = _relative_sum(i / (points - i + 1) for i in range(largest, 0, -1))
+    above = _relative_sum((points - i) / (i + 1) for i in range(largest, min(vc, points)))
+    return logarithm + math.log(1.0 + below + above)
+
+
+def _relative_sum(ratios: Iterable[float]) -> float:
+    """The sum of the terms behind a first one of 1, from the ratios of neighbours, which fall; to the last digit."""
+    term, total = 1.0, 0.0
+    for ratio in ratios:
+        term *= ratio
         total += term
-    return math.log(total)
+        if term < 1e-18 * total:
+            break
+    return total
 
 
 def _log_hypotheses(points: int, vc: int, log_concepts: float | None) -> float:
