@@ -650,6 +650,7 @@ MANY = [
         place=_place_of_k_points,
         twin=_k_point_twin(_histogram_law),
         event=(_k_rows(1, 3, 1), slice(1, 3)),
+        slow=True,  # test_multi_points.py holds its successes to its law
     ),
     Entry(
         "multi.points.point_learner",
@@ -935,6 +936,7 @@ QUERIES = [
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
+        law_of="interior_point.exponential",  # of each run
     ),
     Entry(
         "quantiles.approximate",
@@ -1009,6 +1011,7 @@ QUERIES = [
         2.0,
         sweeps=False,  # the least distance of ranks follows from known numbers
         **_BY_SIZES,
+        slow=True,  # test_practical_quantiles.py holds it to its law
     ),
     Entry(
         "quantiles.tree",
@@ -1290,6 +1293,7 @@ PLANE = [
         single=False,
         events=False,
         twin=_halfplane_twin,
+        slow=True,  # test_polygons.py holds its draws to the law of fractions
     ),
     Entry(
         "learners.polygons",
@@ -1300,6 +1304,7 @@ PLANE = [
         events=False,
         twin=_polygon_twin,
         alpha=None,  # so small a shift is for no beta
+        slow=True,  # nine seconds of compilation; test_set_cover.py and test_polygons.py hold its rounds to their law
     ),
 ]
 
@@ -1351,6 +1356,7 @@ UNIONS = [
         twin=_union_twin,
         error=0.3,
         alpha=None,  # so small a shift is for no beta
+        slow=True,  # test_unions.py holds its sweeps to their law
     )
 ]
 
@@ -1392,6 +1398,7 @@ RECTANGLES = [
         event=None,
         events=False,
         alpha=None,
+        slow=True,  # test_rectangles.py verifies its composition exactly
     ),
     Entry(
         "rectangles, noisy sizes",
@@ -1468,6 +1475,7 @@ MADE = [
         twin=_boundary_twin,
         sweeps=False,
         alpha=None,
+        slow=True,  # interior.solver and its learner are held to their laws; test_interior_applications.py verifies it
     ),
     Entry(
         "multi.parities.parity_learner",

@@ -270,6 +270,7 @@ def test_below_counts_smaller_entries():
     assert numpy_driver.below(starts, np.array([[3, 3], [4, 0]])).tolist() == [[1, 3], [3, 0]]
 
 
+@pytest.mark.slow
 def test_pool_passes_names_and_keeps_one_thread_a_process():
     with Pool(2) as pool:
         got = pool.count("laplace", (100,), 1001, 9)

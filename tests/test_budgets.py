@@ -170,6 +170,7 @@ def test_tuned_budgets_fail_less_often_on_data_that_were_held_out(tuned: tune.Tu
     assert after < 0.8 * before
 
 
+@pytest.mark.slow
 def test_every_point_of_the_way_is_private_on_all_small_samples_and_a_fifth_more_is_not(
     opened: budgets.Budgeted, tuned: tune.Tuned
 ) -> None:

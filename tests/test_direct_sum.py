@@ -69,6 +69,7 @@ def test_the_budget_of_each_concept_grows_from_basic_to_optimal():
         assert exponentials(k, name).guarantee().covers(1.0, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_direct_sum_runs_the_single_learner_on_every_column():
     _, sample = sample_of([3, 200, 90])
     summed = exponentials()
@@ -134,6 +135,7 @@ def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
         assert abs((seen - wanted)[~many].sum()) <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [17, *map(builders.slow, (1, 15, 16, 40))])
 def test_any_number_of_concepts_fits_the_batches(k):
     _, sample = sample_of([(37 * j) % 256 for j in range(k)])

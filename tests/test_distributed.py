@@ -106,6 +106,7 @@ def test_the_same_bytes_on_any_number_of_devices_and_processes(processes, device
     assert (used["processes"], used["count"]) == (processes, processes * devices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, slow(1)])
 def test_a_killed_process_ends_the_run_in_words_and_the_rest_is_resumed(victim, one_device):
     """kill -9 of one of two; the other says so, and one process with two devices continues to the same bytes."""

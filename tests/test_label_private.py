@@ -64,6 +64,7 @@ def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: 
     assert [x for *x, _ in report.worst_pair[0]] == [x for *x, _ in report.worst_pair[1]]
 
 
+@pytest.mark.slow
 def test_so_it_is_in_the_plane() -> None:
     """All labellings of all multisets of three corners of a square; points themselves are not protected."""
     algorithm = learner(squares, bits=1)
@@ -191,6 +192,7 @@ def test_the_law_is_that_of_the_plain_twin(concepts: Any, unlabelled: int | None
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unlabelled", [builders.slow(None), 5])
 def test_so_is_that_of_rectangles(unlabelled: int | None) -> None:
     """In the plane, with ties on both axes, points that no named point shares a coordinate with, and a repeated point."""

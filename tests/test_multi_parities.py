@@ -94,6 +94,7 @@ def test_an_event_without_a_row_for_each_parity_is_refused() -> None:
         learner.probability(builders.multi_sample_of([1, 2], [[0, 1], [1, 1]], 2, 3), ([1], [2]))
 
 
+@pytest.mark.slow
 def test_a_wrong_label_costs_one_vote() -> None:
     law = concept.uniform(bits=70, targets=concept.random_targets(jax.random.key(0), bits=70, k=40))
     learner = parities.parity_learner(bits=70, k=40, epsilon=1.0, delta=1e-6, size=90)

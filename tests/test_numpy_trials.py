@@ -154,6 +154,7 @@ def test_distances_are_order_statistics(d, n, reach):
         assert stats.binomtest(reached, rows, other).pvalue < ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "d", "n"),
     [("exponential", 31, 100), ("exponential", 64, 250), ("binary_search", 31, 800), ("binary_search", 64, 3000)]

@@ -199,6 +199,7 @@ def learners() -> list[Any]:
 RANDOM, ZERO, EXPONENTIAL, HASHED = learners()
 
 
+@pytest.mark.slow
 def test_the_sampler_of_a_hash_follows_its_law() -> None:
     sample, runs = sample_of(MIXED, 3), 20_000
     outcomes = jax.device_get(runs_of(HASHED, jax.random.split(jax.random.key(7), runs), sample))
@@ -246,6 +247,7 @@ def small_learners() -> dict[str, Any]:
     return {"random": RANDOM, "zero": ZERO, "exponential": EXPONENTIAL, "hashed": HASHED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hashed", *map(builders.slow, ("random", "zero", "exponential"))])
 def test_probabilities_of_events_are_sums_of_the_pmf(name: str) -> None:
     """Intervals, sets with and without the other points, single outputs; named points seen, unseen, outside and not there."""

@@ -251,6 +251,7 @@ def test_draws_and_the_law_are_those_of_fractions(measure, name, draws):
     np.testing.assert_allclose(mine.success_probability(data, error=2 / 6), few, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_full_table_of_cells_gives_the_same_law(monkeypatch):
     """Room for two cells beside a path of halves: cells are split depth first."""
     monkeypatch.setattr(refinement, "CELLS", 13)

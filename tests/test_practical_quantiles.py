@@ -70,6 +70,7 @@ def test_no_neighbouring_points_refute_the_tree():
     assert refuted(table, counts, Guarantee(2.0, 1e-6, ADD_OR_REMOVE_ONE))  # negative control
 
 
+@pytest.mark.slow
 def test_the_tree_follows_its_law():
     values = [0, 1, 1, 2, 3, 3]
     drawn = np.asarray(runs(small_tree(), keys(), points_of(values, 2)).hypothesis)[:, 0, 0]

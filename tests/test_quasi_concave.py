@@ -167,6 +167,7 @@ def test_the_amplified_sampler_follows_the_law_and_not_another_where_T_is_no_pow
     assert chi_square(counts, trials * other) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*map(slow, ("exponential", "rec_concave")), "amplified"])
 def test_pmf_adds_up_to_the_success_probability(name: str) -> None:
     marked = np.array([HILLS.value(x) >= 42 for x in range(51)] + [False] * 14)

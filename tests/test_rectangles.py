@@ -152,6 +152,7 @@ def same(one, other):
     return jax.tree.all(jax.tree.map(lambda a, b: np.array_equal(a, b), one, other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rate", [pytest.param(40.0, marks=pytest.mark.slow, id="public"), pytest.param(0.3, id="noisy")]
 )

@@ -435,6 +435,7 @@ def test_few_rows_are_within_the_error_of_the_data_whatever_the_answers(bits: in
     assert (totals[1] == 2).all() and (wrong > error).any()
 
 
+@pytest.mark.slow
 def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
     """The same draws, too: a row for each point, or its count."""
     xs = [1] * 9 + [3] * 14 + [7] * 8

@@ -506,6 +506,7 @@ def least_by(method, beta):
     return search.least_n(functools.partial(failure_by, method), beta=beta, start=8, maximum=128, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_laws_and_monte_carlo_agree():
     def truth(n):
         return (0.95**n + 0.90**n) / 2

@@ -160,6 +160,7 @@ FEW = {1: BORDERS, 2: (3, 7, 15, 31, 63), 3: (7, 11)}
 MANY = {1: range(64), 2: BORDERS, 3: BORDERS[1:4]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("calibration", "points"),
     [

@@ -78,6 +78,7 @@ def test_a_law_of_real_counts_is_the_law_where_counts_are_whole(name: str, x64: 
 # ------------------------------------------------------------------------------------------------------- worst data
 
 
+@pytest.mark.slow
 @names(("exponential",), SOLVERS)
 def test_the_worst_of_all_datasets_is_found(name: str) -> None:
     algorithm, error = SOLVERS[name](), 0.0 if "." not in name else 0.15
@@ -109,6 +110,7 @@ def _all_of(kind: str) -> tuple[Any, Any]:
     return parities.exponential(bits=3, epsilon=1.0), Sample(x=wide.from_ints(EIGHT, 3), y=[x & 1 for x in EIGHT])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parities", builders.slow("quantiles")])
 def test_the_worst_copies_of_given_records_are_found(kind: str) -> None:
     (algorithm, records), n, error = _all_of(kind), 5, 0.3
