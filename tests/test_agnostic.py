@@ -326,6 +326,7 @@ def test_k_learners_are_judged_by_excess() -> None:
         assert float(jax.jit(pac.failure)(jax.random.key(0), fewer)) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [builders.slow(False), True])
 def test_label_private_learners_are_agnostic_at_the_stated_number(split: bool) -> None:
     """The exact failure on excess, three samples each of a fifth of the labels wrong and of labels outside the class."""

@@ -490,6 +490,7 @@ def test_at_its_own_n_a_learner_keeps_its_promise_and_gives_nobody_away(name):
     assert stats.binom.sf(counts["traced"] - 1, trials, bound) > 1 - LEVEL
 
 
+@pytest.mark.slow
 def test_without_privacy_the_padded_users_are_traced():
     """Negative control of the test before."""
     counts = counted(best_point, forms.agnostic(4, bits=8, alpha=4 / (3 * 1784 + 1e-3)), predict=says_at_zero)

@@ -87,6 +87,7 @@ def test_a_broken_one_is_refuted() -> None:
     assert check(Vote(2.0), delta=0.5, **SMALL).holds
 
 
+@pytest.mark.slow
 def test_an_algorithm_of_ours_is_verified_in_its_own_domain() -> None:
     report = check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=4)
     assert report.exact and report.holds and report.relation == REPLACE_ONE

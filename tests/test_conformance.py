@@ -7,6 +7,7 @@ import functools
 import pickle
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +40,11 @@ over_laws = over([entry for entry in ENTRIES if entry.law is not None])
 over_own_laws = over([entry for entry in ENTRIES if entry.law is not None], only_laws=True)
 over_sweeps = over([entry for entry in ENTRIES if entry.private and entry.sweeps])
 over_swept_laws = over([e for e in ENTRIES if e.private and e.sweeps and e.law is not None], only_laws=True)
+over_swept_families = over(
+    [e for e in ENTRIES if e.private and e.sweeps and e.law is not None],
+    only_laws=True,
+    also_slow=covered_by_families(),
+)
 
 
 @jax.jit
@@ -188,7 +194,7 @@ def _with_count(data: Any, n_valid: int) -> tuple[Any, list[Any]]:
 
 
 @over_sweeps
-@pytest.mark.parametrize("epsilon", [np.nan, -1.0, 0.0, np.inf])
+@pytest.mark.parametrize("epsilon", [np.nan, builders.slow(-1.0), 0.0, builders.slow(np.inf)])
 def test_a_parameter_that_nobody_could_check_shows_in_the_status(entry: Entry, epsilon: float) -> None:
     """The parameters are data: the same program."""
     good, other = entry.make(entry.epsilon), entry.make(2 * entry.epsilon)
@@ -220,7 +226,7 @@ def test_the_law_is_a_law_in_every_form(entry: Entry) -> None:
         np.testing.assert_allclose(np.exp(forms["log_prob"]), law[place], rtol=1e-4)
 
 
-@over_swept_laws
+@over_swept_families
 def test_laws_of_a_batch_of_epsilons_and_data_are_laws(entry: Entry) -> None:
     epsilons = entry.epsilon * np.array([0.5, 1.0, 2.0])
     data = padded(entry.data())

@@ -120,6 +120,7 @@ def test_promises_are_kept_to_the_last_digit():
             assert learner.sample_size(alpha=0.1, beta=0.1) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), [builders.slow(1, 8.0), (200, 0.8)])
 def test_concepts_learned_together_have_the_law_of_each(n, epsilon):
     """The exponential mechanism over all thresholds, with ties and, at 200, several rows of pieces."""

@@ -95,9 +95,7 @@ def one_device(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(
-    ("processes", "devices"), [(1, 8), (2, 1), pytest.param(4, 2, marks=pytest.mark.slow)], ids=str
-)
+@pytest.mark.parametrize(("processes", "devices"), [slow(1, 8), (2, 1), slow(4, 2)], ids=str)
 def test_the_same_bytes_on_any_number_of_devices_and_processes(processes, devices, one_device):
     out = one_device.parent / f"{processes}-{devices}"
     finish(*(start_together(out, processes, devices=devices) if processes > 1 else [start(out, devices=devices)]))
@@ -144,6 +142,7 @@ def test_a_run_of_another_version_is_refused(one_device, tmp_path):
     assert "versions" in errors and "0.1.2" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cases", "seconds"),
     [

@@ -440,6 +440,7 @@ def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
 # ------------------------------------------------------------------------------------------------ Reorder-Slice-Compute
 
 
+@pytest.mark.slow
 def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     """q = 1: the exact law with the mechanism's own plan, over all neighbours."""
     rate = 0.4

@@ -74,6 +74,7 @@ def test_so_it_is_in_the_plane() -> None:
     assert check(algorithm, n=2, domain=2, relation=REPLACE_ONE).refutes(Guarantee(50.0, 0.01, REPLACE_ONE))
 
 
+@pytest.mark.slow
 def test_parities_do_not_protect_points() -> None:
     report = check(learner(label_private.parities), n=2, domain=4, relation=REPLACE_ONE)
     assert report.guarantee is None and report.refutes(Guarantee(50.0, 0.01, REPLACE_ONE))
@@ -236,6 +237,7 @@ def test_what_cannot_be_listed_is_refused_or_bottom() -> None:
         learner(segments, bits=2).pmf(many)
 
 
+@pytest.mark.slow
 def test_a_parity_in_a_small_span_of_a_wide_domain() -> None:
     """32 examples in a span of dimension 3 of {0,1}^40: eight parities, of which the right one is found."""
     xs, v = [1, 2**39, 2**39 + 1, 2**20 + 2**3] * 8, 2**39 + 2**3

@@ -428,6 +428,7 @@ def test_intervals_keep_small_probabilities_and_may_be_empty_or_endless() -> Non
     np.testing.assert_allclose(slope, math.exp(-2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_exponential_piecewise_law_against_a_sum_over_points() -> None:
     mechanism = exponential_piecewise.mechanism(epsilon=0.8, relation="ADD_OR_REMOVE_ONE")
     assert mechanism.guarantee() == Guarantee(0.8, 0.0, "ADD_OR_REMOVE_ONE")
@@ -487,6 +488,7 @@ def test_laplace_law_on_both_tails() -> None:
     np.testing.assert_allclose(compiled(laplace.log_pdf, shifted, 0.0, epsilon=2.0), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_laplace_draws_begin_alike_whatever_the_length() -> None:
     key = jax.random.key(5)
     long, short = laplace.standard_laplace(key, (9,)), laplace.standard_laplace(jax.random.clone(key), (4,))

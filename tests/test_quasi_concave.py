@@ -549,6 +549,7 @@ def same(a: Any, b: Any) -> None:
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*map(slow, ("exponential", "rec_concave")), "amplified"])
 def test_one_program_serves_every_epsilon_and_problem(name: str) -> None:
     optimizer = three()[name]

@@ -16,7 +16,16 @@ PAGES = [
     *sorted(page for room in ("dpjax", "experiments", "figures") for page in (ROOT / room).rglob("README.md")),
     *sorted((ROOT / "guide").glob("*.md")),
 ]
-SLOW = {"guide/how_much_data-1", "guide/laws_and_samples-0", "guide/your_own-1"}  # seconds of compilation each
+SLOW = {  # seconds of compilation each
+    "dpjax/optimizers-2",
+    "dpjax/relaxations-0",
+    "dpjax/sanitizers-0",
+    "guide/how_much_data-1",
+    "guide/how_to-0",
+    "guide/laws_and_samples-0",
+    "guide/laws_and_samples-1",
+    "guide/your_own-1",
+}
 
 
 def blocks(page: pathlib.Path, language: str = "python") -> list[str]:

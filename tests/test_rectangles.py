@@ -177,6 +177,7 @@ def test_slices_are_those_of_the_reference_and_of_the_paradigm(rate):
     assert set(noises) == {0} if rate == 40.0 else len(set(noises)) > 1
 
 
+@pytest.mark.slow
 def test_faces_are_interior_points_and_negatives_change_nothing():
     learner = noisy(size=6, epsilon=20.0)
     points, _ = random_examples(3, 60, top=2**16)

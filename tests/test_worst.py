@@ -94,6 +94,7 @@ def test_the_worst_of_all_datasets_is_found(name: str) -> None:
         assert found.path[0] >= np.quantile(everything, 0.95)
 
 
+@pytest.mark.slow
 def test_a_batch_of_laws_counts_mistakes_as_one_law_does() -> None:
     """3 of 20 are an error of 0.15, also where a compiler multiplies by a rounded 1 / 20, which it did in this batch."""
     algorithm, at = SOLVERS["thresholds.exponential"](), wide.from_ints([0, 2, 3, 6], 3)
@@ -137,6 +138,7 @@ def two_neighbours(bits: int, n: int, epsilon: float) -> float:
     return (2**bits - 2) / (inside + 2**bits - 2)
 
 
+@pytest.mark.slow
 def test_the_worst_data_of_the_exponential_mechanism_are_two_neighbours() -> None:
     """And not such data as are easily written down: negative control."""
     bits, n, points = 24, 6, [0, 1, 7, 2**10, 2**20, 2**23, 2**23 + 5, 2**24 - 1]
