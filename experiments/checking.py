@@ -20,6 +20,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dpjax.core import arguments
 from dpjax.trials import engine
 from dpjax.trials.shared import Memory
 from experiments import records, runner, settings
@@ -61,8 +62,10 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
         What was measured, in the order of the experiment.
 
     Raises:
-        Refused: an experiment that times this machine; no such figure, or one of other settings than today's.
+        Refused: an experiment that times this machine; no such figure, or one of other settings than today's; cells < 1.
     """
+    with refusing():
+        arguments.integer("cells", cells, at_least=1)
     experiment = runner.load(name)
     if experiment.timed:
         raise Refused(f"{name} times this machine: another run has other numbers")

@@ -30,4 +30,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("sizes", "counts"),
 )

@@ -58,4 +58,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("sizes", "counts", "epsilons", "everywhere", "curves", "learners"),
 )
