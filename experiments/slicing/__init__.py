@@ -18,5 +18,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("slices", "audited"),
+    cells=("audited",),
 )
