@@ -58,5 +58,4 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("sizes", "counts", "epsilons", "everywhere", "curves", "learners"),
 )
