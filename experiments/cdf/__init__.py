@@ -30,5 +30,4 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("sizes", "counts"),
 )
