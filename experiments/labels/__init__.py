@@ -44,5 +44,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("bits", "concepts", "bounds", "attack.epsilons"),
+    cells=("bits", "concepts", "bounds"),
 )

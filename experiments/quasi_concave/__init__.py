@@ -41,5 +41,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("bits", "proved"),
+    cells=("bits",),
 )
