@@ -1,4 +1,4 @@
-"""python -m experiments list | run NAME --preset P --out DIR [--set KEY=VALUE] [--seed S] [--resume] | plot NAME --out DIR.
+"""python -m experiments list | run NAME --preset P --out DIR [--set KEY=VALUE] [--seed S] [--resume] | plot NAME --out DIR | check NAME.
 
 NAME is one of the list, or an experiment of your own: MODULE:NAME or FILE.py. A run of several processes: the same command in
 each, with --distributed.
@@ -7,11 +7,12 @@ each, with --distributed.
 import argparse
 import os
 import pathlib
+import secrets
 import sys
 
 import dpjax
 from dpjax.trials import devices
-from experiments import cluster, runner
+from experiments import checking, cluster, runner
 from experiments.refusals import Refused, refusing
 
 LOST = 3  # exit status of a process that lost the others
@@ -28,6 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{name:12} {runner.load(name).summary}")
         elif options.command == "run":
             _run(options)
+        elif options.command == "check":
+            return _check(options)
         else:
             runner.plot(options.name, out=pathlib.Path(options.out))
     except Refused as error:
@@ -69,6 +72,17 @@ def _run(options: argparse.Namespace) -> None:
             os._exit(LOST)  # an ordinary exit would wait for the others; the last words are said now
 
 
+def _check(options: argparse.Namespace) -> int:
+    """0 if the figure still says what the code says, 1 if not."""
+    dpjax.enable_cache()
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    out = pathlib.Path(options.out or f"figures/{runner.title(options.name)}")
+    found = checking.check(options.name, out=out, seed=seed, cells=options.cells)
+    wrong = [each for each in found if each.verdict in ("differs", "missing")]
+    print(*wrong, f"{options.name}: {checking.summary(found)} (--seed {seed})", sep="\n")
+    return 1 if wrong else 0
+
+
 def _measure(options: argparse.Namespace) -> None:
     out = pathlib.Path(options.out)
     report = runner.run(
@@ -101,6 +115,11 @@ def _parser() -> argparse.ArgumentParser:
     plot = commands.add_parser("plot", help="draw a run's pictures again from its CSV")
     plot.add_argument("name", help="which one, as for run")
     plot.add_argument("--out", required=True, help="directory of the run")
+    check = commands.add_parser("check", help="measure some cells of a figure again, drawn at random, and compare")
+    check.add_argument("name", help="which one, as for run")
+    check.add_argument("--out", help="directory of the run (default figures/NAME)")
+    check.add_argument("--seed", type=int, help="which cells (default: others every time)")
+    check.add_argument("--cells", type=int, default=1, help="elements kept of each list of cells (default 1)")
     return parser
 
 

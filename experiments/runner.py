@@ -65,6 +65,7 @@ class Experiment:
         draw: rows, settings, directory -> None; writes the pictures.
         timed: whether rows are timings of this machine, so that several processes cannot share the work.
         words: what a setting that is a word may be, by its key; others are not checked before the measuring.
+        cells: keys of the settings that list cells, or groups of them, of which any few can be measured alone (`experiments.checking`).
     """
 
     summary: str
@@ -73,6 +74,7 @@ class Experiment:
     draw: Callable[[list[records.Row], settings.Settings, pathlib.Path], None]
     timed: bool = False
     words: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    cells: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,23 +206,33 @@ def plot(name: str, *, out: pathlib.Path) -> None:
         Refused: unknown name; no such files, or not as a run wrote them.
     """
     experiment = load(name)
+    described, rows = drawn(name, out)
+    experiment.draw(rows, described["settings"], out)
+
+
+def drawn(name: str, out: pathlib.Path) -> tuple[dict[str, Any], list[records.Row]]:
+    """What a run wrote: its description and its rows.
+
+    Raises:
+        Refused: no such files, or not as a run wrote them.
+    """
     table, description = _files(name, out)
     for path in (table, description):
         if not path.is_file():
             raise Refused(f"out must hold {path.name}, as written by a run of {name!r}; got {str(out)!r}")
     with refusing():
         rows = records.read(table)
-    chosen, count = _described(description)
-    if len(rows) != count:
-        raise Refused(f"{table} must have the {count} rows of its run, got {len(rows)}")
-    experiment.draw(rows, chosen, out)
+    described = _described(description)
+    if len(rows) != described["rows"]:
+        raise Refused(f"{table} must have the {described['rows']} rows of its run, got {len(rows)}")
+    return described, rows
 
 
-def _described(path: pathlib.Path) -> tuple[settings.Settings, int]:
-    """The settings of a run, and the number of its rows."""
+def _described(path: pathlib.Path) -> dict[str, Any]:
+    """What a run says of itself."""
     try:
         described = json.loads(path.read_text())
-        return described["settings"], described["rows"]
+        return {name: described[name] for name in ("settings", "preset", "seed", "rows")}
     except (ValueError, KeyError, TypeError):
         raise Refused(f"{path} must be as written by a run: with its settings and the number of its rows") from None
 

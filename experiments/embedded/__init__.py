@@ -81,4 +81,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("stump.epsilons", "clipping.norms", "clipping.fractions"),
 )

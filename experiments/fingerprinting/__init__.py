@@ -70,4 +70,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("shares", "attack.composed", "attack.stable", "padded.rows"),
 )

@@ -63,4 +63,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     draw=draw,
     words={"calibration": CALIBRATIONS},
+    cells=("bits", "asked", "planned"),
 )

@@ -71,4 +71,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("bits", "planned", "by family.sizes"),
 )

@@ -46,4 +46,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("over axes", "over bits", "measured over axes", "measured over bits"),
 )

@@ -44,4 +44,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("bits", "concepts", "bounds"),
 )

@@ -57,4 +57,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     draw=draw,
     words={"loss": ("absolute", "square", "zero_one")},
+    cells=("ratios.epsilons", "audit.runs", "selection.epsilons"),
 )

@@ -56,4 +56,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("concepts", "bounds"),
 )

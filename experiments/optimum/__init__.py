@@ -59,4 +59,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("least_n", "failure.cheap", "failure.costly"),
 )

@@ -33,4 +33,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("bits", "bounds"),
 )

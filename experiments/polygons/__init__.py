@@ -64,4 +64,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("over sides", "over bits"),
 )

@@ -49,4 +49,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     draw=draw,
     words={"picture.accountant": (*ACCOUNTANTS, "best")},
+    cells=("axes", "formula"),
 )

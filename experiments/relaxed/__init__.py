@@ -32,4 +32,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("temperatures",),
 )

@@ -54,4 +54,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     draw=draw,
     words={"calibration": CALIBRATIONS},
+    cells=("bits", "success.sizes"),
 )

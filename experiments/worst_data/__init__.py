@@ -66,4 +66,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
+    cells=("sizes", "listed.epsilons"),
 )

