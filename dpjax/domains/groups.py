@@ -23,7 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import staging
+from dpjax.core import sorting, staging
 from dpjax.core.pytree import frozen
 
 FEW_WORDS = 4  # the comparison of one sort grows with them, as the passes of the other way do
@@ -156,8 +156,7 @@ def _in_order(
         order = lexicographic(rows, valid)
         return rows[order], valid[order], order
     columns = [rows[:, i] for i in range(words)]
-    keys = ((~valid).astype(jnp.uint32), *columns, jnp.arange(n, dtype=jnp.int32))  # the place makes it stable
-    invalid, *columns, order = lax.sort(keys, num_keys=len(keys), is_stable=False)
+    invalid, *columns, order = sorting.sort([(~valid).astype(jnp.uint32), *columns], jnp.arange(n, dtype=jnp.int32))
     return jnp.stack(columns, axis=1), invalid == 0, order
 
 
