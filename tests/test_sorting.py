@@ -30,7 +30,9 @@ def test_a_gpu_sorts_by_one_key_and_a_cpu_by_all_at_once() -> None:
     lowered = jax.jit(jax.vmap(lambda *given: sorting.sort(given[:3], given[3]))).trace(*map(jnp.asarray, columns()))
     texts = {platform: lowered.lower(lowering_platforms=(platform,)).as_text() for platform in ("cuda", "cpu")}
     compared = {
-        platform: [part.split("stablehlo.return")[0].count("stablehlo.compare") for part in text.split('stablehlo.sort"')[1:]]
+        platform: [
+            part.split("stablehlo.return")[0].count("stablehlo.compare") for part in text.split('stablehlo.sort"')[1:]
+        ]
         for platform, text in texts.items()
     }
     assert compared["cuda"] == [1, 1, 1]
