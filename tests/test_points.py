@@ -64,9 +64,14 @@ def test_groups_are_the_distinct_rows_and_nested_ones_agree(words: int) -> None:
     @jax.jit
     def nested(x: Any, y: Any, valid: Any) -> Any:
         fine = groups.group(jnp.concatenate([x, y], axis=1), valid)
-        return groups.group(x, valid), fine, groups.coarser(fine, words)
+        order = groups.lexicographic(x, valid)
+        promised = groups.group(x[order], valid[order], ordered=True)
+        return groups.group(x, valid), fine, groups.coarser(fine, words), promised, order
 
-    found, fine, coarse = jax.device_get(nested(x, y, valid))
+    found, fine, coarse, promised, order = jax.device_get(nested(x, y, valid))
+    for name in ("rows", "counts", "size"):
+        np.testing.assert_array_equal(getattr(promised, name), getattr(found, name))
+    np.testing.assert_array_equal(promised.member, found.member[order])
     distinct, counts = np.unique(x[valid], axis=0, return_counts=True)
     size = int(found.size)
     assert size == len(distinct)

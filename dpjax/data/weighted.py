@@ -83,7 +83,7 @@ class Weighted:
         if isinstance(data, cls):
             return data
         points = Points.of(data)
-        return cls.grouped(groups.group(points.x, points.valid))
+        return cls.grouped(groups.group(points.x, points.valid, ordered=points.ordered))
 
     @classmethod
     def grouped(cls, found: groups.Groups) -> "Weighted":

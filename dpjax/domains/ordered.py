@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import random
+from dpjax.core import random, sorting
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import SHORT_ROW, apart, once, together
 from dpjax.domains import wide
@@ -223,7 +223,7 @@ def _runs_of_walk(pieces: Pieces) -> tuple[Float[Array, "r"], Int[Array, "r"], I
         key = lax.sort((level * count + index) * 2 + rises)
         level, index, rises = key // (2 * count), key // 2 % count, key % 2
     else:
-        level, index, rises = lax.sort((level, index, rises), num_keys=2)
+        level, index, rises = sorting.sort([level, index], rises)
     level_before = jnp.concatenate([jnp.full((1,), -1, jnp.int32), level[:-1]])
     level_after = jnp.concatenate([level[1:], jnp.full((1,), -1, jnp.int32)])
     index_before = jnp.concatenate([jnp.zeros((1,), jnp.int32), index[:-1]])

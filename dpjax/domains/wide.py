@@ -23,7 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import arguments, random
+from dpjax.core import arguments, random, sorting
 from dpjax.core.bisection import first_where
 from dpjax.core.staging import SHORT_ROW
 
@@ -370,7 +370,7 @@ def sort(x: UInt32[Array, "n limbs"], *payload: Array, payload_keys: int = 0) ->
     Rows that are equal are ordered by the first `payload_keys` payloads.
     """
     columns = [x[:, i] for i in range(x.shape[-1])]
-    out = lax.sort((*columns, *payload), num_keys=len(columns) + payload_keys, is_stable=True)
+    out = sorting.sort([*columns, *payload[:payload_keys]], *payload[payload_keys:])
     return (jnp.stack(out[: len(columns)], axis=-1), *out[len(columns) :])
 
 

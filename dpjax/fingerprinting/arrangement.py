@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Int
 
-from dpjax.core import bits, random
+from dpjax.core import bits, random, sorting
 from dpjax.domains import selection
 
 
@@ -32,7 +32,7 @@ def arrangement(key: Array, kinds: int, copies: int) -> Int[Array, "places"]:
         turn = state[0]  # 0: what does not depend on it would be done before the loop
         order = random.bits(jax.random.fold_in(key_sort, turn), 2 * places)
         sequence = jnp.repeat(jnp.arange(kinds, dtype=jnp.int32), copies)
-        return turn + 1, lax.sort((order[:places], order[places:], sequence), num_keys=2, is_stable=False)[2]
+        return turn + 1, sorting.sort([order[:places], order[places:]], sequence)[2]
 
     # A loop of no turn or one: under vmap a conditional would always sort.
     return lax.while_loop(lambda state: state[0] < 1, sort, (found.astype(jnp.int32), ordered))[1]

@@ -48,7 +48,7 @@ class OfCounts(Algorithm):
 
     def prepare(self, points: Points | Weighted) -> Any:
         if isinstance(points, Points):
-            return groups.group(points.x, points.valid)
+            return groups.group(points.x, points.valid, ordered=points.ordered)
         member = jnp.arange(points.rows, dtype=jnp.int32)
         return groups.Groups(rows=points.x, counts=points.weights, size=points.n_valid, member=member)
 

@@ -78,7 +78,7 @@ class LabelPrivate(Algorithm):
         valid, gives, x = data.valid, self._gives(data), self._words(data)
         if self.public is None:
             counted = valid if self.unlabelled is None else valid & ~gives
-            return self._choices(x, data.y, gives, counted, valid)
+            return self._choices(x, data.y, gives, counted, valid, ordered=getattr(data, "ordered", False))
         none = jnp.zeros(self.public.rows, bool)
         mine = jnp.concatenate([none, valid])
         gives = jnp.concatenate([self.public.valid, jnp.zeros_like(valid)])
@@ -95,9 +95,11 @@ class LabelPrivate(Algorithm):
         """The points, a row each."""
         return wide.resize(data.x, self.limbs)
 
-    def _choices(self, x: Array, y: Array, gives: Array, counted: Array, mine: Array) -> Choices:
+    def _choices(
+        self, x: Array, y: Array, gives: Array, counted: Array, mine: Array, *, ordered: bool = False
+    ) -> Choices:
         """From all rows: which of them give B, which have a label that counts, which are examples of the sample."""
-        found = groups.group(x, gives | mine)
+        found = groups.group(x, gives | mine, ordered=ordered)
         listed = self.concepts.choices(found.rows, found.sums(gives.astype(jnp.int32)) > 0)
 
         def right(rows: Array) -> Array:

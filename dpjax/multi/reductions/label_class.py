@@ -46,12 +46,11 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, basic
-from dpjax.core import arguments, random
+from dpjax.core import arguments, random, sorting
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.fitting import fitted
@@ -109,7 +108,7 @@ class LabelClass(Algorithm):
             words = random.bits(key_order, 2 * room).reshape(-1, 2)
             place = jnp.arange(room, dtype=jnp.int32)
             last = (place >= jnp.maximum(size, count)).astype(jnp.uint32)
-            order = lax.sort((last, words[:, 0], words[:, 1], place), num_keys=3)[-1]  # 64 random bits a row
+            order = sorting.sort([last, words[:, 0], words[:, 1]], place)[-1]  # 64 random bits a row
             return size, self.sanitizer(key_sanitizer, self._rows(sample, mine, order, size))
 
         sizes, outcomes = jax.vmap(part)(jax.random.split(key), jnp.arange(2, dtype=jnp.int32))

@@ -1,0 +1,38 @@
+"""Sorts by several keys, in the way that each platform is fast at.
+
+A CPU compares all keys at once. The radix sort of a GPU's vendor takes one key and a simple comparison; anything else goes to a sort
+several times slower. There the keys are sorted one by one, the least significant first, each pass stable.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Shaped
+
+
+def sort(keys: Sequence[Shaped[Array, "n"]], *carried: Shaped[Array, "n"]) -> tuple[Shaped[Array, "n"], ...]:
+    """Keys in lexicographic order, the first the most significant, and what is carried along; stable.
+
+    >>> [column.tolist() for column in sort([jnp.array([2, 1, 2]), jnp.array([0, 5, 0])], jnp.arange(3))]
+    [[1, 2, 2], [5, 0, 0], [1, 0, 2]]
+    """
+    if len(keys) == 1:
+        return tuple(lax.sort((*keys, *carried), num_keys=1, is_stable=True))
+    count = len(keys)
+
+    def at_once(*columns: Array) -> tuple[Array, ...]:
+        return tuple(lax.sort(columns, num_keys=count, is_stable=True))
+
+    def by_passes(*columns: Array) -> tuple[Array, ...]:
+        return in_passes(columns, count)
+
+    return tuple(lax.platform_dependent(*keys, *carried, cpu=at_once, default=by_passes))
+
+
+def in_passes(columns: Sequence[Array], count: int) -> tuple[Array, ...]:
+    """`sort` of the first `count` columns, one at a time from the last to the first; the others are carried."""
+    order = jnp.arange(columns[0].shape[0], dtype=jnp.int32)
+    for key in reversed(columns[:count]):
+        order = lax.sort((key[order], order), num_keys=1, is_stable=True)[1]
+    return tuple(column[order] for column in columns)

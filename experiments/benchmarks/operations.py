@@ -1,0 +1,111 @@
+"""What the compiled programs consist of, and how long they take to compile: `python -m experiments.benchmarks.operations`.
+
+*Operations* are counted in the program of a batch of trials as it is lowered for a GPU (StableHLO, before the compiler's own passes), which
+needs none: sorts by kind, gathers, scatters, loops, and conditionals, of which a batch computes every branch that any trial takes. A
+vendor's radix sort takes one key by a simple comparison; a sort of several keys, or by a comparison of floats, goes the slow way. What
+stands in the body of a loop is counted once, in a column of its own.
+
+*Seconds* are those of this machine, without any cache: tracing and lowering, and XLA, for the host.
+"""
+
+import collections
+import sys
+import time
+from typing import Any
+
+import jax
+
+from experiments.benchmarks import CONTESTS
+from experiments.benchmarks.contests import CONTESTS as TRIALS
+from experiments.benchmarks.contests import Trial
+
+BATCH = 8
+COUNTED = ("sort", "gather", "scatter", "while", "case", "dot_general")
+
+
+def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[str], collections.Counter[str]]:
+    """How often each operation of `COUNTED` stands outside of loops, and in loops; a sort as "sort" with its keys and its length."""
+    module = _traced(contest).lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+    functions = {str(function.name).strip('"'): function for function in module.body.operations}
+    outside: collections.Counter[str] = collections.Counter()
+    inside: collections.Counter[str] = collections.Counter()
+    _walk(functions["main"], functions, (outside, inside), False)
+    return outside, inside
+
+
+def _walk(operation: Any, functions: dict[str, Any], found: tuple[Any, Any], looped: bool) -> None:
+    """Counts what is in the regions of an operation, through calls."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                name = each.operation.name.removeprefix("stablehlo.")
+                if name == "func.call" or name == "call":
+                    _walk(functions[str(each.attributes["callee"]).lstrip("@").strip('"')], functions, found, looped)
+                if name in COUNTED:
+                    found[looped][_sort(each) if name == "sort" else name] += 1
+                if name != "sort" and name != "scatter":  # their regions compare and combine single numbers
+                    _walk(each.operation, functions, found, looped or name == "while")
+
+
+def _sort(operation: Any) -> str:
+    """Its keys and the length of a row, such as "sort ui32, 2047"."""
+    compared = {
+        each.operands[0]: each.operands[
+            0
+        ].type  # a comparison of several keys asks of each whether it is less, and whether equal
+        for each in operation.regions[0].blocks[0].operations
+        if each.operation.name == "stablehlo.compare"
+    }
+    length = operation.operands[0].type.shape[operation.attributes["dimension"].value]
+    kinds = " and ".join(str(kind).removeprefix("tensor<").removesuffix(">") for kind in compared.values())
+    return f"sort {kinds}, {length}"
+
+
+def seconds(contest: Trial) -> tuple[float, float]:
+    """(tracing and lowering, XLA) of a batch of trials, for this machine."""
+    began = time.perf_counter()
+    lowered = _traced(contest).lower()
+    between = time.perf_counter()
+    lowered.compile()
+    return between - began, time.perf_counter() - between
+
+
+def _traced(contest: Trial) -> Any:
+    run, params = contest
+    keys = jax.random.split(jax.random.key(0), BATCH)
+    return jax.jit(jax.vmap(run, in_axes=(0, None))).trace(keys, params)
+
+
+def row(name: str, sizes: tuple[Any, ...], timed: bool) -> list[str]:
+    """The cells of a contest in the table."""
+    outside, inside = sites(TRIALS[name].make(*sizes))
+    cells = [name, ", ".join(f"{letter}={size}" for letter, size in zip(TRIALS[name].sizes, sizes, strict=True))]
+    sorts = [
+        f"{count} × {kind.removeprefix('sort ')}" for kind, count in sorted((outside + inside).items()) if "," in kind
+    ]
+    cells += ["; ".join(sorts)]
+    cells += [_both(outside[each], inside[each]) for each in ("gather", "scatter")]
+    cells += [str(outside[each] + inside[each]) for each in ("while", "case")]
+    if timed:
+        jax.clear_caches()
+        cells += [f"{each:.1f}" for each in seconds(TRIALS[name].make(*sizes))]
+    return cells
+
+
+def _both(outside: int, inside: int) -> str:
+    return f"{outside} + {inside}" if inside else str(outside)
+
+
+HEAD = ("contest", "cell", "sorts (keys, length)", "gathers (+ in loops)", "scatters", "loops", "conditionals")
+SECONDS = ("tracing, s", "XLA, s")
+
+
+def table(contests: list[Any], timed: bool) -> str:
+    """Markdown."""
+    head = [*HEAD, *(SECONDS if timed else ())]
+    lines = [head, ["---"] * len(head), *(row(name, tuple(sizes), timed) for name, sizes in contests)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    print(table(CONTESTS, timed="--seconds" in sys.argv[1:]))

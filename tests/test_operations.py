@@ -1,0 +1,40 @@
+"""The table of what a GPU would run is that of the programs, and it would show a sort by several keys."""
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from experiments.benchmarks import CONTESTS, operations
+
+PAGE = pathlib.Path(__file__).parent.parent / "experiments/benchmarks/README.md"
+
+
+def both_ways(key: jax.Array, x: jax.Array) -> jax.Array:
+    """Two sorts, the second in a loop, by one key and by two."""
+    (once,) = lax.sort((x + jax.random.bits(key, x.shape),), num_keys=1)
+
+    def body(_: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        first, second = lax.sort(pair, num_keys=2)
+        return first[::-1], second
+
+    return jnp.sum(lax.fori_loop(0, 3, body, (once, x))[0])
+
+
+def test_sorts_are_told_apart_by_their_keys_and_loops_are_seen() -> None:
+    outside, inside = operations.sites((both_ways, jnp.arange(9, dtype=jnp.uint32)))
+    assert outside["sort ui32, 9"] == 1 and outside["while"] == 1
+    assert inside["sort ui32 and ui32, 9"] == 1
+
+
+def test_a_line_of_the_committed_table() -> None:
+    assert operations.table([["laplace", [1000]]], timed=False).splitlines()[-1] in PAGE.read_text().splitlines()
+
+
+@pytest.mark.slow
+def test_the_committed_table_is_that_of_the_programs_and_no_sort_has_several_keys() -> None:
+    lines = operations.table(CONTESTS, timed=False).splitlines()[2:]
+    assert not [line for line in lines if " and " in line]
+    assert set(lines) <= set(PAGE.read_text().splitlines())
