@@ -518,6 +518,7 @@ INTERIOR_POINTS = [
             flat_tree_score_law(_CLUSTERS, 5, entry.epsilon, tuple(_OFFSETS.values()), tuple(_CURVE.values()), 36)
         ),
         error=0.0,
+        alpha=None,  # it is made for one number of points
     ),
     Entry(
         "interior_point.tree_score",

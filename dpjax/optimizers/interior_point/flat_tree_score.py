@@ -23,7 +23,7 @@ data of every size. (One point more or fewer replaces one of them at most, too: 
 
 | M | 2^3 | 2^8 | 2^16 | 2^32 | 2^64 |
 |---|---|---|---|---|---|
-| `flat_tree_score_planned` | 12 | 26 | 38 | 61 | 106 |
+| `flat_tree_score_planned` | 12 | 26 | 38 | 61 | 105 |
 | `tree_score` at epsilon/2 | 13 | 32 | 44 | 69 | 124 |
 | `exponential` at epsilon/2 | 18 | 32 | 54 | 98 | 187 |
 | lower bound | 5 | 8 | 14 | 25 | 47 |
@@ -138,7 +138,8 @@ def flat_tree_score(*, bits: int, epsilon: Any, n: int, offsets: Offsets, curve:
     """The exponential mechanism on the tree score under a concave curve; see the module.
 
     Formal guarantees: (epsilon, 0) under REPLACE_ONE for data of any size, shown by a programme for these numbers before anything is
-    built; if one of them is traced, by `guarantee`, where all are known. Not promised: floating-point side channels; a cryptographic generator.
+    built; if one of them is traced, by `guarantee`, where all are known. Not promised: floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
@@ -177,7 +178,7 @@ def flat_tree_score_planned(*, bits: int, epsilon: float, beta: float, evaluatio
     """`flat_tree_score` with the least n, and with offsets and a curve, that a search finds for failure beta.
 
     Args:
-      bits: the domain is {0, ..., 2^bits - 1}; at epsilon = 1 about 100 bits are decided, at 64 bits in half a minute.
+      bits: the domain is {0, ..., 2^bits - 1}; at epsilon = 1 about 100 bits are decided, at 64 bits in some minutes.
       epsilon: > 0, finite, a known number.
       beta: failure that is allowed, in (0, 1).
       evaluations: programmes for each n.
