@@ -51,7 +51,7 @@ from dpjax.multi import direct_sum, generic, reductions
 from dpjax.multi import parities as k_parities
 from dpjax.multi import points as k_points
 from dpjax.optimizers import interior_point, quantiles, quasi_concave
-from dpjax.optimizers.interior_point import planning, tree_planning
+from dpjax.optimizers.interior_point import flat_tree_planning, planning, tree_planning
 from dpjax.optimizers.quantiles.unbounded import geometric_grid
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import learned_gate, learned_noise, learned_selection
@@ -85,7 +85,7 @@ from dpjax.verify.plain.quantiles import (
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
-from dpjax.verify.plain.tree_score import tree_score_law
+from dpjax.verify.plain.tree_score import flat_tree_score_law, tree_score_law
 
 
 def first_limb(hypothesis: Any) -> np.ndarray:
@@ -500,7 +500,26 @@ def _small_tree_log(epsilon: Any) -> Any:
 
 _OFFSETS = {"a": 1.7, "alpha": 0.1, "p": 0.6, "tau": 0.05}
 
+_CURVE = {"share": 0.52, "rest": 0.1, "knee": 0.5, "width": 0.5}
+
 INTERIOR_POINTS = [
+    Entry(
+        "interior_point.flat_tree_score",
+        lambda e: interior_point.flat_tree_score(
+            bits=5,
+            epsilon=e,
+            n=36,
+            offsets=tree_planning.offsets(**_OFFSETS),
+            curve=flat_tree_planning.curve(**_CURVE),
+        ),
+        _clusters,
+        0.1,
+        twin=lambda entry: _ending(
+            flat_tree_score_law(_CLUSTERS, 5, entry.epsilon, tuple(_OFFSETS.values()), tuple(_CURVE.values()), 36)
+        ),
+        error=0.0,
+        alpha=None,  # it is made for one number of points
+    ),
     Entry(
         "interior_point.tree_score",
         lambda e: interior_point.tree_score(bits=5, epsilon=e, offsets=tree_planning.offsets(**_OFFSETS)),

@@ -3,6 +3,7 @@
 | factory | from | to | privacy, if what it uses is (e, d)-private |
 |---|---|---|---|
 | `threshold_learner` | an interior point solver | a proper learner of thresholds | (2e, (1 + exp(e)) d) under ADD_OR_REMOVE_ONE |
+| `threshold_learner` | the same, replace-one | the same | (e, d) under ADD_OR_REMOVE_ONE |
 | `solver` | a learner of thresholds, replace-one | an interior point solver | (2e, (1 + exp(e)) d) under ADD_OR_REMOVE_ONE |
 
     >>> import jax

@@ -16,10 +16,10 @@ privacy.
 [l, t), of which then at most m - 1 were drawn; likewise above t. So P[error > alpha] <= 2 P[Bin(n, alpha) <= m - 1] + P[the
 solver fails].
 
-*Privacy, whatever the labels.* One example more, say a one: the m largest of the ones stay or take it in and lose their
-least; the zeros' part stays. So neighbours under add/remove have D's that are equal or differ by one replacement, distance
-2: (2e, (1 + exp(e)) d) for an (e, d)-private solver. Replacing an example by one with the same label is still one
-replacement (of the m largest of A + p and of A + q at most one differs); with the other label it is one in each part:
+*Privacy, whatever the labels.* One example more, say a one: the m largest of the ones stay or take it in and lose their least; the zeros'
+part stays. So neighbours under add/remove have D's that are equal or differ by one replacement, distance 2: (2e, (1 + exp(e)) d) for an
+(e, d)-private solver under add/remove, (e, d) for one under replace-one, as `flat_tree_score`. Replacing an example by one with the same
+label is still one replacement (of the m largest of A + p and of A + q at most one differs); with the other label it is one in each part:
 distance 4, which is `guarantee().under(REPLACE_ONE)`.
 
 Its plain twin is `dpjax.verify.plain.interior.threshold_learner_law`.
@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dpjax.accounting import Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import arguments, bisection
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
@@ -113,8 +113,9 @@ class InteriorThreshold(ThresholdLearner):
         return jnp.stack([good, jnp.sum(jnp.where(goal.marked, 0.0, each)) + outside])
 
     def guarantee(self) -> Guarantee:
-        """The solver's at distance 2, under ADD_OR_REMOVE_ONE; for any labels."""
-        return self.solver.guarantee().group(2)
+        """The solver's for one point replaced, under ADD_OR_REMOVE_ONE; for any labels."""
+        replaced = self.solver.guarantee().under(REPLACE_ONE)
+        return Guarantee(replaced.epsilon, replaced.delta, ADD_OR_REMOVE_ONE)
 
     def empirical_error(self, n: int) -> float:
         """(m - 1) / n: on a realizable sample of n examples the error exceeds it only if the solver fails."""
@@ -146,8 +147,8 @@ def threshold_learner(*, solver: Any, m: int) -> InteriorThreshold:
       solver: of `dpjax.optimizers.interior_point`, on bits + 1 >= 2 bits for examples in {0, ..., 2^bits - 1}.
       m: how many numbers of each label the solver gets; `half_slice(solver, beta=...)` is enough for it to succeed.
 
-    Formal guarantees: `solver.guarantee().group(2)` under ADD_OR_REMOVE_ONE, for any sample. Not promised: floating-point side channels;
-    a cryptographic generator.
+    Formal guarantees: `solver.guarantee().under(REPLACE_ONE)` as one under ADD_OR_REMOVE_ONE, for any sample. Not promised: floating-point
+    side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -7,6 +7,7 @@ X = {0, ..., 2^bits - 1}, the dataset a multiset whose size is private too.
 |---|---|---|---|
 | `exponential` | exponential mechanism on the depth min(#<=x, #>=x) | (epsilon, 0) | (2 / epsilon) (bits ln 2 + ln(1/beta)) |
 | `tree_score` | exponential mechanism on a score with subtrees | (epsilon, 0) | about (bits ln 2 + 2 ln(bits)) / epsilon |
+| `flat_tree_score` | the same under a concave curve, checked by a programme | (epsilon, 0), REPLACE_ONE | 105 at 64 bits, epsilon = 1 |
 | `rec_concave` | RecConcave on the depth (BNS §3.3) | (epsilon, delta) | 8^(log* |X|) |
 | `tree_log` | TreeLog (CLNSS §1.3.3) | (epsilon, delta) | log* |X|, or (log* |X|)^1.5 by composition |
 
@@ -26,6 +27,7 @@ Call a solver with a key and `dpjax.Points` (a `Sample` will do: labels are igno
 
 from dpjax.optimizers.interior_point.base import InteriorPoint
 from dpjax.optimizers.interior_point.exponential import DepthExponential, exponential
+from dpjax.optimizers.interior_point.flat_tree_score import FlatTreeScore, flat_tree_score, flat_tree_score_planned
 from dpjax.optimizers.interior_point.rec_concave import DepthRecConcave, rec_concave
 from dpjax.optimizers.interior_point.tree_log import TreeLog, tree_log, tree_log_planned
 from dpjax.optimizers.interior_point.tree_score import TreeScore, tree_score
@@ -33,10 +35,13 @@ from dpjax.optimizers.interior_point.tree_score import TreeScore, tree_score
 __all__ = [
     "DepthExponential",
     "DepthRecConcave",
+    "FlatTreeScore",
     "InteriorPoint",
     "TreeLog",
     "TreeScore",
     "exponential",
+    "flat_tree_score",
+    "flat_tree_score_planned",
     "rec_concave",
     "tree_log",
     "tree_log_planned",

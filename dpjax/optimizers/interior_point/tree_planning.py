@@ -140,12 +140,7 @@ def least_n_in_groups(
 @functools.lru_cache(256)
 def worst(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, n: int) -> tuple[float, list[int]]:
     """The largest failure over all data of n points, and data that have it (Dinkelbach's iteration on the odds)."""
-    case, odds = _Case(bits, epsilon, a, alpha, p, tau), 0.0
-    while True:
-        points, bad, good = case.worst_data(n, odds)
-        if bad <= odds * good * (1 + 1e-12):
-            return bad / (bad + good), points
-        odds = bad / good
+    return _Case(bits, epsilon, a, alpha, p, tau).worst(n)
 
 
 def planned(*, bits: int, epsilon: float, beta: float = 0.1, evaluations: int = 100) -> Offsets:
@@ -237,10 +232,23 @@ class _Case:
         """f_z(r, m)."""
         count = self.epsilon * np.arange(n + 1.0)
         # A good key that weighs more than LARGEST weighs enough.
-        logs = np.minimum(count[:, None] - self.ranks[level], count - self.sizes[level])
+        logs = self.log_weight(np.minimum(count[:, None] - self.ranks[level], count - self.sizes[level]))
         weight = np.exp(np.minimum(logs, LARGEST))
         weight[1:] *= -odds
         return weight
+
+    def log_weight(self, score: Any) -> Any:
+        """ln of what a key of score u weighs, from epsilon u."""
+        return score
+
+    def worst(self, n: int) -> tuple[float, list[int]]:
+        """The largest failure over all data of n points, and data that have it."""
+        odds = 0.0
+        while True:
+            points, bad, good = self.worst_data(n, odds)
+            if bad <= odds * good * (1 + 1e-12):
+                return bad / (bad + good), points
+            odds = bad / good
 
     def tables(self, n: int, odds: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """(W_z, V_z) of all levels."""
@@ -299,7 +307,8 @@ class _Case:
             j, q = (int(places[i]) for i in best)
             points[j:q] = [key] * (q - j)
             rank = min(q, n - j)
-            add(rank, min(self.epsilon * rank - self.ranks[level], self.epsilon * (stop - start) - self.sizes[level]))
+            score = min(self.epsilon * rank - self.ranks[level], self.epsilon * (stop - start) - self.sizes[level])
+            add(rank, self.log_weight(score))
             descend(level - 1, base, start, j)
             descend(level - 1, key, q, stop)
 
@@ -309,10 +318,11 @@ class _Case:
     def _leaf(self, level: int, base: int, start: int, stop: int, n: int, add: Any) -> None:
         """The key 0, or a subtree without points: no inner subtree of no keys has any."""
         if level == 0 and base == 0:
-            add(stop, min(self.epsilon * stop - self.ranks[0], self.epsilon * stop - self.sizes[0]))
+            score = min(self.epsilon * stop - self.ranks[0], self.epsilon * stop - self.sizes[0])
+            add(stop, self.log_weight(score))
         rank = min(start, n - start)
         for z in range(1, level + 1):
-            log_weight = min(self.epsilon * rank - self.ranks[z], -self.sizes[z])
+            log_weight = self.log_weight(min(self.epsilon * rank - self.ranks[z], -self.sizes[z]))
             add(rank, log_weight + (level - z) * math.log(2.0))
 
 

@@ -175,17 +175,21 @@ class TreeScore(InteriorPoint):
 
     # Weights ----------------------------------------------------------------------------------------------------
 
+    def _log_weight(self, score: Float[Array, "*s"]) -> Float[Array, "*s"]:
+        """ln of what a key of score u weighs, from epsilon u."""
+        return score
+
     def _log_empty(self, least: Array, height: Array) -> Float[Array, "..."]:
         """ln of what a key with `height` trailing zeros, no points below and `least` on one side weighs, times 2^-(height + 1)."""
         level = (height + 1).astype(float)
         rank = jnp.asarray(self.epsilon, float) * least.astype(float) - self.offsets.ranks(level)
-        return jnp.minimum(rank, -self.offsets.sizes(level)) - level * math.log(2.0)
+        return self._log_weight(jnp.minimum(rank, -self.offsets.sizes(level))) - level * math.log(2.0)
 
     def _log_key(self, up_to: Array, from_it: Array, inside: Array, level: Array) -> Float[Array, "..."]:
-        """epsilon u of keys by their three counts."""
+        """ln of what keys weigh, by their three counts."""
         epsilon = jnp.asarray(self.epsilon, float)
         rank = epsilon * jnp.minimum(up_to, from_it).astype(float) - self.offsets.ranks(level)
-        return jnp.minimum(rank, epsilon * inside.astype(float) - self.offsets.sizes(level))
+        return self._log_weight(jnp.minimum(rank, epsilon * inside.astype(float) - self.offsets.sizes(level)))
 
     def _block(self, items: Items, limb: Int[Array, ""], below: Float[Array, "ranks"]) -> tuple[Block, Array]:
         """The keys with 32 limb, ..., 32 limb + 31 trailing zeros.

@@ -66,6 +66,31 @@ def tree_score_law(
     return exponential_law(tree_scores(points, bits, *offsets_of(bits, epsilon, a, alpha, p, tau)), epsilon)
 
 
+def flat_tree_score_law(
+    points: Sequence[int],
+    bits: int,
+    epsilon: float,
+    offsets: tuple[float, float, float, float],
+    curve: tuple[float, float, float, float],
+    n: int,
+) -> list[float]:
+    """P[y] proportional to exp(psi(epsilon score)) on the middle n points; offsets (a, alpha, p, tau), curve (share, rest, knee, width).
+
+    >>> flat = flat_tree_score_law([0, 1, 1, 1], 1, math.log(4), (0.0, 0.0, 0.0, 0.0), (0.5, 1.0, 0.0, 1.0), 2)
+    >>> [round(x, 3) for x in flat]  # the points 1 and 1, a straight line: scores 0 and 2, halved
+    [0.2, 0.8]
+    """
+    share, rest, knee, width = curve
+    ordered = sorted(points)
+    fewer = max(n - len(ordered), 0)
+    start = (len(ordered) - n) // 2 if not fewer else 0
+    front = (fewer + 1) // 2
+    middle = [*[0] * front, *ordered[start : start + n], *[2**bits - 1] * (fewer - front)]
+    scores = [epsilon * u for u in tree_scores(middle, bits, *offsets_of(bits, epsilon, *offsets))]
+    curved = [share * (v - (1 - rest) * width * math.log1p(math.exp((v - knee) / width))) for v in scores]
+    return exponential_law(curved, 1.0)
+
+
 def failure(law: Sequence[float], points: Sequence[int]) -> float:
     """P[no interior point].
 
