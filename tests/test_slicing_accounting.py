@@ -421,6 +421,13 @@ def test_step_by_the_other_methods(accountant):
     assert epsilons[0] <= 1.0 < epsilons[1]
 
 
+def test_huge_totals_are_no_division_by_zero():
+    steps = [slicing.step_epsilon(total_epsilon=total, total_delta=1e-6) for total in (600.0, 800.0, 5000.0)]
+    assert (
+        150 < steps[0] <= steps[1] <= steps[2] < math.inf
+    )  # such budgets are no privacy: the first will do for the others
+
+
 def test_compute_epsilon_and_split():
     total = {"total_epsilon": 1.0, "total_delta": 1e-6}
     equal = slicing.step_epsilon(**total)

@@ -496,11 +496,10 @@ def largest(
             return family(x).delta(total.epsilon) <= delta
         return family(x).guarantee(delta=delta, accountant=accountant).epsilon <= total.epsilon
 
-    low = next((x for x in total.epsilon * 0.5 ** np.arange(41) if fits(float(x))), None)
+    start = min(total.epsilon, _LARGEST_EPSILON)  # beyond it exp(-x) is soon none
+    low = next((x for x in start * 0.5 ** np.arange(41) if fits(float(x))), None)
     if low is None:
-        raise ValueError(
-            f"no budget down to {total.epsilon * 0.5**40:.3g} keeps {total} by the accountant {accountant!r}"
-        )
+        raise ValueError(f"no budget down to {start * 0.5**40:.3g} keeps {total} by the accountant {accountant!r}")
     low, high = float(low), 2.0 * float(low)
     while fits(high) and high < _LARGEST_EPSILON:
         low, high = high, 2.0 * high
