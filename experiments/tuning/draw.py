@@ -38,10 +38,8 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
                 above.set_ylabel("failure on held-out data")
         style.legend_beside(panels[0][-1])
         total = f"ε = {settings['epsilon']:g}, δ = {captions.number(settings['delta'])}"
-        style.title(
-            fig,
-            f"One total privacy ({total}), split as derived and as tuned by the law; domains of {settings['bits']} bits",
-        )
+        domains = f"domains of {settings['bits']} bits" + ", but for the plans" * bool(settings["listed"])
+        style.title(fig, f"One total privacy ({total}), split as derived and as tuned by the law; {domains}")
         style.save(fig, out / "tuning")
 
 
