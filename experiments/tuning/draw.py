@@ -8,6 +8,7 @@ from experiments import captions, records
 from experiments.records import Row
 from experiments.settings import Settings
 
+MOST_COLUMNS = 5
 LOOKS: dict[str, dict[str, Any]] = {
     "derived": {"color": style.COLOURS[1], "linestyle": "--", "marker": "o"},
     "tuned": {"color": style.COLOURS[2], "marker": "o"},
@@ -15,21 +16,30 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    """Writes tuning as PNG and SVG: failure against n above, what each mechanism spends below."""
-    names = list(settings["cases"])
+    """Writes tuning as PNG and SVG: failure against n, and below it what each mechanism spends, or the whole numbers of a plan."""
+    names = [*settings["cases"], *settings["listed"]]
     least = records.series(rows, "least n")
+    wide, blocks = min(len(names), MOST_COLUMNS), -(-len(names) // MOST_COLUMNS)
     with style.house():
-        fig, panels = style.figure(2, len(names), figsize=(2.6 * len(names) + 1.0, 5.2), squeeze=False)
-        for column, name in enumerate(names):
-            _draw_failure(panels[0][column], name, column, rows, least, settings)
-            _draw_parts(panels[1][column], records.series(rows, f"epsilon, {name}"), settings)
-        panels[0][0].set_ylabel("failure on held-out data")
+        fig, panels = style.figure(2 * blocks, wide, figsize=(2.6 * wide + 1.0, 5.2 * blocks), squeeze=False)
+        for place in range(wide * blocks):
+            above, below = panels[2 * (place // wide)][place % wide], panels[2 * (place // wide) + 1][place % wide]
+            if place >= len(names):
+                above.axis("off")
+                below.axis("off")
+                continue
+            name = names[place]
+            _draw_failure(above, name, place, rows, least, settings)
+            if name in settings["listed"]:
+                _write_plan(below, records.series(rows, f"plan, {name}"))
+            else:
+                _draw_parts(below, records.series(rows, f"epsilon, {name}"), settings)
+            if place % wide == 0:
+                above.set_ylabel("failure on held-out data")
         style.legend_beside(panels[0][-1])
         total = f"ε = {settings['epsilon']:g}, δ = {captions.number(settings['delta'])}"
-        style.title(
-            fig,
-            f"One total privacy ({total}), split as derived and as tuned by the law; domains of {settings['bits']} bits",
-        )
+        domains = f"domains of {settings['bits']} bits" + ", but for the plans" * bool(settings["listed"])
+        style.title(fig, f"One total privacy ({total}), split as derived and as tuned by the law; {domains}")
         style.save(fig, out / "tuning")
 
 
@@ -56,3 +66,10 @@ def _draw_parts(axes: Any, parts: dict[str, list[Row]], settings: Settings) -> N
             left[where] += row.value
     axes.set(yticks=[1, 0], yticklabels=["derived", "tuned"], xlabel="ε spent", xlim=(0, settings["epsilon"] * 1.01))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), fontsize=6, frameon=False)
+
+
+def _write_plan(axes: Any, parts: dict[str, list[Row]]) -> None:
+    """Whole numbers of a plan, derived and tuned."""
+    lines = [f"{name}: {part[0].value:g} → {part[1].value:g}" for name, part in parts.items()]
+    axes.text(0.5, 0.6, "\n".join(lines), ha="center", va="center", fontsize=8, transform=axes.transAxes)
+    axes.axis("off")

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpjax import MultiSample, Points
+from dpjax.accounting import Guarantee
 from dpjax.domains import ordered, wide
 from dpjax.learners import thresholds
 from dpjax.multi import points
-from dpjax.optimizers import interior_point, quasi_concave
+from dpjax.optimizers import interior_point, quantiles, quasi_concave
 from dpjax.optimizers.quasi_concave import Split
 from dpjax.relaxations import budgets, tune
 from dpjax.trials.progress import Progress
@@ -20,6 +21,7 @@ from experiments.hard_samples import Sampler, around_a_threshold
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
+from experiments.tuning import listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Case:
       parts: the algorithm -> what each mechanism spends of epsilon, all together the total.
       maximum: rows of a dataset; the largest n.
       failure: (settings, algorithm, dataset) -> what is to be small.
+      guarantee: the algorithm -> what is promised of the whole of which it is a part.
     """
 
     make: Callable[[Settings], Any]
@@ -41,14 +44,21 @@ class Case:
     failure: Callable[[Settings, Any, Any], Any] = lambda settings, algorithm, data: algorithm.failure_probability(
         data, error=settings["alpha"]
     )
+    guarantee: Callable[[Any], Guarantee] = lambda algorithm: algorithm.guarantee()
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "least n" and "failure, NAME" (series derived, tuned), "epsilon, NAME" (x = 0 derived, 1 tuned), "guarantee, NAME"."""
+    """Panels "least n" and "failure, NAME" (series derived, tuned), "epsilon, NAME" (x = 0 derived, 1 tuned), "guarantee, NAME".
+
+    Of listed plans "plan, NAME" in place of "epsilon, NAME".
+    """
     rows: list[Row] = []
-    with Progress(len(settings["cases"]), "tuning", unit="cases", silent=True) as bar:
+    with Progress(len(settings["cases"]) + len(settings["listed"]), "tuning", unit="cases", silent=True) as bar:
         for number, name in enumerate(settings["cases"]):
             rows += _measured(number, name, settings, context.seed)
+            bar.done(1)
+        for number, name in enumerate(settings["listed"], len(settings["cases"])):
+            rows += listed.measured(number, name, settings, context.seed)
             bar.done(1)
     return rows
 
@@ -79,7 +89,7 @@ def _measured(number: int, name: str, settings: Settings, seed: int) -> list[Row
         found = tune.least_n(one, held_out, start=case.maximum // 4, **search)
         least[series] = found.n or case.maximum
         rows.append(Row("least n", series, number, least[series], found.low, found.high or math.inf))
-        guarantee = one.guarantee()
+        guarantee = case.guarantee(one)
         rows += [
             exact(f"guarantee, {name}", f"{series} {part}", 0, value)
             for part, value in (("epsilon", guarantee.epsilon), ("delta", guarantee.delta))
@@ -182,6 +192,37 @@ def _point_learner(settings: Settings) -> Any:
     return points.point_learner(**given, k=2)
 
 
+def _on_slices(settings: Settings, runs: int) -> Any:
+    """RecConcave for `quantiles.direct`, whose runs each see a slice that changes by a replacement: two steps, (2 e, (1 + exp(e)) d)."""
+    epsilon = settings["epsilon"] / (2 * runs)
+    delta = settings["delta"] * (1 - 1e-9) / (runs * (1 + math.exp(epsilon)))
+    return interior_point.rec_concave(bits=settings["bits"], epsilon=epsilon, delta=delta, promise=1.0)
+
+
+def _quantiles(solver: Any, runs: int) -> Any:
+    """All quantiles by it."""
+    fractions = [(i + 1) / (runs + 1) for i in range(runs)]
+    return quantiles.direct(solver=solver, fractions=fractions, m=1, allow_unproved=True)
+
+
+def _one_misses(settings: Settings, solver: Any, data: Any, runs: int) -> Any:
+    """No interior point of some slice; half of the points of a slice are the depth that is promised."""
+    promised = dataclasses.replace(solver, promise=data.n_valid.astype(float) / 2)
+    return 1 - (1 - promised.failure_probability(data)) ** runs
+
+
+def _by_quantiles(runs: int, maximum: int) -> Case:
+    """Data are one slice of 2m points; n of all points is (m - 1/2) / alpha."""
+    return Case(
+        functools.partial(_on_slices, runs=runs),
+        combs,
+        lambda solver: {name: 2 * runs * epsilon for name, epsilon in _rec_concave_parts(solver).items()},
+        maximum,
+        functools.partial(_one_misses, runs=runs),
+        lambda solver: _quantiles(solver, runs).guarantee(),
+    )
+
+
 def _rec_concave_parts(learner: Any) -> dict[str, float]:
     """Of each exponential mechanism and of each A_dist, the wide range first."""
     split = learner.split or Split.equal(float(learner.epsilon), float(learner.delta), learner.levels)
@@ -219,4 +260,6 @@ CASES = {
     "amplified": Case(_amplified, hills, _amplified_parts, 2**13, _missed),
     "TreeLog": Case(_tree_log, combs, _tree_log_parts, 511, _missed),
     "PointLearner": Case(_point_learner, heavy_and_light, _point_learner_parts, 2047),
+    "median (slice)": _by_quantiles(1, 4095),
+    "cdf, 3 quantiles (slice)": _by_quantiles(3, 2**14 - 1),
 }
