@@ -53,5 +53,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("cases",),
+    cells=("cases", "listed"),
 )

@@ -7,6 +7,7 @@ from dpjax.plotting import style
 from experiments import captions, records
 from experiments.records import Row
 from experiments.settings import Settings
+from experiments.tuning.measure import place as column
 
 MOST_COLUMNS = 5
 LOOKS: dict[str, dict[str, Any]] = {
@@ -29,7 +30,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
                 below.axis("off")
                 continue
             name = names[place]
-            _draw_failure(above, name, place, rows, least, settings)
+            _draw_failure(above, name, rows, least, settings)
             if name in settings["listed"]:
                 _write_plan(below, records.series(rows, f"plan, {name}"))
             else:
@@ -43,11 +44,11 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         style.save(fig, out / "tuning")
 
 
-def _draw_failure(axes: Any, name: str, column: int, rows: list[Row], least: Any, settings: Settings) -> None:
+def _draw_failure(axes: Any, name: str, rows: list[Row], least: Any, settings: Settings) -> None:
     for series, part in records.series(rows, f"failure, {name}").items():
         axes.plot(*records.curve(part), label=series, markersize=3.5, **LOOKS[series])
     axes.axhline(settings["beta"], color="grey", linewidth=0.8, linestyle=":", label=f"β = {settings['beta']:g}")
-    n = {series: next(row.value for row in part if row.x == column) for series, part in least.items()}
+    n = {series: next(row.value for row in part if row.x == column(name)) for series, part in least.items()}
     axes.set(
         yscale="log",
         xlabel="n",

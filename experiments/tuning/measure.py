@@ -54,11 +54,11 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     """
     rows: list[Row] = []
     with Progress(len(settings["cases"]) + len(settings["listed"]), "tuning", unit="cases", silent=True) as bar:
-        for number, name in enumerate(settings["cases"]):
-            rows += _measured(number, name, settings, context.seed)
+        for name in settings["cases"]:
+            rows += _measured(place(name), name, settings, context.seed)
             bar.done(1)
-        for number, name in enumerate(settings["listed"], len(settings["cases"])):
-            rows += listed.measured(number, name, settings, context.seed)
+        for name in settings["listed"]:
+            rows += listed.measured(place(name), name, settings, context.seed)
             bar.done(1)
     return rows
 
@@ -263,3 +263,8 @@ CASES = {
     "median (slice)": _by_quantiles(1, 4095),
     "cdf, 3 quantiles (slice)": _by_quantiles(3, 2**14 - 1),
 }
+
+
+def place(name: str) -> int:
+    """The x of a case among all, whatever the settings leave out."""
+    return [*CASES, *listed.LISTED].index(name)
