@@ -20,6 +20,37 @@ PATIENCE = 8  # turns of a sort by exchanges of neighbours
 
 
 @frozen
+class Cut:
+    """A position in the range of some pieces.
+
+    Attributes:
+      position: the point right behind the cut.
+      below: how many pieces begin below it.
+      upto: how many pieces begin there or below: it lies in piece upto - 1.
+      behind: ln of the number of points from the last start below it up to it.
+      ahead: ln of the number of points from it to the first start above it.
+    """
+
+    position: UInt32[Array, "limbs"]
+    below: Int[Array, ""]
+    upto: Int[Array, ""]
+    behind: Float[Array, ""]
+    ahead: Float[Array, ""]
+
+    def least(self, other: "Cut") -> "Cut":
+        """The lower one of two."""
+        return _either(wide.less(other.position, self.position), other, self)
+
+    def greatest(self, other: "Cut") -> "Cut":
+        """The higher one of two."""
+        return _either(wide.less(self.position, other.position), other, self)
+
+
+def _either(condition: Bool[Array, ""], a: Cut, b: Cut) -> Cut:
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
+
+
+@frozen
 class Pieces:
     """A function on {0, ..., last}: `values[i]` from `starts[i]` up to the next start; empty pieces count for nothing.
 
@@ -77,6 +108,13 @@ class Pieces:
             return self.starts.search(position, side=side)
         return wide.search(self.starts, position, side=side)
 
+    def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
+        """Before this position."""
+        below, upto = self.search(position), self.search(position, side="right")
+        behind = wide.log(wide.subtract(position, self.at(below - 1)))
+        ahead = wide.log(wide.subtract(self.at(upto), position))
+        return Cut(position=position, below=below, upto=upto, behind=behind, ahead=ahead)
+
     def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None) -> Float[Array, "pieces"]:
         """ln of how many points each piece has, or of how many below `stop`, one of the last points."""
         stop = self.end if stop is None else stop
@@ -112,7 +150,7 @@ def from_peak(points: UInt32[Array, "n limbs"] | scaled.Scaled, rises: Array, fa
     step = jnp.minimum(jnp.arange(rows + 1, dtype=jnp.int32), rises + falls)
     if isinstance(points, scaled.Scaled):
         end = wide.add(wide.power_of_two(exponent, limbs), wide.from_uint32(jnp.uint32(1), limbs))
-        starts = Starts(points=points, used=rises + falls, later=jnp.zeros_like(rises), end=end)
+        starts = Starts(points=points, used=rises + falls, later=None, end=end)
     else:
         starts = _after(points)
     return _unit_pieces(starts, falls + jnp.minimum(step, 2 * rises - step), exponent, "peak")
@@ -164,24 +202,29 @@ def best_between(
     pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
     """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and anything when there is no point."""
-    at = pieces.at
+    return best_of(pieces, pieces.cut(low), pieces.cut(high))
+
+
+def best_of(pieces: Pieces, low: Cut, high: Cut) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
+    """`best_between` two cuts."""
     if pieces.is_peak:
-        # The function rises up to the point before the top piece's start and falls from there on.
-        one = wide.from_uint32(jnp.uint32(1), pieces.limbs)
-        top = at(top_of_peak(pieces))
-        before = wide.select(wide.is_zero(top), top, wide.subtract(top, one))
-        last = wide.subtract(high, one)
-        nearest = [wide.maximum(low, wide.minimum(point, last)) for point in (before, top)]
-        found = jax.vmap(pieces.locate)(jnp.stack(nearest))
-        values = pieces.values[found]
+        # The function rises up to the point before the top piece's start and falls from there on. Nearest to either lies the point
+        # itself, or an end of the range.
+        top = pieces.at(top_of_peak(pieces))
+        before = wide.select(wide.is_zero(top), top, wide.subtract(top, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
+        found = []
+        for point in (before, top):
+            nearest = jnp.where(wide.less(point, high.position), pieces.locate(point), high.below - 1)
+            found.append(jnp.where(wide.less(point, low.position), low.upto - 1, nearest))
+        values = [pieces.values[piece] for piece in found]
         winner = jnp.where(values[0] >= values[1], found[0], found[1])
     else:
         index = jnp.arange(pieces.count, dtype=jnp.int32)
-        offered = pieces.nonempty() & (index >= pieces.locate(low)) & (index < pieces.search(high))
+        offered = pieces.nonempty() & (index >= low.upto - 1) & (index < high.below)
         best = jnp.max(jnp.where(offered, pieces.values, -jnp.inf))
         winner = jnp.min(jnp.where(offered & (pieces.values == best), index, pieces.count - 1))
-    value = jnp.where(wide.less(low, high), pieces.values[winner], -jnp.inf)
-    return value, wide.maximum(at(winner), low)
+    value = jnp.where(wide.less(low.position, high.position), pieces.values[winner], -jnp.inf)
+    return value, wide.maximum(pieces.at(winner), low.position)
 
 
 def top_of_peak(pieces: Pieces) -> Int[Array, ""]:

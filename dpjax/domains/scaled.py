@@ -51,10 +51,18 @@ class Scaled:
 
     def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
         """Whole rows."""
+        return self.after(index, jnp.zeros(jnp.shape(index), bool))
+
+    def after(self, index: Int[Array, "*i"], one: Bool[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
+        """Whole rows, and 1 more where that is asked for."""
         limbs = self.centre.shape[0]
-        offset = wide.scaled(self.digits[index], self.exponent[index], limbs)
-        centre = jnp.broadcast_to(self.centre, offset.shape)
-        return wide.select(index < self.below, wide.subtract(centre, offset), wide.add(centre, offset))
+        centre = wide.add(self.centre[None], wide.from_uint32(jnp.arange(2, dtype=jnp.uint32), limbs))
+        # centre - offset = ~(~centre + offset): one addition serves both sides.
+        left, four = index < self.below, jnp.concatenate([centre, ~centre])
+        total = wide.add(
+            four[2 * left + one], wide.scaled(self.digits[index], self.exponent[index], limbs)
+        )
+        return wide.select(left, ~total, total)
 
     def resized(self, limbs: int) -> "Scaled":
         """The same numbers with more limbs, or with fewer if all have zeros there."""
@@ -143,13 +151,13 @@ class Starts:
     Attributes:
       points: one less than there are starts; those from `used` on play no part.
       used: how many points there are.
-      later: how many of the starts, that at 0 aside, are points themselves.
+      later: how many of the starts, that at 0 aside, are points themselves; None: none is.
       end: where the other starts are: nothing is greater.
     """
 
     points: Scaled
     used: Int[Array, ""]
-    later: Int[Array, ""]
+    later: Int[Array, ""] | None
     end: UInt32[Array, "limbs"]
 
     @property
@@ -160,21 +168,23 @@ class Starts:
 
     def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
         """Whole rows."""
-        point = self.points.at(jnp.clip(index - 1, 0, self.points.shape[0] - 1))
-        after = wide.add(point, wide.from_uint32((index > self.later).astype(jnp.uint32), point.shape[-1]))
-        shape = point.shape
+        after = self.points.after(jnp.clip(index - 1, 0, self.points.shape[0] - 1), index > self._later())
+        shape = after.shape
         row = wide.select(index <= self.used, after, jnp.broadcast_to(self.end, shape))
         return wide.select(index <= 0, jnp.zeros(shape, jnp.uint32), row)
+
+    def _later(self) -> Array:
+        return jnp.zeros_like(self.used) if self.later is None else self.later
 
     def search(self, query: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
         """How many starts are < query (side="left") or <= query (side="right"): by sizes and words."""
         one = wide.from_uint32(jnp.uint32(1), query.shape[0])
         sizes, leads = self.points.sizes()
-        itself, before = (self._compact(number) for number in (query, wide.subtract(query, one)))
-        zero = wide.is_zero(query)
+        before, zero = self._compact(wide.subtract(query, one)), wide.is_zero(query)
+        itself = before if self.later is None else self._compact(query)
 
         def not_yet(index: Array) -> Array:
-            after = index + 1 > self.later
+            after = index + 1 > self._later()
             left, size, lead, more = (jnp.where(after, b, a) for a, b in zip(itself, before, strict=True))
             less, equal = _order((index < self.points.below, sizes[index], leads[index]), (left, size, lead), more)
             reached = less | equal if side == "right" else less
@@ -206,7 +216,7 @@ class Starts:
         log_length = jnp.concatenate([unknown, inner, unknown])
         index = jnp.arange(log_length.shape[0], dtype=jnp.int32)
         log_length = jnp.where(index < self.used, log_length, -jnp.inf)
-        special = jnp.stack([jnp.zeros_like(self.used), self.points.below, self.later, self.used])
+        special = jnp.stack([jnp.zeros_like(self.used), self.points.below, self._later(), self.used])
         # Beyond the last start that is used nothing is left.
         low, high = (wide.minimum(self.at(special + i), stop[None]) for i in (0, 1))
         exact = wide.log(wide.subtract(high, low))
@@ -232,8 +242,10 @@ class Starts:
         (a, a_lead, a_left), (b, b_lead, b_left) = row(left), row(right)
         found = _between(a, a_lead, b, b_lead, a_left != b_left)
         # One more, if the run begins with a point and ends right after one.
-        one_more = (left <= self.later) & (right > self.later)
-        digits = _digits(*_one_more(found, one_more, jnp.minimum(a, b)))
+        if self.later is not None:
+            one_more = (left <= self.later) & (right > self.later)
+            found = _one_more(found, one_more, jnp.minimum(a, b))
+        digits = _digits(*found)
         everything = wide.bit_length(self.end)
         inside = jnp.minimum(top, self.used - top)  # so many runs have two points for ends
         digits = jnp.where(error < inside, digits, everything)

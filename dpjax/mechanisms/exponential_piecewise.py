@@ -32,7 +32,7 @@ from dpjax.core.staging import once
 from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Accurate, Goal, Interval, number
-from dpjax.domains.ordered import Pieces
+from dpjax.domains.ordered import Cut, Pieces
 from dpjax.mechanisms.base import Mechanism
 
 LANES = 64  # pieces of a row, where many functions share them
@@ -67,35 +67,34 @@ class Judge:
     """
 
     pieces: Pieces
-    within: Interval
+    within: tuple[Cut, Cut]
     log_density: Float[Array, "3 pieces"]
     trees: Float[Array, "3 nodes"]
 
     def log_masses(self, interval: Interval) -> Float[Array, "2"]:
         """(ln weight of the good points, ln weight of the bad ones) of an interval: sums of positive terms only."""
-        end = self.pieces.end
-        below = interval.meet(Interval(low=jnp.zeros_like(end), high=self.within.low))
-        above = interval.meet(Interval(low=self.within.high, high=end))
-        parts = jax.tree.map(lambda *x: jnp.stack(x), interval.meet(self.within), below, above)
-        inside, beneath, beyond = jax.vmap(self._log_mass)(parts)
+        return self.between(self.pieces.cut(interval.low), self.pieces.cut(interval.high))
+
+    def between(self, low: Cut, high: Cut) -> Float[Array, "2"]:
+        """`log_masses` of what lies between two cuts."""
+        start, stop = self.within
+        lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
+        parts = (jax.tree.map(lambda *x: jnp.stack(x), *cuts) for cuts in (lows, highs))
+        inside, beneath, beyond = jax.vmap(self._log_mass)(*parts)
         good, bad_inside = inside[1], inside[2]
         bad = logspace.logsumexp(jnp.stack([bad_inside, beneath[0], beyond[0]]))
         return jnp.stack([good, bad])
 
-    def _log_mass(self, interval: Interval) -> Float[Array, "3"]:
-        """ln of the summed weight of the points of an interval, by each weighting; -inf when empty."""
-        low, high = interval.low, interval.high
-        first = self.pieces.locate(low)
-        last = self.pieces.search(high) - 1  # the piece that holds high - 1
+    def _log_mass(self, low: Cut, high: Cut) -> Float[Array, "3"]:
+        """ln of the summed weight of the points between, by each weighting; -inf where there are none."""
+        first, last = low.upto - 1, high.below - 1  # the pieces that hold low and high - 1
         # Up to three parts: the rest of the first piece, whole pieces, the beginning of the last piece. Or one part of one piece.
-        split = wide.minimum(self.pieces.at(jnp.minimum(first + 1, self.pieces.count - 1)), high)
-        split = wide.select(first == last, high, split)
-        left = wide.log(wide.subtract(split, low)) + self.log_density[:, first]
-        right = wide.log(wide.subtract(high, self.pieces.at(last))) + self.log_density[:, last]
-        right = jnp.where(first == last, -jnp.inf, right)
+        left = jnp.where(first == last, wide.log(wide.subtract(high.position, low.position)), low.ahead)
+        right = jnp.where(first == last, -jnp.inf, high.behind)
+        left, right = left + self.log_density[:, first], right + self.log_density[:, last]
         between = logspace.range_sum(self.trees, first + 1, last)
         mass = logspace.logsumexp(jnp.stack([left, between, right], axis=-1))
-        return jnp.where(interval.is_empty(), -jnp.inf, mass)
+        return jnp.where(wide.less(low.position, high.position), mass, -jnp.inf)
 
 
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
@@ -103,7 +102,8 @@ def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Ju
     log_length = pieces.log_lengths()
     each = jnp.stack([log_density, *goal.split(log_density)])
     trees = jax.vmap(logspace.sum_tree)(log_length[None] + each)
-    return Judge(pieces=pieces, within=goal.within, log_density=each, trees=trees)
+    within = pieces.cut(goal.within.low), pieces.cut(goal.within.high)
+    return Judge(pieces=pieces, within=within, log_density=each, trees=trees)
 
 
 # --------------------------------------------------------------------------------------------------------- sampler
