@@ -9,7 +9,6 @@ are made where somebody asks for a row.
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -17,7 +16,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen
-from dpjax.core.staging import once
 from dpjax.domains import wide
 
 _BLOCK = 64  # whole rows at a time, where whole rows are needed
@@ -59,9 +57,8 @@ class Scaled:
         centre = wide.add(self.centre[None], wide.from_uint32(jnp.arange(2, dtype=jnp.uint32), limbs))
         # centre - offset = ~(~centre + offset): one addition serves both sides.
         left, four = index < self.below, jnp.concatenate([centre, ~centre])
-        total = wide.add(
-            four[2 * left + one], wide.scaled(self.digits[index], self.exponent[index], limbs)
-        )
+        kind = jnp.where(left, 2, 0) + jnp.where(one, 1, 0)
+        total = wide.add(four[kind], wide.scaled(self.digits[index], self.exponent[index], limbs))
         return wide.select(left, ~total, total)
 
     def resized(self, limbs: int) -> "Scaled":
@@ -78,7 +75,7 @@ class Scaled:
         """Of each distance from the centre the number of binary digits, and 32 of them, the first of which is 1."""
         zeros = lax.clz(self.digits)
         size = jnp.where(self.digits > 0, self.exponent + 32 - zeros.astype(jnp.int32), 0)
-        return size, self.digits << jnp.minimum(zeros, 31)
+        return size, self.digits << jnp.minimum(zeros, np.uint32(31))
 
 
 def _order(row: tuple[Array, ...], query: tuple[Array, ...], more: Array | bool = False) -> tuple[Array, Array]:
@@ -104,7 +101,9 @@ def at(x: Any) -> Any:
 # Two distances, and what lies between --------------------------------------------------------------------------
 
 
-def _between(size: Array, lead: Array, other_size: Array, other: Array, add: Array) -> tuple[Array, Array, Array, Array]:
+def _between(
+    size: Array, lead: Array, other_size: Array, other: Array, add: Array
+) -> tuple[Array, Array, Array, Array]:
     """|a - b|, or a + b, as (carry, high, low, size of the greater): (carry 2^64 + high 2^32 + low) 2^(size - 64).
 
     If the greater one has at most 64 digits, that is exact. Else digits below the last of 64 are summed up by setting the last one: no
@@ -117,9 +116,13 @@ def _between(size: Array, lead: Array, other_size: Array, other: Array, add: Arr
     few, more = jnp.minimum(shift, np.uint32(31)), jnp.clip(shift, np.uint32(32), np.uint32(63)) - np.uint32(32)
     near = shift < 32
     high = jnp.where(near, other >> few, np.uint32(0))
-    low = jnp.where(near, jnp.where(shift == 0, np.uint32(0), other << ((np.uint32(32) - few) % 32)), other >> more)
-    beyond = jnp.where(more == 0, np.uint32(0), other << ((np.uint32(32) - more) % 32))
-    low = jnp.where(shift >= 64, jnp.minimum(other, np.uint32(1)), jnp.where(near, low, low | jnp.minimum(beyond, 1)))
+    low = jnp.where(
+        near, jnp.where(shift == 0, np.uint32(0), other << ((np.uint32(32) - few) % np.uint32(32))), other >> more
+    )
+    beyond = jnp.where(more == 0, np.uint32(0), other << ((np.uint32(32) - more) % np.uint32(32)))
+    low = jnp.where(
+        shift >= 64, jnp.minimum(other, np.uint32(1)), jnp.where(near, low, low | jnp.minimum(beyond, np.uint32(1)))
+    )
     total = lead + high
     difference = lead - high - jnp.minimum(low, np.uint32(1))
     carry = add & (total < lead)
@@ -230,7 +233,7 @@ class Starts:
         Where both ends are points, by 64 digits of either. Else by whole rows, a few at a time: that is, for as many runs as one side has
         more points than the other.
         """
-        count, limbs = self.shape
+        count = self.shape[0]
         error = jnp.arange(count, dtype=jnp.int32)
         left, right = top - error, top + 1 + error
         size, lead = self.points.sizes()
@@ -268,20 +271,24 @@ def _one_more(found: Any, one_more: Array, lesser: Array) -> tuple[Array, Array,
     """What `_between` found, and 1 where that is asked for, as far as it could change the number of digits.
 
     Up to 64 digits that is a sum. From there on 1 counts only for 2^j - 1, that is if the lesser distance is 1 and was subtracted: a sum
-    of two numbers with 32 digits each, or a difference of two such of nearly the same size, ends in a zero.
+    of two numbers with 32 digits each, or a difference of two such of nearly the same size, ends in a zero. Equal ones leave 1 itself.
     """
     carry, high, low, size = found
     room = jnp.clip(64 - size, 0, 63).astype(jnp.uint32)
-    one_high = jnp.where(room >= 32, np.uint32(1) << (room % 32), np.uint32(0))
-    one_low = jnp.where(room < 32, np.uint32(1) << (room % 32), np.uint32(0))
+    one_high = jnp.where(room >= 32, np.uint32(1) << (room % np.uint32(32)), np.uint32(0))
+    one_low = jnp.where(room < 32, np.uint32(1) << (room % np.uint32(32)), np.uint32(0))
     fits = size <= 64
     adds = one_more & (fits | ((lesser == 1) & ~carry & (low == np.uint32(0xFFFFFFFF))))
-    one_high, one_low = jnp.where(fits, one_high, 0), jnp.where(fits, one_low, np.uint32(1))
+    one_high, one_low = jnp.where(fits, one_high, np.uint32(0)), jnp.where(fits, one_low, np.uint32(1))
     new_low = jnp.where(adds, low + one_low, low)
     over = adds & (new_low < low)
     new_high = jnp.where(adds, high + one_high + over.astype(jnp.uint32), high)
-    overflow = adds & ((new_high < high) | ((new_high == high) & over & (one_high == 0) & (high == np.uint32(0xFFFFFFFF))))
-    return carry | overflow, new_high, new_low, size
+    overflow = adds & (
+        (new_high < high) | ((new_high == high) & over & (one_high == 0) & (high == np.uint32(0xFFFFFFFF)))
+    )
+    alone = one_more & ~carry & ((high | low) == 0)
+    new_high, new_low = jnp.where(alone, np.uint32(1 << 31), new_high), jnp.where(alone, np.uint32(0), new_low)
+    return carry | overflow, new_high, new_low, jnp.where(alone, 1, size)
 
 
 def _leading(x: UInt32[Array, "limbs"], size: Int[Array, ""]) -> tuple[UInt32[Array, ""], Bool[Array, ""]]:
@@ -291,8 +298,8 @@ def _leading(x: UInt32[Array, "limbs"], size: Int[Array, ""]) -> tuple[UInt32[Ar
     padded = jnp.concatenate([x, jnp.zeros((1,), jnp.uint32)])
     first, second = padded[place], padded[place + 1]
     zeros = lax.clz(first)
-    some = jnp.minimum(zeros, 31)
-    lead = jnp.where(some == 0, first, (first << some) | (second >> ((np.uint32(32) - some) % 32)))
+    some = jnp.minimum(zeros, np.uint32(31))
+    lead = jnp.where(some == 0, first, (first << some) | (second >> ((np.uint32(32) - some) % np.uint32(32))))
     index = jnp.arange(limbs, dtype=jnp.int32)
     rest = jnp.where(index == place + 1, x << some, jnp.where(index > place + 1, x, np.uint32(0)))
     # The whole first limb is among the 32 digits; of the second, all but its `some` first bits follow.

@@ -182,7 +182,6 @@ class BinarySearch(ThresholdLearner):
 
         start = jnp.ones((rows,)), jnp.zeros((rows,)), jnp.zeros((rows,))
 
-
         def step(s: Array, state: Any) -> Any:
             return jax.tree.map(lambda new, old: jnp.where(s < bits, new, old), level(s, state), state)
 
