@@ -67,7 +67,7 @@ class Pieces:
         to empty pieces at the end. "any": nothing.
     """
 
-    starts: UInt32[Array, "pieces limbs"] | Starts
+    starts: Any
     values: Float[Array, "pieces"]
     last: UInt32[Array, "limbs"]
     end: UInt32[Array, "limbs"]
@@ -150,7 +150,7 @@ def from_peak(points: UInt32[Array, "n limbs"] | scaled.Scaled, rises: Array, fa
     step = jnp.minimum(jnp.arange(rows + 1, dtype=jnp.int32), rises + falls)
     if isinstance(points, scaled.Scaled):
         end = wide.add(wide.power_of_two(exponent, limbs), wide.from_uint32(jnp.uint32(1), limbs))
-        starts = Starts(points=points, used=rises + falls, later=None, end=end)
+        starts: Any = Starts(points=points, used=rises + falls, later=None, end=end)
     else:
         starts = _after(points)
     return _unit_pieces(starts, falls + jnp.minimum(step, 2 * rises - step), exponent, "peak")

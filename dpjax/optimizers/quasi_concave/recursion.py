@@ -265,10 +265,10 @@ def _best_block(pieces: Pieces, k: Array, budget: Budget, begin: UInt32[Array, "
     size = wide.power_of_two(jnp.minimum(k + 3, exponent), limbs)
     high = wide.add(low, wide.select(k + 3 > exponent, room, wide.minimum(size, room)))
 
-    low, high = pieces.cut(low), pieces.cut(high)
-    second = jnp.maximum(*(ordered.best_of(pieces, *ends)[0] for ends in ((start, low), (high, end))))
+    lower, upper = pieces.cut(low), pieces.cut(high)
+    second = jnp.maximum(*(ordered.best_of(pieces, *ends)[0] for ends in ((start, lower), (upper, end))))
     log_p, log_q = _log_keep(exists, best, second, budget)
-    return Block(low=low, high=high, log_keep=log_p, log_drop=log_q, gap=best - second)
+    return Block(low=lower, high=upper, log_keep=log_p, log_drop=log_q, gap=best - second)
 
 
 def overlapping(a: Block, b: Block) -> Bool[Array, ""]:
