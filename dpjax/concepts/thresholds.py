@@ -26,6 +26,7 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
 from dpjax.domains import ordered, wide
 from dpjax.domains.ordered import Pieces
+from dpjax.domains.scaled import Scaled
 
 
 def label(threshold: UInt32[Array, "limbs"], x: UInt32[Array, "n more"]) -> Int[Array, "n"]:
@@ -65,6 +66,9 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     n_valid become empty pieces at the end, so padding changes nothing. `limbs` must hold bits + 1 bits; rows = 2^b - 1.
     """
     valid = sample.valid
+    if isinstance(sample.x, Scaled):
+        ones = jnp.sum(jnp.where(valid, sample.y, 0), dtype=jnp.int32)
+        return ordered.from_peak(sample.x.resized(limbs), ones, sample.n_valid - ones, jnp.asarray(bits, jnp.int32))
     points = wide.select(valid, wide.resize(sample.x, limbs), wide.power_of_two(bits, limbs)[None])
     exponent = jnp.asarray(bits, jnp.int32)
     if sample.realizable:
@@ -142,6 +146,25 @@ class LogUniform(ThresholdDistribution):
         # target - o = ~(~target + o): one addition serves both sides.
         flip = lambda x: wide.select(left, wide.along_rows(jnp.invert, x), x)  # noqa: E731
         return flip(wide.add(flip(self.target[None]), offset))
+
+    def draw_scaled(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
+        """`draw` with points of few digits, as learners that say `takes_scaled` look at them: the same sample from the same key."""
+        fractions = ordered.sorted_uniforms(key, capacity, n)
+        x = self.scaled(fractions, n)
+        y = (jnp.arange(capacity, dtype=jnp.int32) < x.below).astype(jnp.int32)
+        return Sample.promised(x, y, n)  # type: ignore[arg-type]
+
+    def scaled(self, v: UInt32[Array, "n"], n: Int[Array, ""]) -> Scaled:
+        """`quantile` of the first n of sorted fractions, as numbers around the target."""
+        octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
+        whole, digits = once(octaves > 0, self._leading, v, octaves)
+        left = (v < np.uint32(1 << 31)) & (jnp.arange(v.shape[0], dtype=jnp.int32) < n)
+        return Scaled(
+            centre=self.target,
+            digits=digits >> jnp.clip(23 - whole, 0, 31).astype(jnp.uint32),
+            exponent=jnp.maximum(whole - 23, 0),
+            below=jnp.sum(left, dtype=jnp.int32),
+        )
 
     @staticmethod
     def _leading(v: UInt32[Array, "n"], octaves: UInt32[Array, ""]) -> tuple[Int[Array, "n"], UInt32[Array, "n"]]:

@@ -39,6 +39,7 @@ class Algorithm:
 
     kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
     largest_error: ClassVar[float] = 1.0  # for `success_probability`: errors are fractions of the examples
+    takes_scaled: ClassVar[bool] = False  # whether drawn points may come as `domains.scaled.Scaled`
 
     def __init_subclass__(cls, **given: Any) -> None:
         """What the host computes refuses traced parameters by name, whichever class defines it."""

@@ -11,6 +11,7 @@ from dpjax.data.points import Points
 from dpjax.data.sample import Sample, wide_rows
 from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
+from dpjax.domains.scaled import Scaled
 
 Kind = TypeVar("Kind", Sample, MultiSample, Points, Weighted)
 
@@ -46,6 +47,8 @@ def fitted(
     """
     if not isinstance(sample, kind):
         raise TypeError(f"{name} must be a dpjax.{kind.__name__}, got {type(sample).__name__}")
+    if isinstance(sample.x, Scaled):  # drawn by a distribution, in its bucket
+        return sample
     wide_rows(f"{name}.x", sample.x)
     if k is not None and isinstance(sample, MultiSample) and sample.k != k:
         raise ValueError(f"{name} must have the labels of k = {k} concepts, got {sample.k}")

@@ -25,8 +25,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
+from dpjax.core.staging import SHORT_ROW
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
+from dpjax.data.sample import bucket
 
 
 @frozen
@@ -99,7 +101,15 @@ def excess(distribution: Any, *, many: bool) -> Callable[[Any], Array]:
 def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
     """The key for the learner's coins, and the sample."""
     key_sample, key_coins = jax.random.split(key)
-    return key_coins, experiment.distribution.sample(key_sample, experiment.capacity, experiment.n)
+    law, capacity = experiment.distribution, experiment.capacity
+    if getattr(experiment.learner, "takes_scaled", False) and scales(law, capacity):
+        return key_coins, law.draw_scaled(key_sample, capacity, jnp.asarray(experiment.n, jnp.int32))
+    return key_coins, law.sample(key_sample, capacity, experiment.n)
+
+
+def scales(distribution: Any, capacity: int) -> bool:
+    """Whether a sample is drawn with points of few digits (`domains.scaled`): wide ones, in a bucket."""
+    return hasattr(distribution, "draw_scaled") and distribution.limbs > SHORT_ROW and bucket(capacity) == capacity
 
 
 def as_outcome(result: Any) -> Outcome:

@@ -11,6 +11,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import Sample, below, out_of_order, padded_rows, shown, valid_rows, wide_rows
 from dpjax.domains import wide
+from dpjax.domains.scaled import Scaled
 
 
 @frozen
@@ -86,6 +87,8 @@ class Points:
 
     def in_order(self, limbs: int) -> "Points":
         """The same points in increasing order, with `limbs` limbs; rows that do not count hold the greatest number."""
+        if isinstance(self.x, Scaled):  # rows that do not count are not looked at
+            return Points(x=self.x.resized(limbs), n_valid=self.n_valid, ordered=True)  # type: ignore[arg-type]
         x = jnp.where(self.valid[:, None], wide.resize(self.x, limbs), np.uint32(2**32 - 1))
         return Points(x=x if self.ordered else wide.sort(x)[0], n_valid=self.n_valid, ordered=True)
 

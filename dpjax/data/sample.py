@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, show
 from dpjax.core.pytree import exportable
-from dpjax.domains import wide
+from dpjax.domains import scaled, wide
 
 
 def bucket(n: int) -> int:
@@ -39,7 +39,7 @@ class Sample:
       ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside 1, ..., rows, a promise that does not
       hold. Values under tracing pass unchecked.
 
-    >>> from dpjax.domains import wide
+    >>> from dpjax.domains import scaled, wide
     >>> sample = Sample(x=wide.from_ints([7, 2**40], 64), y=[1, 0])
     >>> sample.rows, int(sample.n_valid)
     (2, 2)
@@ -118,7 +118,7 @@ exportable(Sample)
 def shown(data: Any, y: Any = None, **counts: int) -> str:
     """The repr of rows of which some count: how many there are, their points as integers, their labels, and the promises made.
 
-    >>> from dpjax.domains import wide
+    >>> from dpjax.domains import scaled, wide
     >>> Sample(x=wide.from_ints([7, 2**40, 9], 64), y=[1, 0, 1], n_valid=2)
     Sample(n_valid=2, rows=3, x=[7, 1099511627776], y=[1, 0])
     """
@@ -163,7 +163,7 @@ def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
 def below(data: Any, bits: Any) -> Bool[Array, ""]:
     """Whether the valid rows of x are points of X_bits; of sorted ones the last speaks for all."""
     if data.ordered:
-        last = wide.rows_of(data.x)(jnp.clip(data.n_valid - 1, 0, data.rows - 1))
+        last = scaled.at(data.x)(jnp.clip(data.n_valid - 1, 0, data.rows - 1))
         return (data.n_valid < 1) | (wide.bit_length(last) <= bits)
     return wide.all_below(data.x, data.valid, bits)
 

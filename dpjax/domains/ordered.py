@@ -13,9 +13,41 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.core import random, sorting
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import SHORT_ROW, apart, once, together
-from dpjax.domains import wide
+from dpjax.domains import scaled, wide
+from dpjax.domains.scaled import Starts
 
 PATIENCE = 8  # turns of a sort by exchanges of neighbours
+
+
+@frozen
+class Cut:
+    """A position in the range of some pieces.
+
+    Attributes:
+      position: the point right behind the cut.
+      below: how many pieces begin below it.
+      upto: how many pieces begin there or below: it lies in piece upto - 1.
+      behind: ln of the number of points from the last start below it up to it.
+      ahead: ln of the number of points from it to the first start above it.
+    """
+
+    position: UInt32[Array, "limbs"]
+    below: Int[Array, ""]
+    upto: Int[Array, ""]
+    behind: Float[Array, ""]
+    ahead: Float[Array, ""]
+
+    def least(self, other: "Cut") -> "Cut":
+        """The lower one of two."""
+        return _either(wide.less(other.position, self.position), other, self)
+
+    def greatest(self, other: "Cut") -> "Cut":
+        """The higher one of two."""
+        return _either(wide.less(self.position, other.position), other, self)
+
+
+def _either(condition: Bool[Array, ""], a: Cut, b: Cut) -> Cut:
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
 
 
 @frozen
@@ -23,7 +55,8 @@ class Pieces:
     """A function on {0, ..., last}: `values[i]` from `starts[i]` up to the next start; empty pieces count for nothing.
 
     Attributes:
-      starts: increasing, the first is 0; shape (pieces, limbs), a power of two of pieces. Equal starts make empty pieces.
+      starts: increasing, the first is 0; shape (pieces, limbs), a power of two of pieces. Equal starts make empty pieces. `Starts` of a
+        peak are made into whole rows only where a row is asked for.
       values: shape (pieces,).
       last: the last point T of the range.
       end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. A function whose T
@@ -34,7 +67,7 @@ class Pieces:
         to empty pieces at the end. "any": nothing.
     """
 
-    starts: UInt32[Array, "pieces limbs"]
+    starts: Any
     values: Float[Array, "pieces"]
     last: UInt32[Array, "limbs"]
     end: UInt32[Array, "limbs"]
@@ -58,15 +91,47 @@ class Pieces:
 
     def ends(self) -> UInt32[Array, "pieces limbs"]:
         """One beyond the last point of each piece."""
+        if isinstance(self.starts, Starts):
+            return self.at(jnp.arange(1, self.count + 1, dtype=jnp.int32))
         return wide.concatenate(self.starts[1:], self.end[None])
+
+    def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
+        """The starts of these pieces, and `end` for the piece behind the last one."""
+        if isinstance(self.starts, Starts):
+            return self.starts.at(index)
+        start = wide.rows_of(self.starts)(jnp.minimum(index, self.count - 1))
+        return wide.select(index < self.count, start, jnp.broadcast_to(self.end, start.shape))
+
+    def search(self, position: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
+        """How many starts are < position (side="left") or <= position (side="right")."""
+        if isinstance(self.starts, Starts):
+            return self.starts.search(position, side=side)
+        return wide.search(self.starts, position, side=side)
+
+    def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
+        """Before this position."""
+        below, upto = self.search(position), self.search(position, side="right")
+        behind = wide.log(wide.subtract(position, self.at(below - 1)))
+        ahead = wide.log(wide.subtract(self.at(upto), position))
+        return Cut(position=position, below=below, upto=upto, behind=behind, ahead=ahead)
+
+    def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None) -> Float[Array, "pieces"]:
+        """ln of how many points each piece has, or of how many below `stop`, one of the last points."""
+        stop = self.end if stop is None else stop
+        if isinstance(self.starts, Starts):
+            return self.starts.log_lengths(stop)
+        starts = self.starts if stop is self.end else wide.minimum(self.starts, stop[None])
+        return wide.log(wide.subtract(wide.concatenate(starts[1:], stop[None]), starts))
 
     def nonempty(self) -> Bool[Array, "pieces"]:
         """Which pieces have a point."""
+        if isinstance(self.starts, Starts):
+            return ~jnp.isneginf(self.log_lengths())
         return ~wide.equal(self.starts, self.ends())
 
     def locate(self, position: UInt32[Array, "limbs"]) -> Int[Array, ""]:
         """Index of the piece that holds `position`."""
-        return wide.search(self.starts, position, side="right") - 1
+        return self.search(position, side="right") - 1
 
 
 def from_steps(points: UInt32[Array, "n limbs"], first: Array, steps: Array, exponent: Array) -> Pieces:
@@ -76,24 +141,34 @@ def from_steps(points: UInt32[Array, "n limbs"], first: Array, steps: Array, exp
     below its neighbours); a point 2^exponent (padding, step 0) makes an empty piece.
     """
     walk = jnp.concatenate([first[None], first + jnp.cumsum(steps, dtype=jnp.int32)])
-    return _unit_pieces(points, walk, exponent, "walk")
+    return _unit_pieces(_after(points), walk, exponent, "walk")
 
 
-def from_peak(points: UInt32[Array, "n limbs"], rises: Array, falls: Array, exponent: Array) -> Pieces:
+def from_peak(points: UInt32[Array, "n limbs"] | scaled.Scaled, rises: Array, falls: Array, exponent: Array) -> Pieces:
     """`from_steps` for `rises` steps up from the value `falls`, then `falls` steps down, then padding: no sum is needed."""
-    step = jnp.minimum(jnp.arange(points.shape[0] + 1, dtype=jnp.int32), rises + falls)
-    return _unit_pieces(points, falls + jnp.minimum(step, 2 * rises - step), exponent, "peak")
+    rows, limbs = points.shape
+    step = jnp.minimum(jnp.arange(rows + 1, dtype=jnp.int32), rises + falls)
+    if isinstance(points, scaled.Scaled):
+        end = wide.add(wide.power_of_two(exponent, limbs), wide.from_uint32(jnp.uint32(1), limbs))
+        starts: Any = Starts(points=points, used=rises + falls, later=None, end=end)
+    else:
+        starts = _after(points)
+    return _unit_pieces(starts, falls + jnp.minimum(step, 2 * rises - step), exponent, "peak")
 
 
-def _unit_pieces(points: Array, walk: Array, exponent: Array, shape: str) -> Pieces:
-    """Pieces that begin at 0 and right after each point."""
+def _after(points: UInt32[Array, "n limbs"]) -> UInt32[Array, "pieces limbs"]:
+    """0, and the position right after each point."""
     limbs = points.shape[1]
     one = wide.from_uint32(jnp.uint32(1), limbs)
+    return wide.concatenate(jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None]))
+
+
+def _unit_pieces(starts: Any, walk: Array, exponent: Array, shape: str) -> Pieces:
+    """Pieces on {0, ..., 2^exponent}."""
+    limbs = starts.shape[1]
     last = wide.power_of_two(exponent, limbs)
-    starts = wide.concatenate(jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None]))
-    return Pieces(
-        starts=starts, values=walk.astype(float), last=last, end=wide.add(last, one), exponent=exponent, shape=shape
-    )
+    end = wide.add(last, wide.from_uint32(jnp.uint32(1), limbs))
+    return Pieces(starts=starts, values=walk.astype(float), last=last, end=end, exponent=exponent, shape=shape)
 
 
 def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyond: float) -> Pieces:
@@ -127,24 +202,29 @@ def best_between(
     pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
     """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and anything when there is no point."""
-    at = wide.rows_of(pieces.starts)
+    return best_of(pieces, pieces.cut(low), pieces.cut(high))
+
+
+def best_of(pieces: Pieces, low: Cut, high: Cut) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
+    """`best_between` two cuts."""
     if pieces.is_peak:
-        # The function rises up to the point before the top piece's start and falls from there on.
-        one = wide.from_uint32(jnp.uint32(1), pieces.limbs)
-        top = at(top_of_peak(pieces))
-        before = wide.select(wide.is_zero(top), top, wide.subtract(top, one))
-        last = wide.subtract(high, one)
-        nearest = [wide.maximum(low, wide.minimum(point, last)) for point in (before, top)]
-        found = jax.vmap(pieces.locate)(jnp.stack(nearest))
-        values = pieces.values[found]
+        # The function rises up to the point before the top piece's start and falls from there on. Nearest to either lies the point
+        # itself, or an end of the range.
+        top = pieces.at(top_of_peak(pieces))
+        before = wide.select(wide.is_zero(top), top, wide.subtract(top, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
+        found = []
+        for point in (before, top):
+            nearest = jnp.where(wide.less(point, high.position), pieces.locate(point), high.below - 1)
+            found.append(jnp.where(wide.less(point, low.position), low.upto - 1, nearest))
+        values = [pieces.values[piece] for piece in found]
         winner = jnp.where(values[0] >= values[1], found[0], found[1])
     else:
         index = jnp.arange(pieces.count, dtype=jnp.int32)
-        offered = pieces.nonempty() & (index >= pieces.locate(low)) & (index < wide.search(pieces.starts, high))
+        offered = pieces.nonempty() & (index >= low.upto - 1) & (index < high.below)
         best = jnp.max(jnp.where(offered, pieces.values, -jnp.inf))
         winner = jnp.min(jnp.where(offered & (pieces.values == best), index, pieces.count - 1))
-    value = jnp.where(wide.less(low, high), pieces.values[winner], -jnp.inf)
-    return value, wide.maximum(at(winner), low)
+    value = jnp.where(wide.less(low.position, high.position), pieces.values[winner], -jnp.inf)
+    return value, wide.maximum(pieces.at(winner), low.position)
 
 
 def top_of_peak(pieces: Pieces) -> Int[Array, ""]:
@@ -154,6 +234,8 @@ def top_of_peak(pieces: Pieces) -> Int[Array, ""]:
 
 def digits_around_top(pieces: Pieces) -> Int[Array, "pieces"]:
     """For a peak: binary digits of the lengths of pieces top - e, ..., top + e, e = 0, 1, ..., as far as there are such pieces."""
+    if isinstance(pieces.starts, Starts):
+        return pieces.starts.digits_around(top_of_peak(pieces))
     after, count, always = top_of_peak(pieces) + 1, pieces.count, pieces.exponent >= 0
     error = jnp.arange(count, dtype=jnp.int32)
 

@@ -148,6 +148,17 @@ def scaled(x: UInt32[Array, "*n"], exponent: Int[Array, "*n"], limbs: int) -> UI
     return _shifted(x, exponent[..., None] - 32 * significance)
 
 
+def multiple(x: UInt32[Array, "*#n limbs"], exponent: Int[Array, "*#n"]) -> UInt32[Array, "*n limbs"]:
+    """The greatest multiple of 2^exponent, a traced exponent >= 0, that is at most x: digits are masked, none is moved.
+
+    >>> to_ints(multiple(from_ints([2**40 + 2**33 + 5], 64)[0], jnp.int32(34)))
+    [1099511627776]
+    """
+    places = jnp.clip(jnp.asarray(exponent).astype(jnp.int32)[..., None] - 32 * _significance(x), 0, 32)
+    kept = jnp.uint32(0xFFFFFFFF) << jnp.minimum(places, 31).astype(jnp.uint32)
+    return x & jnp.where(places < 32, kept, np.uint32(0))
+
+
 def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array, "*#n"]:
     """One word shifted up, or down where the amount is negative."""
     up = x << jnp.clip(amount, 0, 31).astype(jnp.uint32)
@@ -345,6 +356,11 @@ def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
     if limbs <= 3:
         words = [word.astype(float) for word in columns(x)]
         return jnp.log(functools.reduce(lambda high, low: high * 2.0**32 + low, words))
+    if limbs > _UNROLLED:
+        place = jnp.max(jnp.where(x > 0, _significance(x), 0), axis=-1)
+        first = limbs - 1 - place[..., None] + jnp.arange(3, dtype=jnp.int32).reshape((1,) * (x.ndim - 1) + (3,))
+        a, b, c = (word.astype(float) for word in columns(_limb_or_zero(x, first)))
+        return jnp.log(a + (b + c * 2.0**-32) * 2.0**-32) + place.astype(float) * (32 * math.log(2.0))
     padded = columns(x) + [jnp.zeros(x.shape[:-1], jnp.uint32)] * 2
     leading, place = padded[limbs - 1 : limbs + 2], jnp.zeros(x.shape[:-1], jnp.int32)
     for i in range(limbs - 2, -1, -1):

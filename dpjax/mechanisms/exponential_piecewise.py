@@ -32,7 +32,7 @@ from dpjax.core.staging import once
 from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Accurate, Goal, Interval, number
-from dpjax.domains.ordered import Pieces
+from dpjax.domains.ordered import Cut, Pieces
 from dpjax.mechanisms.base import Mechanism
 
 LANES = 64  # pieces of a row, where many functions share them
@@ -67,43 +67,43 @@ class Judge:
     """
 
     pieces: Pieces
-    within: Interval
+    within: tuple[Cut, Cut]
     log_density: Float[Array, "3 pieces"]
     trees: Float[Array, "3 nodes"]
 
     def log_masses(self, interval: Interval) -> Float[Array, "2"]:
         """(ln weight of the good points, ln weight of the bad ones) of an interval: sums of positive terms only."""
-        end = self.pieces.end
-        below = interval.meet(Interval(low=jnp.zeros_like(end), high=self.within.low))
-        above = interval.meet(Interval(low=self.within.high, high=end))
-        parts = jax.tree.map(lambda *x: jnp.stack(x), interval.meet(self.within), below, above)
-        inside, beneath, beyond = jax.vmap(self._log_mass)(parts)
+        return self.between(self.pieces.cut(interval.low), self.pieces.cut(interval.high))
+
+    def between(self, low: Cut, high: Cut) -> Float[Array, "2"]:
+        """`log_masses` of what lies between two cuts."""
+        start, stop = self.within
+        lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
+        parts = (jax.tree.map(lambda *x: jnp.stack(x), *cuts) for cuts in (lows, highs))
+        inside, beneath, beyond = jax.vmap(self._log_mass)(*parts)
         good, bad_inside = inside[1], inside[2]
         bad = logspace.logsumexp(jnp.stack([bad_inside, beneath[0], beyond[0]]))
         return jnp.stack([good, bad])
 
-    def _log_mass(self, interval: Interval) -> Float[Array, "3"]:
-        """ln of the summed weight of the points of an interval, by each weighting; -inf when empty."""
-        low, high, starts = interval.low, interval.high, self.pieces.starts
-        first = self.pieces.locate(low)
-        last = wide.search(starts, high) - 1  # the piece that holds high - 1
+    def _log_mass(self, low: Cut, high: Cut) -> Float[Array, "3"]:
+        """ln of the summed weight of the points between, by each weighting; -inf where there are none."""
+        first, last = low.upto - 1, high.below - 1  # the pieces that hold low and high - 1
         # Up to three parts: the rest of the first piece, whole pieces, the beginning of the last piece. Or one part of one piece.
-        split = wide.minimum(starts[jnp.minimum(first + 1, self.pieces.count - 1)], high)
-        split = wide.select(first == last, high, split)
-        left = wide.log(wide.subtract(split, low)) + self.log_density[:, first]
-        right = wide.log(wide.subtract(high, starts[last])) + self.log_density[:, last]
-        right = jnp.where(first == last, -jnp.inf, right)
+        left = jnp.where(first == last, wide.log(wide.subtract(high.position, low.position)), low.ahead)
+        right = jnp.where(first == last, -jnp.inf, high.behind)
+        left, right = left + self.log_density[:, first], right + self.log_density[:, last]
         between = logspace.range_sum(self.trees, first + 1, last)
         mass = logspace.logsumexp(jnp.stack([left, between, right], axis=-1))
-        return jnp.where(interval.is_empty(), -jnp.inf, mass)
+        return jnp.where(wide.less(low.position, high.position), mass, -jnp.inf)
 
 
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
     """Prepares the weights."""
-    log_length = wide.log(wide.subtract(pieces.ends(), pieces.starts))
+    log_length = pieces.log_lengths()
     each = jnp.stack([log_density, *goal.split(log_density)])
     trees = jax.vmap(logspace.sum_tree)(log_length[None] + each)
-    return Judge(pieces=pieces, within=goal.within, log_density=each, trees=trees)
+    within = pieces.cut(goal.within.low), pieces.cut(goal.within.high)
+    return Judge(pieces=pieces, within=within, log_density=each, trees=trees)
 
 
 # --------------------------------------------------------------------------------------------------------- sampler
@@ -134,11 +134,11 @@ def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval)
     # Pieces inside an interval count whole; only the few at its borders need exact lengths of what is offered of them.
     unit = wide.from_uint32(jnp.uint32(1), pieces.limbs)
     ends = jnp.stack([end for each in (one, other) for end in (wide.add(each.low, unit), each.high)])
-    border = jnp.maximum(jax.vmap(lambda end: wide.search(pieces.starts, end))(ends) - 1, 0)
+    border = jnp.maximum(jax.vmap(pieces.search)(ends) - 1, 0)
     at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border))
     index = jnp.arange(pieces.count, dtype=jnp.int32)
     in_one, in_other = ((index > first) & (index < last) for first, last in border.reshape(2, 2))
-    log_length = jnp.where(in_one | in_other, wide.log(wide.subtract(pieces.ends(), pieces.starts)), -jnp.inf)
+    log_length = jnp.where(in_one | in_other, pieces.log_lengths(), -jnp.inf)
     for i in range(4):
         log_length = jnp.where(index == border[i], at_border[i], log_length)
     logs = log_length + log_density
@@ -150,9 +150,7 @@ def _offered(
     pieces: Pieces, piece: Int[Array, ""], one: Interval, other: Interval
 ) -> tuple[Interval, Interval, UInt32[Array, "limbs"]]:
     """What two disjoint intervals take of a piece, and how many points that is."""
-    at = wide.rows_of(pieces.starts)
-    stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), pieces.end)
-    whole = Interval(low=at(piece), high=stop)
+    whole = Interval(low=pieces.at(piece), high=pieces.at(piece + 1))
     part_one, part_other = one.meet(whole), other.meet(whole)
     return part_one, part_other, wide.add(part_one.length(), part_other.length())
 
@@ -164,8 +162,7 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
     are the same for every peak but for a factor. A peak more costs the row of its top, the rows' weights and the row that is drawn.
     """
     beyond = everything(pieces).high
-    starts = wide.minimum(pieces.starts, beyond[None])
-    log_lengths = once(pieces.exponent >= 0, _log_lengths, starts, beyond).reshape(-1, min(pieces.count, LANES))
+    log_lengths = once(pieces.exponent >= 0, Pieces.log_lengths, pieces, beyond).reshape(-1, min(pieces.count, LANES))
     rows, lanes = log_lengths.shape
     row, lane = jnp.arange(rows, dtype=jnp.int32), jnp.arange(lanes, dtype=jnp.int32)
     up = slope * lane.astype(float)[None]
@@ -180,9 +177,8 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
     rarity = random.exponential(key_piece, (lanes.bit_length() + rows.bit_length(),))
     chosen = logspace.descend(rarity[lanes.bit_length() :], logspace.sum_tree(weights))
     piece = chosen * lanes + logspace.descend(rarity, logspace.sum_tree(in_row(chosen)))
-    at = wide.rows_of(starts)
-    stop = wide.select(piece + 1 < pieces.count, at(jnp.minimum(piece + 1, pieces.count - 1)), beyond)
-    return Point(position=wide.add(at(piece), wide.uniform(key_point, wide.subtract(stop, at(piece)))), piece=piece)
+    start, stop = (wide.minimum(pieces.at(piece + i), beyond) for i in (0, 1))
+    return Point(position=wide.add(start, wide.uniform(key_point, wide.subtract(stop, start))), piece=piece)
 
 
 def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
@@ -190,11 +186,6 @@ def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
     best = jnp.max(logs, axis=-1)
     best = jnp.where(jnp.isneginf(best), 0.0, best)
     return best + jnp.log(jnp.sum(jnp.exp(logs - best[..., None]), axis=-1))
-
-
-def _log_lengths(starts: UInt32[Array, "pieces limbs"], end: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
-    """ln of how many points each piece has."""
-    return wide.log(wide.subtract(wide.concatenate(starts[1:], end[None]), starts))
 
 
 # ------------------------------------------------------------------------------------------------------- mechanism

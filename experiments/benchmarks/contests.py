@@ -17,11 +17,12 @@ from dpjax.concepts import polygons as polygon_concept
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.core.pytree import frozen, static
+from dpjax.core.staging import SHORT_ROW
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.data.weighted import Weighted
-from dpjax.domains import ordered, wide
+from dpjax.domains import ordered, scaled, wide
 from dpjax.learners import label_private, pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace
 from dpjax.multi import direct_sum
@@ -86,10 +87,11 @@ def threshold(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
 
 @frozen
 class Scales:
-    """Points floor(2^U), U uniform on [0, octaves), in increasing order."""
+    """Points floor(2^U), U uniform on [0, octaves), in increasing order; as whole rows, or as numbers of few digits."""
 
     octaves: Any
     limbs: int = static()
+    scaled: bool = static(default=False)
 
     def sample(self, key: jax.Array, capacity: int, n: Any) -> Points:
         """n of them."""
@@ -98,7 +100,8 @@ class Scales:
         law = threshold_concept.LogUniform(
             target=jnp.zeros((self.limbs,), jnp.uint32), octaves=self.octaves, limbs=self.limbs
         )
-        return Points(x=law.quantile(right_half), n_valid=n, ordered=True)
+        x: Any = law.scaled(right_half, n) if self.scaled else law.quantile(right_half)
+        return Points(x=x, n_valid=n, ordered=True)
 
 
 def interior_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
@@ -106,8 +109,8 @@ def interior_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
     key_points, key_coins = jax.random.split(key)
     points = params.distribution.sample(key_points, params.capacity, params.n)
     outcome = params.learner(key_coins, points)
-    x, answer = points.x, outcome.hypothesis
-    inside = wide.less_equal(x[0], answer) & wide.less_equal(answer, x[points.n_valid - 1])
+    at, answer = scaled.at(points.x), outcome.hypothesis
+    inside = wide.less_equal(at(jnp.int32(0)), answer) & wide.less_equal(answer, at(points.n_valid - 1))
     return (inside & (outcome.status == Status.OK)).astype(jnp.int32)
 
 
@@ -119,7 +122,9 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
     if name == "tree_log":
         given |= {"delta": DELTA}
     solver = getattr(interior_point, name)(**given)
-    return interior_trial, cell(solver, Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d)), n, capacity=capacity)
+    limbs = wide.limbs_for(d)
+    law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=solver.takes_scaled and limbs > SHORT_ROW)
+    return interior_trial, cell(solver, law, n, capacity=capacity)
 
 
 # ------------------------------------------------------------------------------------------------ rectangles, points

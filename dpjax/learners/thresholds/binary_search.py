@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax import bounds
@@ -15,7 +17,7 @@ from dpjax.core import arguments, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.domains import wide
-from dpjax.domains.events import Goal
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds import base
 from dpjax.learners.thresholds.base import ThresholdLearner
@@ -48,7 +50,10 @@ class BinarySearch(ThresholdLearner):
 
     def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:
         """ln P[right], ln P[left] at a midpoint."""
-        here, after = pieces.locate(middle), pieces.locate(self._after(middle))
+        return self._log_turn_at(pieces, pieces.locate(middle), pieces.locate(self._after(middle)))
+
+    def _log_turn_at(self, pieces: Pieces, here: Array, after: Array) -> tuple[Array, Array]:
+        """The same where so many examples lie below the midpoint, and so many at it or below."""
         zeros, ones = pieces.values[0], pieces.values[-1]
         # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts.
         ones_before = (here.astype(float) + pieces.values[here] - zeros) / 2
@@ -122,14 +127,77 @@ class BinarySearch(ThresholdLearner):
         mass = at_low + jnp.where(wide.equal(low, last), 0.0, at_last) + jnp.sum(after_low + before_last)
         return jnp.where(wide.less(low, high), mass, 0.0)
 
+    def _masses(self, pieces: Pieces, within: Interval) -> Float[Array, "pieces"]:
+        """P[result in piece i, and within]: by paths for the pieces at the ends of the interval, the others all at once."""
+        last = wide.subtract(within.high, wide.from_uint32(jnp.uint32(1), self.limbs))
+        border = jax.vmap(pieces.locate)(jnp.stack([within.low, last]))
+        ends = wide.maximum(pieces.at(border), within.low[None]), wide.minimum(pieces.at(border + 1), within.high[None])
+        at_border = jax.vmap(lambda a, b: self._mass(pieces, a, b))(*ends)
+        index = jnp.arange(pieces.count, dtype=jnp.int32)
+        mass = jnp.where((index > border[0]) & (index < border[1]), self._inner_masses(pieces), 0.0)
+        for i in range(2):
+            mass = jnp.where(index == border[i], at_border[i], mass)
+        return jnp.where(wide.less(within.low, within.high), mass, 0.0)
+
+    def _inner_masses(self, pieces: Pieces) -> Float[Array, "pieces"]:
+        """P[result in piece i] for the pieces that begin and end right after an example; what the others get means nothing.
+
+        A result j >= 1 is found by the binary digits of z = j - 1: at level s the search is among the z that begin with s digits, the
+        midpoint has a 1 for the next one and zeros behind, and a right turn is a digit 1 of z. (Where z = 0, one more turn, at 0,
+        chooses between 0 and 1.) A piece holds the z from an example a up to the next one b. So its mass is what ends at a, what turns
+        right off the path to a and what turns left off that to b, below the level at which these part. Examples with the same digits
+        so far are neighbours: those below the midpoint end where the next digit changes. No number is searched for, and every level
+        is a pass over the examples.
+        """
+        one = wide.from_uint32(jnp.uint32(1), self.limbs)
+        x = wide.subtract(pieces.starts[1:], one[None])
+        rows, bits = x.shape[0], jnp.asarray(self.bits, jnp.int32)
+        index = jnp.arange(rows, dtype=jnp.int32)
+        real = wide.less(pieces.starts[1:], pieces.end[None])
+        # The level at which a row parts from the one before, and from the one behind; rows that are no examples part at once.
+        differ = wide.bit_length(x[1:] ^ x[:-1])
+        parts = jnp.where(real[1:] & real[:-1], bits - differ, -1)
+        outside = jnp.full((1,), -1, jnp.int32)
+        before, behind = jnp.concatenate([outside, parts]), jnp.concatenate([parts, outside])
+        run_ends = lax.cummin(jnp.where(behind < bits, index + 1, rows), reverse=True)  # of rows that are equal
+        lowest = wide.bit_length(x & wide.add(~x, one[None])) - 1  # the place of the last digit 1; -1 for 0
+        columns = staging.apart(x)
+
+        def level(s: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            reach, right_off, left_off = state
+            place = bits - 1 - s
+            word = lax.dynamic_index_in_dim(staging.together(columns), self.limbs - 1 - place // 32, 1, keepdims=False)
+            digit = (word >> (place % 32).astype(jnp.uint32)) & np.uint32(1) == 1
+            first = lax.cummax(jnp.where(before <= s, index, 0))  # of the rows with the same digits, this one included
+            stop = lax.cummin(jnp.where(behind <= s, index + 1, rows), reverse=True)
+            here = jnp.where(digit, first, stop)  # so many examples lie below the midpoint
+            row = jnp.minimum(here, rows - 1)
+            is_middle = (here < rows) & (lowest[row] == place) & (digit | (before[row] >= s)) & real[row]
+            right, left = self._log_turn_at(pieces, here, jnp.where(is_middle, run_ends[row], here))
+            taken, turned = (jnp.exp(log) for log in (jnp.where(digit, right, left), jnp.where(digit, left, right)))
+            turned = reach * turned
+            right_off += jnp.where(~digit & (s > behind), turned, 0.0)
+            left_off += jnp.where(digit & (s > before), turned, 0.0)
+            return reach * taken, right_off, left_off
+
+        start = jnp.ones((rows,)), jnp.zeros((rows,)), jnp.zeros((rows,))
+
+        def step(s: Array, state: Any) -> Any:
+            return jax.tree.map(lambda new, old: jnp.where(s < bits, new, old), level(s, state), state)
+
+        reach, right_off, left_off = lax.fori_loop(0, 32 * self.limbs, step, start)
+        zeros_at_0 = jnp.where(lowest[0] < 0, run_ends[0], 0)
+        of_one = jnp.exp(self._log_turn_at(pieces, jnp.int32(0), zeros_at_0)[0])
+        reach = jnp.where(lowest < 0, reach * of_one, reach)
+        inner = jnp.where(differ > 0, reach[:-1] + right_off[:-1] + left_off[1:], 0.0)
+        return jnp.concatenate([jnp.zeros((1,)), inner, jnp.zeros((1,))])
+
     def law(self, pieces: Pieces, event: Goal) -> Float[Array, "2"]:
         low, high = event.within.low, event.within.high
         outside = self._tails(pieces, low)[0] + self._tails(pieces, high)[1]
         if event.marked is None:  # two paths instead of one for every piece, and a small failure keeps its digits
             return jnp.stack([1 - outside, outside])
-        cuts = jnp.concatenate([pieces.starts, pieces.end[None]])
-        cuts = wide.minimum(wide.maximum(cuts, low[None]), high[None])
-        mass = jax.vmap(lambda a, b: self._mass(pieces, a, b))(cuts[:-1], cuts[1:])
+        mass = self._masses(pieces, event.within)
         good = jnp.sum(jnp.where(event.marked, mass, 0.0))
         return jnp.stack([good, jnp.sum(jnp.where(event.marked, 0.0, mass)) + outside])
 

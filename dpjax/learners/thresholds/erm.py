@@ -1,6 +1,6 @@
 """Empirical risk minimisation: the baseline without privacy (BNS Theorem 2.13)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -19,6 +19,8 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 @frozen
 class ThresholdErm(ThresholdLearner):
     """Non-private baseline: uniform among the thresholds of least empirical error (the exponential mechanism at epsilon = inf)."""
+
+    takes_scaled: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     limbs: int = static()

@@ -3,7 +3,7 @@
 Its plain twin is `dpjax.verify.plain.exponential.threshold_law`, and on wide domains `dpjax.verify.plain.rec_concave.exponential_success`.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,8 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 @frozen
 class ThresholdExponential(ThresholdLearner):
     """Exponential mechanism over all 2^d + 1 thresholds with the number of correctly labelled examples (sensitivity 1)."""
+
+    takes_scaled: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]

@@ -4,7 +4,7 @@ Its plain twin is `dpjax.verify.plain.rec_concave`.
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -33,6 +33,8 @@ class ThresholdRecConcave(ThresholdLearner):
     that really run, the 3N - 2 mechanisms get epsilon/(3N - 2), the 2(N - 1) of A_dist delta/(2(N - 1)) and constants that keep it;
     or each gets what `split` says.
     """
+
+    takes_scaled: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]

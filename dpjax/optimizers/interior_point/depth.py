@@ -1,17 +1,26 @@
 """The depth of a point in a multiset, min(#points <= x, #points >= x), as a piecewise constant function on a wide range."""
 
+import dataclasses
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
-from dpjax.domains import wide
+from dpjax.domains import scaled, wide
 from dpjax.domains.ordered import Pieces
+from dpjax.domains.scaled import Scaled, Starts
 
 
 def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Array, ""]:
     """The greatest depth, of sorted points."""
     valid = jnp.arange(x.shape[0], dtype=jnp.int32) < n_valid
-    median = x[jnp.maximum(n_valid - 1, 0) // 2][None]
-    sides = wide.less_equal(x, median), wide.less_equal(median, x)
+    middle = jnp.maximum(n_valid - 1, 0) // 2
+    if isinstance(x, Scaled):
+        less, equal = scaled.around(x, middle)
+        sides = less | equal, ~less
+    else:
+        median = x[middle][None]
+        sides = wide.less_equal(x, median), wide.less_equal(median, x)
     up_to, from_it = (jnp.sum(valid & side, dtype=jnp.int32) for side in sides)
     return jnp.minimum(up_to, from_it)
 
@@ -39,12 +48,18 @@ def pieces(
     step = jnp.arange(count or 2 * (rows + 1), dtype=jnp.int32)  # piece i begins after i steps
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
     point = step - 1 - jnp.where(rising, 0, 2 * top - n_valid)
-    start = wide.resize(x, limbs)[jnp.clip(point, 0, rows - 1)]
-    start = wide.select(rising, start, wide.add(start, one[None]))
-    start = wide.select(there, start, wide.select(step == 0, jnp.zeros_like(start), end[None]))
+    starts: Any
+    if isinstance(x, Scaled):
+        chosen = x.resized(limbs).rows(jnp.clip(point[1:], 0, rows - 1))
+        below = jnp.sum((point[1:] < x.below) & there[1:], dtype=jnp.int32)
+        starts = Starts(points=dataclasses.replace(chosen, below=below), used=2 * top, later=top, end=end)
+    else:
+        start = wide.resize(x, limbs)[jnp.clip(point, 0, rows - 1)]
+        start = wide.select(rising, start, wide.add(start, one[None]))
+        starts = wide.select(there, start, wide.select(step == 0, jnp.zeros_like(start), end[None]))
     taken = jnp.minimum(step, 2 * top)
     return Pieces(
-        starts=start,
+        starts=starts,
         values=jnp.minimum(taken, 2 * top - taken).astype(float),
         last=wide.subtract(beyond, one),
         end=end,

@@ -1,7 +1,7 @@
 """The exponential mechanism on the depth. Its plain twin is `dpjax.verify.plain.exponential.depth_law`."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ from dpjax.optimizers.interior_point.by_depth import ByDepth
 @frozen
 class DepthExponential(ByDepth):
     """The exponential mechanism on the depth; see `exponential`."""
+
+    takes_scaled: ClassVar[bool] = True
 
     epsilon: Any
 

@@ -1,7 +1,7 @@
 """RecConcave on the depth (BNS §3.3, Figure 5). Its plain twin is `dpjax.verify.plain.rec_concave`."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -24,6 +24,8 @@ from dpjax.optimizers.quasi_concave.split import Split, checked
 @frozen
 class DepthRecConcave(ByDepth):
     """RecConcave on the depth; see `rec_concave`."""
+
+    takes_scaled: ClassVar[bool] = True
 
     epsilon: Any
     delta: Any

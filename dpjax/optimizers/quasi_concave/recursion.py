@@ -35,7 +35,7 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Goal, Interval
-from dpjax.domains.ordered import Pieces
+from dpjax.domains.ordered import Cut, Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.base import candidates
@@ -229,10 +229,16 @@ def _log_softmax(quality: Array, where: Array, epsilon: Array) -> Array:
 class Block:
     """The best block of one partition of the wide range and the odds that A_dist releases it."""
 
-    interval: Interval
+    low: Cut
+    high: Cut
     log_keep: Float[Array, ""]
     log_drop: Float[Array, ""]
     gap: Float[Array, ""]
+
+    @property
+    def interval(self) -> Interval:
+        """Its points."""
+        return Interval(low=self.low.position, high=self.high.position)
 
 
 def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget | Split) -> tuple[Block, Block]:
@@ -251,17 +257,18 @@ def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget | Split) -> tu
 def _best_block(pieces: Pieces, k: Array, budget: Budget, begin: UInt32[Array, "limbs"], exists: Array) -> Block:
     """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
-    best, top = ordered.best_between(pieces, begin, pieces.end)
+    start, end = pieces.cut(begin), pieces.cut(pieces.end)
+    best, top = ordered.best_of(pieces, start, end)
 
-    low = wide.add(begin, wide.shift_left(wide.shift_right(wide.subtract(top, begin), k + 3), k + 3))
+    low = wide.add(begin, wide.multiple(wide.subtract(top, begin), k + 3))
     room = wide.subtract(pieces.end, low)
     size = wide.power_of_two(jnp.minimum(k + 3, exponent), limbs)
     high = wide.add(low, wide.select(k + 3 > exponent, room, wide.minimum(size, room)))
 
-    others = jnp.stack([begin, high]), jnp.stack([low, pieces.end])
-    second = jnp.max(jax.vmap(ordered.best_between, in_axes=(None, 0, 0))(pieces, *others)[0])
+    lower, upper = pieces.cut(low), pieces.cut(high)
+    second = jnp.maximum(*(ordered.best_of(pieces, *ends)[0] for ends in ((start, lower), (upper, end))))
     log_p, log_q = _log_keep(exists, best, second, budget)
-    return Block(interval=Interval(low=low, high=high), log_keep=log_p, log_drop=log_q, gap=best - second)
+    return Block(low=lower, high=upper, log_keep=log_p, log_drop=log_q, gap=best - second)
 
 
 def overlapping(a: Block, b: Block) -> Bool[Array, ""]:
@@ -269,9 +276,9 @@ def overlapping(a: Block, b: Block) -> Bool[Array, ""]:
     return wide.less(a.interval.low, b.interval.high) & wide.less(b.interval.low, a.interval.high)
 
 
-def hull(a: Interval, b: Interval) -> Interval:
-    """The least interval that holds both."""
-    return Interval(low=wide.minimum(a.low, b.low), high=wide.maximum(a.high, b.high))
+def hull(a: Block, b: Block) -> tuple[Cut, Cut]:
+    """The ends of the least interval that holds both."""
+    return a.low.least(b.low), a.high.greatest(b.high)
 
 
 # ------------------------------------------------------------------------------------------------ sampler and law
@@ -322,7 +329,8 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     if levels == 1:
         everywhere = piecewise.everything(pieces)
         block = Block(
-            interval=everywhere,
+            low=pieces.cut(everywhere.low),
+            high=pieces.cut(everywhere.high),
             log_keep=jnp.zeros(()),
             log_drop=jnp.full((), -jnp.inf),
             gap=jnp.full((), jnp.inf),
@@ -338,7 +346,8 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     kept_a = random.bernoulli(key_a, a.log_keep, a.log_drop)
     kept_b = random.bernoulli(key_b, b.log_keep, b.log_drop)
     merged = kept_a & kept_b & overlapping(a, b)
-    both = hull(a.interval, b.interval)
+    lowest, highest = hull(a, b)
+    both = Interval(low=lowest.position, high=highest.position)
     one = _pick(merged, both, _pick(kept_a, a.interval, b.interval))
     other = _pick(kept_a & kept_b & ~merged, b.interval, nothing)
     point = piecewise.draw(key_point, pieces, log_density, one, other)
@@ -374,8 +383,8 @@ def law_given_lengths(problem: Problem, budget: Budget | Split, goal: Goal) -> F
 def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget | Split) -> Float[Array, "2"]:
     """(ln P[success], ln P[failure]) given the recursion's answer k."""
     a, b = best_blocks(pieces, k, budget)
-    intervals = jax.tree.map(lambda *x: jnp.stack(x), a.interval, b.interval, hull(a.interval, b.interval))
-    in_a, in_b, in_hull = jax.vmap(judge.log_masses)(intervals)
+    ends = jax.tree.map(lambda *x: jnp.stack(x), (a.low, a.high), (b.low, b.high), hull(a, b))
+    in_a, in_b, in_hull = jax.vmap(judge.between)(*ends)
     in_both = jnp.where(overlapping(a, b), in_hull, _log_sum([in_a, in_b]))
     cases = [
         (a.log_keep + b.log_keep, in_both),

@@ -1,0 +1,151 @@
+"""Numbers of few digits around a centre, held to whole rows: the same rows, lengths, searches and answers."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dpjax.concepts import thresholds as concept
+from dpjax.data import pac
+from dpjax.data.points import Points
+from dpjax.data.sample import Sample
+from dpjax.domains import ordered, scaled, wide
+from dpjax.learners import thresholds
+from dpjax.optimizers import interior_point
+
+BITS, LIMBS, ROWS = 319, 10, 15
+CENTRE = (1 << 318) + (1 << 200) + 7
+FULL = 2**32 - 1
+# (side, digits, exponent): equal points, neighbours, powers of two beside 1, digits far apart, 64 of them that agree.
+CASES = {
+    "ties": [(-1, 3, 4), (-1, 6, 3), (-1, 1, 0), (1, 1, 0), (1, 1, 0), (1, 12, 2), (1, 3, 4), (1, 48, 0)],
+    "powers": [(-1, 1, 150), (-1, 1, 0), (1, 1, 0), (1, 1, 1), (1, 1, 64), (1, 1, 65), (1, 1, 200)],
+    "right": [(1, 1, 0), (1, 1, 31), (1, 1, 32), (1, 1, 33), (1, 1, 63), (1, 1, 64), (1, 1, 100), (1, 1, 101)],
+    "left": [(-1, FULL, 270), (-1, FULL, 100), (-1, FULL - 1, 100), (-1, 2, 99), (-1, 1, 0)],
+    "full": [(-1, FULL, 32), (-1, FULL, 0), (1, FULL, 0), (1, FULL, 32), (1, 1, 64), (1, FULL, 33)],
+}
+
+
+def build(rows):
+    """The scaled points, in order, and as ints."""
+    value = lambda row: CENTRE + row[0] * (row[1] << row[2])  # noqa: E731
+    rows = sorted(rows, key=value)
+    padded = rows + [(1, 1, 0)] * (ROWS - len(rows))
+    points = scaled.Scaled(
+        centre=wide.from_ints([CENTRE], 32 * LIMBS)[0],
+        digits=jnp.array([digits for _, digits, _ in padded], jnp.uint32),
+        exponent=jnp.array([exponent for *_, exponent in padded], jnp.int32),
+        below=jnp.int32(sum(side < 0 for side, *_ in rows)),
+    )
+    return points, [value(row) for row in rows]
+
+
+@functools.partial(jax.jit, static_argnames="depth")
+def both(points, whole, n, ones, depth):
+    """Everything that is asked of pieces, from points of either form."""
+    found = []
+    for x in (points, whole):
+        if depth:
+            view = Points(x=x, n_valid=n, ordered=True)
+            pieces = interior_point.exponential(bits=BITS, epsilon=1.0).pieces(view)
+        else:
+            sample = Sample.promised(x, (jnp.arange(ROWS) < ones).astype(jnp.int32), n)
+            pieces = concept.quality(sample, jnp.int32(BITS), LIMBS)
+        index = jnp.arange(pieces.count + 1, dtype=jnp.int32)
+        rows = jax.vmap(pieces.at)(index)
+        found.append((pieces.values, rows, pieces.log_lengths(), ordered.digits_around_top(pieces), pieces.nonempty()))
+    queries = found[1][1]
+    one = wide.from_uint32(jnp.uint32(1), LIMBS)
+    queries = jnp.concatenate([queries, wide.add(queries, one[None]), wide.subtract(queries, one[None])])
+    queries = wide.minimum(queries, queries[len(index) - 1][None])
+    return found, queries
+
+
+@functools.partial(jax.jit, static_argnames="side")
+def counted(starts, queries, side):
+    return jax.vmap(lambda query: starts.search(query, side=side))(queries)
+
+
+@pytest.mark.parametrize("depth", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_pieces_of_scaled_points_are_those_of_whole_rows(depth):
+    """Starts, lengths, emptiness and digits of runs, where leading words tie, carry, or say nothing; searches, from exact integers."""
+    for name, rows in CASES.items():
+        points, values = build(rows)
+        whole = wide.from_ints(values + [0] * (ROWS - len(values)), 32 * LIMBS)
+        found, queries = both(points, whole, jnp.int32(len(rows)), jnp.int32(len(rows) // 2), depth)
+        for what, mine, theirs in zip(("values", "rows", "logs", "digits", "nonempty"), *found, strict=True):
+            # Logarithms of the same length may be rounded otherwise: 2 units of the last place of 222.
+            np.testing.assert_allclose(
+                mine, theirs, rtol=0, atol=4e-5 if what == "logs" else 0, err_msg=f"{name} {what}"
+            )
+        starts = wide.to_ints(found[1][1][:-1])
+        if depth:
+            built = interior_point.exponential(bits=BITS, epsilon=1.0).pieces(
+                Points(x=points, n_valid=jnp.int32(len(rows)), ordered=True)
+            )
+        else:
+            labels = (jnp.arange(ROWS) < len(rows) // 2).astype(jnp.int32)
+            built = concept.quality(Sample.promised(points, labels, jnp.int32(len(rows))), jnp.int32(BITS), LIMBS)
+        for side, before in (("left", int.__lt__), ("right", int.__le__)):
+            want = [sum(before(start, query) for start in starts) for query in wide.to_ints(queries)]
+            assert counted(built.starts, queries, side).tolist() == want, (name, side)
+
+
+def test_what_leading_words_do_not_show_decides():
+    """The negative control: 32 digits of a distance without the digits behind them count wrongly."""
+    points, values = build(CASES["right"])
+    sample = Sample.promised(points, jnp.ones((ROWS,), jnp.int32), jnp.int32(len(values)))
+    starts = concept.quality(sample, jnp.int32(BITS), LIMBS).starts
+    query = wide.from_ints([values[6] + 3], 32 * LIMBS)  # 2 beyond a start, 101 digits from the centre
+    assert counted(starts, query, "left").tolist() == [8]
+
+    class Blind(scaled.Starts):
+        def _compact(self, number):
+            return (*super()._compact(number)[:3], jnp.bool_(False))
+
+    blind = Blind(points=starts.points, used=starts.used, later=starts.later, end=starts.end)
+    assert blind.search(query[0]) == 7
+
+
+@pytest.mark.slow
+def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
+    """Of the same keys: the sample row by row, the answers of three learners, and exact failure probabilities."""
+    law = concept.log_uniform(bits=BITS)
+    learners = (
+        thresholds.erm(bits=BITS),
+        thresholds.exponential(bits=BITS, epsilon=1.0),
+        thresholds.rec_concave(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2),
+    )
+
+    @jax.jit
+    def answers(key):
+        few, rows = law.draw_scaled(key, 255, jnp.int32(200)), law.draw(key, 255, jnp.int32(200))
+        same = jnp.all(few.x.at(jnp.arange(200))[:, -rows.x.shape[1] :] == rows.x[:200]) & jnp.all(
+            few.y[:200] == rows.y[:200]
+        )
+        return (
+            same,
+            [[each(jax.random.clone(key), x).hypothesis for x in (few, rows)] for each in learners],
+            [[each.probability(x, law.within(0.1))[1] for x in (few, rows)] for each in learners],
+        )
+
+    for seed in range(3):
+        same, drawn, laws = answers(jax.random.key(seed))
+        assert same
+        for mine, theirs in drawn:
+            assert (mine == theirs).all()
+        np.testing.assert_allclose(*np.asarray(laws).T, rtol=3e-4, atol=1e-30)
+
+
+def test_who_gets_scaled_points():
+    """Wide ones in a bucket, and learners that take them; others get whole rows."""
+    wide_law, narrow = concept.log_uniform(bits=BITS), concept.log_uniform(bits=64)
+    assert pac.scales(wide_law, 255) and not pac.scales(wide_law, 254) and not pac.scales(narrow, 255)
+    taker, other = thresholds.erm(bits=BITS), thresholds.binary_search(bits=BITS, epsilon=1.0)
+    given = [
+        pac.Experiment(learner=each, distribution=wide_law, n=9, alpha=0.1, capacity=15) for each in (taker, other)
+    ]
+    forms = [type(jax.eval_shape(pac.draw, jax.random.key(0), each)[1].x) for each in given]
+    assert forms[0] is scaled.Scaled and forms[1] is not scaled.Scaled
