@@ -955,7 +955,7 @@ QUERIES = [
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
-        law_of="interior_point.exponential",  # of each run
+        law_of="quasi_concave.exponential",  # of each run, whose solver has that law
     ),
     Entry(
         "quantiles.approximate",

@@ -30,6 +30,7 @@ from experiments.settings import Settings
 STEP = 1.05  # the least n is sought on a grid of this ratio
 SURELY = 0.75  # of beta
 WORDS = 12
+SHRUNK = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)  # slices of rectangles, of what is derived
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,22 +133,22 @@ def _packed(rows: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------- rectangles
 
 
+def _cut_down(derived: Any, size: float, threshold: float) -> Any:
+    """The same learner with so much of its slices and of its threshold, and no proof of how often it fails."""
+    shrunk: dict[str, Any] = {
+        "size": np.int32(max(1, round(float(derived.size) * size))),
+        "threshold": np.int32(max(1, round(float(derived.threshold) * threshold))),
+        "spent_beta": np.float64(1.0),
+    }
+    return dataclasses.replace(derived, **shrunk)
+
+
 def _sizes(axes: int) -> Callable[[Settings], list[Any]]:
     def plans(settings: Settings) -> list[Any]:
         """Smaller slices and thresholds: neither costs privacy, but the derived failure holds no longer (spent_beta = 1)."""
         given = {name: settings[name] for name in ("epsilon", "delta", "beta")}
         derived = rectangles.rectangles(axes=axes, bits=16, **given)
-        scaled = [
-            dataclasses.replace(
-                derived,
-                size=np.int32(max(1, round(float(derived.size) * size))),
-                threshold=np.int32(max(1, round(float(derived.threshold) * threshold))),
-                spent_beta=np.float64(1.0),
-            )
-            for size in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
-            for threshold in (1.0, 0.6, 0.3)
-        ]
-        return [derived, *scaled]
+        return [derived, *(_cut_down(derived, size, threshold) for size in SHRUNK for threshold in (1.0, 0.6, 0.3))]
 
     return plans
 
