@@ -1,16 +1,17 @@
 """Totals of exponential mechanisms: (epsilon, delta) and zero-concentrated ones, as large as basic or concentrated composition allows.
 
-**Bounded range.** A mechanism with P[z] proportional to exp(lambda u(z)) has the loss l(z) = ln P[z]/Q[z] = lambda (u(z) - u'(z)) + a constant:
-all losses of two neighbours lie in an interval of length r = lambda range(u - u'), which contains 0 (Durfee, Rogers 2019; Dong, Durfee,
-Rogers 2020). So it is (r, 0)-private, but half as much would be known of a mechanism that is only (r, 0)-private, whose losses fill [-r, r].
+**Bounded range.** A mechanism with P[z] proportional to exp(lambda u(z)) has the loss l(z) = ln P[z]/Q[z] = lambda (u(z) - u'(z)) + a
+constant: all losses of two neighbours lie in an interval of length r = lambda range(u - u'), which contains 0 (Durfee, Rogers 2019; Dong,
+Durfee, Rogers 2020). So it is (r, 0)-private; if no more than that were known, losses could lie anywhere in [-r, r], which is twice as
+long.
 
 **Concentration** (Cesar, Rogers 2021): such a pair is r^2/8-zCDP. Proof: K(s) = ln E_Q[e^(s l)] has K(0) = K(1) = 0, and K''(s) is the
 variance of l under a tilted law, r^2/4 at most as l lies in an interval of length r. So K(s) - (r^2/8) s (s - 1) is concave and 0 at s = 0
 and 1, hence at most 0 beyond: D_s(P || Q) = K(s)/(s - 1) <= s r^2/8 for all s > 1. Sums of rho are kept by adaptive composition (Bun,
 Steinke 2016, Lemma 1.7).
 
-**From rho to (epsilon, delta)** (Canonne, Kamath, Steinke 2020, Proposition 12). delta = E_P[(1 - e^(epsilon - l))_+], and with a = alpha - 1 >
-0, 1 - e^(-x) <= e^(a x) (a/(a+1))^(a+1)/a for all x > 0, with equality at e^(-x) = a/(a+1). So rho-zCDP gives, for every a > 0,
+**From rho to (epsilon, delta)** (Canonne, Kamath, Steinke 2020, Proposition 12). delta = E_P[(1 - e^(epsilon - l))_+], and with a = alpha -
+1 > 0, 1 - e^(-x) <= e^(a x) (a/(a+1))^(a+1)/a for all x > 0, with equality at e^(-x) = a/(a+1). So rho-zCDP gives, for every a > 0,
 
     delta <= exp(a ((a + 1) rho - epsilon)) (a/(a+1))^(a+1) / a,
 
@@ -40,8 +41,8 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
       delta: in [0, 1); a number or a traced scalar. What is above 1/2 is not used.
       xp: `numpy` or `jax.numpy`.
 
-    Formal guarantees: a mechanism with D_alpha <= rho alpha for all alpha > 1 in both directions is (epsilon, delta)-private, under the same
-    relation.
+    Formal guarantees: a mechanism with D_alpha <= rho alpha for all alpha > 1 in both directions is (epsilon, delta)-private, under the
+    same relation.
 
     >>> round(float(largest_rho(1.0, 1e-6)), 5), float(largest_rho(1.0, 0.0))
     (0.02435, 0.0)

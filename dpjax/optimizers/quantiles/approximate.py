@@ -15,8 +15,8 @@ and the target by g. Where the number is below the target, its error moves by g 
 and 1 - g. If p is among the former the range of these moves is max{g, 1 - g} + 1 - g, else g + max{g, 1 - g}: 2 max{g, 1 - g} at most.
 With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and all of it is (epsilon, 0)-private: a rate of epsilon / L for
 evenly spaced fractions, 2^L - 1. The losses of a level lie in an interval of that length, so that r^2/8-zCDP holds for a level that costs r
-(`accounting.exponential`): in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho, and for a total (epsilon, delta) with
-the largest rho from which that follows, if it is more.
+(`accounting.exponential`): in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho, and for a total (epsilon, delta)
+with the largest rho from which that follows, if it is more.
 
 **Utility.** If the spread points are distinct (b = 32), some y of a node has an error below 1: 1/2 at most, but where y_r is a point's own
 place, which no y < y_r reaches, and then the most is max{1/2, g}. With what rounding g to 2^-32 adds, 1/4 for 2^31 points, e > 5/4 + t has
@@ -265,8 +265,8 @@ def approximate(
 ) -> ApproximateQuantiles:
     """Quantiles at `fractions` of the points, for the price of ceil(log2(m + 1)) runs of the exponential mechanism; see the module.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `ApproximateQuantiles.zcdp`. Not
-    promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `ApproximateQuantiles.zcdp`.
+    Not promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4000.

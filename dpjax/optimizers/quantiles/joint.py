@@ -29,8 +29,8 @@ f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and
 together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
 doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
-**zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon once
-the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
+**zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon
+once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
 (`accounting.exponential`). All outputs are those of one mechanism, so that a delta would bring next to nothing.
 
 The law sums over the noisy counts within ln(1/u) / a of n, u the rounding unit; what is beyond has a probability of u or less, and is
@@ -435,14 +435,15 @@ def joint(
 ) -> JointQuantiles:
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `JointQuantiles.zcdp`. Not promised:
-    floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `JointQuantiles.zcdp`. Not
+    promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       epsilon: total, > 0, finite, and at least 2^-25 / share unless candidates is 1; may be traced.
-      rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it takes.
+      rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
+        takes.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
       base: what outputs weigh before they see data: "uniform", as in the paper, or half of it by "scales", for values of unknown scale.

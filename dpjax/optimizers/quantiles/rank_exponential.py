@@ -15,10 +15,10 @@ Their ranges add up to w_1 + ... + w_q + f_1 + ... + f_j + (1 - f_(j+1)) + ... +
 makes all runs together (epsilon, 0)-private: epsilon for a median, epsilon/3.5 for quartiles (run by run it were epsilon/4).
 
 **Totals.** The losses of a run lie in an interval that is lambda times its range long, so that it is (lambda range)^2/8-zCDP
-(`accounting.exponential`). From run to run, (w + f)^2 - (w + 1 - f)^2 = (2 w + 1)(2 f - 1) rises with f, so the sum of the squares is convex in
-j, too, and greatest at an end: with S = max{sum (w_i + f_i)^2, sum (w_i + 1 - f_i)^2} all runs together are lambda^2 S / 8-zCDP. A total of
-rho has lambda = sqrt(8 rho / S); a total (epsilon, delta) the greater of the lambda above and the one of the largest rho from which (epsilon,
-delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
+(`accounting.exponential`). From run to run, (w + f)^2 - (w + 1 - f)^2 = (2 w + 1)(2 f - 1) rises with f, so the sum of the squares is
+convex in j, too, and greatest at an end: with S = max{sum (w_i + f_i)^2, sum (w_i + 1 - f_i)^2} all runs together are lambda^2 S / 8-zCDP.
+A total of rho has lambda = sqrt(8 rho / S); a total (epsilon, delta) the greater of the lambda above and the one of the largest rho from
+which (epsilon, delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
 
 **Utility.** If there are points, some point of the domain has e = 0: any z with #{x < z} <= f n <= #{x <= z}. So e > t has probability at
 most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / beta))/lambda, but with probability beta.
