@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,10 @@ def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
     """One mechanism finds all quantiles: a small delta would bring next to nothing, and is left over."""
     return joint(base="scales", **given)
 
+
+# From how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho: measured, see the page of the room.
+MANY_AT_DELTA = 128
+MANY_AT_RHO = 16
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": approximate,
@@ -129,12 +134,21 @@ def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
     return algorithm.law(view, algorithm.near(view, ranks))
 
 
-def chosen(*, fractions: Sequence[float]) -> str:
-    """Which algorithm is used: by the number of fractions alone, which is public. See the page of the room for what was measured.
+def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:
+    """Which algorithm is used: by the number of fractions and the kind of total, which are public.
+
+    `joint` is one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the
+    former are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
     ('joint with targets from n', 'joint')
+    >>> percentiles = [i / 100 for i in range(1, 100)]
+    >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
+    ('joint', 'approximate')
     """
+    many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
+    if len(fractions) >= many:
+        return "approximate"
     return "joint" if len(fractions) > 1 else "joint with targets from n"
 
 
@@ -161,7 +175,7 @@ def quantiles(
       key: PRNG key.
       beta: with what probability `rank_error` may be exceeded.
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
-      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions, never by the data.
+      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions and the kind of total, never by the data.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
     encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type
@@ -188,10 +202,12 @@ def quantiles(
         bits = 32 * points.x.shape[1]
     beta = arguments.known_fraction("beta", beta)
     currency(epsilon, delta, rho)
-    budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
-    for each, value in budget.items():
-        arguments.known(each, value)
-    name = algorithm or chosen(fractions=fractions)
+    if rho is None:
+        epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=False)
+        budget = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
+    else:
+        budget = {"rho": arguments.known("rho", rho)}
+    name = algorithm or chosen(fractions=fractions, delta=delta, rho=rho)
     made: Any = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](
         bits=bits, fractions=fractions, **budget
     )
