@@ -106,7 +106,7 @@ def test_levels_cost_the_better_of_both_totals():
     """Seven levels: a delta pays; four: it does not. At rho each level is rho/L-zCDP."""
 
     def level(m, **total):
-        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level())
+        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level(np))
 
     assert level(127, epsilon=1.0, delta=1e-6) > 1.15 / 7 and level(15, epsilon=1.0, delta=1e-6) == pytest.approx(0.25)
     assert level(127, rho=0.02) == pytest.approx((8 * 0.02 / 7) ** 0.5)

@@ -49,7 +49,7 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     """
     log_delta = xp.log(xp.minimum(xp.where(delta > 0, delta, 0.5), 0.5))
     root = xp.sqrt(-log_delta)
-    a = root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float)
+    a = xp.minimum(root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float), 1e30)
     rho = (epsilon + (log_delta + xp.log(a) + (a + 1) * xp.log1p(1 / a)) / a) / (a + 1)
     return xp.where(delta > 0, xp.maximum(xp.max(rho), 0.0) * _SAFE, 0.0)
 
@@ -71,7 +71,9 @@ def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp:
     >>> round(float(exponential_rate(1.0, 1e-6, ranges=100, squares=100)), 4)
     0.0441
     """
-    return xp.maximum(epsilon / ranges, xp.sqrt(8 * largest_rho(epsilon, delta, xp=xp) / squares))
+    rho = largest_rho(epsilon, delta, xp=xp)
+    root = xp.sqrt(xp.where(rho > 0, rho, 1.0) * 8 / squares)  # the root of 0 has no derivative
+    return xp.maximum(epsilon / ranges, xp.where(rho > 0, root, 0.0))
 
 
 def exponential_epsilon(

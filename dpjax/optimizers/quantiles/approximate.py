@@ -113,15 +113,15 @@ class ApproximateQuantiles(Quantiles):
         """L."""
         return int(self.fractions.shape[0]).bit_length()
 
-    def rates(self) -> Float[Array, "nodes"]:
-        """lambda_v of each node."""
-        g = jnp.asarray(self.nodes.share).astype(float) * 2.0**-32
-        return self.level() / (2 * jnp.maximum(g, 1 - g))
+    def rates(self, xp: Any = jnp) -> Any:
+        """lambda_v of each node, by `jax.numpy`, or by `numpy` on the host."""
+        g = xp.asarray(self.nodes.share).astype(float) * 2.0**-32
+        return self.level(xp) / (2 * xp.maximum(g, 1 - g))
 
-    def level(self) -> Float[Array, ""]:
-        """What a level costs."""
-        epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
-        return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=jnp)
+    def level(self, xp: Any = jnp) -> Any:
+        """What a level costs, likewise."""
+        epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
+        return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=xp)
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)
@@ -227,8 +227,7 @@ class ApproximateQuantiles(Quantiles):
 
     def zcdp(self) -> float:
         """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
-        with jax.enable_x64(True):
-            return self.levels * float(self.level()) ** 2 / 8 * (1 + 2.0**-44)
+        return self.levels * float(self.level(np)) ** 2 / 8 * (1 + 2.0**-44)
 
     def error(self, *, beta: float) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module.
@@ -239,8 +238,7 @@ class ApproximateQuantiles(Quantiles):
         arguments.integer("extra, for an error on all data,", self.extra, at_least=32)
         beta = arguments.known_fraction("beta", beta)
         m = self.fractions.shape[0]
-        with jax.enable_x64(True):
-            rates = np.asarray(self.rates(), float)
+        rates = self.rates(np)
         nats = (int(self.bits) + self.extra) * math.log(2.0) + math.log(m / beta)
         errors = np.zeros(m + 2)
         for place, left, right, share, rate in zip(

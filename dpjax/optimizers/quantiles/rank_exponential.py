@@ -70,12 +70,14 @@ class RankExponential(IndependentQuantiles):
     limbs: int = static()
     wider: int = static()
 
-    def slope(self) -> Float[Array, ""]:
-        """lambda."""
-        f = jnp.asarray(self.fractions).astype(float) * 2.0**-32
-        ranges, squares = _sums(f, jnp)
-        epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
-        return exponential_rate(epsilon, delta, ranges=ranges, squares=squares, xp=jnp)
+    def slope(self, xp: Any = jnp) -> Any:
+        """lambda, by `jax.numpy`, or by `numpy` on the host."""
+        ranges, squares = self._sums(xp)
+        epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
+        return exponential_rate(epsilon, delta, ranges=ranges, squares=squares, xp=xp)
+
+    def _sums(self, xp: Any) -> tuple[Any, Any]:
+        return _sums(xp.asarray(self.fractions).astype(float) * 2.0**-32, xp)
 
     def draw(self, key: Array, points: Points) -> Any:
         def run(key: Array, fraction: Array) -> Array:
@@ -139,10 +141,7 @@ class RankExponential(IndependentQuantiles):
 
     def zcdp(self) -> float:
         """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE: lambda^2 S / 8, rounded up."""
-        with jax.enable_x64(True):
-            slope = float(self.slope())
-        _, squares = _sums(np.asarray(self.fractions, float) * 2.0**-32, np)
-        return float(slope**2 * squares / 8) * (1 + 2.0**-44)
+        return float(self.slope(np) ** 2 * self._sums(np)[1] / 8) * (1 + 2.0**-44)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta: the error of the module, over alpha.
@@ -156,8 +155,7 @@ class RankExponential(IndependentQuantiles):
     def error(self, *, beta: float) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
-        with jax.enable_x64(True):
-            slope = float(self.slope())
+        slope = float(self.slope(np))
         return (int(self.bits) * math.log(2.0) + math.log(self.fractions.shape[0] / beta)) / slope
 
 
