@@ -31,7 +31,7 @@ def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
 
 # From how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho: measured, see the page of the room.
 MANY_AT_DELTA = 128
-MANY_AT_RHO = 16
+MANY_AT_RHO = 24
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": approximate,
