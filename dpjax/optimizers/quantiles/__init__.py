@@ -12,7 +12,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `approximate` | any q fractions, the middle one first, then both sides; without a solver | a total: (epsilon, delta) or rho |
 | `joint` | any q fractions at once, by the exponential mechanism on the gaps between them; without a solver | a total epsilon or rho |
 | `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
-| `rank_exponential` | any q fractions, one exponential mechanism on the rank error each; without a solver | a total: (epsilon, delta) or rho |
+| `rank_exponential` | any q fractions, a run each of the exponential mechanism on rank errors, no solver | total (epsilon, delta) or rho |
 | `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, however many |
 | `unbounded` | any q fractions, by AboveThreshold along a geometric grid; without a solver, without bounds | a total epsilon |
 
