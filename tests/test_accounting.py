@@ -421,3 +421,89 @@ def test_what_is_no_guarantee_or_no_count_is_refused():
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+# ---------------------------------------------------------------------------------------------- exponential mechanisms
+
+
+def adaptive_delta(each, count, epsilon, cells=48):
+    """The most delta that an adversary reaches who chooses each of `count` mechanisms of bounded range, by what came out before.
+
+    A mechanism has the losses t and t - each, t in (0, each), whose chances follow from the sum of the second law being 1 (Dong, Durfee,
+    Rogers 2020); t is one of a grid, so that sums of losses stay on it.
+    """
+    step, t = each / cells, np.arange(1, cells)
+    chance = np.expm1((t - cells) * step) / np.expm1(-each)  # of the loss t, under the first law
+    gap = epsilon + np.arange(-count * cells, count * cells + 1) * step
+    value = np.maximum(-np.expm1(gap), 0.0)  # of the hockey-stick, for what is left of epsilon
+    for _ in range(count):
+        i = np.arange(len(value) - 2 * cells) + cells
+        down, up = value[i[None] - t[:, None]], value[i[None] + cells - t[:, None]]
+        value = np.max(chance[:, None] * down + (1 - chance[:, None]) * up, axis=0)
+    return value[0]
+
+
+@pytest.mark.parametrize(
+    ("count", "epsilon", "delta"), [(8, 1.0, 1e-2), (8, 1.0, 1e-6), (16, 1.0, 1e-6), (32, 3.0, 1e-4)]
+)
+def test_no_adversary_exceeds_the_total_of_exponential_mechanisms(count, epsilon, delta):
+    each = accounting.exponential_epsilon(count, epsilon=epsilon, delta=delta)
+    assert each > 1.2 * epsilon / count
+    assert adaptive_delta(each, count, epsilon) <= delta
+    assert adaptive_delta(1.2 * each, count, epsilon) > delta  # negative control: a fifth more is refuted
+
+
+def test_a_single_exponential_mechanism_has_the_concentration_that_is_proved_and_hardly_less():
+    """D_order of losses t and t - r, by the worst t."""
+    r, t = 0.4, np.linspace(0.0, 0.4, 101)[1:-1]
+    second = -np.expm1(t - r) / (np.exp(t) - np.exp(t - r))  # chance of the loss t under the second law
+    for order in (1.01, 2.0, 4.0):
+        moments = second * np.exp(order * t) + (1 - second) * np.exp(order * (t - r))
+        assert 0.97 * r**2 / 8 * order < np.max(np.log(moments)) / (order - 1) <= r**2 / 8 * order
+
+
+def test_rho_is_the_largest_that_the_conversion_gives():
+    """Against all orders, not only those that are tried; and no less than what Bun and Steinke's conversion gives."""
+    for epsilon, delta in [(0.1, 1e-6), (1.0, 1e-6), (1.0, 0.01), (10.0, 1e-10), (3.0, 1e-30)]:
+        rho = float(accounting.largest_rho(epsilon, delta))
+        a = np.geomspace(1e-3, 1e6, 100_001)
+        exponents = a * ((a + 1) * rho - epsilon) - (a + 1) * np.log1p(1 / a) - np.log(a)
+        assert np.log(delta) - 0.02 * abs(np.log(delta)) < exponents.min() <= np.log(delta)
+        assert rho > (math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))) ** 2
+
+
+def test_rho_in_single_precision_is_rounded_down():
+    rng = np.random.default_rng(0)
+    epsilons = np.exp(rng.uniform(-16, 9, 4000)).astype(np.float32)
+    deltas = np.exp(rng.uniform(-85, 0, 4000)).astype(np.float32)
+    found = np.asarray(jax.jit(jax.vmap(lambda e, d: accounting.largest_rho(e, d, xp=jnp)))(epsilons, deltas), float)
+    given = zip(epsilons.astype(float), deltas.astype(float), strict=True)
+    exact = np.array([accounting.largest_rho(epsilon, delta) for epsilon, delta in given]) / (1 - 4e-6)
+    assert np.all(found < exact * (1 - 1e-6)) and np.all(found > exact * (1 - 1e-5))
+
+
+def test_totals_of_exponential_mechanisms_are_the_better_of_both():
+    of = accounting.exponential_epsilon
+    assert of(3, epsilon=1.0) == accounting.calibrate(Guarantee(1.0, 0.0, ADD), 3, accountant="basic").epsilon
+    assert of(5, epsilon=1.0, delta=1e-6) * 5 < 1.001 < 1.08 < of(6, epsilon=1.0, delta=1e-6) * 6  # from six runs on
+    assert (
+        of(2, epsilon=10.0, delta=0.01) == accounting.calibrate(Guarantee(10.0, 0.01, ADD), 2, delta_share=0.0).epsilon
+    )
+    assert of(50, rho=0.1) ** 2 * 50 / 8 == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"count": 0, "epsilon": 1.0},
+        {"count": 2},
+        {"count": 2, "epsilon": 1.0, "rho": 0.1},
+        {"count": 2, "delta": 1e-6, "rho": 0.1},
+        {"count": 2, "epsilon": 0.0},
+        {"count": 2, "epsilon": 1.0, "delta": 1.0},
+        {"count": 2, "rho": math.inf},
+    ],
+)
+def test_totals_of_exponential_mechanisms_refuse(given):
+    with pytest.raises(ValueError, match=r"epsilon|rho|delta|count"):
+        accounting.exponential_epsilon(**given)

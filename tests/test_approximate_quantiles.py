@@ -91,3 +91,24 @@ def test_the_sample_size_is_a_whole_number_that_grows_with_confidence():
     for alpha, beta in ((0.1, 0.0), (0.1, 1.5), (float("nan"), 0.1), (-1.0, 0.1)):
         with pytest.raises(ValueError, match=r"alpha|beta"):
             made.sample_size(alpha=alpha, beta=beta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [quantiles.approximate, quantiles.joint])
+def test_rho_is_kept_on_small_domains(make, x64):
+    given = {"extra": 1} if make is quantiles.approximate else {"candidates": 1}
+    made = make(bits=2, fractions=[0.3, 0.6], rho=0.5, **given)
+    assert 0.49 < made.zcdp() <= 0.5 and made.guarantee().is_pure and made.guarantee().zcdp() > 0.6
+    assert 0.005 < dpjax.check(made, n=2, domain=4, epsilon=1.0).zcdp() <= 0.5
+
+
+def test_levels_cost_the_better_of_both_totals():
+    """Seven levels: a delta pays; four: it does not. At rho each level is rho/L-zCDP."""
+
+    def level(m, **total):
+        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level(np))
+
+    assert level(127, epsilon=1.0, delta=1e-6) > 1.15 / 7 and level(15, epsilon=1.0, delta=1e-6) == pytest.approx(0.25)
+    assert level(127, rho=0.02) == pytest.approx((8 * 0.02 / 7) ** 0.5)
+    made = quantiles.approximate(bits=8, fractions=[0.2, 0.5], epsilon=1.0, delta=1e-6)
+    assert made.guarantee() == Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE)

@@ -6,6 +6,7 @@ import pytest
 
 import dpjax
 from dpjax import Points
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles.answer import chosen
 
@@ -41,6 +42,25 @@ def test_the_exact_interval_has_its_level():
 def test_the_choice_depends_on_public_facts():
     assert chosen(fractions=[0.5]) == "joint with targets from n"
     assert chosen(fractions=[0.2, 0.5]) == "joint"
+    many = [i / 200 for i in range(1, 200)]
+    assert (
+        chosen(fractions=many)
+        == chosen(fractions=many[:99], delta=1e-6)
+        == chosen(fractions=many[:9], rho=0.1)
+        == "joint"
+    )
+    assert chosen(fractions=many, delta=1e-6) == chosen(fractions=many[:99], rho=0.1) == "approximate"
+
+
+def test_totals_are_stated_in_the_currency_asked():
+    """With a total that is large enough for errors to be small; `algorithm` as for the other tests, whose programs serve here as well."""
+    mixed = asked(algorithm="approximate", epsilon=40.0, delta=1e-6)
+    assert mixed.guarantee == Guarantee(40.0, 1e-6, ADD_OR_REMOVE_ONE)
+    alone = asked(algorithm="approximate", epsilon=None, rho=100.0)
+    assert 99.9 < alone.rho <= 100.0 and alone.guarantee.is_pure and f"{alone.rho:.4g}-zCDP" in repr(alone)
+    assert np.all(np.abs(alone.values - [15, 45]) <= 5)
+    pure = asked(delta=1e-6)  # one mechanism, which keeps more than it is asked for
+    assert pure.guarantee == Guarantee(4.0, 0.0, ADD_OR_REMOVE_ONE) and pure.rho < pure.guarantee.zcdp()
 
 
 def test_an_algorithm_without_a_law_of_ranks_says_so():
@@ -62,6 +82,12 @@ def test_points_give_integers():
         ({"bits": 8}, ValueError, "bits must not be given"),
         ({"beta": 0.0}, ValueError, "beta must be"),
         ({"epsilon": -1.0}, ValueError, "epsilon must be"),
+        ({"epsilon": None}, ValueError, "exactly one of epsilon and rho"),
+        ({"rho": 0.1}, ValueError, "exactly one of epsilon and rho"),
+        ({"delta": 1.0}, ValueError, "delta must be"),
+        ({"delta": "much"}, TypeError, "delta must be"),
+        ({"delta": 0.1, "epsilon": None, "rho": 0.1}, ValueError, "delta must not"),
+        ({"epsilon": None, "rho": -0.1}, ValueError, "rho must be"),
         ({"algorithm": "best"}, ValueError, "algorithm must be"),
         ({"fractions": [0.5, 0.2]}, ValueError, "fractions must increase"),
     ],

@@ -54,6 +54,50 @@ def test_all_quartiles_are_private_together_by_the_verifier(x64):
     assert not dpjax.check(made, n=3, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
 
 
+def stick(here, there, epsilon):
+    """The larger delta of the two products of independent runs, at epsilon."""
+    one, other = (functools.reduce(np.multiply.outer, laws).reshape(-1) for laws in (here, there))
+    return max(np.maximum(a - np.exp(epsilon) * b, 0).sum() for a, b in ((one, other), (other, one)))
+
+
+def test_totals_hold_for_the_joint_law_of_all_runs():
+    """All multisets of up to three of 4 points, 7 quantiles: 16,384 outcomes, whose law is a product."""
+    small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(4), n)]
+    points = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(points_of(values, 2, 7) for values in small))
+    of = jax.jit(jax.vmap(lambda made, points: made.pmfs(made.prepare(points), 4)[:, :-1], in_axes=(None, 0)))
+    fractions = [i / 8 for i in range(1, 8)]
+
+    def worst(made, epsilon):
+        laws = {tuple(values): law for values, law in zip(small, np.asarray(of(made, points), float), strict=True)}
+        pairs = [(v, tuple(sorted([*v, p]))) for v in laws if len(v) < 3 for p in range(4)]
+        return max(stick(laws[v], laws[w], epsilon) for v, w in pairs)
+
+    made = quantiles.rank_exponential(bits=2, fractions=fractions, epsilon=1.0, delta=0.01)
+    pure = quantiles.rank_exponential(bits=2, fractions=fractions, epsilon=1.0)
+    assert (
+        float(made.slope(np) / pure.slope(np)) > 2.3
+        and made.guarantee().delta == 0.01
+        and made.guarantee().epsilon == 1.0
+    )
+    assert 1e-5 < worst(made, 1.0) <= 0.01  # so that (1, 0) is refuted, which the pure one keeps
+    assert worst(pure, 1.0) <= 1e-6
+    twice = quantiles.rank_exponential(bits=2, fractions=fractions, rho=4 * made.zcdp())
+    assert float(twice.slope(np)) == pytest.approx(2 * float(made.slope(np)), rel=1e-6)
+    assert worst(twice, 1.0) > 0.01  # negative control
+
+
+@pytest.mark.slow
+def test_rho_is_kept_and_the_pure_epsilon_it_takes_is_stated(x64):
+    given = {"bits": 2, "fractions": [0.25, 0.5, 0.75]}
+    made = quantiles.rank_exponential(**given, rho=0.1)
+    assert made.zcdp() == pytest.approx(0.1, rel=1e-9) and made.zcdp() <= 0.1
+    assert made.zcdp() < made.guarantee().zcdp() and made.guarantee().is_pure
+    report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
+    assert 0.02 < report.zcdp() <= 0.1
+    again = quantiles.rank_exponential(**given, epsilon=made.guarantee().epsilon)
+    assert float(again.slope(np)) == float(made.slope(np))
+
+
 @pytest.mark.slow
 def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
     rng = np.random.default_rng(0)
@@ -134,6 +178,11 @@ def test_the_error_stated_is_kept_on_hard_data():
         ({"fractions": 0.5}, TypeError, "fractions must be a list"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
         ({"epsilon": "1"}, TypeError, "epsilon must be"),
+        ({"delta": 1.0}, ValueError, "delta must be"),
+        ({"rho": 0.1}, ValueError, "exactly one of epsilon and rho"),
+        ({"epsilon": None}, ValueError, "exactly one of epsilon and rho"),
+        ({"epsilon": None, "rho": 0.1, "delta": 1e-6}, ValueError, "delta must not"),
+        ({"epsilon": None, "rho": 0.0}, ValueError, "rho must be"),
     ],
 )
 def test_bad_arguments_are_refused(given, error, match):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting import Guarantee
+from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
 from dpjax.data.encoding import Column
 from dpjax.data.outcome import Outcome
@@ -21,10 +23,20 @@ from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 
+
+def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
+    """One mechanism finds all quantiles: a small delta would bring next to nothing, and is left over."""
+    return joint(base="scales", **given)
+
+
+# From how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho: measured, see the page of the room.
+MANY_AT_DELTA = 128
+MANY_AT_RHO = 24
+
 ALGORITHMS: dict[str, Any] = {
     "approximate": approximate,
-    "joint": functools.partial(joint, base="scales"),
-    "joint with targets from n": functools.partial(joint, base="scales", candidates=1),
+    "joint": _joint,
+    "joint with targets from n": functools.partial(_joint, candidates=1),
     "rank_exponential": rank_exponential,
 }
 
@@ -55,7 +67,8 @@ class Answer:
       rank_error: with probability 1 - beta no value is more than so many ranks from the wanted one, floor(f n + 1/2), whatever the data.
       beta: see there.
       algorithm: what found them; call its other methods on public data only.
-      guarantee: of all values together.
+      guarantee: of all values together, never more than the total asked for; for a total of rho the pure epsilon that it takes.
+      rho: all values together are rho-zCDP.
       outcome: the run.
     """
 
@@ -65,6 +78,7 @@ class Answer:
     beta: float
     algorithm: Quantiles
     guarantee: Guarantee
+    rho: float
     outcome: Outcome
 
     def __repr__(self) -> str:
@@ -72,7 +86,8 @@ class Answer:
         if len(shown) > 300:
             shown = shown[:300] + " ..."
         error = f"each within {self.rank_error:,.0f} ranks with probability {1 - self.beta:g}"
-        return f"Quantiles {shown}; {error}; {self.guarantee}; by {type(self.algorithm).__name__}"
+        promise = f"{self.guarantee}, {self.rho:.4g}-zCDP"
+        return f"Quantiles {shown}; {error}; {promise}; by {type(self.algorithm).__name__}"
 
     def exactly(self, data: Any) -> Exactly:
         """The exact error on PUBLIC data, by the law of the algorithm: for planning, on data like one's own.
@@ -119,12 +134,21 @@ def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
     return algorithm.law(view, algorithm.near(view, ranks))
 
 
-def chosen(*, fractions: Sequence[float]) -> str:
-    """Which algorithm is used: by the number of fractions alone, which is public. See the page of the room for what was measured.
+def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:
+    """Which algorithm is used: by the number of fractions and the kind of total, which are public.
+
+    `joint` is one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the
+    former are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
     ('joint with targets from n', 'joint')
+    >>> percentiles = [i / 100 for i in range(1, 100)]
+    >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
+    ('joint', 'approximate')
     """
+    many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
+    if len(fractions) >= many:
+        return "approximate"
     return "joint" if len(fractions) > 1 else "joint with targets from n"
 
 
@@ -132,7 +156,9 @@ def quantiles(
     data: Any,
     fractions: Sequence[float],
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
     key: Any,
     beta: float = 0.05,
     bits: int | None = None,
@@ -144,15 +170,17 @@ def quantiles(
       data: a `Column` of `dpjax.encode`, whose bounds and unit are public; or `Points`.
       fractions: increasing, each strictly between 0 and 1.
       epsilon: of all quantiles together.
+      delta: likewise, in [0, 1).
+      rho: likewise, of zero-concentrated privacy, in place of epsilon and delta.
       key: PRNG key.
       beta: with what probability `rank_error` may be exceeded.
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
-      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions, never by the data.
+      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions and the kind of total, never by the data.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose encoding is public: an
-    array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type off the values.)
-    `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point side channels, the time a
-    run takes; a cryptographic generator.
+    Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
+    encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type
+    off the values.) `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point side
+    channels, the time a run takes; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.
@@ -161,8 +189,9 @@ def quantiles(
     >>> incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
     >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0), algorithm="rank_exponential")
-    >>> print(answer)
-    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; by RankExponential
+    >>> print(answer)  # doctest: +NORMALIZE_WHITESPACE
+    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.125-zCDP; by
+    RankExponential
     """
     points, decode = _points(data)
     if isinstance(data, Column):
@@ -172,10 +201,15 @@ def quantiles(
     elif bits is None:
         bits = 32 * points.x.shape[1]
     beta = arguments.known_fraction("beta", beta)
-    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
-    name = algorithm or chosen(fractions=fractions)
+    currency(epsilon, delta, rho)
+    if rho is None:
+        epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta, positive=False)
+        budget = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
+    else:
+        budget = {"rho": arguments.known("rho", rho)}
+    name = algorithm or chosen(fractions=fractions, delta=delta, rho=rho)
     made: Any = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](
-        bits=bits, fractions=fractions, epsilon=epsilon
+        bits=bits, fractions=fractions, **budget
     )
     outcome = made(key, points)
     return Answer(
@@ -185,6 +219,7 @@ def quantiles(
         beta=beta,
         algorithm=made,
         guarantee=made.guarantee(),
+        rho=made.zcdp(),
         outcome=outcome,
     )
 

@@ -14,7 +14,9 @@ and that below y_l does not; all other nodes keep theirs. In that node the numbe
 and the target by g. Where the number is below the target, its error moves by g up to p and by -(1 - g) above; where it is above, by -g
 and 1 - g. If p is among the former the range of these moves is max{g, 1 - g} + 1 - g, else g + max{g, 1 - g}: 2 max{g, 1 - g} at most.
 With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and all of it is (epsilon, 0)-private: a rate of epsilon / L for
-evenly spaced fractions, 2^L - 1.
+evenly spaced fractions, 2^L - 1. The losses of a level lie in an interval of that length, so that r^2/8-zCDP holds for a level that costs r
+(`accounting.exponential`): in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho, and for a total (epsilon, delta)
+with the largest rho from which that follows, if it is more.
 
 **Utility.** If the spread points are distinct (b = 32), some y of a node has an error below 1: 1/2 at most, but where y_r is a point's own
 place, which no y < y_r reaches, and then the most is max{1/2, g}. With what rounding g to 2^-32 adds, 1/4 for 2^31 points, e > 5/4 + t has
@@ -35,7 +37,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import few_points, whole
@@ -44,7 +46,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.optimizers.quantiles import ties
+from dpjax.optimizers.quantiles import base, ties
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -90,6 +92,7 @@ class ApproximateQuantiles(Quantiles):
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
       epsilon: the total one.
+      delta: the total one, 0 for pure privacy.
       nodes: of the tree, which the fractions make.
       limbs: of a point (static).
       wider: limbs of a refined position up to 2^(d + b) + 1 (static).
@@ -99,6 +102,7 @@ class ApproximateQuantiles(Quantiles):
     bits: Int[Array, ""]
     fractions: UInt32[Array, "quantiles"]
     epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
     nodes: Node
     limbs: int = static()
     wider: int = static()
@@ -109,10 +113,15 @@ class ApproximateQuantiles(Quantiles):
         """L."""
         return int(self.fractions.shape[0]).bit_length()
 
-    def rates(self) -> Float[Array, "nodes"]:
-        """lambda_v of each node."""
-        g = jnp.asarray(self.nodes.share).astype(float) * 2.0**-32
-        return jnp.asarray(self.epsilon, float) / (2 * self.levels * jnp.maximum(g, 1 - g))
+    def rates(self, xp: Any = jnp) -> Any:
+        """lambda_v of each node, by `jax.numpy`, or by `numpy` on the host."""
+        g = xp.asarray(self.nodes.share).astype(float) * 2.0**-32
+        return self.level(xp) / (2 * xp.maximum(g, 1 - g))
+
+    def level(self, xp: Any = jnp) -> Any:
+        """What a level costs, likewise."""
+        epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
+        return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=xp)
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)
@@ -212,8 +221,13 @@ class ApproximateQuantiles(Quantiles):
         return jnp.zeros(outputs + 1).at[coarse].add(joint)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together."""
-        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE: all quantiles together."""
+        epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+
+    def zcdp(self) -> float:
+        """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
+        return self.levels * float(self.level(np)) ** 2 / 8 * (1 + 2.0**-44)
 
     def error(self, *, beta: float) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module.
@@ -224,8 +238,7 @@ class ApproximateQuantiles(Quantiles):
         arguments.integer("extra, for an error on all data,", self.extra, at_least=32)
         beta = arguments.known_fraction("beta", beta)
         m = self.fractions.shape[0]
-        with jax.enable_x64(True):
-            rates = np.asarray(self.rates(), float)
+        rates = self.rates(np)
         nats = (int(self.bits) + self.extra) * math.log(2.0) + math.log(m / beta)
         errors = np.zeros(m + 2)
         for place, left, right, share, rate in zip(
@@ -245,20 +258,25 @@ class ApproximateQuantiles(Quantiles):
         return whole((self.error(beta=beta) + 1) / alpha)
 
 
-def approximate(*, bits: int, fractions: Sequence[float], epsilon: Any, extra: int = 32) -> ApproximateQuantiles:
+def approximate(
+    *, bits: int, fractions: Sequence[float], epsilon: Any = None, delta: Any = 0.0, rho: Any = None, extra: int = 32
+) -> ApproximateQuantiles:
     """Quantiles at `fractions` of the points, for the price of ceil(log2(m + 1)) runs of the exponential mechanism; see the module.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
-    cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `ApproximateQuantiles.zcdp`.
+    Not promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4000.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       epsilon: total, > 0, finite; may be traced.
+      delta: total, in [0, 1); may be traced.
+      rho: the total of zero-concentrated privacy, in place of epsilon and delta; may be traced. The guarantee then states the pure epsilon
+        that it takes.
       extra: bits that spread equal points, 0 to 32. Privacy holds for any.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none; a delta with rho.
 
     >>> quartiles = approximate(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
@@ -273,7 +291,7 @@ def approximate(*, bits: int, fractions: Sequence[float], epsilon: Any, extra: i
     return ApproximateQuantiles(
         **domain,
         fractions=np.asarray(each, np.uint32),  # type: ignore[arg-type]
-        epsilon=arguments.epsilon(epsilon),
+        **base.total(epsilon, delta, rho, per_root=len(each).bit_length() ** 0.5),
         nodes=tree(each),
         extra=extra,
     )

@@ -1,5 +1,6 @@
 """What private quantiles share: ranks, stretches of sorted rows with their windows, and how large a slice must be."""
 
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -9,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, optimal
+from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
@@ -181,6 +183,21 @@ def composition(accountant: Any, delta: Any) -> dict[str, Any]:
 def composed(accountant: str, parts: dict[Guarantee, int], delta: Float[Any, ""]) -> Guarantee:
     """By basic composition, or the optimal one at a total delta."""
     return basic(parts) if accountant == "basic" else optimal(parts, delta=float(delta))
+
+
+def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float) -> dict[str, Any]:
+    """The fields epsilon and delta, for a total given as epsilon and delta, or as rho.
+
+    A total of rho is the pure epsilon `per_root` sqrt(8 rho), at which the same mechanism is rho-zCDP.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; both epsilon and rho, or none; a delta with rho.
+    """
+    currency(epsilon, delta, rho)
+    if rho is not None:
+        rho = arguments.real("rho", rho, above=0.0, below=math.inf)
+        epsilon = per_root * (1 - 2.0**-44) * (8 * rho) ** 0.5
+    return {"epsilon": arguments.epsilon(epsilon), "delta": arguments.delta(delta, positive=False)}
 
 
 def at_distance_two(solver: Any, relation: str = ADD_OR_REMOVE_ONE) -> Guarantee:

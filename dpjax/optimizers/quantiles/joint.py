@@ -29,6 +29,10 @@ f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and
 together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
 doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
+**zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon
+once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
+(`accounting.exponential`). All outputs are those of one mechanism, so that a delta would bring next to nothing.
+
 The law sums over the noisy counts within ln(1/u) / a of n, u the rounding unit; what is beyond has a probability of u or less, and is
 counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
@@ -55,6 +59,7 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, scales, ties
+from dpjax.optimizers.quantiles.base import total
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
@@ -359,6 +364,11 @@ class JointQuantiles(RankedQuantiles):
         """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together, and the noisy count."""
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
+    def zcdp(self) -> float:
+        """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
+        part = _per_root(self.share, self.candidates)
+        return (arguments.known("epsilon", self.epsilon) / part) ** 2 / 8 * (1 + 2.0**-44)
+
     def error(self, n: int, *, beta: float) -> float:
         """By how many ranks the outputs miss f n at most on n points, whatever they are, but with probability beta: see the module."""
         m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
@@ -402,6 +412,11 @@ class JointQuantiles(RankedQuantiles):
         return n
 
 
+def _per_root(share: float, candidates: int) -> float:
+    """epsilon over sqrt(8 rho), at which the whole is rho-zCDP."""
+    return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
+
+
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
     """Weights as shares of their sum; (0, 0) where there are none."""
     total = logspace.logsumexp(logs)
@@ -412,26 +427,29 @@ def joint(
     *,
     bits: int,
     fractions: Sequence[float],
-    epsilon: Any,
+    epsilon: Any = None,
+    rho: Any = None,
     candidates: int = CANDIDATES,
     share: float = SHARE,
     base: str = "uniform",
 ) -> JointQuantiles:
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
-    cryptographic generator.
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `JointQuantiles.zcdp`. Not
+    promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       epsilon: total, > 0, finite, and at least 2^-25 / share unless candidates is 1; may be traced.
+      rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
+        takes.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
       base: what outputs weigh before they see data: "uniform", as in the paper, or half of it by "scales", for values of unknown scale.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none.
 
     >>> deciles = joint(bits=24, fractions=[i / 10 for i in range(1, 10)], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 2000), 24))
@@ -446,11 +464,12 @@ def joint(
         raise ValueError(f"candidates must be odd, got {candidates}")
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
     share = arguments.known_fraction("share", share)
+    budget = total(epsilon, 0.0, rho, per_root=_per_root(share, candidates))
     least = SMALLEST_RATE / share if candidates > 1 else 0.0
     return JointQuantiles(
         **domain,
         fractions=each,
-        epsilon=arguments.real("epsilon", arguments.epsilon(epsilon), at_least=least),
+        epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least),
         share=share,
         candidates=candidates,
         base=arguments.choice("base", base, ("uniform", "scales")),

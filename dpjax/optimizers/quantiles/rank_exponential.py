@@ -14,6 +14,12 @@ Their ranges add up to w_1 + ... + w_q + f_1 + ... + f_j + (1 - f_(j+1)) + ... +
 
 makes all runs together (epsilon, 0)-private: epsilon for a median, epsilon/3.5 for quartiles (run by run it were epsilon/4).
 
+**Totals.** The losses of a run lie in an interval that is lambda times its range long, so that it is (lambda range)^2/8-zCDP
+(`accounting.exponential`). From run to run, (w + f)^2 - (w + 1 - f)^2 = (2 w + 1)(2 f - 1) rises with f, so the sum of the squares is
+convex in j, too, and greatest at an end: with S = max{sum (w_i + f_i)^2, sum (w_i + 1 - f_i)^2} all runs together are lambda^2 S / 8-zCDP.
+A total of rho has lambda = sqrt(8 rho / S); a total (epsilon, delta) the greater of the lambda above and the one of the largest rho from
+which (epsilon, delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
+
 **Utility.** If there are points, some point of the domain has e = 0: any z with #{x < z} <= f n <= #{x <= z}. So e > t has probability at
 most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / beta))/lambda, but with probability beta.
 
@@ -30,7 +36,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
@@ -39,6 +45,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
+from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -51,6 +58,7 @@ class RankExponential(IndependentQuantiles):
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
       epsilon: the total one.
+      delta: the total one, 0 for pure privacy.
       limbs: of a point (static).
       wider: limbs of a position up to 2^d + 1 (static).
     """
@@ -58,14 +66,18 @@ class RankExponential(IndependentQuantiles):
     bits: Int[Array, ""]
     fractions: UInt32[Array, "quantiles"]
     epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
     limbs: int = static()
     wider: int = static()
 
-    def slope(self) -> Float[Array, ""]:
-        """lambda."""
-        f = jnp.asarray(self.fractions).astype(float) * 2.0**-32
-        ranges = jnp.sum(jnp.maximum(f, 1 - f)) + jnp.maximum(jnp.sum(f), jnp.sum(1 - f))
-        return jnp.asarray(self.epsilon, float) / ranges
+    def slope(self, xp: Any = jnp) -> Any:
+        """lambda, by `jax.numpy`, or by `numpy` on the host."""
+        ranges, squares = self._sums(xp)
+        epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
+        return exponential_rate(epsilon, delta, ranges=ranges, squares=squares, xp=xp)
+
+    def _sums(self, xp: Any) -> tuple[Any, Any]:
+        return _sums(xp.asarray(self.fractions).astype(float) * 2.0**-32, xp)
 
     def draw(self, key: Array, points: Points) -> Any:
         def run(key: Array, fraction: Array) -> Array:
@@ -123,8 +135,13 @@ class RankExponential(IndependentQuantiles):
         return jax.vmap(one)(jnp.asarray(self.fractions))
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together."""
-        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE: all quantiles together."""
+        epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+
+    def zcdp(self) -> float:
+        """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE: lambda^2 S / 8, rounded up."""
+        return float(self.slope(np) ** 2 * self._sums(np)[1] / 8) * (1 + 2.0**-44)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta: the error of the module, over alpha.
@@ -138,9 +155,15 @@ class RankExponential(IndependentQuantiles):
     def error(self, *, beta: float) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
-        with jax.enable_x64(True):
-            slope = float(self.slope())
+        slope = float(self.slope(np))
         return (int(self.bits) * math.log(2.0) + math.log(self.fractions.shape[0] / beta)) / slope
+
+
+def _sums(f: Any, xp: Any) -> tuple[Any, Any]:
+    """(the most that the ranges of all runs add up to, the most that their squares do)."""
+    w = xp.maximum(f, 1 - f)
+    ranges = xp.sum(w) + xp.maximum(xp.sum(f), xp.sum(1 - f))
+    return ranges, xp.maximum(xp.sum((w + f) ** 2), xp.sum((w + 1 - f) ** 2))
 
 
 def _rank_error(
@@ -154,19 +177,24 @@ def _rank_error(
     return jnp.maximum(jnp.maximum(below - rest, rest - up_to), 0.0)
 
 
-def rank_exponential(*, bits: int, fractions: Sequence[float], epsilon: Any) -> RankExponential:
+def rank_exponential(
+    *, bits: int, fractions: Sequence[float], epsilon: Any = None, delta: Any = 0.0, rho: Any = None
+) -> RankExponential:
     """Quantiles at `fractions` of the points by the exponential mechanism on the rank error; see the module.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
-    cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `RankExponential.zcdp`. Not
+    promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       epsilon: total, > 0, finite; may be traced.
+      delta: total, in [0, 1); may be traced.
+      rho: the total of zero-concentrated privacy, in place of epsilon and delta, > 0, finite; may be traced. The guarantee then states the
+        pure epsilon that it takes.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none; a delta with rho.
 
     >>> quartiles = rank_exponential(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
@@ -174,8 +202,13 @@ def rank_exponential(*, bits: int, fractions: Sequence[float], epsilon: Any) -> 
     [1992, 2996, 3986]
     >>> float(quartiles.failure_probability(points, error=0.02)) < 1e-7, quartiles.sample_size(alpha=0.02, beta=0.1)
     (True, 3557)
+    >>> percentiles = {"bits": 24, "fractions": [i / 100 for i in range(1, 100)]}
+    >>> [round(float(rank_exponential(**percentiles, epsilon=1.0, delta=delta).slope()), 4) for delta in (0.0, 1e-6)]
+    [0.0081, 0.0344]
     """
     each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
+    ranges, squares = _sums(each * 2.0**-32, np)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
-    return RankExponential(**domain, fractions=each, epsilon=arguments.epsilon(epsilon))
+    budget = base.total(epsilon, delta, rho, per_root=float(ranges / squares**0.5))
+    return RankExponential(**domain, fractions=each, **budget)

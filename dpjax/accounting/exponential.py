@@ -1,0 +1,125 @@
+"""Totals of exponential mechanisms: (epsilon, delta) and zero-concentrated ones, as large as basic or concentrated composition allows.
+
+**Bounded range.** A mechanism with P[z] proportional to exp(lambda u(z)) has the loss l(z) = ln P[z]/Q[z] = lambda (u(z) - u'(z)) + a
+constant: all losses of two neighbours lie in an interval of length r = lambda range(u - u'), which contains 0 (Durfee, Rogers 2019; Dong,
+Durfee, Rogers 2020). So it is (r, 0)-private; if no more than that were known, losses could lie anywhere in [-r, r], which is twice as
+long.
+
+**Concentration** (Cesar, Rogers 2021): such a pair is r^2/8-zCDP. Proof: K(s) = ln E_Q[e^(s l)] has K(0) = K(1) = 0, and K''(s) is the
+variance of l under a tilted law, r^2/4 at most as l lies in an interval of length r. So K(s) - (r^2/8) s (s - 1) is concave and 0 at s = 0
+and 1, hence at most 0 beyond: D_s(P || Q) = K(s)/(s - 1) <= s r^2/8 for all s > 1. Sums of rho are kept by adaptive composition (Bun,
+Steinke 2016, Lemma 1.7).
+
+**From rho to (epsilon, delta)** (Canonne, Kamath, Steinke 2020, Proposition 12). delta = E_P[(1 - e^(epsilon - l))_+], and with a = alpha -
+1 > 0, 1 - e^(-x) <= e^(a x) (a/(a+1))^(a+1)/a for all x > 0, with equality at e^(-x) = a/(a+1). So rho-zCDP gives, for every a > 0,
+
+    delta <= exp(a ((a + 1) rho - epsilon)) (a/(a+1))^(a+1) / a,
+
+which is delta at rho(a) = (epsilon + (ln(delta a) + (a + 1) ln(1 + 1/a))/a) / (a + 1). Every a is proved, so the greatest of a list is.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpjax.accounting.calibration import calibrate
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments
+
+# The a that are tried, in units of the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): two neighbours differ by 4.4 %.
+_ORDERS = np.geomspace(1 / 8, 8, 97)
+# What is given up for rounding: in float32, too, the sum in rho(a) loses less than half of it.
+_SAFE = 1.0 - 4e-6
+
+
+def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
+    """The largest rho for which every rho-zCDP mechanism is known to be (epsilon, delta)-private: see the module; 0 if delta is 0.
+
+    Args:
+      epsilon: > 0; a number or a traced scalar.
+      delta: in [0, 1); a number or a traced scalar. What is above 1/2 is not used.
+      xp: `numpy` or `jax.numpy`.
+
+    Formal guarantees: a mechanism with D_alpha <= rho alpha for all alpha > 1 in both directions is (epsilon, delta)-private, under the
+    same relation.
+
+    >>> round(float(largest_rho(1.0, 1e-6)), 5), float(largest_rho(1.0, 0.0))
+    (0.02435, 0.0)
+    """
+    log_delta = xp.log(xp.minimum(xp.where(delta > 0, delta, 0.5), 0.5))
+    root = xp.sqrt(-log_delta)
+    a = xp.minimum(root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float), 1e30)
+    rho = (epsilon + (log_delta + xp.log(a) + (a + 1) * xp.log1p(1 / a)) / a) / (a + 1)
+    return xp.where(delta > 0, xp.maximum(xp.max(rho), 0.0) * _SAFE, 0.0)
+
+
+def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp: Any = np) -> Any:
+    """The largest lambda at which exponential mechanisms are together (epsilon, delta)-private, by sums of ranges or of their squares.
+
+        max{epsilon / ranges, sqrt(8 rho / squares)},   rho = `largest_rho`.
+
+    Args:
+      epsilon, delta: as for `largest_rho`.
+      ranges: the most that the ranges of u - u' add up to, over all neighbours.
+      squares: the most that their squares add up to.
+      xp: `numpy` or `jax.numpy`.
+
+    Formal guarantees: (epsilon, delta) for all runs together, adaptive ones too, if `ranges` and `squares` bound the sums along every way
+    that they can take; under the relation of the neighbours.
+
+    >>> round(float(exponential_rate(1.0, 1e-6, ranges=100, squares=100)), 4)
+    0.0441
+    """
+    rho = largest_rho(epsilon, delta, xp=xp)
+    root = xp.sqrt(xp.where(rho > 0, rho, 1.0) * 8 / squares)  # the root of 0 has no derivative
+    return xp.maximum(epsilon / ranges, xp.where(rho > 0, root, 0.0))
+
+
+def exponential_epsilon(
+    count: int, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None
+) -> float:
+    """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
+
+    Of (epsilon, delta) the best of basic composition, of the optimal one for pure mechanisms, which does not know that ranges are bounded
+    (`calibrate`), and of r^2/8-zCDP each; of rho sqrt(8 rho / count).
+
+    Args:
+      count: how many, >= 1.
+      epsilon: the total one, > 0, finite; or else rho.
+      delta: the total one, in [0, 1).
+      rho: the total one, > 0, finite, of zero-concentrated privacy.
+
+    Returns:
+      r: mechanisms with P[z] proportional to exp(lambda u(z)) may have lambda range(u - u') <= r. That is `r q / (2 s)` in the exponent for
+      a score q of sensitivity s, and r is what they promise by themselves, (r, 0).
+
+    Raises:
+      TypeError, ValueError: an argument out of range; both epsilon and rho, or none; a delta with rho.
+
+    >>> round(exponential_epsilon(100, epsilon=1.0, delta=1e-6), 4), round(exponential_epsilon(100, rho=0.02), 4)
+    (0.0441, 0.04)
+    >>> exponential_epsilon(4, epsilon=1.0)
+    0.25
+    """
+    count = arguments.count("count", count)
+    currency(epsilon, delta, rho)
+    if rho is not None:
+        rho = arguments.number("rho", rho, above=0.0, below=math.inf)
+        return math.sqrt(8 * rho / count) * (1 - 2.0**-50)
+    total = Guarantee(
+        arguments.number("epsilon", epsilon, above=0.0, below=math.inf),
+        arguments.number("delta", delta, at_least=0.0, below=1.0),
+        ADD_OR_REMOVE_ONE,  # of any relation: the numbers are the same
+    )
+    pure = "basic" if total.is_pure else "optimal"
+    each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
+    return max(each, math.sqrt(8 * float(largest_rho(total.epsilon, total.delta)) / count))
+
+
+def currency(epsilon: Any, delta: Any, rho: Any) -> None:
+    """ValueError unless a total is given as epsilon, with or without delta, or as rho."""
+    if (epsilon is None) == (rho is None):
+        raise ValueError(f"give exactly one of epsilon and rho, got epsilon={epsilon!r}, rho={rho!r}")
+    if rho is not None and (arguments.is_traced(delta) or delta != 0.0):
+        raise ValueError(f"delta must not be given with rho, got {delta!r}")
