@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpjax.domains import ordered, wide
+from dpjax.domains import order_statistics, ordered, wide
 
 FALSE_ALARM = 2e-5
 
@@ -151,7 +151,7 @@ def test_positions_of_many_limbs():
 @functools.partial(jax.jit, static_argnums=(1, 3))
 def uniforms(key, capacity, n, samples):
     keys = jax.random.split(key, samples)
-    return jax.vmap(lambda k: ordered.sorted_uniforms(k, capacity, n))(keys)
+    return jax.vmap(lambda k: order_statistics.sorted_uniforms(k, capacity, n))(keys)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 6, 7])
@@ -201,7 +201,7 @@ def test_x64_draws_the_same(x64):
 
 # -------------------------------------------------------------------------------------------------------- exact ratio
 
-ratio = jax.jit(jax.vmap(ordered._ratio, in_axes=(0, 0)))
+ratio = jax.jit(jax.vmap(order_statistics._ratio, in_axes=(0, 0)))
 
 
 def ratios_of(pairs):
@@ -229,14 +229,14 @@ def test_ratio_is_monotone_up_to_the_whole(denominator):
 def test_reciprocal_is_exact():
     rng = np.random.default_rng(7)
     divisors = [2**31, 2**31 + 1, 2**32 - 1, *(int(x) for x in rng.integers(2**31, 2**32, 500))]
-    values = jax.jit(jax.vmap(ordered._reciprocal))(np.array(divisors, np.uint32))
+    values = jax.jit(jax.vmap(order_statistics._reciprocal))(np.array(divisors, np.uint32))
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
 
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 2048])
 def test_running_sums_wrap_like_cumsum(n):
     values = np.random.default_rng(n).integers(0, 2**32, n, np.uint32)
-    np.testing.assert_array_equal(jax.jit(ordered.running_sum)(values), np.cumsum(values, dtype=np.uint32))
+    np.testing.assert_array_equal(jax.jit(order_statistics.running_sum)(values), np.cumsum(values, dtype=np.uint32))
 
 
 @pytest.mark.parametrize("shape", ["peak", "walk"])
@@ -295,7 +295,7 @@ def test_the_three_shapes_agree_on_realizable_samples(bits):
 @jax.jit
 def sorted_both_ways(x):
     """By swaps of neighbours where they suffice, and by a sort."""
-    return ordered.sort_nearly(x), wide.sort(x)[0]
+    return order_statistics.sort_nearly(x), wide.sort(x)[0]
 
 
 @pytest.mark.parametrize("bits", [20, 70])

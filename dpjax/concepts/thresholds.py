@@ -24,7 +24,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
-from dpjax.domains import ordered, wide
+from dpjax.domains import order_statistics, ordered, wide
 from dpjax.domains.ordered import Pieces
 from dpjax.domains.scaled import Scaled
 
@@ -115,7 +115,7 @@ class ThresholdDistribution(Distribution):
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
         """n independent examples labelled by the target, in increasing order, drawn without a sort."""
-        fractions = ordered.sorted_uniforms(key, capacity, n)
+        fractions = order_statistics.sorted_uniforms(key, capacity, n)
         x = once(n >= 0, self.quantile, fractions)
         return Sample.promised(wide.resize(x, self.limbs), label(self.target, x), n)
 
@@ -149,7 +149,7 @@ class LogUniform(ThresholdDistribution):
 
     def draw_scaled(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
         """`draw` with points of few digits, as learners that say `takes_scaled` look at them: the same sample from the same key."""
-        fractions = ordered.sorted_uniforms(key, capacity, n)
+        fractions = order_statistics.sorted_uniforms(key, capacity, n)
         x = self.scaled(fractions, n)
         y = (jnp.arange(capacity, dtype=jnp.int32) < x.below).astype(jnp.int32)
         return Sample.promised(x, y, n)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.data.weighted import Weighted
-from dpjax.domains import ordered, scaled, wide
+from dpjax.domains import order_statistics, scaled, wide
 from dpjax.learners import label_private, pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace
 from dpjax.multi import direct_sum
@@ -96,7 +96,7 @@ class Scales:
     def sample(self, key: jax.Array, capacity: int, n: Any) -> Points:
         """n of them."""
         n = jnp.asarray(n, jnp.int32)
-        right_half = (ordered.sorted_uniforms(key, capacity, n) >> np.uint32(1)) | np.uint32(1 << 31)
+        right_half = (order_statistics.sorted_uniforms(key, capacity, n) >> np.uint32(1)) | np.uint32(1 << 31)
         law = threshold_concept.LogUniform(
             target=jnp.zeros((self.limbs,), jnp.uint32), octaves=self.octaves, limbs=self.limbs
         )

@@ -16,7 +16,7 @@ from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
-from dpjax.domains import ordered, wide
+from dpjax.domains import order_statistics, wide
 from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch
 
@@ -98,7 +98,7 @@ class RecursiveQuantiles(Quantiles):
         x = wide.add(wide.shift_left(wide.resize(points.x, limbs), b), wide.scaled(words, b - 32, limbs))
         x = wide.select(points.valid, x, ~jnp.zeros_like(x))
         # Only equal points can have changed places.
-        return Points(x=ordered.sort_nearly(x), n_valid=points.n_valid, ordered=True)
+        return Points(x=order_statistics.sort_nearly(x), n_valid=points.n_valid, ordered=True)
 
     def _extra_bits(self) -> Int[Array, ""]:
         """b, how many bits break ties."""
