@@ -11,7 +11,7 @@ from dpjax.accounting import Guarantee
 from dpjax.data.examples import Examples
 from dpjax.domains import wide
 from dpjax.learners import rectangles, thresholds
-from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import answer
 
 pytest.importorskip("sklearn", reason="dpjax[sklearn]")
 
@@ -25,10 +25,18 @@ BOUNDS = {"low": -10.0, "high": 10.0, "unit": 0.01}
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("estimator", [PrivateQuantiles, PrivateRectangle, PrivateThreshold])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PrivateQuantiles(**BOUNDS, algorithm="rank_exponential"),
+        PrivateQuantiles(**BOUNDS, fractions=[0.5]),
+        PrivateRectangle(**BOUNDS),
+        PrivateThreshold(**BOUNDS),
+    ],
+)
 def test_scikit_learns_own_checks(estimator):
     """All of them: none is expected to fail. The classifiers' tags say that they are binary and may score poorly on few rows."""
-    results = check_estimator(estimator(**BOUNDS), on_skip=None)
+    results = check_estimator(estimator, on_skip=None)
     assert len(results) > 40 and {result["status"] for result in results} == {"passed"}
 
 
@@ -66,7 +74,7 @@ def test_estimators_release_what_their_algorithms_do():
     private = PrivateQuantiles(low=0, high=15, unit=1, random_state=np.random.RandomState(5)).fit(x)
     random, each = (
         np.random.RandomState(5),
-        quantiles.rank_exponential(bits=4, fractions=[0.25, 0.5, 0.75], epsilon=0.5),
+        answer.of_choice(None, bits=4, fractions=[0.25, 0.5, 0.75], epsilon=0.5),
     )
     for column in range(2):
         outcome = each(columns.fresh_key(random), Points.create(wide.from_ints(x[:, column].tolist(), 4)))
@@ -93,7 +101,9 @@ def test_a_rectangle_is_learned():
 
 def test_quantiles_in_a_pipeline():
     x = np.random.default_rng(0).uniform(0, [10, 1000], (3000, 2))
-    private = PrivateQuantiles(2.0, fractions=[0.1, 0.5], low=0, high=[10, 1000], unit=[0.01, 1], random_state=0)
+    private = PrivateQuantiles(
+        2.0, fractions=[0.1, 0.5], algorithm="rank_exponential", low=0, high=[10, 1000], unit=[0.01, 1], random_state=0
+    )
     bins = make_pipeline(private).fit_transform(x)
     assert np.allclose(private.quantiles_, [[1, 100], [5, 500]], rtol=0.15)
     assert np.allclose(np.bincount(bins[:, 1].astype(int)) / 3000, [0.1, 0.4, 0.5], atol=0.03)

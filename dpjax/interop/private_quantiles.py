@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, calibrate
 from dpjax.core import arguments
 from dpjax.interop import columns
-from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import answer
 
 
 class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Private quantiles of each column by the exponential mechanism on the rank error (`optimizers.quantiles.rank_exponential`).
+    """Private quantiles of each column, as `dpjax.quantiles` finds them.
 
     With q fractions, `transform` sends a value to its bin 0, ..., q: the number of the column's quantiles that are at most the value.
 
@@ -26,6 +26,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
       fractions: of the quantiles, increasing, between 0 and 1.
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
+      algorithm: as of `dpjax.quantiles`; by default it chooses by the number of fractions. "rank_exponential" compiles fastest.
       random_state: as in scikit-learn.
 
     Attributes:
@@ -46,6 +47,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         low: Any = None,
         high: Any = None,
         unit: Any = None,
+        algorithm: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -53,6 +55,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.low = low
         self.high = high
         self.unit = unit
+        self.algorithm = algorithm
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -67,7 +70,8 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         each = calibrate(total, x.shape[1], accountant="basic")
         found, spent, random = [], [], columns.check_random_state(self.random_state)
         for column in columns.encoded(x, self.low, self.high, self.unit):
-            mechanism = quantiles.rank_exponential(bits=column.bits, fractions=self.fractions, epsilon=each.epsilon)
+            given = {"bits": column.bits, "fractions": self.fractions, "epsilon": each.epsilon}
+            mechanism = answer.of_choice(self.algorithm, **given)
             found.append(column.decode(mechanism(columns.fresh_key(random), column.points).hypothesis))
             spent.append(mechanism.guarantee())
         self.quantiles_ = np.stack(found, axis=1)

@@ -152,6 +152,13 @@ def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None 
     return "joint" if len(fractions) > 1 else "joint with targets from n"
 
 
+def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], **budget: Any) -> Any:
+    """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho."""
+    kind = {name: value for name, value in budget.items() if name != "epsilon"}
+    name = algorithm or chosen(fractions=fractions, **kind)
+    return ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](bits=bits, fractions=fractions, **budget)
+
+
 def quantiles(
     data: Any,
     fractions: Sequence[float],
@@ -207,10 +214,7 @@ def quantiles(
         budget = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
     else:
         budget = {"rho": arguments.known("rho", rho)}
-    name = algorithm or chosen(fractions=fractions, delta=delta, rho=rho)
-    made: Any = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](
-        bits=bits, fractions=fractions, **budget
-    )
+    made = of_choice(algorithm, bits=bits, fractions=fractions, **budget)
     outcome = made(key, points)
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),
