@@ -265,6 +265,7 @@ THRESHOLDS = [
         5.0,
         twin=_interval_search_twin(power_search_law, 2),
         alpha=None,  # a delta so large leaves no room for small failure probabilities
+        slow=True,  # test_verify_learners.py verifies it over all neighbours
     ),
     Entry(
         "thresholds.length_search",
@@ -519,6 +520,7 @@ INTERIOR_POINTS = [
         ),
         error=0.0,
         alpha=None,  # it is made for one number of points
+        slow=True,  # test_flat_tree_score.py verifies it over all neighbours and holds it to its law
     ),
     Entry(
         "interior_point.tree_score",
@@ -680,6 +682,7 @@ MANY = [
         twin=_k_point_twin(_point_learner_law),
         event=(_k_rows(1, 3, 1), slice(1, 3)),
         alpha=None,  # no beta below its own
+        slow=True,  # test_verify_multi.py and test_multi_points.py hold it to its law
     ),
     Entry(
         "multi.direct_sum",
@@ -1038,6 +1041,7 @@ QUERIES = [
         _counted,
         0.7,
         **{**_BY_SIZES, "alpha": 0.2},
+        slow=True,  # test_practical_quantiles.py verifies it over all neighbours
     ),
     Entry(
         "quantiles.unbounded",
@@ -1227,6 +1231,7 @@ CONJUNCTIONS = [
         twin=_conjunction_twin,
         error=0.3,
         alpha=None,  # so small a shift is for no beta
+        slow=True,  # test_set_cover.py holds its rounds to their law
     ),
     Entry(
         "learners.conjunctions.greedy",
@@ -1485,6 +1490,7 @@ MADE = [
         sweeps=False,  # its epsilon is that of its learner
         error=0.0,
         alpha=None,
+        slow=True,  # test_interior_applications.py verifies what is made of it
     ),
     Entry(
         "interior.threshold_learner",

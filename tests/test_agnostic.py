@@ -227,6 +227,7 @@ def _k(name: str) -> list[Any]:
     return [thresholds.several(base, bits=BITS, targets=pair) for pair in pairs]
 
 
+@pytest.mark.slow
 @over_pairs(["thresholds", "points", "parities"], ("thresholds-mixed", "points-noisy"))
 def test_k_labels_are_judged_column_by_column(name: str, way: str) -> None:
     """Every column is what the law of a single concept says of it."""

@@ -58,6 +58,7 @@ def test_ranks_are_met_on_a_wide_domain_with_ties():
     assert errors.max() <= made.error(beta=1e-6) + 0.5 < 6
 
 
+@pytest.mark.slow
 def test_there_is_no_error_on_all_data_where_equal_points_share_a_place():
     """On 500 equal points no answer has a rank near the median's, whatever epsilon is: no more than half of them is ever below."""
     made = quantiles.approximate(bits=10, fractions=[0.5], epsilon=100.0, extra=0)

@@ -390,6 +390,7 @@ def test_so_many_rows_keep_the_guarantee_of_what_runs_on_some_of_them(epsilon, n
         assert bounds.rows_of_empirical(epsilon) < bounds.rows_of_empirical(epsilon, calibration="printed") / 5
 
 
+@pytest.mark.slow
 def test_only_the_padded_code_carries_the_bound():
     """All ones, written by everybody but user 1: the code of the printed length names her surely, the padded one does not."""
     coalition = jnp.arange(6) > 0

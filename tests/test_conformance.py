@@ -39,7 +39,6 @@ over_families = over(ENTRIES, also_slow=covered_by_families())
 over_laws = over([entry for entry in ENTRIES if entry.law is not None])
 over_own_laws = over([entry for entry in ENTRIES if entry.law is not None], only_laws=True)
 over_sweeps = over([entry for entry in ENTRIES if entry.private and entry.sweeps])
-over_swept_laws = over([e for e in ENTRIES if e.private and e.sweeps and e.law is not None], only_laws=True)
 over_swept_families = over(
     [e for e in ENTRIES if e.private and e.sweeps and e.law is not None],
     only_laws=True,
@@ -240,7 +239,7 @@ def test_laws_of_a_batch_of_epsilons_and_data_are_laws(entry: Entry) -> None:
     )
 
 
-@over_swept_laws
+@over_swept_families
 def test_gradients_of_the_law_are_finite_and_right(entry: Entry, x64: None) -> None:
     data, step = padded(entry.data()), 1e-5 * entry.epsilon
 

@@ -151,6 +151,7 @@ def test_the_encoding_does_not_depend_on_the_values():
     assert one.encoding == other.encoding
 
 
+@pytest.mark.slow
 def test_outputs_of_algorithms_are_decoded():
     incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
     column = dpjax.encode(incomes, unit=0.01, low=0, high=1_000_000, clip=True)

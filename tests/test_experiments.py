@@ -15,6 +15,7 @@ import time
 
 import numpy as np
 import pytest
+from builders import slow
 
 from dpjax import Sample
 from dpjax.concepts import agnostic
@@ -243,7 +244,7 @@ def test_an_experiment_of_ones_own(named, tmp_path, monkeypatch):
     ("number", "changes", "series"),
     [
         (0, ["over.bits=8", "draws=4", "alpha=0.3", "delta=0.01"], {"exponential mechanism", "binary search"}),
-        (1, ["sizes=40", "trials=20"], {"exponential mechanism"}),
+        slow(1, ["sizes=40", "trials=20"], {"exponential mechanism"}),
     ],
 )
 def test_the_experiments_of_the_page_run_and_resume(number, changes, series, tmp_path, capsys):

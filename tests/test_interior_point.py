@@ -265,6 +265,7 @@ def test_a_plan_needs_numbers(name, value):
         jax.jit(lambda traced: interior_point.tree_log(**given | {name: traced}))(value)
 
 
+@pytest.mark.slow
 def test_swept_numbers_do_not_retrace():
     points = points_of(RNG.integers(0, 2**40, 60).tolist(), 40)
     sizes = []

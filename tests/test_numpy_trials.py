@@ -75,6 +75,7 @@ def p_value(successes, trials, others, other_trials):
     return stats.fisher_exact([[successes, trials - successes], [others, other_trials - others]]).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "d", "n"),
     [

@@ -563,6 +563,7 @@ def test_one_program_serves_every_epsilon_and_problem(name: str) -> None:
     assert all(new - old <= 1 for new, old in zip(after, before, strict=True))
 
 
+@pytest.mark.slow
 def test_padding_changes_nothing() -> None:
     optimizer = three()["amplified"]
     pieces = HILLS.problem().pieces

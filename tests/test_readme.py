@@ -17,13 +17,18 @@ PAGES = [
     *sorted((ROOT / "guide").glob("*.md")),
 ]
 SLOW = {  # seconds of compilation each
+    "dpjax/optimizers-0",
     "dpjax/optimizers-2",
+    "dpjax/optimizers-3",
     "dpjax/relaxations-0",
+    "dpjax/relaxations-7",
     "dpjax/sanitizers-0",
     "guide/how_much_data-1",
     "guide/how_to-0",
     "guide/laws_and_samples-0",
     "guide/laws_and_samples-1",
+    "guide/median-1",
+    "guide/solutions-0",
     "guide/your_own-1",
 }
 

@@ -68,6 +68,7 @@ def counted(starts, queries, side):
     return jax.vmap(lambda query: starts.search(query, side=side))(queries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pieces_of_scaled_points_are_those_of_whole_rows(depth):
     """Starts, lengths, emptiness and digits of runs, where leading words tie, carry, or say nothing; searches, from exact integers."""

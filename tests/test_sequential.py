@@ -156,6 +156,7 @@ def test_bad_input_is_refused(call, words):
         call()
 
 
+@pytest.mark.slow
 def test_neighbouring_sizes_share_their_draws():
     """Common random numbers: one cell for all n of a search. The law at n and n + 1 goes up and down together."""
 

@@ -60,6 +60,7 @@ def failures(algorithm: Any, at: Any, counts: np.ndarray, tags: np.ndarray, erro
 # ------------------------------------------------------------------------------------------------------ real counts
 
 
+@pytest.mark.slow
 @names(("exponential",), RELAXED)
 def test_a_law_of_real_counts_is_the_law_where_counts_are_whole(name: str, x64: None) -> None:
     algorithm, at, rng = SOLVERS[name](), wide.from_ints(EIGHT, 3), np.random.default_rng(1)
