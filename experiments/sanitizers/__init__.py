@@ -61,5 +61,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("dense", "listed", "wide", "quantiles", "designs"),
+    cells=("dense", "listed", "wide"),
 )

@@ -2,7 +2,9 @@
 
 import contextlib
 import dataclasses
+import json
 import math
+import zlib
 from typing import Any
 
 import jax
@@ -111,19 +113,17 @@ def least_private(bits: int, design: float, settings: Settings) -> int:
 
 @dataclasses.dataclass
 class Measured:
-    """Evaluates errors, each with a cell of its own."""
+    """Evaluates errors, each with random numbers of its own, whatever else is measured."""
 
     settings: Settings
     context: Context
     progress: Progress
-    cells: int = 0
 
     def quantile(
         self, name: str, bits: int, n: int, sanitizer: Any, variant: float = 0.0
     ) -> tuple[float, float, float]:
         """(the error that 1 - beta of the runs keep, the ends of its interval)."""
         wide_counts = n > 1 << EXACT
-        self.cells += 1
         with jax.enable_x64(True) if wide_counts else contextlib.nullcontext():
             truth = multiset(bits, n, self.settings["points"])
             if name == POINTS:
@@ -134,7 +134,8 @@ class Measured:
             key = {"sanitizer": name, "bits": bits, "n": n, "variant": variant}
             draws = self.settings["draws"]
             trial = Trial(sanitizer=sanitizer, data=data, truth=truth)
-            errors = self.context.evaluate(error, trial, key=key, cell=self.cells, draws=draws, chunk=128)
+            cell = zlib.crc32(json.dumps(key).encode()) >> 1
+            errors = self.context.evaluate(error, trial, key=key, cell=cell, draws=draws, chunk=128)
         self.progress.done(1)
         return upper_quantile(np.sort(errors), 1 - self.settings["beta"], self.settings["level"])
 

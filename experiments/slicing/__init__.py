@@ -18,5 +18,4 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("audited",),
 )
