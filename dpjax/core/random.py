@@ -31,7 +31,7 @@ from dpjax.core import staging
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-@functools.partial(jax.jit, static_argnames="count", inline=True)
+@functools.partial(jax.jit, static_argnames="count")
 def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     """jax.random.bits(key, (count,), uint32), the same words, at half its cost on a CPU.
 
@@ -51,7 +51,7 @@ def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     return lax.platform_dependent(jax.random.key_data(key), cpu=stored, default=words)
 
 
-@functools.partial(jax.jit, static_argnames="count", inline=True)
+@functools.partial(jax.jit, static_argnames="count")
 def pairs(key: Array, count: int) -> tuple[UInt32[Array, "count"], UInt32[Array, "count"]]:
     """The high and low halves of 64-bit words, of jax.random.bits(key, (count,), uint64) with x64: two words for the price of one.
 

@@ -107,7 +107,9 @@ class Pieces:
 
     def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
         """Before this position."""
-        below, upto = self.search(position), self.search(position, side="right")
+        # A start is at most p if it is less than p + 1: one loop searches for both.
+        after = wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
+        below, upto = jax.vmap(self.search)(jnp.stack([position, after]))
         behind = wide.log(wide.subtract(position, self.at(below - 1)))
         ahead = wide.log(wide.subtract(self.at(upto), position))
         return Cut(position=position, below=below, upto=upto, behind=behind, ahead=ahead)
@@ -195,25 +197,49 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     )
 
 
+@frozen
+class Crest:
+    """Where a peak is greatest: the last point before its top piece and that piece's first one, and the pieces that hold them."""
+
+    points: UInt32[Array, "2 limbs"]
+    pieces: Int[Array, "2"]
+
+
+def crest(pieces: Pieces) -> Crest | None:
+    """That of a peak; None for other functions."""
+    if not pieces.is_peak:
+        return None
+    top = pieces.at(top_of_peak(pieces))
+    before = wide.select(wide.is_zero(top), top, wide.subtract(top, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
+    points = jnp.stack([before, top])
+    return Crest(points=points, pieces=jax.vmap(pieces.locate)(points))
+
+
+def greatest(pieces: Pieces) -> Float[Array, ""]:
+    """The greatest value on {0, ..., end - 1}."""
+    found = crest(pieces)
+    if found is None:
+        return jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
+    return jnp.max(pieces.values[found.pieces])
+
+
 def best_between(
     pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
     """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and anything when there is no point."""
-    return best_of(pieces, pieces.cut(low), pieces.cut(high))
+    return best_of(pieces, crest(pieces), pieces.cut(low), pieces.cut(high))
 
 
-def best_of(pieces: Pieces, low: Cut, high: Cut) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
-    """`best_between` two cuts."""
-    if pieces.is_peak:
+def best_of(
+    pieces: Pieces, crest: Crest | None, low: Cut, high: Cut
+) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
+    """`best_between` two cuts, given the crest of these pieces."""
+    if crest is not None:
         # The function rises up to the point before the top piece's start and falls from there on. Nearest to either lies the point
         # itself, or an end of the range.
-        top = pieces.at(top_of_peak(pieces))
-        before = wide.select(wide.is_zero(top), top, wide.subtract(top, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
-        found = []
-        for point in (before, top):
-            nearest = jnp.where(wide.less(point, high.position), pieces.locate(point), high.below - 1)
-            found.append(jnp.where(wide.less(point, low.position), low.upto - 1, nearest))
-        values = [pieces.values[piece] for piece in found]
+        nearest = jnp.where(wide.less(crest.points, high.position[None]), crest.pieces, high.below - 1)
+        found = jnp.where(wide.less(crest.points, low.position[None]), low.upto - 1, nearest)
+        values = pieces.values[found]
         winner = jnp.where(values[0] >= values[1], found[0], found[1])
     else:
         index = jnp.arange(pieces.count, dtype=jnp.int32)

@@ -25,6 +25,8 @@ epsilon and 2(N-1) of A_dist: with `proved` constants each A_dist is (epsilon, d
 Not promised: floating-point side channels; a cryptographic generator.
 """
 
+from typing import TypeVar
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -35,13 +37,14 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Goal, Interval
-from dpjax.domains.ordered import Cut, Pieces
+from dpjax.domains.ordered import Crest, Cut, Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.base import candidates
 from dpjax.mechanisms.exponential_piecewise import Point
 from dpjax.optimizers.quasi_concave.split import Budget, Split
 
+T = TypeVar("T")
 INNER_ALPHA = 0.25  # Figure 5, step 6
 
 
@@ -246,27 +249,37 @@ def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget | Split) -> tu
     second = wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
     begins = jnp.stack([jnp.zeros_like(second), second])
     exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
+    crest = ordered.crest(pieces)
     if isinstance(budget, Budget):
-        blocks = jax.vmap(lambda begin, exists: _best_block(pieces, k, budget, begin, exists))(begins, exist)
+        blocks = jax.vmap(lambda begin, exists: _best_block(pieces, crest, k, budget, begin, exists))(begins, exist)
     else:
         tests = jax.tree.map(lambda *leaves: jnp.stack(leaves), budget.test(0), budget.test(1))
-        blocks = jax.vmap(lambda *each: _best_block(pieces, k, *each))(tests, begins, exist)
-    return jax.tree.map(lambda leaf: leaf[0], blocks), jax.tree.map(lambda leaf: leaf[1], blocks)
+        blocks = jax.vmap(lambda *each: _best_block(pieces, crest, k, *each))(tests, begins, exist)
+    return _both(blocks)
 
 
-def _best_block(pieces: Pieces, k: Array, budget: Budget, begin: UInt32[Array, "limbs"], exists: Array) -> Block:
+def _both(pair: T) -> tuple[T, T]:
+    """What `vmap` found of two."""
+    return jax.tree.map(lambda leaf: leaf[0], pair), jax.tree.map(lambda leaf: leaf[1], pair)
+
+
+def _best_block(
+    pieces: Pieces, crest: Crest | None, k: Array, budget: Budget, begin: UInt32[Array, "limbs"], exists: Array
+) -> Block:
     """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
-    start, end = pieces.cut(begin), pieces.cut(pieces.end)
-    best, top = ordered.best_of(pieces, start, end)
+    start, end = _both(jax.vmap(pieces.cut)(jnp.stack([begin, pieces.end])))
+    best, top = ordered.best_of(pieces, crest, start, end)
 
     low = wide.add(begin, wide.multiple(wide.subtract(top, begin), k + 3))
     room = wide.subtract(pieces.end, low)
     size = wide.power_of_two(jnp.minimum(k + 3, exponent), limbs)
     high = wide.add(low, wide.select(k + 3 > exponent, room, wide.minimum(size, room)))
 
-    lower, upper = pieces.cut(low), pieces.cut(high)
-    second = jnp.maximum(*(ordered.best_of(pieces, *ends)[0] for ends in ((start, lower), (upper, end))))
+    lower, upper = _both(jax.vmap(pieces.cut)(jnp.stack([low, high])))
+    # Left and right of the block.
+    lows, highs = (jax.tree.map(lambda *ends: jnp.stack(ends), *ends) for ends in ((start, upper), (lower, end)))
+    second = jnp.max(jax.vmap(lambda *ends: ordered.best_of(pieces, crest, *ends)[0])(lows, highs))
     log_p, log_q = _log_keep(exists, best, second, budget)
     return Block(low=lower, high=upper, log_keep=log_p, log_drop=log_q, gap=best - second)
 
