@@ -190,7 +190,8 @@ def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
 
 def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n limbs"]:
     """The inverse of `_pack`, as 0 or 1 a limb."""
-    words = jnp.stack([mask[..., -1 - w // 32] for w in range(limbs - 1, -1, -1)], axis=-1)
+    lead = mask.shape[:-1]
+    words = jnp.broadcast_to(mask[..., None], (*mask.shape, 32)).reshape(*lead, -1)[..., -limbs:]
     return (words >> (_significance(words).astype(jnp.uint32) % 32)) & np.uint32(1)
 
 
@@ -230,7 +231,7 @@ def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs
     where a carry came in.
     """
     g, p = _pack(generate), _pack(propagate)
-    mask = add(p, shift_left(g, jnp.full(g.shape[:-1], 1, jnp.int32))) ^ p
+    mask = add(p, add(g, g)) ^ p
     return _unpack(mask, generate.shape[-1])
 
 
@@ -374,8 +375,13 @@ def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
 
 def midpoint(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """floor((a + b) / 2) for a <= b, without overflow."""
-    half = shift_right(subtract(b, a), jnp.full(jnp.broadcast_shapes(a.shape, b.shape)[:-1], 1, jnp.int32))
-    return add(a, half)
+    return add(a, _half(subtract(b, a)))
+
+
+def _half(x: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """floor(x / 2)."""
+    above = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :-1]], axis=-1)
+    return (x >> np.uint32(1)) | (above << np.uint32(31))
 
 
 # --------------------------------------------------------------------------------------------------- order, drawing
