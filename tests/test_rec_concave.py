@@ -198,8 +198,8 @@ def p_value(counts: np.ndarray, expected: np.ndarray) -> float:
 @pytest.mark.slow
 def test_sampler_follows_the_law_and_not_another() -> None:
     trials = 40_000
-    run = jax.jit(lambda key: optimizer.sample(key, HILLS.problem(), HILLS.budget(), 2))
-    runs = jax.vmap(run)(jax.random.split(jax.random.key(0), trials))
+    run = jax.jit(jax.vmap(lambda key, budget: optimizer.sample(key, HILLS.problem(), budget, 2), in_axes=(0, None)))
+    runs = run(jax.random.split(jax.random.key(0), trials), jax.device_put(HILLS.budget()))
     outcomes = np.where(runs.ok, np.asarray(runs.point.position)[:, 0], 65)
     counts = np.bincount(outcomes, minlength=66)
     law = outcome_law(HILLS)

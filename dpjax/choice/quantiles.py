@@ -9,6 +9,7 @@
   tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
   charged to beta.
 - `joint`: its own `sample_size`, which counts all tuples.
+- `approximate`: its own `sample_size`, for n points at most.
 """
 
 import math
@@ -21,6 +22,7 @@ from dpjax.choice import interior_points
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.optimizers.quantiles.recursive import MOST_LEVELS
 
 TIES = 32  # bits that break them
@@ -146,9 +148,27 @@ def joint_floor(question: Question) -> float:
     return 2 * len(question.fractions) * question.bits * math.log(2.0) * farthest / (epsilon * question.alpha)
 
 
+def approximate(question: Question) -> Offer:
+    """By its own worst case."""
+    epsilon, _ = question.step()
+    if question.bits > MOST_BITS:
+        raise UnavailableError(f"takes at most {MOST_BITS} bits")
+    algorithm = quantiles.approximate(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
+    n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
+    return Offer(min(n, LARGEST), lambda n: algorithm, "approximate")
+
+
+def approximate_floor(question: Question) -> float:
+    """The first answer pays d ln 2 at a rate of epsilon / L at most."""
+    epsilon, _ = question.step()
+    levels = len(question.fractions).bit_length()
+    return levels * question.bits * math.log(2.0) / (epsilon * question.alpha)
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rank_exponential", rank_exponential),
     Candidate("direct", direct),
     Candidate("recursive", recursive),
     Candidate("joint", joint, joint_floor),
+    Candidate("approximate", approximate, approximate_floor),
 )

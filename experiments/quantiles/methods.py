@@ -40,6 +40,10 @@ def _joint(wanted: Wanted) -> Any:
     return quantiles.joint(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
 
 
+def _approximate(wanted: Wanted) -> Any:
+    return quantiles.approximate(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
+
+
 def _tree(wanted: Wanted) -> Any:
     return quantiles.tree(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
 
@@ -105,6 +109,7 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     "noisy slices": _noisy_slices,
     "tree": _tree,
     "unbounded": _unbounded,
+    "approximate": _approximate,
 }
 
 

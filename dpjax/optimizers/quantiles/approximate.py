@@ -18,10 +18,18 @@ evenly spaced fractions, 2^L - 1. The losses of a level lie in an interval of th
 (`accounting.exponential`): in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho, and for a total (epsilon, delta)
 with the largest rho from which that follows, if it is more.
 
-**Utility.** If the spread points are distinct (b = 32), some y of a node has an error below 1: 1/2 at most, but where y_r is a point's own
-place, which no y < y_r reaches, and then the most is max{1/2, g}. With what rounding g to 2^-32 adds, 1/4 for 2^31 points, e > 5/4 + t has
-probability at most 2^(d + b) exp(-lambda_v t). Errors add up: that of an answer is at most its own, and g and 1 - g times those of the
-answers beside it.
+**Utility** (b = 32, at most n points). Places of equal points are 1/(2n) of their cell apart at least, and as far from its ends (`ties`),
+so that 2^b/(2n) answers or more lie between any two neighbouring points. A node of n_v >= 2 points has a whole number from 1 to n_v - 1
+within 1 of g n_v, and with n_v <= 1 no error exceeds max{g, 1 - g}: so e <= 1 for 2^b/(2n) answers, or e < 1 for all. Of 2^(d + b) answers
+at most, those with e > 1 + t have probability at most N exp(-lambda_v t), N = 2^(d + 1) n. Rounding g to 2^-32 moves e by n 2^-33 at most.
+So whatever came before, e is at most 1 + n 2^-33 + (ln N + E_v)/lambda_v in law, E_v a fresh exponential variable of mean 1. Errors add
+up: that of an answer is at most its own, and g and 1 - g times those of the answers beside it. So it is at most the sum of
+c_v (1 + n 2^-33 + (ln N + E_v)/lambda_v) over the nodes that it depends on, with weights c_v that the fractions make, and for every
+theta below all lambda_v/c_v
+
+    P[sum c_v E_v/lambda_v > s] <= exp(-theta s) prod 1/(1 - theta c_v/lambda_v).
+
+Each answer may fail with beta/m. So it pays ln(m/beta) about once, where one bound a node, added up, would pay it once a level.
 
 The law of all answers is exact on small domains (`pmf`), by the product of what each node does; the law of ranks is not known for large
 ones, as a node's weights depend on where in its gap an earlier answer fell. The plain twin is
@@ -47,8 +55,10 @@ from dpjax.domains.events import Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.quantiles import base, ties
-from dpjax.optimizers.quantiles.base import Quantiles
+from dpjax.optimizers.quantiles.base import MOST_ROWS, Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
+
+MOST_BITS = 4000  # and 32 more that spread equal points
 
 
 @frozen
@@ -229,33 +239,66 @@ class ApproximateQuantiles(Quantiles):
         """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
         return self.levels * float(self.level(np)) ** 2 / 8 * (1 + 2.0**-44)
 
-    def error(self, *, beta: float) -> float:
+    def error(self, *, beta: float, n: int = MOST_ROWS) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module.
 
+        Args:
+          beta: in (0, 1).
+          n: so many points at most, which must be public; default all that an array can hold.
+
         Raises:
-          ValueError: beta outside (0, 1), or extra below 32, where equal points may share one place.
+          ValueError: beta outside (0, 1), n below 1, or extra below 32, where equal points may share one place.
         """
         arguments.integer("extra, for an error on all data,", self.extra, at_least=32)
         beta = arguments.known_fraction("beta", beta)
-        m = self.fractions.shape[0]
-        rates = self.rates(np)
-        nats = (int(self.bits) + self.extra) * math.log(2.0) + math.log(m / beta)
-        errors = np.zeros(m + 2)
-        for place, left, right, share, rate in zip(
-            self.nodes.place, self.nodes.left, self.nodes.right, self.nodes.share, rates, strict=True
-        ):
-            g = float(share) * 2.0**-32
-            errors[place] = 1.25 + nats / rate + (1 - g) * errors[left] + g * errors[right]
-        return float(errors.max())
+        n = arguments.integer("n", n, at_least=1, at_most=MOST_ROWS)
+        means = 1 / self.rates(np)  # of E_v / lambda_v
+        weights, paid = self._paths(means)
+        log_n = (int(self.bits) + 1) * math.log(2.0) + math.log(n)
+        fixed = weights * (1 + n * 2.0**-33) + paid.sum(axis=1) * log_n
+        share = beta / len(means)
+        return float(min(np.max(fixed - paid.sum(axis=1) * math.log(share)), np.max(fixed + _tail(paid, share))))
+
+    def _paths(
+        self, means: Float[np.ndarray, "nodes"]
+    ) -> tuple[Float[np.ndarray, "nodes"], Float[np.ndarray, "nodes levels"]]:
+        """(The sum of c_v, and c_v / lambda_v of the one node v on each level) for the answer of each node."""
+        m = len(means)
+        weights, paid = np.zeros(m + 2), np.zeros((m + 2, self.levels))
+        nodes = zip(*(np.asarray(leaf).tolist() for leaf in jax.tree.leaves(self.nodes)), strict=True)
+        for i, (place, left, right, share) in enumerate(nodes):
+            g = share * 2.0**-32
+            weights[place] = 1 + (1 - g) * weights[left] + g * weights[right]
+            paid[place] = (1 - g) * paid[left] + g * paid[right]
+            paid[place, (i + 1).bit_length() - 1] = means[i]
+        return weights[1:-1], paid[1:-1]
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `error` over alpha.
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `error` of n, over alpha.
+
+        For more points, too: the error of n over n falls as n grows.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or extra below 32.
         """
         alpha = arguments.known_fraction("alpha", alpha)
-        return whole((self.error(beta=beta) + 1) / alpha)
+        n, more = 0, 1
+        while more > n:  # error grows with ln n only
+            n, more = more, whole((self.error(beta=beta, n=min(more, MOST_ROWS)) + 1) / alpha)
+        return n
+
+
+def _tail(means: Float[np.ndarray, "sums terms"], beta: float) -> Float[np.ndarray, "sums"]:
+    """For each row s with P[sum of exponential variables of these means > s] <= beta: the least of Chernoff's bounds for 64 theta.
+
+    >>> bool(abs(_tail(np.array([[2.0, 0.0]]), 0.01)[0] / 2 - 7.64) < 0.01), bool(_tail(np.ones((1, 3)), 1e-6)[0] < 24)
+    (True, True)
+    """
+    found = np.full(len(means), np.inf)
+    for theta in np.linspace(0.0, 1.0, 66)[1:-1, None] / means.max(axis=1):
+        log_moment = -np.log1p(-theta[:, None] * means).sum(axis=1)
+        found = np.minimum(found, (log_moment - math.log(beta)) / theta)
+    return found
 
 
 def approximate(
@@ -285,7 +328,7 @@ def approximate(
     True
     """
     each = rounded_fractions(fractions)
-    bits = arguments.integer("bits", bits, at_least=1, at_most=4000)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     extra = arguments.integer("extra", extra, at_least=0, at_most=32)
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + extra + 1)}
     return ApproximateQuantiles(

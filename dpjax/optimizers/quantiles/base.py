@@ -22,6 +22,7 @@ from dpjax.data.sample import bucket
 from dpjax.domains import wide
 
 MOST_POINTS = 2**30  # of a slice, so that its ends are int32 ranks
+MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
 ACCOUNTANTS = ("basic", "optimal")
 
 

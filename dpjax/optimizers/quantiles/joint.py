@@ -59,14 +59,13 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, scales, ties
-from dpjax.optimizers.quantiles.base import total
+from dpjax.optimizers.quantiles.base import MOST_ROWS, total
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
 SHARE = 0.05
-MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
 
 
 @frozen
