@@ -58,6 +58,31 @@ def test_ranks_are_met_on_a_wide_domain_with_ties():
     assert errors.max() <= made.error(beta=1e-6) + 0.5 < 6
 
 
+def test_the_error_is_that_of_the_proof():
+    """One median: 1 + (ln 2^(d + 1) n + ln 1/beta) / epsilon, and the rounding of g; more quantiles pay ln(m / beta) less than once a level."""
+    made = quantiles.approximate(bits=20, fractions=[0.5], epsilon=0.5)
+    for n in (1, 1000):
+        expected = 1 + n * 2.0**-33 + (21 * math.log(2.0) + math.log(n) + math.log(20.0)) / 0.5
+        assert made.error(beta=0.05, n=n) == pytest.approx(expected, rel=1e-12)
+    assert made.error(beta=0.05) == made.error(beta=0.05, n=2**31 - 1) > made.error(beta=0.05, n=1000)
+    made = quantiles.approximate(bits=20, fractions=[i / 16 for i in range(1, 16)], epsilon=0.5)
+    rate = 0.5 / 4
+    # g = 1/2 everywhere: weights 1, 1/2, 1/4 + 1/2, ... of the nodes above, for the answer that has the most.
+    weights = np.array([1, 1 / 2, 3 / 4, 5 / 8])
+    each = 1 + 1000 * 2.0**-33 + (21 * math.log(2.0) + math.log(1000)) / rate
+    union = weights.sum() * (each + math.log(15 / 1e-9) / rate)
+    assert weights.sum() * each < made.error(beta=1e-9, n=1000) < 0.8 * union
+    heavy = np.random.default_rng(0).exponential(1 / rate, (100_000, 4)) @ weights
+    assert weights.sum() * each + np.quantile(heavy, 1 - 0.15 / 15) < made.error(beta=0.15, n=1000)
+
+
+def test_the_sample_size_is_the_least_fixed_point():
+    made = quantiles.approximate(bits=32, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
+    n = made.sample_size(alpha=0.01, beta=0.1)
+    assert made.error(beta=0.1, n=n) + 1 <= 0.01 * n
+    assert made.error(beta=0.1, n=n - 1) + 1 > 0.01 * (n - 1)
+
+
 @pytest.mark.slow
 def test_there_is_no_error_on_all_data_where_equal_points_share_a_place():
     """On 500 equal points no answer has a rank near the median's, whatever epsilon is: no more than half of them is ever below."""
