@@ -16,10 +16,12 @@ from dpjax.choice import quantiles
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError
 from dpjax.choice.quantiles import MOST_RUNS
 from dpjax.optimizers import quantiles as optimizers
+from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.sanitizers import thresholds
 
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
 MOST_BITS_DENSE = 16
+MOST_LEVELS = 10  # of approximate quantiles, whose nodes are looked at one by one
 _LESS = 0.75  # of n that is reckoned roughly
 
 
@@ -96,9 +98,14 @@ def direct(question: Question) -> Offer:
     return Offer(n, make, f"direct, {solver.name}, {pieces - 1} quantiles")
 
 
+def _first_level(alpha: float) -> int:
+    """The least L for which 2^L pieces may leave something of alpha for ranks."""
+    return max(1, math.ceil(math.log2(0.5 / alpha) + 1e-12))
+
+
 def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[], Any], str]:
     found: list[tuple[int, Callable[[], Any], str]] = []
-    first, reason = max(1, math.ceil(math.log2(0.5 / question.alpha) + 1e-12)), "alpha asks for more than 12 levels"
+    first, reason = _first_level(question.alpha), "alpha asks for more than 12 levels"
     for levels in range(first, min(first + 3, 12) + 1):
         left = _left(question.alpha, 2**levels)
         if left <= 0:
@@ -130,6 +137,30 @@ def recursive_floor(question: Question) -> float:
         return _LESS * _recursive(question, 1)[0]
     except UnavailableError:
         return 0.0
+
+
+def approximate(question: Question) -> Offer:
+    """The median, the medians of both halves of the points, and so on, for the best number of levels."""
+    epsilon, _ = question.step()
+    if question.bits > MOST_BITS:
+        raise UnavailableError(f"takes at most {MOST_BITS} bits")
+    first = _first_level(question.alpha)
+    found: list[tuple[int, Any]] = []
+    for levels in range(first, min(first + 2, MOST_LEVELS) + 1):
+        left = _left(question.alpha, 2**levels)
+        if left > 0:
+            made = optimizers.approximate(bits=question.bits, fractions=_even(2**levels).tolist(), epsilon=epsilon)
+            found.append((made.sample_size(alpha=left, beta=question.beta), made))
+    if not found:
+        raise UnavailableError(f"alpha asks for more than {MOST_LEVELS} levels")
+    n, made = min(found, key=lambda one: one[0])
+    return Offer(min(n, LARGEST), lambda n: _database(made), f"approximate, {len(made.fractions)} quantiles")
+
+
+def approximate_floor(question: Question) -> float:
+    """What the first answer alone asks for."""
+    epsilon, _ = question.step()
+    return _first_level(question.alpha) * question.bits * math.log(2.0) / (epsilon * question.alpha)
 
 
 def _dense(name: str) -> Callable[[Question], Offer]:
@@ -175,5 +206,6 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rank_exponential", rank_exponential),
     Candidate("recursive", recursive, recursive_floor),
     Candidate("direct", direct, direct_floor),
+    Candidate("approximate", approximate, approximate_floor),
     Candidate("san_thresholds", san_thresholds, san_thresholds_floor),
 )

@@ -36,7 +36,7 @@ ones, as a node's weights depend on where in its gap an earlier answer fell. The
 `dpjax.verify.plain.quantiles.approximate_law`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -249,15 +249,24 @@ class ApproximateQuantiles(Quantiles):
         Raises:
           ValueError: beta outside (0, 1), n below 1, or extra below 32, where equal points may share one place.
         """
+        return self._errors(beta)(arguments.integer("n", n, at_least=1, at_most=MOST_ROWS))
+
+    def _errors(self, beta: float) -> Callable[[int], float]:
+        """`error` for any n: all but ln n is worked out once."""
         arguments.integer("extra, for an error on all data,", self.extra, at_least=32)
         beta = arguments.known_fraction("beta", beta)
-        n = arguments.integer("n", n, at_least=1, at_most=MOST_ROWS)
         means = 1 / self.rates(np)  # of E_v / lambda_v
         weights, paid = self._paths(means)
-        log_n = (int(self.bits) + 1) * math.log(2.0) + math.log(n)
-        fixed = weights * (1 + n * 2.0**-33) + paid.sum(axis=1) * log_n
-        share = beta / len(means)
-        return float(min(np.max(fixed - paid.sum(axis=1) * math.log(share)), np.max(fixed + _tail(paid, share))))
+        share, nats = beta / len(means), paid.sum(axis=1)
+        # Either no node may fail, or no answer.
+        by_node, by_answer = -nats * math.log(share), _tail(paid, share)
+
+        def error(n: int) -> float:
+            log_answers = (int(self.bits) + 1) * math.log(2.0) + math.log(n)
+            fixed = weights * (1 + n * 2.0**-33) + nats * log_answers
+            return float(min(np.max(fixed + by_node), np.max(fixed + by_answer)))
+
+        return error
 
     def _paths(
         self, means: Float[np.ndarray, "nodes"]
@@ -282,9 +291,9 @@ class ApproximateQuantiles(Quantiles):
           ValueError: alpha or beta outside (0, 1), or extra below 32.
         """
         alpha = arguments.known_fraction("alpha", alpha)
-        n, more = 0, 1
-        while more > n:  # error grows with ln n only
-            n, more = more, whole((self.error(beta=beta, n=min(more, MOST_ROWS)) + 1) / alpha)
+        error, n, more = self._errors(beta), 0, 1
+        while more > n:  # the error grows with ln n only
+            n, more = more, whole((error(min(more, MOST_ROWS)) + 1) / alpha)
         return n
 
 
