@@ -59,7 +59,7 @@ def test_ranks_are_met_on_a_wide_domain_with_ties():
 
 
 def test_the_error_is_that_of_the_proof():
-    """One median: 1 + (ln 2^(d + 1) n + ln 1/beta) / epsilon, and the rounding of g; more quantiles pay ln(m / beta) less than once a level."""
+    """One median: 1 + (ln 2^(d + 1) n + ln 1/beta) / epsilon, and the rounding of g; more pay ln(m / beta) less than once a level."""
     made = quantiles.approximate(bits=20, fractions=[0.5], epsilon=0.5)
     for n in (1, 1000):
         expected = 1 + n * 2.0**-33 + (21 * math.log(2.0) + math.log(n) + math.log(20.0)) / 0.5
@@ -74,6 +74,25 @@ def test_the_error_is_that_of_the_proof():
     assert weights.sum() * each < made.error(beta=1e-9, n=1000) < 0.8 * union
     heavy = np.random.default_rng(0).exponential(1 / rate, (100_000, 4)) @ weights
     assert weights.sum() * each + np.quantile(heavy, 1 - 0.15 / 15) < made.error(beta=0.15, n=1000)
+
+
+@pytest.mark.parametrize("m", [2, 5, 9, 22])
+def test_what_an_answer_depends_on_is_one_node_a_level(m):
+    """Answer by answer, by the recursion of the proof."""
+    made = quantiles.approximate(bits=20, fractions=np.sort(np.random.default_rng(m).random(m)).tolist(), epsilon=1.0)
+    means = 1 / made.rates(np)
+    weights, paid = {0: {}, m + 1: {}}, {0: 0.0, m + 1: 0.0}
+    for i, (place, left, right, share) in enumerate(
+        zip(*map(np.ndarray.tolist, jax.tree.leaves(made.nodes)), strict=True)
+    ):
+        g = share * 2.0**-32
+        parts = [{k: c * v for k, v in weights[side].items()} for side, c in ((left, 1 - g), (right, g))]
+        weights[place] = {k: sum(part.get(k, 0.0) for part in parts) for k in {**parts[0], **parts[1]}} | {i: 1.0}
+        paid[place] = means[i] + (1 - g) * paid[left] + g * paid[right]
+    sums, each = made._paths(means)
+    np.testing.assert_allclose(sums, [sum(weights[place].values()) for place in range(1, m + 1)], rtol=1e-12)
+    np.testing.assert_allclose(each.sum(axis=1), [paid[place] for place in range(1, m + 1)], rtol=1e-12)
+    assert all(len({(i + 1).bit_length() for i in weights[place]}) == len(weights[place]) for place in range(1, m + 1))
 
 
 def test_the_sample_size_is_the_least_fixed_point():

@@ -185,6 +185,10 @@ def test_which_algorithm_is_best_where():
     assert name("k_concepts", k=100, **given) == "histogram_learner"
     assert name("quantiles", bits=64, fractions=[0.5], alpha=0.1) == "rank_exponential"
     assert name("quantiles", bits=64, fractions=[0.1], alpha=0.1) == "direct, tree_score"
+    many = [i / 32 for i in range(1, 32)]
+    assert name("quantiles", bits=64, fractions=many, alpha=0.01) == "approximate"
+    assert name("cdf", bits=32, alpha=0.1) == "rank_exponential, 8 quantiles"
+    assert name("cdf", bits=32, alpha=0.02) == "approximate, 63 quantiles"
     given = {"bits": 32, "alpha": 0.1, "delta": 1e-6}
     assert name("rectangle", dimensions=2, **given) == "slices, basic, tree_score"
     assert name("rectangle", dimensions=32, **given) == "slices, slicing, tree_score"

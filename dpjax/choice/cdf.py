@@ -5,6 +5,7 @@ and q the best of a few around 1/alpha. Where the number of records is public (R
 (`histogram`, `tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a `dpjax.Weighted` database.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -139,6 +140,11 @@ def recursive_floor(question: Question) -> float:
         return 0.0
 
 
+@functools.lru_cache(maxsize=64)  # an alpha is searched for by many questions
+def _even_quantiles(bits: int, levels: int, epsilon: float) -> Any:
+    return optimizers.approximate(bits=bits, fractions=_even(2**levels).tolist(), epsilon=epsilon)
+
+
 def approximate(question: Question) -> Offer:
     """The median, the medians of both halves of the points, and so on, for the best number of levels."""
     epsilon, _ = question.step()
@@ -149,7 +155,7 @@ def approximate(question: Question) -> Offer:
     for levels in range(first, min(first + 2, MOST_LEVELS) + 1):
         left = _left(question.alpha, 2**levels)
         if left > 0:
-            made = optimizers.approximate(bits=question.bits, fractions=_even(2**levels).tolist(), epsilon=epsilon)
+            made = _even_quantiles(question.bits, levels, epsilon)
             found.append((made.sample_size(alpha=left, beta=question.beta), made))
     if not found:
         raise UnavailableError(f"alpha asks for more than {MOST_LEVELS} levels")

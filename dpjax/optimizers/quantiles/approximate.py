@@ -272,14 +272,14 @@ class ApproximateQuantiles(Quantiles):
         self, means: Float[np.ndarray, "nodes"]
     ) -> tuple[Float[np.ndarray, "nodes"], Float[np.ndarray, "nodes levels"]]:
         """(The sum of c_v, and c_v / lambda_v of the one node v on each level) for the answer of each node."""
-        m = len(means)
-        weights, paid = np.zeros(m + 2), np.zeros((m + 2, self.levels))
-        nodes = zip(*(np.asarray(leaf).tolist() for leaf in jax.tree.leaves(self.nodes)), strict=True)
-        for i, (place, left, right, share) in enumerate(nodes):
-            g = share * 2.0**-32
+        weights, paid = np.zeros(len(means) + 2), np.zeros((len(means) + 2, self.levels))
+        nodes = jax.tree.map(np.asarray, self.nodes)
+        for level in range(self.levels):  # all levels but the last are full
+            row = slice(2**level - 1, 2 ** (level + 1) - 1)
+            place, left, right, g = nodes.place[row], nodes.left[row], nodes.right[row], nodes.share[row] * 2.0**-32
             weights[place] = 1 + (1 - g) * weights[left] + g * weights[right]
-            paid[place] = (1 - g) * paid[left] + g * paid[right]
-            paid[place, (i + 1).bit_length() - 1] = means[i]
+            paid[place] = (1 - g)[:, None] * paid[left] + g[:, None] * paid[right]
+            paid[place, level] = means[row]
         return weights[1:-1], paid[1:-1]
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
