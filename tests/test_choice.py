@@ -154,6 +154,29 @@ def test_all_three_inverses_agree(name):
     check_privacy(first)
 
 
+def test_an_error_that_falls_with_the_root_of_n_is_found():
+    """The least alpha of direct quantiles for a distribution function, whose n falls as 1/alpha^2: proportions alone creep up to it."""
+    given = {"bits": 18, "beta": 0.014, "epsilon": 1.065, "relation": "REPLACE_ONE"}
+    choice = dpjax.choose("cdf", n=6000, **given)
+    assert choice.name.startswith("direct") and choice.alpha < 0.104
+    assert dpjax.choose("cdf", alpha=choice.alpha, **given).n <= 6000
+    assert dpjax.choose("cdf", alpha=0.98 * choice.alpha, **given).n > 6000
+
+
+def test_a_search_needs_few_questions():
+    """Whatever the power of 1/value: about two a halving of the bracket at worst."""
+    for power in (0.5, 1, 2, 4):
+        for root in (1e-4, 0.03, 0.8):
+            asked: list[float] = []
+
+            def needed(value, power=power, root=root, asked=asked):
+                asked.append(value)
+                return 1000 * (root / value) ** power
+
+            found = base.least(needed, 1000, 2.0**-30, 1.0)
+            assert root <= found <= root * (1 + base.PRECISION) and len(asked) <= 25
+
+
 def check_privacy(choice):
     relation = choosing.TASKS[choice.task].relation
     assert choice.guarantee.relation == relation

@@ -169,13 +169,14 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
 def least(needed: Callable[[float], float], n: float, low: float, high: float) -> float | None:
     """About the least value in [low, high] with needed(value) <= n, rounded up; None if `high` has not.
 
-    For a function that falls about as 1/value: steps by proportion, and by halving (of logarithms) where they leave the bracket.
+    For a function that falls about as 1/value: steps by proportion, and by halving (of logarithms) where they leave the bracket, or leave
+    more than half of it.
 
     >>> value = least(lambda x: 50 / x + 20, 120, 2.0**-20, 32.0)
     >>> 0.5 <= value <= 0.5 * (1 + PRECISION)
     True
     """
-    good, bad, value = None, low, min(high, 1.0)
+    good, bad, value, before = None, low, min(high, 1.0), math.inf
     for _ in range(_TRIES):
         need = needed(value)
         if need <= n:
@@ -191,9 +192,10 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
         value *= 1 + PRECISION / 4
         if good is not None and value >= good * (1 - PRECISION / 2):
             value = good / (1 + PRECISION * 0.99)
-        if not bad < value < top:
+        width = math.log(top / bad)
+        if not bad < value < top or (good is not None and width > before / 2):
             value = math.sqrt(bad * top) if good is not None else min(high, max(4 * bad, low))
-        value = min(value, high)
+        value, before = min(value, high), width
     return good
 
 
