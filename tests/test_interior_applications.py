@@ -587,6 +587,7 @@ def test_points_that_are_none_are_refused() -> None:
                 mechanism(jax.random.key(0), Points(x=raw, n_valid=3))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_points_outside_the_domain_are_refused() -> None:
     mechanism = quantiles.recursive(
         solver=interior_point.exponential(bits=12, epsilon=1.0), bits=6, depth=1, m=4, allow_unproved=True
@@ -607,6 +608,7 @@ def test_answers_in_order_have_the_law_of_the_runs(x64: None) -> None:
     np.testing.assert_allclose(mechanism.pmf(as_points(data, 2, 7)), [*naive.reshape(16), 0.0], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_event_of_quantiles_has_an_interval_for_each() -> None:
     solver = interior_point.exponential(bits=2, epsilon=EPSILON)
     mechanism = quantiles.direct(solver=solver, fractions=[0.3, 0.5], m=1, allow_unproved=True)

@@ -142,6 +142,7 @@ def test_what_protects_examples_protects_labels(relation: str) -> None:
     assert report.holds and report.guarantee == Guarantee(1.0, 0.0, relation)
 
 
+@pytest.mark.slow
 def test_k_of_them_protect_all_labels_of_an_example() -> None:
     """A direct sum of two: all labels of one example are replaced at once; basic composition, needed."""
     summed = direct_sum.direct_sum(

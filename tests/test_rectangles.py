@@ -204,6 +204,7 @@ def test_padding_and_vmap_change_nothing():
     assert all(same(jax.tree.map(lambda leaf, place=i: leaf[place], many), alone[i]) for i in range(3))
 
 
+@pytest.mark.slow
 def test_one_program_serves_all():
     points, labels = random_examples(4, 60)
     noisy()(jax.random.key(0), examples_of(points, labels))

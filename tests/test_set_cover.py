@@ -189,6 +189,7 @@ def test_targets_are_learned_at_the_stated_size(make, disjunction):
     assert int(jnp.sum(few(jax.random.split(jax.random.key(4), 20)) > 0.2)) >= 9  # negative control: 64 examples
 
 
+@pytest.mark.slow
 def test_coins_and_labels_are_packed_as_they_are_read():
     matrix = np.random.default_rng(0).integers(0, 2, (70, 5))
     data = Assignments.create(matrix, matrix[:, 3])

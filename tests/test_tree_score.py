@@ -195,6 +195,7 @@ def test_draws_of_two_limbs_follow_the_law():
     assert p_value(counts, 4000 * np.array(law[::-1])) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_laws_are_differentiable_in_epsilon_and_in_the_offsets(x64):
     points = builders.points_of([3, 9, 9, 20], 5, 7)
 

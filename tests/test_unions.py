@@ -61,7 +61,7 @@ def test_the_list_is_that_of_all_triples_by_fractions(measure):
     np.testing.assert_allclose(table.share, found, rtol=1e-9)
 
 
-@pytest.mark.parametrize("bits, measure", [(1, "box"), (2, "axes"), (2, "box")])
+@pytest.mark.parametrize("bits, measure", [(1, "box"), pytest.param(2, "axes", marks=pytest.mark.slow), (2, "box")])
 def test_what_is_released_has_the_labels_that_were_drawn(bits, measure):
     selection = SelectTriangle(bits=bits, measure=measure)
     every = np.arange(selection.hypotheses())

@@ -132,9 +132,11 @@ BORDERS = (0, 3, 7, 11, 15, 20, 31, 63)
 @pytest.mark.parametrize(
     "create",
     [
-        pure_search,
         power_search,
-        *(pytest.param(create, marks=pytest.mark.slow) for create in (exponential, search, base_case, length_search)),
+        *(
+            pytest.param(create, marks=pytest.mark.slow)
+            for create in (exponential, search, pure_search, base_case, length_search)
+        ),
     ],
 )
 def test_no_pair_of_small_samples_refutes_a_guarantee(create: Create) -> None:
