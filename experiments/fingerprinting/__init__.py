@@ -70,5 +70,5 @@ EXPERIMENT = Experiment(
     },
     measure=measure,
     draw=draw,
-    cells=("shares", "attack.composed", "attack.stable", "padded.rows"),
+    cells=("shares",),
 )
