@@ -31,6 +31,7 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import gf2, wide
 
 THIRD = 1 / 3
+MOST_ROWS = 2**24  # up to here float32 holds every number of rows, which `excess` divides
 
 
 @frozen
@@ -81,16 +82,15 @@ def thresholds(users: int, *, bits: int = 32, alpha: Any = THIRD) -> Form:
     Args:
       users: n.
       bits: d, of the domain; n + 1 points must fit.
-      alpha: in (0, 1/3]; below 1/3 the database is padded to floor(n / 3α) rows.
+      alpha: in (0, 1/3]; below 1/3 the database is padded to floor(n / 3α) rows, 2^24 at most.
 
     >>> thresholds(10, alpha=0.1).rows
     33
     """
     users, rows, alpha = _padding(users, alpha)
     _fits(bits, "n + 1 points", users)
-    points = [min(i, users) for i in range(rows)]
     return Form(
-        x=wide.from_ints(points, bits),
+        x=_points(np.minimum(np.arange(rows), users), bits),
         alpha=alpha,
         users=users,
         share=2,
@@ -117,8 +117,9 @@ def agnostic(users: int, *, bits: int = 32, point: int = 0, junk: int = 1, alpha
         _fits(bits, name, arguments.integer(name, value, at_least=0))
     if point == junk:
         raise ValueError(f"junk must differ from point, got {junk} for both")
-    points = [point] * users + [junk] * (rows - users)
-    return Form(x=wide.from_ints(points, bits), alpha=alpha, users=users, share=2, least_errors=_constant_errors)
+    both = np.asarray(wide.from_ints([point, junk], bits))  # either may be wider than a machine's integers
+    x = jax.device_put(np.repeat(both, [users, rows - users], axis=0))
+    return Form(x=x, alpha=alpha, users=users, share=2, least_errors=_constant_errors)
 
 
 def parities(users: int, *, bits: int | None = None, alpha: Any = 1 / 6) -> Form:
@@ -132,20 +133,32 @@ def parities(users: int, *, bits: int | None = None, alpha: Any = 1 / 6) -> Form
     >>> parities(8).x[:, 0].tolist()
     [0, 1, 2, 3, 4, 5, 6, 7]
     """
-    users = arguments.size("users", users, at_least=4)
+    users = arguments.count("users", users, at_least=4, at_most=MOST_ROWS)
     if users & (users - 1):
         raise ValueError(f"users must be a power of two, got {users}")
     bits = users.bit_length() - 1 if bits is None else bits
     _fits(bits, "n strings", users - 1)
     alpha = arguments.real("alpha", alpha, above=0.0, at_most=1 / 6)
-    return Form(x=wide.from_ints(range(users), bits), alpha=alpha, users=users, share=4, least_errors=_parity_errors)
+    return Form(x=_points(np.arange(users), bits), alpha=alpha, users=users, share=4, least_errors=_parity_errors)
 
 
 def _padding(users: int, alpha: Any) -> tuple[int, int, Any]:
     """(n, N, α): n users among N rows make a share of at least 3α."""
-    users = arguments.size("users", users, at_least=2)
+    users = arguments.count("users", users, at_least=2, at_most=MOST_ROWS)
     alpha = arguments.real("alpha", alpha, above=0.0, at_most=THIRD)
-    return users, max(users, int(users / (3 * float(alpha)))), alpha
+    rows = max(users, int(users / (3 * float(alpha))))
+    if rows > MOST_ROWS:
+        raise ValueError(
+            f"alpha must be at least {users / (3 * MOST_ROWS):.3g} for {users} users, so that floor(n / 3α) <= 2^24, got {alpha}"
+        )
+    return users, rows, alpha
+
+
+def _points(values: np.ndarray, bits: int) -> UInt32[Array, "rows limbs"]:
+    """Numbers below 2^32 as wide points of `bits` bits."""
+    x = np.zeros((len(values), wide.limbs_for(bits)), np.uint32)
+    x[:, -1] = values
+    return jax.device_put(x)
 
 
 def _fits(bits: int, name: str, largest: int) -> None:
