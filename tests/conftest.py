@@ -11,11 +11,13 @@ import os
 import pathlib
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Tests compile far more than they run: without most optimisations a program compiles in three fifths of the time, and without the
-# emitters of fusions in three fifths of that. Old versions let us choose; the newest refuses to start with the flag.
+# Tests compile far more than they run: without most optimisations a program compiles in three fifths of the time, without the emitters
+# of fusions in three fifths of that, and in one piece (by default LLVM gets it in 32, for threads that the other worker keeps busy) a
+# tenth faster. Old versions let us choose emitters; the newest refuses to start with the flag.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 if tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2])) < (0, 11):
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_parallel_codegen_split_count=1")
 
 import types
 import typing
@@ -26,6 +28,9 @@ import hypothesis
 import jax
 import jaxtyping
 import pytest
+
+# Tracing and importing allocate so much that collections took a tenth: few of them.
+gc.set_threshold(100_000, 50, 1000)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -78,8 +83,16 @@ def jaxtyped_where_shapes_are(function: Any = None, *, typechecker: Any) -> Any:
 
 jaxtyping.jaxtyped = jaxtyped_where_shapes_are
 
+
+def modules_with_shapes() -> list[str]:
+    """The modules of dpjax that speak of shapes: to instrument the other half would only cost time."""
+    root = pathlib.Path(__file__).parents[1]
+    files = [path for path in (root / "dpjax").rglob("*.py") if "jaxtyping" in path.read_text("utf-8")]
+    return [".".join(path.relative_to(root).with_suffix("").parts) for path in files]
+
+
 # Before anything imports dpjax: modules are instrumented as they load.
-jaxtyping.install_import_hook("dpjax", f"{__name__}.check_shapes")
+jaxtyping.install_import_hook(modules_with_shapes(), f"{__name__}.check_shapes")
 
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("fixed")
@@ -174,10 +187,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests out of garbage collections, and collect rarely: tracing allocates so much that collections took a tenth."""
+    """Leave modules and tests out of garbage collections."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
 
 
 @pytest.fixture(scope="module", autouse=True)
