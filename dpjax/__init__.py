@@ -21,6 +21,7 @@ __all__ = [
     "decode",
     "enable_cache",
     "encode",
+    "failures",
     "least_n",
     "quantiles",
 ]
@@ -31,6 +32,7 @@ __getattr__, __dir__ = lazy.modules(
     choose="dpjax.choice.choosing:choose",
     decode="dpjax.data.encoding:decode",
     encode="dpjax.data.encoding:encode",
+    failures="dpjax.trials.failures:failures",
     least_n="dpjax.trials.sweep:least_n",
     quantiles="dpjax.optimizers.quantiles.answer:quantiles",
 )

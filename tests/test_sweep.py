@@ -12,9 +12,10 @@ import pytest
 
 from dpjax import Outcome, Status, least_n
 from dpjax.concepts import thresholds as concept
+from dpjax.data.algorithm import Algorithm
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
-from dpjax.trials import search, sweep
+from dpjax.trials import cells, search, sweep
 
 
 def exponential(bits: int) -> Any:
@@ -96,7 +97,7 @@ def test_trials_agree_with_laws(curve: Any) -> None:
 def test_the_n_found_is_the_least_by_the_law_itself() -> None:
     """Every n from 1 on, by laws averaged without the search, the engine and the store."""
     found = least_n({"exponential": exponential}, **{**ONE, "rtol": 0.0}).to_rows()[0]
-    cell = sweep._number({"bits": 6})
+    cell = cells.Cell("", {}, exponential(6), log_uniform(6), effort=None).number  # type: ignore[arg-type]
 
     @jax.jit
     def failure(n: Any) -> Any:
@@ -116,6 +117,33 @@ def test_other_series_and_settings_change_nothing(curve: Any) -> None:
     assert other != curve.to_rows()[0] and abs(other["n"] - curve.to_rows()[0]["n"]) < 10
 
 
+def test_a_grid_of_numbers_is_searched_as_each_alone() -> None:
+    """Together they share samples and a program; the numbers are the same to the last digit."""
+    given = {**GIVEN, "distribution": lambda bits, epsilon: log_uniform(bits), "draws": 16}
+    made = {"exponential": lambda bits, epsilon: thresholds.exponential(bits=bits, epsilon=epsilon)}
+    epsilons = [1.0, 1.1, 2.0]
+    together = least_n(made, **{**given, "over": {"bits": [8], "epsilon": epsilons}}).to_rows()
+    alone = [
+        least_n(made, **{**given, "over": {"bits": [8], "epsilon": [epsilon]}}).to_rows()[0] for epsilon in epsilons
+    ]
+    assert together == alone and together[0]["n"] > together[2]["n"]
+
+
+def test_the_first_n_tried_is_about_half_of_what_theory_asks_for() -> None:
+    class Asks(Algorithm):
+        def __init__(self, asked: int | None) -> None:
+            self.asked = asked
+
+        def sample_size(self, *, alpha: float, beta: float) -> int:
+            if self.asked is None:
+                raise ValueError("alpha")
+            return self.asked
+
+    asked = [1, 251, 252, 900, 5000, 10**9, None]
+    assert [sweep._first(Asks(one), 0.1, 0.1) for one in asked] == [63, 63, 126, 252, 1008, 1008, 1008]
+    assert sweep._first(Largest(6), 0.1, 0.1) == 63
+
+
 @pytest.mark.slow
 def test_what_does_not_release_fails() -> None:
     row = least_n({"coin": coin}, **{**ONE, "beta": 0.4, "maximum": 63}).to_rows()[0]
@@ -124,16 +152,20 @@ def test_what_does_not_release_fails() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(curve: Any, tmp_path: Any) -> None:
+def test_a_killed_run_goes_on(curve: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {**GIVEN, "over": {"bits": [6, 8]}, "store": tmp_path / "store"}
 
-    def killed(bits: int) -> Any:
-        if bits == 8:
-            raise KeyboardInterrupt
-        return largest(bits)
+    real, calls = search._next, []
 
-    with pytest.raises(KeyboardInterrupt):
-        least_n({"largest": killed}, **given)
+    def killed(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(search, "_next", killed)
+        least_n({"largest": largest}, **given)
     lines = (tmp_path / "store/records.jsonl").read_text().splitlines()
     assert len(lines) > 3
     whole = least_n({"largest": largest}, **given)

@@ -1,7 +1,7 @@
 """One PAC experiment: draw a sample from a known distribution, learn, compare with the target (or each of k hypotheses with its own);
-as a trial, or as an exact law.
+as a trial, or as an exact law, of one learner or of many on the same sample.
 
-The two functions take (key, experiment), so `dpjax.trials` can run either; both draw the same sample from the same key.
+The functions take (key, what to run), so `dpjax.trials` can run any; all draw the same sample from the same key.
 
     >>> import jax
     >>> from dpjax.concepts import thresholds as concept
@@ -15,7 +15,8 @@ The two functions take (key, experiment), so `dpjax.trials` can run either; both
     (False, True)
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -84,7 +85,59 @@ def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
     By the law of the learner; or by its `population_failure(key, sample, distribution, alpha)`, if it has a law given some of its coins
     only, for those that `trial` draws.
     """
-    key_coins, sample = draw(key, experiment)
+    return _failure(*draw(key, experiment), experiment)
+
+
+@frozen
+class Grid:
+    """Experiments that differ in numbers of the learner and in alpha alone, so that all of them can look at one sample.
+
+    Attributes:
+      experiments: one `Experiment` whose learner's numbers, and whose alpha, have an axis of m in front.
+      count: how many of the m are asked for.
+    """
+
+    experiments: Experiment
+    count: Int[Array, ""] | int
+
+    def __getitem__(self, i: Int[Array, ""]) -> Experiment:
+        given = self.experiments
+        learner, alpha = jax.tree.map(lambda leaf: leaf[i], (given.learner, given.alpha))
+        return dataclasses.replace(given, learner=learner, alpha=alpha)
+
+
+def grid(experiments: Sequence[Experiment], size: int) -> Grid:
+    """The `Grid` of these, with room for `size`: grids of one size, of learners of one kind, share a program.
+
+    Args:
+      experiments: at least one; distribution, n and capacity are those of the first.
+      size: at least as many as there are experiments.
+    """
+    padded = [*experiments, *[experiments[0]] * (size - len(experiments))]
+    learner, alpha = jax.tree.map(
+        lambda *leaves: np.stack(leaves), *((one.learner, np.asarray(one.alpha, float)) for one in padded)
+    )
+    whole = dataclasses.replace(experiments[0], learner=learner, alpha=alpha)
+    return Grid(experiments=whole, count=len(experiments))
+
+
+def failures(key: Array, grid: Grid) -> Float[Array, "m"]:
+    """`failure` of each experiment of a grid; zeros after the first `count`.
+
+    The sample is drawn once. One after another, in a loop: the law of one does not depend on which others there are, to the last
+    bit, and one program serves any number of them.
+    """
+    drawn = draw(key, grid[0])
+
+    def step(i: Int[Array, ""], found: Array) -> Array:
+        return found.at[i].set(_failure(*drawn, grid[i]))
+
+    m = grid.experiments.alpha.shape[0]
+    return jax.lax.fori_loop(0, jnp.asarray(grid.count, jnp.int32), step, jnp.zeros((m,), float))
+
+
+def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Array, ""]:
+    """P[failure] on a sample that is drawn."""
     learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
     if hasattr(learner, "population_failure"):
         return learner.population_failure(key_coins, sample, distribution, alpha)

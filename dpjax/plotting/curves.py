@@ -1,4 +1,4 @@
-"""Curves of least sample sizes, as `dpjax.least_n` finds them."""
+"""Curves of least sample sizes and of failure probabilities, as `dpjax.least_n` and `dpjax.failures` find them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +18,7 @@ def least_n(curve: Any, ax: Any = None) -> Any:
     """
     ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
     x, *others = curve.over
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for row in curve.to_rows():
-        label = ", ".join([row["series"], *(f"{name} = {row[name]}" for name in others)])
-        lines.setdefault(label, []).append(row)
-    for label, rows in lines.items():
+    for label, rows in _lines(curve, others).items():
         found = [row for row in rows if row["n"] is not None]
         n = [row["n"] for row in found]
         below = [max(0, row["n"] - row["low"]) for row in found]
@@ -37,6 +33,41 @@ def least_n(curve: Any, ax: Any = None) -> Any:
     ax.set_ylabel(f"least n: P[error > {curve.alpha:g}] ≤ {curve.beta:g}")
     ax.legend()
     return ax
+
+
+def failures(table: Any, ax: Any = None) -> Any:
+    """Draws a `dpjax.trials.failures.Failures` with its intervals, and returns the axes.
+
+    Failure probability against n, a line for each series, setting and alpha; both axes logarithmic where they span a factor of 8.
+
+    Args:
+      table: what `dpjax.failures` returned.
+      ax: matplotlib axes; default new ones.
+    """
+    ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+    varied = [name for name in (*table.over, "alpha") if len({row[name] for row in table.rows}) > 1]
+    for label, rows in _lines(table, varied).items():
+        rows = sorted(rows, key=lambda row: row["n"])
+        value = [row["failure"] for row in rows]
+        ends = [[row["failure"] - row["low"] for row in rows], [row["high"] - row["failure"] for row in rows]]
+        ax.errorbar([row["n"] for row in rows], value, yerr=ends, marker="o", capsize=2, label=label)
+    if _wide([row["n"] for row in table.rows]):
+        ax.set_xscale("log", base=2)
+    if _wide([row["failure"] for row in table.rows]):
+        ax.set_yscale("log")
+    ax.set_xlabel("n")
+    ax.set_ylabel("P[error > α]")
+    ax.legend()
+    return ax
+
+
+def _lines(table: Any, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each line, by its label: the series, and the values of these settings."""
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in table.to_rows():
+        label = ", ".join([row["series"], *(f"{name} = {row[name]}" for name in names)])
+        lines.setdefault(label, []).append(row)
+    return lines
 
 
 def _wide(values: Sequence[Any]) -> bool:

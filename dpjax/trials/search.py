@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from dpjax.core import arguments
 from dpjax.trials.estimates import Estimate
@@ -78,6 +78,33 @@ def least_n(
         'failure > beta up to maximum'
     """
     arguments.function("failure", failure)
+    given = {"beta": beta, "start": start, "maximum": maximum, "minimum": minimum, "rtol": rtol, "reach": reach}
+    questions = steps(**given)  # type: ignore[arg-type]
+    n = next(questions)
+    while True:
+        try:
+            n = questions.send(failure(n))
+        except StopIteration as end:
+            return end.value
+
+
+def steps(
+    *, beta: float, start: int, maximum: int, minimum: int = 1, rtol: float = 0.0, reach: float = 4.0
+) -> Generator[int, Estimate, LeastN]:
+    """The search of `least_n` as a conversation, so that several can go on at once: yields an n, is sent the estimate there.
+
+    Args:
+        beta, start, maximum, minimum, rtol, reach: as for `least_n`.
+
+    Raises:
+        TypeError, ValueError: as `least_n`.
+
+    Example:
+        >>> from dpjax.trials.estimates import known
+        >>> questions = steps(beta=0.01, start=64, maximum=10**6)
+        >>> next(questions), questions.send(known(1 / 64)), questions.send(known(1 / 128))
+        (64, 128, 90)
+    """
     beta = arguments.known_fraction("beta", beta)
     rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
     reach = arguments.known("reach", reach, at_least=1.0, below=math.inf)
@@ -87,27 +114,24 @@ def least_n(
 
     points: dict[int, Estimate] = {}
 
-    def evaluate(n: int) -> None:
-        points[n] = _check_estimate(n, failure(n))
-
-    def narrow(end: str, smallest: int, largest: int) -> tuple[int | None, int | None]:
+    def narrow(end: str, smallest: int, largest: int) -> Generator[int, Estimate, tuple[int | None, int | None]]:
         """(a, b) for one end of the estimates; None where nothing fails, or nothing succeeds."""
         while True:
             below, above = _bracket({n: getattr(estimate, end) for n, estimate in points.items()}, beta)
             n = _next(below, above, smallest, largest, rtol)
             if n is None:
                 return below, above
-            evaluate(n)
+            points[n] = _check_estimate(n, (yield n))
 
-    evaluate(start)
+    points[start] = _check_estimate(start, (yield start))
     before = 0
     while len(points) > before:  # under noise, a point visited for one end may move another
         before = len(points)
-        _, n = narrow("value", minimum, maximum)
+        _, n = yield from narrow("value", minimum, maximum)
         centre = maximum if n is None else n
         near, far = max(minimum, math.floor(centre / reach)), min(maximum, math.ceil(centre * reach))
-        below, _ = narrow("low", near, far)
-        _, above = narrow("high", near, far)
+        below, _ = yield from narrow("low", near, far)
+        _, above = yield from narrow("high", near, far)
     low = minimum if below is None else below + 1
     status = ABOVE_MAXIMUM if n is None else FOUND
     return LeastN(n, low, above, status, tuple(sorted(points.items())))

@@ -1,0 +1,355 @@
+"""Cells: one algorithm in one setting each, and their failure probabilities at the n and alpha asked for, many at a time.
+
+Cells whose distributions are the same meet the same data. Those whose algorithms are of one kind and differ in numbers only share
+a compiled program, and those of them that are asked for the same n share each sample.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from dpjax.core import arguments, tracing
+from dpjax.core.pytree import frozen, static
+from dpjax.data import pac
+from dpjax.data.algorithm import Algorithm
+from dpjax.data.sample import bucket
+from dpjax.trials import devices, engine, estimates
+from dpjax.trials.estimates import Estimate
+from dpjax.trials.shared import Keeper, Memory, open_shared
+
+LAW, TRIALS = "law", "trials"
+BATCH = 8  # samples in a block of a law
+TOGETHER = 16  # cells that look at one sample
+
+
+@frozen
+class Fixed:
+    """Something that is no pytree of numbers: part of the compiled program, found again by identity."""
+
+    inside: Any = static()
+
+    def __call__(self, key: Array, sample: Any) -> Any:
+        return self.inside.value(key, sample)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inside" or name.startswith("__"):  # not while it is being built or copied
+            raise AttributeError(name)
+        return getattr(self.inside.value, name)
+
+
+class _Same:
+    """An object that is equal to itself alone, whatever it says of itself, and only as long as its type and numbers are what they were."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._as_found = _text(_described(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value and self._as_found == other._as_found
+
+    def __hash__(self) -> int:
+        return hash((id(self.value), self._as_found))
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How a sweep measures: its arguments of these names, checked. See `dpjax.least_n`."""
+
+    level: float
+    seed: int
+    by: str | None
+    draws: int
+    trials: int
+
+    def __post_init__(self) -> None:
+        arguments.known_fraction("level", self.level)
+        arguments.integer("seed", self.seed, at_least=0, at_most=2**32 - 1)
+        if self.by is not None:
+            arguments.choice("by", self.by, (LAW, TRIALS))
+        arguments.integer("draws", self.draws, at_least=2)
+        arguments.integer("trials", self.trials, at_least=1)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cell:
+    """One algorithm in one setting.
+
+    Attributes:
+      name: of the series.
+      setting: what the algorithm and the distribution were made of.
+      algorithm, distribution: as `dpjax.least_n` takes them.
+      effort: how it is measured.
+    """
+
+    name: str
+    setting: Mapping[str, Any]
+    algorithm: Any
+    distribution: Any
+    effort: Effort
+
+    def by(self, experiment: pac.Experiment) -> str:
+        """LAW or TRIALS, as wanted, or LAW where there is one; refuses what is neither, before anything is compiled."""
+        wanted = self.effort.by
+        if wanted != TRIALS and self._has_law(experiment, required=wanted == LAW):
+            return LAW
+        where = f"series {self.name!r} at {dict(self.setting)}"
+        refusal = tracing.refusal(_answer, jax.random.key(0), experiment)
+        if refusal is not None:
+            raise TypeError(f"{where} must be written with jax.numpy, so that JAX can trace its __call__: {refusal}")
+        if not (isinstance(self.algorithm, Algorithm) or tracing.is_pure(_answer, experiment)):
+            raise TypeError(
+                f"{where} must draw with jax.random, from the key of its __call__ alone: it is no pure function"
+            )
+        try:
+            jax.eval_shape(pac.trial, jax.random.key(0), experiment)
+        except Exception as error:  # whatever a stranger's code raises
+            answer = jax.eval_shape(_answer, jax.random.key(0), experiment)[0]
+            shapes = jax.tree.map(lambda leaf: (leaf.dtype.name, leaf.shape), answer)
+            raise TypeError(
+                f"{where} must return a hypothesis as distribution.error takes it, got {shapes}: {error}"
+            ) from error
+        return TRIALS
+
+    def _has_law(self, experiment: pac.Experiment, *, required: bool) -> bool:
+        """Whether there is a law for this distribution; if a law is required, what stands against it is raised."""
+        if not any(callable(getattr(self.algorithm, method, None)) for method in ("probability", "population_failure")):
+            if required:
+                raise TypeError(
+                    f"by must not be {LAW!r}: {type(self.algorithm).__name__} (series {self.name!r}) has no probability"
+                )
+            return False
+        try:
+            engine.outcome_structure(pac.failures, pac.grid([experiment], TOGETHER))  # traced as it will run: once
+        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+            if required:
+                error.add_note(f"Raised for the law of series {self.name!r} at {dict(self.setting)}.")
+                raise
+            return False
+        return True
+
+    def experiment(self, n: int, alpha: float, capacity: int) -> pac.Experiment:
+        """With n examples, in a sample of so many rows."""
+        learner, distribution = self._as_data
+        return pac.Experiment(learner=learner, distribution=distribution, n=n, alpha=alpha, capacity=capacity)
+
+    @functools.cached_property
+    def _as_data(self) -> tuple[Any, Any]:
+        """Both as pytrees of numbers, as far as they are."""
+        both = self.algorithm, self.distribution
+        return tuple(one if _is_data(one) else Fixed(inside=_Same(one)) for one in both)  # type: ignore[return-value]
+
+    @functools.cached_property
+    def number(self) -> int:
+        """The engine's cell: a hash of the distribution, so that what has the same distribution meets the same data."""
+        digest = hashlib.blake2b(_text(_described(self.distribution)).encode(), digest_size=4).digest()
+        return int.from_bytes(digest, "big")
+
+    def key(self, experiment: pac.Experiment, by: str) -> dict[str, Any]:
+        """What a stored result must agree with."""
+        what = {"algorithm": _described(self.algorithm), "distribution": _described(self.distribution)}
+        numbers = {
+            "n": experiment.n,
+            "by": by,
+            "alpha": experiment.alpha,
+            "seed": self.effort.seed,
+            "cell": self.number,
+        }
+        return {"series": self.name, "setting": dict(self.setting), **what, **numbers}
+
+
+def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
+    """(The hypothesis, its status) of one run."""
+    key_coins, sample = pac.draw(key, experiment)
+    outcome = pac.as_outcome(experiment.learner(key_coins, sample))
+    return outcome.hypothesis, outcome.status
+
+
+def rows_for(n: int, least: int = 127) -> int:
+    """Rows of a sample of n examples: 127, 511, 2047, ...
+
+    Steps of four: a law costs at most four times what it must, and few programs are compiled on the way to an n*.
+
+    >>> [rows_for(n) for n in (1, 127, 128, 2047, 2048)]
+    [127, 127, 511, 2047, 8191]
+    """
+    rows = least
+    while rows < bucket(n):
+        rows = 4 * rows + 3
+    return rows
+
+
+# ------------------------------------------------------------------------------------------------------------------ laws
+
+
+def laws(
+    asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper, report: Callable[[int], None] | None = None
+) -> list[Estimate]:
+    """Mean exact failure probability of each over data draws; what can share samples does.
+
+    Args:
+      asked: cells, each with its experiment; of one effort.
+      store: where results are kept.
+      report: told how many are done, now and then.
+    """
+    keys = [_law_key(cell, experiment) for cell, experiment in asked]
+    known = devices.as_the_first([key in store for key in keys])
+    report = report or (lambda amount: None)
+    report(sum(known))
+    computed: dict[int, list[float]] = {}
+
+    def kept(i: int) -> list[float]:
+        return store.get_or_compute(keys[i], functools.partial(computed.__getitem__, i))
+
+    for group in _groups([i for i, is_known in enumerate(known) if not is_known], asked):
+        cell, experiments = asked[group[0]][0], [asked[i][1] for i in group]
+        table = engine.evaluate(
+            pac.failures,
+            pac.grid(experiments, TOGETHER),
+            root=engine.root_key(cell.effort.seed),
+            cell=cell.number,
+            draws=cell.effort.draws,
+            batch=min(BATCH, cell.effort.draws),
+        )
+        computed |= dict(zip(group, table.T.tolist(), strict=False))
+        for i in group:
+            kept(i)  # before the next group: a kill loses one
+        report(len(group))
+    return [estimates.mean(np.asarray(kept(i)), level=cell.effort.level) for i, (cell, _) in enumerate(asked)]
+
+
+def _law_key(cell: Cell, experiment: pac.Experiment) -> dict[str, Any]:
+    """Where the failure probabilities of a cell are kept."""
+    return {**cell.key(experiment, LAW), "draws": cell.effort.draws}
+
+
+def _groups(wanted: Iterable[int], asked: Sequence[tuple[Cell, pac.Experiment]]) -> list[list[int]]:
+    """Which of those wanted can look at the same samples, TOGETHER at most."""
+    groups: dict[Any, list[int]] = {}
+    for i in wanted:
+        cell, experiment = asked[i]
+        leaves, structure = jax.tree.flatten(dataclasses.replace(experiment, distribution=None))
+        shapes = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
+        data = _as_bytes(experiment.distribution)
+        groups.setdefault((structure, shapes, data, cell.number, experiment.n), []).append(i)
+    return [group[i : i + TOGETHER] for group in groups.values() for i in range(0, len(group), TOGETHER)]
+
+
+def _as_bytes(tree: Any) -> Any:
+    """The structure and the bytes of a pytree: equal where it is the same."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple(np.asarray(leaf).tobytes() for leaf in leaves)
+
+
+# ---------------------------------------------------------------------------------------------------------------- trials
+
+
+def trials(cell: Cell, experiment: pac.Experiment, *, store: Keeper) -> dict[str, Any]:
+    """The arguments with which `sequential.rate` and `resumable.count` run the trials of a cell, and keep them in the store."""
+    return {
+        "run": pac.trial,
+        "params": experiment,
+        "store": store,
+        "key": cell.key(experiment, TRIALS),
+        "root": engine.root_key(cell.effort.seed),
+        "cell": cell.number,
+    }
+
+
+# ----------------------------------------------------------------------------------------------------- what was handed in
+
+
+def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: Sequence[str]) -> list[Cell]:
+    """A cell for each series and setting, in the order given.
+
+    Args:
+      algorithms, distribution, over: as for `dpjax.least_n`.
+      effort: how they are measured.
+      taken: names that no setting may have, beside "series".
+
+    Raises:
+      TypeError, ValueError: what was handed in is none of these.
+    """
+    makers, grid = _makers(algorithms), _grid(over, ("series", *taken))
+    arguments.function("distribution", distribution)
+    made = []
+    for name, setting in itertools.product(makers, grid):
+        algorithm = arguments.function(f"algorithms[{name!r}](...)", makers[name](**setting))
+        source = distribution(**setting)
+        arguments.function("distribution(...).sample", getattr(source, "sample", None))
+        made.append(Cell(name, setting, algorithm, source, effort))
+    return made
+
+
+def _makers(algorithms: Any) -> dict[str, Callable[..., Any]]:
+    """The functions that make algorithms, checked."""
+    if not isinstance(algorithms, Mapping) or not algorithms:
+        raise TypeError(f"algorithms must be a dict of functions by the name of their series, got {algorithms!r}")
+    for name, make in algorithms.items():
+        if not isinstance(name, str) or not callable(make):
+            raise TypeError(f"algorithms must map names to functions of a setting, got {name!r}: {make!r}")
+    return dict(algorithms)
+
+
+def _grid(over: Any, taken: Sequence[str]) -> list[dict[str, Any]]:
+    """All settings, the last key varying fastest."""
+    if not isinstance(over, Mapping) or not over:
+        raise TypeError(f'over must be a dict such as {{"bits": [8, 16]}}, got {over!r}')
+    for name, values in over.items():
+        if name in taken:
+            raise ValueError(f"over must not vary {name!r}: a row has it already")
+        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray | range) or not len(values):
+            raise TypeError(f"over must list at least one value of {name!r}, got {values!r}")
+    columns = [
+        [value.item() if isinstance(value, np.generic) else value for value in values] for values in over.values()
+    ]
+    for value in itertools.chain(*columns):
+        if not isinstance(value, int | float | str):
+            raise TypeError(f"over must hold numbers and words, got {value!r}")
+    return [dict(zip(over, row, strict=True)) for row in itertools.product(*columns)]
+
+
+def row(cell: Cell, **more: Any) -> dict[str, Any]:
+    """A row of a table about this cell."""
+    return {"series": cell.name, **cell.setting, **more}
+
+
+def opened(store: str | os.PathLike[str] | Keeper | None, what: str) -> Any:
+    """A store in a directory, or in memory, or one that is open already and stays so; `what` says for which sweep."""
+    if store is None or not isinstance(store, str | os.PathLike):
+        return contextlib.nullcontext(store or Memory())
+    return open_shared(store, {"what": what}, resume=True)
+
+
+def _is_data(given: Any) -> bool:
+    """Whether it is a pytree of numbers and arrays."""
+    return all(
+        isinstance(leaf, bool | int | float | np.ndarray | np.generic | jax.Array) for leaf in jax.tree.leaves(given)
+    )
+
+
+def _described(given: Any, depth: int = 8) -> Any:
+    """Type and numbers, as JSON data: what a stored result must agree with."""
+    if given is None or isinstance(given, bool | int | float | str):
+        return given
+    if isinstance(given, np.ndarray | np.generic | jax.Array):
+        return np.asarray(given).tolist()
+    if isinstance(given, list | tuple):
+        return [_described(part, depth - 1) for part in given] if depth else "..."
+    name = getattr(given, "__qualname__", type(given).__qualname__)
+    fields = sorted(getattr(given, "__dict__", {}).items()) if depth else []
+    return {"type": name, **{field: _described(value, depth - 1) for field, value in fields}}
+
+
+def _text(description: Any) -> str:
+    """As one line."""
+    return json.dumps(description, sort_keys=True, default=repr)

@@ -1,0 +1,123 @@
+"""`dpjax.failures`: how often each of several algorithms fails, at each of several settings, numbers of examples and targets."""
+
+import dataclasses
+import functools
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpjax.core import arguments
+from dpjax.data.sample import bucket
+from dpjax.trials import cells, estimates, resumable
+from dpjax.trials.progress import Progress
+from dpjax.trials.shared import Keeper
+from dpjax.trials.table import Table
+
+COLUMNS = ("n", "alpha", "failure", "low", "high", "by")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Failures(Table):
+    """The result of `failures`; printed, a table.
+
+    Its rows (`to_rows`, `to_pandas`) are dicts, one a series, setting, n and alpha, in the order given: `series`; the setting's; `n`;
+    `alpha`; `failure`, the probability; `low` and `high`, its interval; `by`, "law" or "trials".
+
+    Attributes:
+      level: as given.
+    """
+
+    level: float
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draws the failure probability against n, a line a series, setting and alpha, and returns the axes."""
+        from dpjax.plotting import curves
+
+        return curves.failures(self, ax)
+
+    def __repr__(self) -> str:
+        return self.text("P[error > alpha, or nothing released]", COLUMNS)
+
+
+def failures(
+    algorithms: Mapping[str, Callable[..., Any]],
+    *,
+    distribution: Callable[..., Any],
+    over: Mapping[str, Sequence[Any]],
+    n: int | Sequence[int],
+    alpha: float | Sequence[float],
+    level: float = 0.95,
+    seed: int = 0,
+    by: str | None = None,
+    draws: int = 64,
+    trials: int = 2**12,
+    store: str | os.PathLike[str] | Keeper | None = None,
+    progress: bool = False,
+) -> Failures:
+    """P[population error > alpha, or nothing released], for each series, setting, n and alpha.
+
+    All meet the same data as far as they go, exactly as in `least_n`. The whole grid of numbers (epsilons, deltas, alphas; all n) is
+    one compiled program a series, and all that ask for one n of one distribution look at the same samples, drawn once.
+
+    Args:
+      algorithms, distribution, over: as for `least_n`.
+      n: numbers of examples. One program of as many rows as the largest needs serves all: ask for far smaller ones in their own call.
+      alpha: population errors (excesses, where there are such) up to which a hypothesis is good, in [0, 1].
+      level: confidence of each interval: Student's t over data draws for a law (asymptotic), Clopper and Pearson's for trials.
+      seed, by, draws, store, progress: as for `least_n`.
+      trials: at each n, where there is no law.
+
+    Returns:
+      `Failures`: `to_rows()`, `to_pandas()`, `plot()`.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, or that does not draw from its key.
+
+    >>> from dpjax.concepts import thresholds as concept
+    >>> from dpjax.learners import thresholds
+    >>> failures(
+    ...     {"exponential": lambda epsilon: thresholds.exponential(bits=8, epsilon=epsilon)},
+    ...     distribution=lambda epsilon: concept.log_uniform(bits=8),
+    ...     over={"epsilon": [0.5, 1.0]}, n=[20, 40], alpha=0.2)
+    P[error > alpha, or nothing released]
+         series  epsilon   n  alpha  failure     low    high   by
+    exponential      0.5  20    0.2   0.8342  0.8286  0.8399  law
+    exponential      0.5  40    0.2   0.5492  0.5343  0.5641  law
+    exponential        1  20    0.2   0.5996  0.5791  0.6201  law
+    exponential        1  40    0.2   0.1284  0.1083  0.1486  law
+    """
+    effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
+    sizes = [arguments.integer("n", one, at_least=1) for one in _listed("n", n)]
+    targets = [arguments.known("alpha", one, at_least=0.0, at_most=1.0) for one in _listed("alpha", alpha)]
+    grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)
+    rows_of = functools.partial(cells.Cell.experiment, capacity=bucket(max(sizes)))
+    ways = [cell.by(rows_of(cell, sizes[0], targets[0])) for cell in grid]
+    asked = [(cell, rows_of(cell, size, target)) for cell, size, target in itertools.product(grid, sizes, targets)]
+    by_law = [i for i in range(len(asked)) if ways[i // (len(sizes) * len(targets))] == cells.LAW]
+    with (
+        cells.opened(store, "dpjax.failures") as keeper,
+        Progress(len(asked), "failures", unit="cells", silent=not progress) as bar,
+    ):
+        found = dict(zip(by_law, cells.laws([asked[i] for i in by_law], store=keeper, report=bar.done), strict=True))
+        for i in range(len(asked)):
+            if i not in found:
+                events = resumable.count(**cells.trials(*asked[i], store=keeper), trials=trials)["failed"]
+                found[i] = estimates.clopper_pearson(events, trials, level=level)
+                bar.done(1)
+    rows = []
+    for i, (cell, experiment) in enumerate(asked):
+        estimate, way = found[i], cells.LAW if i in by_law else cells.TRIALS
+        numbers = {"n": experiment.n, "alpha": experiment.alpha, "failure": estimate.value}
+        rows.append(cells.row(cell, **numbers, low=estimate.low, high=estimate.high, by=way))
+    return Failures(tuple(rows), tuple(over), level)
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    """One number, or some, as a list."""
+    values = [value] if np.ndim(value) == 0 else arguments.several(name, value)
+    if not values:
+        raise ValueError(f"{name} must hold at least one number, got {value!r}")
+    return values

@@ -1,0 +1,51 @@
+"""What the sweeps return: rows of a table."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Table:
+    """Rows, each a dict with the same keys; printed, a table.
+
+    Attributes:
+      rows: see `to_rows`.
+      over: the names of what the settings vary.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    over: tuple[str, ...]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The rows, in the order given."""
+        return [dict(row) for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`.
+
+        Raises:
+          ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(
+                "to_pandas needs pandas (pip install pandas); to_rows gives the same as plain dicts"
+            ) from None
+        return pandas.DataFrame(self.to_rows())
+
+    def text(self, title: str, columns: Sequence[str]) -> str:
+        """The title, and these columns after those of the series and its setting."""
+        head = ("series", *self.over, *columns)
+        table = [head, *(tuple(_word(row[name]) for name in head) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
+        return f"{title}\n" + "\n".join(lines)
+
+
+def _word(value: Any) -> str:
+    """A cell of the table."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,129 @@
+"""`dpjax.failures`: a grid is what each of its cells is alone, laws are those of the algorithm, trials agree with them."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from dpjax import failures
+from dpjax.concepts import thresholds as concept
+from dpjax.learners import pac, thresholds
+from dpjax.trials import cells
+
+EPSILONS, N, ALPHAS = [0.5, 1.0, 2.0], [20, 40], [0.1, 0.2]
+GIVEN: dict[str, Any] = {"over": {"epsilon": EPSILONS}, "n": N, "alpha": ALPHAS, "draws": 16}
+
+
+def exponential(epsilon: float) -> Any:
+    return thresholds.exponential(bits=8, epsilon=epsilon)
+
+
+def log_uniform(epsilon: float) -> Any:
+    return concept.log_uniform(bits=8)
+
+
+GIVEN["distribution"] = log_uniform
+
+
+@pytest.fixture(scope="module")
+def table() -> Any:
+    return failures({"exponential": exponential}, **GIVEN)
+
+
+def test_a_law_is_the_mean_over_the_draws_of_the_cell(table: Any) -> None:
+    """By `pac.failure`, one experiment at a time, on the same keys."""
+    cell = cells.Cell("", {}, None, log_uniform(1.0), effort=None).number  # type: ignore[arg-type]
+
+    @jax.jit
+    def mean(epsilon: Any, n: Any, alpha: Any) -> Any:
+        root = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), cell)
+        keys = jax.vmap(lambda t: jax.random.fold_in(root, t))(jnp.arange(16, dtype=jnp.uint32))
+        experiment = pac.Experiment(
+            learner=exponential(epsilon), distribution=log_uniform(1.0), n=n, alpha=alpha, capacity=63
+        )
+        return jnp.mean(jax.vmap(lambda key: pac.failure(key, experiment))(keys))
+
+    rows = table.to_rows()
+    assert [(row["epsilon"], row["n"], row["alpha"]) for row in rows] == [
+        (epsilon, n, alpha) for epsilon in EPSILONS for n in N for alpha in ALPHAS
+    ]
+    for row in rows:
+        assert list(row) == ["series", "epsilon", "n", "alpha", "failure", "low", "high", "by"] and row["by"] == "law"
+        assert row["low"] <= row["failure"] <= row["high"]
+        assert row["failure"] == pytest.approx(float(mean(row["epsilon"], row["n"], row["alpha"])), rel=1e-5)
+
+
+def test_a_cell_is_the_same_alone(table: Any) -> None:
+    """To the last digit: the program is the same, whatever else is asked."""
+    some = failures({"exponential": exponential}, **{**GIVEN, "over": {"epsilon": [1.0]}, "n": [20, 40], "alpha": 0.2})
+    assert some.to_rows() == [row for row in table.to_rows() if row["epsilon"] == 1.0 and row["alpha"] == 0.2]
+
+
+def test_more_cells_than_look_at_one_sample(table: Any) -> None:
+    epsilons = [*EPSILONS, *(3.0 + i for i in range(cells.TOGETHER))]
+    many = failures({"exponential": exponential}, **{**GIVEN, "over": {"epsilon": epsilons}}).to_rows()
+    assert many[: len(table.rows)] == table.to_rows()
+    last = [row["failure"] for row in many if row["n"] == 40 and row["alpha"] == 0.1]
+    assert last == sorted(last, reverse=True) and last[0] > 2 * last[-1]
+
+
+def test_trials_agree_with_laws_and_not_with_others(table: Any) -> None:
+    """False alarm: 12 intervals of level 1 - 1e-6."""
+    given = {**GIVEN, "trials": 2**12, "level": 1 - 1e-6}
+    trials = failures({"exponential": exponential}, **given, by="trials").to_rows()
+    laws = failures({"exponential": exponential}, **{**GIVEN, "draws": 256, "level": 1 - 1e-6}).to_rows()
+    for one, other in zip(trials, laws, strict=True):
+        assert one["by"] == "trials"
+        assert max(one["low"], other["low"]) <= min(one["high"], other["high"])
+    epsilon, half = (
+        next(row for row in rows if row["epsilon"] == e and row["n"] == 40) for rows, e in ((trials, 2.0), (laws, 1.0))
+    )
+    assert epsilon["high"] < half["low"]  # negative control: half the epsilon
+
+
+def test_what_is_stored_is_not_computed_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, table: Any) -> None:
+    given = {**GIVEN, "store": tmp_path / "store"}
+    assert (
+        failures({"exponential": exponential}, **{**given, "n": [40]}).rows
+        == table.rows[2:4] + table.rows[6:8] + table.rows[10:12]
+    )
+    lines = (tmp_path / "store/records.jsonl").read_text().splitlines()
+    assert failures({"exponential": exponential}, **given).rows == table.rows
+    again = (tmp_path / "store/records.jsonl").read_text().splitlines()
+    assert again[: len(lines)] == lines and len(lines) == 1 + 6 and len(again) == 1 + 12
+    monkeypatch.setattr(cells.engine, "evaluate", None)  # any use would raise
+    assert failures({"exponential": exponential}, **given).rows == table.rows
+
+
+def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
+    lines = repr(table).splitlines()
+    assert lines[1].split() == ["series", "epsilon", "n", "alpha", "failure", "low", "high", "by"]
+    assert len(lines) == 2 + len(table.rows)
+    axes = table.plot()
+    assert axes.get_xlabel() == "n" and len(axes.get_legend().get_texts()) == len(EPSILONS) * len(ALPHAS)
+    axes.figure.clf()
+    failures({"exponential": exponential}, **{**GIVEN, "progress": True})
+    assert "12/12 cells" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"n": []}, ValueError, "n must hold at least one"),
+        ({"n": 0}, ValueError, "n must be"),
+        ({"n": [20, 2.5]}, TypeError, "n must be"),
+        ({"n": "20"}, TypeError, "n must be"),
+        ({"alpha": [0.1, math.nan]}, ValueError, "alpha must be"),
+        ({"alpha": 2}, ValueError, "alpha must be"),
+        ({"over": {"alpha": [0.1]}}, ValueError, "over must not vary 'alpha'"),
+        ({"by": "luck"}, ValueError, "by must be"),
+        ({"level": 1.0}, ValueError, "level must be"),
+        ({"trials": 0}, ValueError, "trials must be"),
+        ({"algorithms": 3}, TypeError, "algorithms must be"),
+    ],
+)
+def test_bad_arguments_are_refused(change: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        failures(**{"algorithms": {"exponential": exponential}, **GIVEN, **change})
