@@ -38,9 +38,11 @@ FAST = [
     ("elimination", (16, 17, 40), (16, 18, 40), 1000),
     ("attack", (3, 10), (3, 6), 100),
     ("exponential mechanism", (1000,), (6,), 4000),
+    ("soft exponential mechanism", (1000,), (6,), 4000),
 ]
 SLOW = [
     ("interior exponential", (31, 20), (31, 26), 4000),
+    ("quantiles", (31, 3, 300), (31, 4, 300), 2000),
     ("learn_points", (180,), (220,), 2000),
     ("histogram_learner", (16, 200), (16, 240), 1000),
     ("interior rec_concave", (31, 600), (31, 700), 2000),

@@ -20,7 +20,7 @@ def exponential(epsilon: float) -> Any:
     return thresholds.exponential(bits=8, epsilon=epsilon)
 
 
-def log_uniform(epsilon: float) -> Any:
+def log_uniform() -> Any:
     return concept.log_uniform(bits=8)
 
 
@@ -34,14 +34,14 @@ def table() -> Any:
 
 def test_a_law_is_the_mean_over_the_draws_of_the_cell(table: Any) -> None:
     """By `pac.failure`, one experiment at a time, on the same keys."""
-    cell = cells.Cell("", {}, None, log_uniform(1.0), effort=None).number  # type: ignore[arg-type]
+    cell = cells.Cell("", {}, {}, None, None, effort=None).number  # type: ignore[arg-type]
 
     @jax.jit
     def mean(epsilon: Any, n: Any, alpha: Any) -> Any:
         root = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), cell)
         keys = jax.vmap(lambda t: jax.random.fold_in(root, t))(jnp.arange(16, dtype=jnp.uint32))
         experiment = pac.Experiment(
-            learner=exponential(epsilon), distribution=log_uniform(1.0), n=n, alpha=alpha, capacity=63
+            learner=exponential(epsilon), distribution=log_uniform(), n=n, alpha=alpha, capacity=63
         )
         return jnp.mean(jax.vmap(lambda key: pac.failure(key, experiment))(keys))
 

@@ -97,7 +97,7 @@ def test_trials_agree_with_laws(curve: Any) -> None:
 def test_the_n_found_is_the_least_by_the_law_itself() -> None:
     """Every n from 1 on, by laws averaged without the search, the engine and the store."""
     found = least_n({"exponential": exponential}, **{**ONE, "rtol": 0.0}).to_rows()[0]
-    cell = cells.Cell("", {}, exponential(6), log_uniform(6), effort=None).number  # type: ignore[arg-type]
+    cell = cells.Cell("", {}, {"bits": 6}, None, None, effort=None).number  # type: ignore[arg-type]
 
     @jax.jit
     def failure(n: Any) -> Any:
@@ -119,7 +119,7 @@ def test_other_series_and_settings_change_nothing(curve: Any) -> None:
 
 def test_a_grid_of_numbers_is_searched_as_each_alone() -> None:
     """Together they share samples and a program; the numbers are the same to the last digit."""
-    given = {**GIVEN, "distribution": lambda bits, epsilon: log_uniform(bits), "draws": 16}
+    given = {**GIVEN, "distribution": log_uniform, "draws": 16}
     made = {"exponential": lambda bits, epsilon: thresholds.exponential(bits=bits, epsilon=epsilon)}
     epsilons = [1.0, 1.1, 2.0]
     together = least_n(made, **{**given, "over": {"bits": [8], "epsilon": epsilons}}).to_rows()
@@ -129,7 +129,7 @@ def test_a_grid_of_numbers_is_searched_as_each_alone() -> None:
     assert together == alone and together[0]["n"] > together[2]["n"]
 
 
-def test_the_first_n_tried_is_about_half_of_what_theory_asks_for() -> None:
+def test_there_is_room_for_half_of_what_a_theorem_asks_for() -> None:
     class Asks(Algorithm):
         def __init__(self, asked: int | None) -> None:
             self.asked = asked
@@ -139,9 +139,21 @@ def test_the_first_n_tried_is_about_half_of_what_theory_asks_for() -> None:
                 raise ValueError("alpha")
             return self.asked
 
-    asked = [1, 251, 252, 900, 5000, 10**9, None]
-    assert [sweep._first(Asks(one), 0.1, 0.1) for one in asked] == [63, 63, 126, 252, 1008, 1008, 1008]
-    assert sweep._first(Largest(6), 0.1, 0.1) == 63
+    asked = [1, 510, 512, 5000, 10**9, None]
+    assert [sweep._room(Asks(one), 0.1, 0.1, 64) for one in asked] == [255, 255, 1023, 4095, 4095, 4095]
+    assert [sweep._room(Largest(6), 0.1, 0.1, start) for start in (64, 200)] == [255, 1023]
+
+
+def test_a_distribution_takes_what_it_names() -> None:
+    """What it is made of decides which data are met."""
+    over = {"bits": [6], "epsilon": [1.0, 2.0]}
+    made = {"exponential": lambda bits, epsilon: exponential(bits)}
+    given = {**GIVEN, "over": over, "draws": 16}
+    one, other = least_n(made, **given).to_rows()
+    assert {**one, "epsilon": 2.0} == other
+    one, other = least_n(made, **{**given, "distribution": lambda bits, epsilon: log_uniform(bits)}).to_rows()
+    assert one["low"] != other["low"] or one["n"] != other["n"]
+    assert least_n(made, **{**given, "distribution": lambda **all: log_uniform(all["bits"])}).to_rows() == [one, other]
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ class Grid:
     experiments: Experiment
     count: Int[Array, ""] | int
 
-    def __getitem__(self, i: Int[Array, ""]) -> Experiment:
+    def __getitem__(self, i: Int[Array, ""] | int) -> Experiment:
         given = self.experiments
         learner, alpha = jax.tree.map(lambda leaf: leaf[i], (given.learner, given.alpha))
         return dataclasses.replace(given, learner=learner, alpha=alpha)
@@ -132,8 +132,8 @@ def failures(key: Array, grid: Grid) -> Float[Array, "m"]:
     def step(i: Int[Array, ""], found: Array) -> Array:
         return found.at[i].set(_failure(*drawn, grid[i]))
 
-    m = grid.experiments.alpha.shape[0]
-    return jax.lax.fori_loop(0, jnp.asarray(grid.count, jnp.int32), step, jnp.zeros((m,), float))
+    nothing = jnp.zeros_like(jnp.asarray(grid.experiments.alpha, float))
+    return jax.lax.fori_loop(0, jnp.asarray(grid.count, jnp.int32), step, nothing)
 
 
 def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Array, ""]:

@@ -1,13 +1,14 @@
 """Cells: one algorithm in one setting each, and their failure probabilities at the n and alpha asked for, many at a time.
 
-Cells whose distributions are the same meet the same data. Those whose algorithms are of one kind and differ in numbers only share
-a compiled program, and those of them that are asked for the same n share each sample.
+Cells whose distributions are made of the same numbers meet the same data. Those whose algorithms are of one kind and differ in
+numbers only share a compiled program, and those of them that are asked for the same n share each sample.
 """
 
 import contextlib
 import dataclasses
 import functools
 import hashlib
+import inspect
 import itertools
 import json
 import os
@@ -87,12 +88,14 @@ class Cell:
     Attributes:
       name: of the series.
       setting: what the algorithm and the distribution were made of.
-      algorithm, distribution: as `dpjax.least_n` takes them.
+      made_of: the part of the setting that the distribution was made of.
+      algorithm, distribution: what was made.
       effort: how it is measured.
     """
 
     name: str
     setting: Mapping[str, Any]
+    made_of: Mapping[str, Any]
     algorithm: Any
     distribution: Any
     effort: Effort
@@ -150,9 +153,8 @@ class Cell:
 
     @functools.cached_property
     def number(self) -> int:
-        """The engine's cell: a hash of the distribution, so that what has the same distribution meets the same data."""
-        digest = hashlib.blake2b(_text(_described(self.distribution)).encode(), digest_size=4).digest()
-        return int.from_bytes(digest, "big")
+        """The engine's cell: a hash of what the distribution is made of, so that what shares it meets the same data."""
+        return int.from_bytes(hashlib.blake2b(_text(dict(self.made_of)).encode(), digest_size=4).digest(), "big")
 
     def key(self, experiment: pac.Experiment, by: str) -> dict[str, Any]:
         """What a stored result must agree with."""
@@ -174,13 +176,13 @@ def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
     return outcome.hypothesis, outcome.status
 
 
-def rows_for(n: int, least: int = 127) -> int:
-    """Rows of a sample of n examples: 127, 511, 2047, ...
+def rows_for(n: int, least: int = 255) -> int:
+    """Rows of a sample of n examples: 255, 1023, 4095, ...
 
     Steps of four: a law costs at most four times what it must, and few programs are compiled on the way to an n*.
 
-    >>> [rows_for(n) for n in (1, 127, 128, 2047, 2048)]
-    [127, 127, 511, 2047, 8191]
+    >>> [rows_for(n) for n in (1, 255, 256, 4095, 4096)]
+    [255, 255, 1023, 4095, 16383]
     """
     rows = least
     while rows < bucket(n):
@@ -284,9 +286,10 @@ def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: 
     made = []
     for name, setting in itertools.product(makers, grid):
         algorithm = arguments.function(f"algorithms[{name!r}](...)", makers[name](**setting))
-        source = distribution(**setting)
+        made_of = _taken(distribution, setting)
+        source = distribution(**made_of)
         arguments.function("distribution(...).sample", getattr(source, "sample", None))
-        made.append(Cell(name, setting, algorithm, source, effort))
+        made.append(Cell(name, setting, made_of, algorithm, source, effort))
     return made
 
 
@@ -316,6 +319,17 @@ def _grid(over: Any, taken: Sequence[str]) -> list[dict[str, Any]]:
         if not isinstance(value, int | float | str):
             raise TypeError(f"over must hold numbers and words, got {value!r}")
     return [dict(zip(over, row, strict=True)) for row in itertools.product(*columns)]
+
+
+def _taken(make: Callable[..., Any], setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Those values of a setting that a function takes by name; all, if it does not say what it takes."""
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):  # some builtins
+        return dict(setting)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return dict(setting)
+    return {name: value for name, value in setting.items() if name in parameters}
 
 
 def row(cell: Cell, **more: Any) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from dpjax.trials.shared import Keeper
 from dpjax.trials.table import Table
 
 COLUMNS = ("n", "low", "high", "by", "reason")
-FIRST, FURTHEST = 63, 1008  # twice as many, again and again, just fill a bucket
-FIRST, FURTHEST = 63, 1008  # twice as many, again and again, just fill a bucket
+FURTHEST = 4095  # examples for which there is room from the start, at most
+FURTHEST = 4095  # examples for which there is room from the start, at most
 FIRST_LOOK = 32  # trials before it is first asked on which side of beta the rate lies
 REACH = 1.5  # how far from n its interval is looked for
 
@@ -63,7 +63,7 @@ def least_n(
     level: float = 0.95,
     seed: int = 0,
     by: str | None = None,
-    start: int | None = None,
+    start: int = 64,
     maximum: int = 2**20,
     rtol: float = 0.02,
     draws: int = 64,
@@ -74,24 +74,24 @@ def least_n(
     """The least n with P[population error > alpha, or nothing released] <= beta, for each series and setting.
 
     Assumes that failure does not increase with n, and searches by doubling and halving (`trials.search`). All series meet the same
-    data, so do all settings with the same distribution (such as those of a grid of epsilons), and so do all n as far as they go: draws
-    depend on the seed and the distribution alone, so more series or settings change nothing. Those that differ in numbers only share a
+    data, so do all settings of which the distribution is made of the same (all epsilons, if it takes none), and so do all n as far as they
+    go: draws depend on the seed and on that alone, so more series or settings change nothing. Those that differ in numbers only share a
     compiled program, and their laws samples.
 
     Args:
       algorithms: by the name of its series, a function that makes an algorithm of a setting: `make(**setting)`. What it makes is
         called with (key, sample) and returns an `Outcome` or a hypothesis. If it has `probability(sample, event)`, the law of
         `distribution.within(alpha)` takes the place of trials.
-      distribution: makes of a setting what has `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k
-        hypotheses), and `within(alpha)` if laws are to be used; see `dpjax.concepts`. With `excess` (`excesses`) and
-        `within_excess(alpha)` these are taken, as of `concepts.agnostic`.
+      distribution: makes of a setting (of those of its values that it takes by name: of `lambda bits: ...` the bits) what has
+        `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k hypotheses), and `within(alpha)` if laws are to be
+        used; see `dpjax.concepts`. With `excess` (`excesses`) and `within_excess(alpha)` these are taken, as of `concepts.agnostic`.
       over: the values of each setting, as {"bits": [8, 16]}; of several all combinations.
       alpha: largest population error (excess, where there is one) that counts as success, in [0, 1].
       beta: largest failure probability allowed, in (0, 1).
       level: confidence of the intervals.
       seed: of all draws.
       by: "law" or "trials", for all series; default by law where there is one.
-      start: first n tried; default 63, or 126, ..., 1008, about half of what theory asks for. maximum: largest n tried.
+      start: first n tried. maximum: largest n tried.
       rtol: relative width of the last bracket of the search, in [0, 1); 0 gives the exact integer.
       draws: of data, for a law. (Its interval is Student's t over them: asymptotic.)
       trials: at most so many at one n; fewer where it is clear on which side of beta it lies (by a confidence sequence).
@@ -118,20 +118,25 @@ def least_n(
     beta = arguments.known_fraction("beta", beta)
     effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
     maximum = arguments.integer("maximum", maximum, at_least=1)
-    if start is not None:
-        arguments.integer("start", start, at_least=1, at_most=maximum)
+    start = arguments.integer("start", start, at_least=1, at_most=maximum)
     rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)
-    searches = [_Search(cell, alpha, min(maximum, start or _first(cell.algorithm, alpha, beta))) for cell in grid]
-    questions = [search.steps(beta=beta, start=one.start, maximum=maximum, rtol=rtol, reach=REACH) for one in searches]
+    searches = [_Search(cell, alpha, start, _room(cell.algorithm, alpha, beta, start)) for cell in grid]
+    questions = [search.steps(beta=beta, start=start, maximum=maximum, rtol=rtol, reach=REACH) for _ in searches]
     with (
         cells.opened(store, "dpjax.least_n") as keeper,
         Progress(len(grid), "least n", unit="searches", silent=not progress) as bar,
     ):
 
         def rate(cell: cells.Cell, experiment: pac.Experiment) -> Estimate:
-            given = {"enough": sequential.apart_from(beta), "maximum": trials, "event": "failed", "level": level}
-            return sequential.rate(**cells.trials(cell, experiment, store=keeper), **given, chunk=FIRST_LOOK)
+            return sequential.rate(
+                **cells.trials(cell, experiment, store=keeper),
+                enough=sequential.apart_from(beta),
+                maximum=trials,
+                event="failed",
+                level=level,
+                chunk=FIRST_LOOK,
+            )
 
         found = _together(searches, questions, functools.partial(cells.laws, store=keeper), rate, bar)
     rows = []
@@ -148,6 +153,7 @@ class _Search:
     cell: cells.Cell
     alpha: float
     start: int
+    room: int
 
     @functools.cached_property
     def by(self) -> str:
@@ -155,23 +161,22 @@ class _Search:
         return self.cell.by(self.at(self.start))
 
     def at(self, n: int) -> pac.Experiment:
-        """The experiment with n examples: one program for all n up to twice the first, and few above."""
-        least = cells.rows_for(2 * self.start)
-        return self.cell.experiment(n, self.alpha, cells.rows_for(n, least))
+        """The experiment with n examples: one program for all n as far as there is room from the start, and few above."""
+        return self.cell.experiment(n, self.alpha, cells.rows_for(n, self.room))
 
 
-def _first(algorithm: Any, alpha: float, beta: float) -> int:
-    """The first n tried: FIRST 2^k, half of what a theorem asks for where there is one, but not far: it may ask too much.
+def _room(algorithm: Any, alpha: float, beta: float, start: int) -> int:
+    """Rows in which n* probably has room: half of what a theorem asks for, if there is one, but not too many; twice the first n at least.
 
-    Where a theorem is silent, a dpjax algorithm starts there as well: below, it would compile programs that its n* has no use for.
+    A program costs seconds to compile, and rows that stay empty milliseconds: where a theorem is silent, there is ample room as well.
     """
-    if not isinstance(algorithm, Algorithm):
-        return FIRST
-    try:
-        half = algorithm.sample_size(alpha=alpha, beta=beta) // 2
-    except (NotImplementedError, ValueError):
-        half = FURTHEST
-    return FIRST << (min(max(half // FIRST, 1), FURTHEST // FIRST).bit_length() - 1)
+    expected = 0
+    if isinstance(algorithm, Algorithm):
+        try:
+            expected = algorithm.sample_size(alpha=alpha, beta=beta) // 2
+        except (NotImplementedError, ValueError):
+            expected = FURTHEST
+    return cells.rows_for(max(2 * start, min(expected, FURTHEST)))
 
 
 def _together(searches: Sequence[_Search], questions: Sequence[Any], laws: Any, rate: Any, bar: Progress) -> list[Any]:

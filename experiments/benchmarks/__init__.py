@@ -8,6 +8,7 @@ THRESHOLDS = ("erm", "exponential", "binary_search", "rec_concave")
 CONTESTS = [
     *([name, [d, n]] for d, n in ((31, 2000), (64, 2000), (1024, 5000)) for name in THRESHOLDS),
     *([name, [64, 2000]] for name in ("interior exponential", "interior rec_concave", "tree_log")),
+    ["quantiles", [31, 3, 2000]],
     ["rectangles", [2, 32, 20_000]],
     ["rectangles by slices", [2, 32, 20_000]],
     ["learn_points", [657]],
@@ -34,6 +35,7 @@ CONTESTS = [
     ["attack", [8, 737]],
     ["laplace", [1000]],
     ["exponential mechanism", [1000]],
+    ["soft exponential mechanism", [1000]],
 ]
 SMOKE = [
     ["rec_concave", [31, 500]],

@@ -29,7 +29,8 @@ from dpjax.multi import direct_sum
 from dpjax.multi import pac as multi_pac
 from dpjax.multi import parities as multi_parities
 from dpjax.multi import points as multi_points
-from dpjax.optimizers import interior_point
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.relaxations import soft
 from dpjax.sanitizers import dense
 from dpjax.sanitizers import thresholds as threshold_sanitizers
 from experiments.benchmarks import (
@@ -39,9 +40,11 @@ from experiments.benchmarks import (
     numpy_dense,
     numpy_intervals,
     numpy_many_thresholds,
+    numpy_mechanisms,
     numpy_parities,
     numpy_points,
     numpy_polygons,
+    numpy_quantiles,
     numpy_rectangles,
     numpy_sanitizers,
 )
@@ -125,6 +128,22 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
     limbs = wide.limbs_for(d)
     law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=solver.takes_scaled and limbs > SHORT_ROW)
     return interior_trial, cell(solver, law, n, capacity=capacity)
+
+
+def quantiles_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
+    """One run of a mechanism for quantiles on `Scales`: whether no answer is off by more than so many ranks."""
+    key_points, key_coins = jax.random.split(key)
+    points = params.distribution.sample(key_points, params.capacity, params.n)
+    outcome = params.learner(key_coins, points)
+    ranks = quantiles.nearest_rank(params.learner.fractions, points.n_valid)
+    good = jnp.max(quantiles.rank_errors(points, outcome.hypothesis, ranks)) <= numpy_quantiles.RANKS
+    return (good & (outcome.status == Status.OK)).astype(jnp.int32)
+
+
+def evenly_spaced(d: int, m: int, n: int) -> Trial:
+    """Quantiles by the exponential mechanism on the rank error, on points of every scale."""
+    mechanism = quantiles.rank_exponential(bits=d, fractions=numpy_quantiles.fractions(m), epsilon=EPSILON)
+    return quantiles_trial, cell(mechanism, Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d)), n)
 
 
 # ------------------------------------------------------------------------------------------------ rectangles, points
@@ -280,6 +299,12 @@ def one_of_five_best(key: jax.Array, scores: jax.Array) -> jax.Array:
     return (index >= scores.shape[0] - 5).astype(jnp.int32)
 
 
+def soft_choice(key: jax.Array, scores: jax.Array) -> jax.Array:
+    """The exponential mechanism at a temperature among 0, 1, ...: whether one of the five best has more than half."""
+    weights = soft.concrete(epsilon=EPSILON, temperature=numpy_mechanisms.TEMPERATURE)(key, scores)
+    return (jnp.max(weights[-5:]) > 0.5).astype(jnp.int32)
+
+
 # ------------------------------------------------------------------------------------------------------ all of them
 
 
@@ -318,6 +343,7 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     for name in ("exponential", "rec_concave"):
         yield contest(f"interior {name}", functools.partial(interior, name), "d n", _sorting)
     yield contest("tree_log", functools.partial(interior, "tree_log"), "d n", _sorting)
+    yield contest("quantiles", evenly_spaced, "d m n", lambda d, m, n: _sorting(d, n))
     yield contest("rectangles", rectangle, "D d n", lambda axes, d, n: _sorting(d, axes * n))
     yield contest(
         "rectangles by slices", rectangle_by_slices, "D d n", lambda axes, d, n: _sorting(d, axes * n), "rectangles"
@@ -367,6 +393,12 @@ def _contests() -> Iterator[tuple[str, Contest]]:
         lambda count: (one_of_five_best, jnp.arange(count, dtype=jnp.int32)),
         "candidates",
         lambda count: _words(1),
+    )
+    yield contest(
+        "soft exponential mechanism",
+        lambda count: (soft_choice, jnp.arange(count, dtype=jnp.int32)),
+        "candidates",
+        _words,
     )
 
 

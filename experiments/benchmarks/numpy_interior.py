@@ -84,7 +84,7 @@ def rec_concave(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 def tree_log(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
     """TreeLog with one level (CLNSS §1.3.3)."""
     plan, keep = _plan(d)
-    x = _points(rng, rows, d, n)
+    x = points(rng, rows, d, n)
     path = _walk(x, d, plan.m1)
     stopped = (rng.random(path.lighter.shape) < keep[np.minimum(path.lighter, len(keep) - 1)]).any(axis=1)
 
@@ -123,7 +123,7 @@ def _plan(d: int) -> tuple[Any, Array]:
     return plan, np.array(chance)
 
 
-def _points(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
+def points(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
     """Sorted points, drawn in pieces that stay in cache."""
     piece = _batch(min(rows, fitting(position_bytes(d, n))), d, n)
     x = np.empty((-(-rows // piece.rows), piece.rows, n), piece.dtype)

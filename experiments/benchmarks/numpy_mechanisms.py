@@ -1,4 +1,4 @@
-"""Two mechanisms alone, which every package has: Laplace noise on a vector, the exponential mechanism among candidates."""
+"""Mechanisms alone: two that every package has, Laplace noise on a vector and the exponential mechanism; and that at a temperature."""
 
 import math
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from experiments.benchmarks.numpy_driver import Program, choose, fitting, fractions, within, words
 from experiments.benchmarks.numpy_trials import EPSILON
+
+TEMPERATURE = 0.5  # of the soft one
 
 
 def laplace(rng: np.random.Generator, rows: int, count: int) -> int:
@@ -24,6 +26,17 @@ def exponential(rng: np.random.Generator, rows: int, candidates: int) -> int:
     return int(np.count_nonzero(choose(rng, np.exp(scores, out=scores)) >= candidates - 5))
 
 
+def soft(rng: np.random.Generator, rows: int, candidates: int) -> int:
+    """The exponential mechanism at a temperature (Gumbel-softmax) among 0, 1, ...; success: one of the five best has more than half."""
+    logits = np.log(fractions(words(rng, rows, candidates)))
+    np.log(np.negative(logits, out=logits), out=logits)
+    np.subtract(np.arange(candidates, dtype=np.float32) * np.float32(EPSILON / 2), logits, out=logits)
+    logits -= logits.max(axis=1, keepdims=True)
+    logits *= np.float32(1 / TEMPERATURE)
+    weights = np.exp(logits, out=logits)
+    return int(np.count_nonzero(weights[:, -5:].max(axis=1) > weights.sum(axis=1) / 2))
+
+
 def _check(count: int) -> None:
     within(count=(count, 6, math.inf))
 
@@ -31,4 +44,5 @@ def _check(count: int) -> None:
 PROGRAMS = {
     "laplace": Program(laplace, lambda count: fitting(4 * count), _check),
     "exponential mechanism": Program(exponential, lambda count: fitting(4 * count), _check),
+    "soft exponential mechanism": Program(soft, lambda count: fitting(4 * count), _check),
 }

@@ -12,6 +12,7 @@ from experiments.benchmarks import (
     numpy_parities,
     numpy_points,
     numpy_polygons,
+    numpy_quantiles,
     numpy_rectangles,
     numpy_sanitizers,
     numpy_trials,
@@ -33,5 +34,6 @@ _FAMILIES = (
     numpy_intervals,
     numpy_dense,
     numpy_polygons,
+    numpy_quantiles,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}

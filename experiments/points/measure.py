@@ -6,7 +6,8 @@ from typing import Any
 from dpjax import bounds
 from dpjax.concepts import points as concept
 from dpjax.learners import points
-from dpjax.trials.sweep import LAW, TRIALS, least_n
+from dpjax.trials.cells import LAW, TRIALS
+from dpjax.trials.sweep import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
