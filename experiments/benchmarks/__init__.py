@@ -1,4 +1,4 @@
-"""How fast: trials per second beside the floor and beside peers, seconds to an answer, how costs grow; all in one run, as ratios."""
+"""How fast: trials per second beside the floor and peers, seconds to an answer, grids, how costs grow; all in one run, as ratios."""
 
 from experiments.benchmarks.draw import draw
 from experiments.benchmarks.measure import measure
@@ -43,6 +43,9 @@ SMOKE = [
 ]
 FULL = {
     "contests": CONTESTS,
+    "laws": [*([name, [64, 2000]] for name in THRESHOLDS), ["rec_concave", [1024, 2000]]],
+    "grids": ["exponential", "rec_concave"],
+    "epsilons": 16,
     "seconds": 10.0,
     "repeats": 5,
     "draws": 64,
@@ -57,10 +60,13 @@ FULL = {
     },
 }
 EXPERIMENT = Experiment(
-    summary="trials per second against the floor, NumPy, OpenDP and diffprivlib; seconds to an answer; growth of costs",
+    summary="trials per second against the floor, NumPy, OpenDP and diffprivlib; seconds to an answer; grids; growth of costs",
     presets={
         "smoke": {
             "contests": SMOKE,
+            "laws": [["exponential", [31, 500]]],
+            "grids": ["exponential"],
+            "epsilons": 2,
             "seconds": 0.1,
             "repeats": 1,
             "draws": 8,

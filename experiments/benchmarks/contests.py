@@ -71,15 +71,15 @@ def cell(learner: Any, distribution: Any, n: int, alpha: float = ALPHA, capacity
 # ------------------------------------------------------------------------------------- thresholds, interior points
 
 
-def threshold_learner(name: str, bits: int) -> Any:
-    """The learner that `numpy_trials` and `numpy_general` imitate."""
+def threshold_learner(name: str, bits: int, epsilon: float = EPSILON) -> Any:
+    """The learner that `numpy_trials` and `numpy_general` imitate, at their epsilon."""
     if name == "erm":
         return thresholds.erm(bits=bits)
     if name == "rec_concave":
         return thresholds.rec_concave(
-            bits=bits, epsilon=EPSILON, delta=DELTA, alpha=2 * ALPHA, depth=2, calibration="printed"
+            bits=bits, epsilon=epsilon, delta=DELTA, alpha=2 * ALPHA, depth=2, calibration="printed"
         )
-    return getattr(thresholds, name)(bits=bits, epsilon=EPSILON)
+    return getattr(thresholds, name)(bits=bits, epsilon=epsilon)
 
 
 def threshold(name: str, d: int, n: int, capacity: int | None = None) -> Trial:

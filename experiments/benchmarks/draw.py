@@ -5,6 +5,7 @@ from typing import Any
 
 from dpjax.plotting import style
 from experiments import records
+from experiments.benchmarks import firsts, grids
 from experiments.benchmarks.answers import PANEL as SECONDS
 from experiments.benchmarks.measure import RATES
 from experiments.benchmarks.scaling import BITS, EXAMPLES, EXPONENT
@@ -108,7 +109,7 @@ def _power(row: Row | None, axis: str) -> str:
 
 
 def _tables(rows: list[Row]) -> list[str]:
-    """One table of dpjax's rates and their ratios, one of seconds to an answer, one of exponents."""
+    """One table of dpjax's rates and their ratios, one each of seconds to an answer, exponents, seconds to a first answer, and grids."""
     lines = [
         "| learner | cell | trials/s | words alone / dpjax | dpjax / NumPy | / specialised NumPy | / OpenDP | / diffprivlib |",
         "|---|---|---|---|---|---|---|---|",
@@ -135,6 +136,17 @@ def _tables(rows: list[Row]) -> list[str]:
             lines.append(
                 f"| {row.series} | {axis} | {row.x:,.0f} | {row.value:.2f} | {row.low:.2f} to {row.high:.2f} |"
             )
+    lines += ["", f"| until a first answer | cell | {firsts.COLD}, s | {firsts.CACHED}, s |", "|---|---|---|---|"]
+    for panel in _panels(rows, firsts.PANEL):
+        what, _, sizes = panel.removeprefix(firsts.PANEL).partition(", ")
+        spent = {series: part[0].value for series, part in records.series(rows, panel).items()}
+        lines.append(f"| {what} | {sizes} | {spent[firsts.COLD]:.1f} | {spent[firsts.CACHED]:.1f} |")
+    lines += ["", f"| cells per second | learner | {grids.TOGETHER} | {grids.ALONE} | ratio |", "|---|---|---|---|---|"]
+    for panel in _panels(rows, grids.PANEL):
+        what, _, learner = panel.removeprefix(grids.PANEL).partition(", ")
+        rate = {series: part[0].value for series, part in records.series(rows, panel).items()}
+        together, alone = rate[grids.TOGETHER], rate[grids.ALONE]
+        lines.append(f"| {what} | {learner} | {together:.3g} | {alone:.3g} | {_ratio(together / alone)} |")
     return lines
 
 

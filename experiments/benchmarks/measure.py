@@ -1,9 +1,9 @@
-"""All timings: contests, seconds to an answer, how the cost grows. Records are kept, so a resumed run repeats nothing."""
+"""All timings: contests, first answers, answers, grids, how the cost grows. Records are kept, so a resumed run repeats nothing."""
 
 from typing import Any
 
 from dpjax.trials.progress import Progress
-from experiments.benchmarks import answers, runners, scaling, timing
+from experiments.benchmarks import answers, firsts, grids, runners, scaling, timing
 from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.pool import Pool
 from experiments.records import Row
@@ -19,8 +19,12 @@ def measure(settings: Settings, context: Context) -> list[Row]:
         rows = []
         with Progress(len(settings["contests"]), "contests", unit="contests") as progress:
             for name, sizes in settings["contests"]:
+                rows += firsts.trials(name, tuple(sizes), context)
                 rows += _contest(name, tuple(sizes), pool, settings, context)
                 progress.done(1)
+        for name, (bits, n) in settings["laws"]:
+            rows += firsts.law(name, bits, n, context)
+        rows += grids.measure(settings, context)
         rows += answers.measure(settings, pool, context)
         return rows + scaling.measure(settings, pool, context)
 
