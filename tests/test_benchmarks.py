@@ -23,6 +23,7 @@ from experiments.benchmarks import (
     peers,
     runners,
     scaling,
+    timing,
 )
 from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.draw import draw
@@ -308,6 +309,15 @@ def test_exponents_of_powers():
     (fitted,) = scaling.fitted(rows)
     assert fitted.panel == "exponent, n" and fitted.x == 1000
     assert math.isclose(fitted.value, 1.5) and fitted.low < 1.5 < fitted.high
+
+
+def test_a_rate_is_that_of_whole_blocks(monkeypatch):
+    """A part of a block takes as long as all of it: a rate of two trials would be a sixteenth of the real one."""
+    monkeypatch.setattr(timing, "spent", lambda run, trials: run(trials))
+    (rate, least, largest), (steady, *_) = timing.rates(
+        {"in blocks": lambda n: 0.25 * math.ceil(n / 32), "one by one": lambda n: 0.01 + n / 400}, 0.2, 3
+    ).values()
+    assert 96 <= least <= rate <= largest <= 128 and 300 < steady < 400
 
 
 def test_pictures_and_tables_hold_every_cell(tmp_path):

@@ -161,8 +161,11 @@ def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
 
 
 def scales(distribution: Any, capacity: int) -> bool:
-    """Whether a sample is drawn with points of few digits (`domains.scaled`): wide ones, in a bucket."""
-    return hasattr(distribution, "draw_scaled") and distribution.limbs > SHORT_ROW and bucket(capacity) == capacity
+    """Whether a sample is drawn with points of few digits (`domains.scaled`): wide ones, in a bucket.
+
+    Of SHORT_ROW limbs already: positions up to 2^256 have one more than points of 256 bits.
+    """
+    return hasattr(distribution, "draw_scaled") and distribution.limbs >= SHORT_ROW and bucket(capacity) == capacity
 
 
 def as_outcome(result: Any) -> Outcome:

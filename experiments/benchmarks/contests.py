@@ -126,7 +126,7 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
         given |= {"delta": DELTA}
     solver = getattr(interior_point, name)(**given)
     limbs = wide.limbs_for(d)
-    law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=solver.takes_scaled and limbs > SHORT_ROW)
+    law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=solver.takes_scaled and limbs >= SHORT_ROW)
     return interior_trial, cell(solver, law, n, capacity=capacity)
 
 

@@ -19,13 +19,18 @@ def rates(runners: Mapping[str, Runner], seconds: float, repeats: int) -> dict[s
 
 
 def _enough(run: Runner, seconds: float) -> int:
-    """Trials that take about `seconds`, most of them not spent on the call itself; the first call compiles."""
+    """Trials that take about `seconds`, most of them not spent on the call itself, nor on a part of a block; the first call compiles."""
     trials = 2  # one for each process: what is worked out once is worked out now
     run(trials)
     call = spent(run, trials)
-    while (taken := spent(run, trials)) < max(seconds / 4, min(3 * call, seconds)):
+    while (taken := spent(run, trials)) < max(seconds / 4, min(3 * call, seconds)) or _is_free(run, trials, taken):
         trials = int(trials * min(16.0, max(2.0, seconds / max(taken, 1e-6))))
-    return max(1, int(trials * seconds / taken))
+    return max(trials, int(trials * seconds / taken))
+
+
+def _is_free(run: Runner, trials: int, taken: float) -> bool:
+    """Whether as many trials again take hardly longer: blocks are computed whole, on every core."""
+    return spent(run, 2 * trials) < 1.5 * taken
 
 
 def spent(run: Runner, trials: int) -> float:
