@@ -217,6 +217,7 @@ def test_the_sampler_of_the_threshold_learner_follows_its_law() -> None:
     fits(np.bincount(drawn, minlength=9), np.array(threshold_learner_law(xs, ys, 3, 3, EPSILON)))
 
 
+@pytest.mark.slow  # conformance, at another size
 def test_the_sampler_of_recursive_quantiles_follows_its_law() -> None:
     data = [0, 1, 1, 2, 3, 3]
     mechanism = quantiles.recursive(

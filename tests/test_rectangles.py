@@ -215,6 +215,7 @@ def test_one_program_serves_all():
     assert algorithm._run._cache_size() == before
 
 
+@pytest.mark.slow  # one case of the sampler and the law, at the size that compiles longest
 def test_too_few_examples_give_the_all_zero_hypothesis():
     outcome = noisy(size=12, epsilon=5.0, threshold=8)(
         jax.random.key(0), examples_of(np.zeros((3, AXES)), [1, 1, 0], 0, rows=63)

@@ -223,6 +223,7 @@ def test_chains_that_differ_are_reported():
 # ------------------------------------------------------------------------------------------------------------- learning
 
 
+@pytest.mark.slow  # `test_set_cover` states it of another class
 def test_unions_are_learned_at_the_stated_size():
     """Failure 0.1 is promised: 9 or more of 20 trials fail with probability 1e-4 then, and none did."""
     mine = polygons.union(bits=2, sides=6, polygons=2, epsilon=4.0, delta=1e-6, alpha=0.2)
