@@ -139,8 +139,8 @@ def test_there_is_room_for_half_of_what_a_theorem_asks_for() -> None:
                 raise ValueError("alpha")
             return self.asked
 
-    asked = [1, 510, 512, 5000, 10**9, None]
-    assert [sweep._room(Asks(one), 0.1, 0.1, 64) for one in asked] == [255, 255, 1023, 4095, 4095, 4095]
+    asked = [1, 2047, 2048, 5000, 10**9, None]
+    assert [sweep._room(Asks(one), 0.1, 0.1, 64) for one in asked] == [1023, 1023, 4095, 4095, 4095, 4095]
     assert [sweep._room(Largest(6), 0.1, 0.1, start) for start in (64, 200)] == [255, 1023]
 
 

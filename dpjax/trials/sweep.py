@@ -20,8 +20,8 @@ from dpjax.trials.shared import Keeper
 from dpjax.trials.table import Table
 
 COLUMNS = ("n", "low", "high", "by", "reason")
-FURTHEST = 4095  # examples for which there is room from the start, at most
-FURTHEST = 4095  # examples for which there is room from the start, at most
+FEWEST, FURTHEST = 1023, 4095  # examples of a dpjax algorithm for which there is room from the start
+FEWEST, FURTHEST = 1023, 4095  # examples of a dpjax algorithm for which there is room from the start
 FIRST_LOOK = 32  # trials before it is first asked on which side of beta the rate lies
 REACH = 1.5  # how far from n its interval is looked for
 
@@ -166,17 +166,17 @@ class _Search:
 
 
 def _room(algorithm: Any, alpha: float, beta: float, start: int) -> int:
-    """Rows in which n* probably has room: half of what a theorem asks for, if there is one, but not too many; twice the first n at least.
+    """Rows in which n* probably has room: half of what a theorem asks for, if there is one, in bounds; twice the first n at least.
 
     A program costs seconds to compile, and rows that stay empty milliseconds: where a theorem is silent, there is ample room as well.
     """
-    expected = 0
-    if isinstance(algorithm, Algorithm):
-        try:
-            expected = algorithm.sample_size(alpha=alpha, beta=beta) // 2
-        except (NotImplementedError, ValueError):
-            expected = FURTHEST
-    return cells.rows_for(max(2 * start, min(expected, FURTHEST)))
+    if not isinstance(algorithm, Algorithm):
+        return cells.rows_for(2 * start)
+    try:
+        expected = algorithm.sample_size(alpha=alpha, beta=beta) // 2
+    except (NotImplementedError, ValueError):
+        expected = FURTHEST
+    return cells.rows_for(max(2 * start, min(max(expected, FEWEST), FURTHEST)))
 
 
 def _together(searches: Sequence[_Search], questions: Sequence[Any], laws: Any, rate: Any, bar: Progress) -> list[Any]:
