@@ -39,7 +39,6 @@ FAST = [
     ("elimination", (16, 17, 40), (16, 18, 40), 1000),
     ("attack", (3, 10), (3, 6), 100),
     ("exponential mechanism", (1000,), (6,), 4000),
-    ("soft exponential mechanism", (1000,), (6,), 4000),
 ]
 SLOW = [
     ("interior exponential", (31, 20), (31, 26), 4000),
@@ -67,6 +66,7 @@ SLOW = [
     ("convex polygon", (6, 3, 700), (6, 3, 900), 500),
     ("tracing", (8, 8000), (8, 9000), 500),
     ("laplace", (1000,), None, 4000),
+    ("soft exponential mechanism", (1000,), (6,), 4000),
 ]
 CELLS = [*FAST, *(pytest.param(*cell, marks=pytest.mark.slow) for cell in SLOW)]
 

@@ -69,6 +69,7 @@ def test_more_cells_than_look_at_one_sample(table: Any) -> None:
     assert last == sorted(last, reverse=True) and last[0] > 2 * last[-1]
 
 
+@pytest.mark.slow  # `test_trials`, and laws against `pac.failure` above
 def test_trials_agree_with_laws_and_not_with_others(table: Any) -> None:
     """False alarm: 12 intervals of level 1 - 1e-6."""
     given = {**GIVEN, "trials": 2**12, "level": 1 - 1e-6}
