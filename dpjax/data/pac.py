@@ -26,10 +26,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.core.staging import SHORT_ROW
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import bucket
+from dpjax.domains import scaled
 
 
 @frozen
@@ -161,11 +161,8 @@ def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
 
 
 def scales(distribution: Any, capacity: int) -> bool:
-    """Whether a sample is drawn with points of few digits (`domains.scaled`): wide ones, in a bucket.
-
-    Of SHORT_ROW limbs already: positions up to 2^256 have one more than points of 256 bits.
-    """
-    return hasattr(distribution, "draw_scaled") and distribution.limbs >= SHORT_ROW and bucket(capacity) == capacity
+    """Whether a sample is drawn with points of few digits (`domains.scaled`): wide ones, in a bucket."""
+    return hasattr(distribution, "draw_scaled") and scaled.pays(distribution.limbs) and bucket(capacity) == capacity
 
 
 def as_outcome(result: Any) -> Outcome:

@@ -16,9 +16,15 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen
+from dpjax.core.staging import SHORT_ROW
 from dpjax.domains import wide
 
 _BLOCK = 64  # whole rows at a time, where whole rows are needed
+
+
+def pays(limbs: int) -> bool:
+    """Whether points of so many limbs are better drawn as `Scaled`: of SHORT_ROW already, since positions may have one more than points."""
+    return limbs >= SHORT_ROW
 
 
 @frozen

@@ -60,7 +60,8 @@ def failures(
     """P[population error > alpha, or nothing released], for each series, setting, n and alpha.
 
     All meet the same data as far as they go, exactly as in `least_n`. The whole grid of numbers (epsilons, deltas, alphas; all n) is
-    one compiled program a series, and all that ask for one n of one distribution look at the same samples, drawn once.
+    one compiled program a series, unless a setting changes shapes (bits, rounds), and all that ask for one n of one distribution look
+    at the same samples, drawn once.
 
     Args:
       algorithms, distribution, over: as for `least_n`.
@@ -86,32 +87,32 @@ def failures(
          series  epsilon   n  alpha  failure     low    high   by
     exponential      0.5  20    0.2   0.8312  0.8257  0.8367  law
     exponential      0.5  40    0.2   0.5631  0.5435  0.5826  law
-    exponential        1  20    0.2   0.5843  0.5619  0.6068  law
-    exponential        1  40    0.2    0.143  0.1192  0.1667  law
+    exponential      1.0  20    0.2   0.5843  0.5619  0.6068  law
+    exponential      1.0  40    0.2    0.143  0.1192  0.1667  law
     """
     effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
     sizes = [arguments.integer("n", one, at_least=1) for one in _listed("n", n)]
     targets = [arguments.known("alpha", one, at_least=0.0, at_most=1.0) for one in _listed("alpha", alpha)]
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)
     rows_of = functools.partial(cells.Cell.experiment, capacity=bucket(max(sizes)))
-    ways = [cell.by(rows_of(cell, sizes[0], targets[0])) for cell in grid]
+    ways = {cell: cell.by(rows_of(cell, sizes[0], targets[0])) for cell in grid}
     asked = [(cell, rows_of(cell, size, target)) for cell, size, target in itertools.product(grid, sizes, targets)]
-    by_law = [i for i in range(len(asked)) if ways[i // (len(sizes) * len(targets))] == cells.LAW]
     with (
         cells.opened(store, "dpjax.failures") as keeper,
         Progress(len(asked), "failures", unit="cells", silent=not progress) as bar,
     ):
-        found = dict(zip(by_law, cells.laws([asked[i] for i in by_law], store=keeper, report=bar.done), strict=True))
-        for i in range(len(asked)):
-            if i not in found:
-                events = resumable.count(**cells.trials(*asked[i], store=keeper), trials=trials)["failed"]
-                found[i] = estimates.clopper_pearson(events, trials, level=level)
+        by_law = [one for one in asked if ways[one[0]] == cells.LAW]
+        laws = iter(cells.laws(by_law, store=keeper, report=bar.done))
+        rows = []
+        for cell, experiment in asked:
+            if ways[cell] == cells.LAW:
+                estimate = next(laws)
+            else:
+                events = resumable.count(**cells.trials(cell, experiment, store=keeper), trials=trials)["failed"]
+                estimate = estimates.clopper_pearson(events, trials, level=level)
                 bar.done(1)
-    rows = []
-    for i, (cell, experiment) in enumerate(asked):
-        estimate, way = found[i], cells.LAW if i in by_law else cells.TRIALS
-        numbers = {"n": experiment.n, "alpha": experiment.alpha, "failure": estimate.value}
-        rows.append(cells.row(cell, **numbers, low=estimate.low, high=estimate.high, by=way))
+            numbers = {"n": experiment.n, "alpha": experiment.alpha, "failure": estimate.value}
+            rows.append(cells.row(cell, **numbers, low=estimate.low, high=estimate.high, by=ways[cell]))
     return Failures(tuple(rows), tuple(over), level)
 
 

@@ -21,7 +21,6 @@ from dpjax.trials.table import Table
 
 COLUMNS = ("n", "low", "high", "by", "reason")
 FEWEST, FURTHEST = 1023, 4095  # examples of a dpjax algorithm for which there is room from the start
-FEWEST, FURTHEST = 1023, 4095  # examples of a dpjax algorithm for which there is room from the start
 FIRST_LOOK = 32  # trials before it is first asked on which side of beta the rate lies
 REACH = 1.5  # how far from n its interval is looked for
 

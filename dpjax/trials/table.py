@@ -38,14 +38,15 @@ class Table:
     def text(self, title: str, columns: Sequence[str]) -> str:
         """The title, and these columns after those of the series and its setting."""
         head = ("series", *self.over, *columns)
-        table = [head, *(tuple(_word(row[name]) for name in head) for row in self.rows)]
+        given = ("series", *self.over)  # what somebody chose is shown as it was chosen
+        table = [head, *(tuple(_word(row[name], name in given) for name in head) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
         return f"{title}\n" + "\n".join(lines)
 
 
-def _word(value: Any) -> str:
-    """A cell of the table."""
+def _word(value: Any, whole: bool) -> str:
+    """A cell of the table, whole or with four digits."""
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) and not whole else str(value)

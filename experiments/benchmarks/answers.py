@@ -1,23 +1,21 @@
 """Three standing questions, and the seconds from nothing to the answer, compilation included, by each way that gets there."""
 
-import contextlib
 import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental.compilation_cache import compilation_cache
 
 from dpjax.data.sample import bucket
 from dpjax.fingerprinting import tardos
 from dpjax.learners import pac
 from dpjax.trials import engine, estimates, search
 from dpjax.trials.progress import Progress
-from experiments.benchmarks import contests
+from experiments.benchmarks import contests, timing
 from experiments.benchmarks.numpy_multi import XI
 from experiments.benchmarks.pool import Pool
 from experiments.records import Row, exact
@@ -44,23 +42,10 @@ def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
 def _timed(way: Way) -> dict[str, float]:
     """The answer, timed; programs compiled before are forgotten, here and on disk, so that every way pays for its own."""
     jax.clear_caches()
-    with _no_compilation_cache():
+    with timing.compilation_cache_of(jax_enable_compilation_cache=False):
         began = time.perf_counter()
         answer = way()
         return {"answer": answer, "seconds": time.perf_counter() - began}
-
-
-@contextlib.contextmanager
-def _no_compilation_cache() -> Iterator[None]:
-    """Nothing is read from the cache on disk, if there is one."""
-    enabled = jax.config.values["jax_enable_compilation_cache"]
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()  # whether it is in use is decided once
-    try:
-        yield
-    finally:
-        jax.config.update("jax_enable_compilation_cache", enabled)
-        compilation_cache.reset_cache()
 
 
 def _questions(settings: Settings, pool: Pool, context: Context) -> dict[str, dict[str, Way]]:

@@ -17,7 +17,6 @@ from dpjax.concepts import polygons as polygon_concept
 from dpjax.concepts import rectangles as rectangle_concept
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.core.pytree import frozen, static
-from dpjax.core.staging import SHORT_ROW
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
@@ -126,7 +125,7 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
         given |= {"delta": DELTA}
     solver = getattr(interior_point, name)(**given)
     limbs = wide.limbs_for(d)
-    law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=solver.takes_scaled and limbs >= SHORT_ROW)
+    law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=solver.takes_scaled and scaled.pays(limbs))
     return interior_trial, cell(solver, law, n, capacity=capacity)
 
 
@@ -403,3 +402,8 @@ def _contests() -> Iterator[tuple[str, Contest]]:
 
 
 CONTESTS = dict(_contests())
+
+
+def label(name: str, sizes: tuple[Any, ...]) -> str:
+    """A cell of a contest, such as "d=64, n=2000"."""
+    return ", ".join(f"{letter}={size}" for letter, size in zip(CONTESTS[name].sizes, sizes, strict=True))

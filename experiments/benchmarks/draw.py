@@ -36,7 +36,7 @@ def _panels(rows: list[Row], prefix: str) -> list[str]:
 
 
 def _contest(rows: list[Row], panel: str) -> dict[str, Row]:
-    """The rates of one cell, by series."""
+    """The row of each series in a panel that has one each."""
     return {series: part[0] for series, part in records.series(rows, panel).items()}
 
 
@@ -139,13 +139,12 @@ def _tables(rows: list[Row]) -> list[str]:
     lines += ["", f"| until a first answer | cell | {firsts.COLD}, s | {firsts.CACHED}, s |", "|---|---|---|---|"]
     for panel in _panels(rows, firsts.PANEL):
         what, _, sizes = panel.removeprefix(firsts.PANEL).partition(", ")
-        spent = {series: part[0].value for series, part in records.series(rows, panel).items()}
-        lines.append(f"| {what} | {sizes} | {spent[firsts.COLD]:.1f} | {spent[firsts.CACHED]:.1f} |")
+        spent = _contest(rows, panel)
+        lines.append(f"| {what} | {sizes} | {spent[firsts.COLD].value:.1f} | {spent[firsts.CACHED].value:.1f} |")
     lines += ["", f"| cells per second | learner | {grids.TOGETHER} | {grids.ALONE} | ratio |", "|---|---|---|---|---|"]
     for panel in _panels(rows, grids.PANEL):
         what, _, learner = panel.removeprefix(grids.PANEL).partition(", ")
-        rate = {series: part[0].value for series, part in records.series(rows, panel).items()}
-        together, alone = rate[grids.TOGETHER], rate[grids.ALONE]
+        together, alone = (_contest(rows, panel)[series].value for series in (grids.TOGETHER, grids.ALONE))
         lines.append(f"| {what} | {learner} | {together:.3g} | {alone:.3g} | {_ratio(together / alone)} |")
     return lines
 

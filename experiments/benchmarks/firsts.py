@@ -1,18 +1,16 @@
 """Seconds until the first answer: two trials of every contest, eight laws of threshold learners; cold, and with programs on disk."""
 
-import contextlib
 import functools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.experimental.compilation_cache import compilation_cache
 
 from dpjax.learners import pac
 from dpjax.trials import engine
-from experiments.benchmarks import contests
+from experiments.benchmarks import contests, timing
 from experiments.records import Row, exact
 from experiments.runner import Context
 
@@ -23,13 +21,12 @@ LAWS = 8  # one block
 
 def trials(name: str, sizes: tuple[Any, ...], context: Context) -> list[Row]:
     """Rows of the panel of a contest's cell."""
-    label = ", ".join(f"{letter}={size}" for letter, size in zip(contests.CONTESTS[name].sizes, sizes, strict=True))
 
     def ask() -> None:
         run, params = contests.CONTESTS[name].make(*sizes)
         engine.count(run, params, root=context.root, cell=0, trials=2)
 
-    return _rows(f"{name}, {label}", ask, context)
+    return _rows(f"{name}, {contests.label(name, sizes)}", ask, context)
 
 
 def law(name: str, bits: int, n: int, context: Context) -> list[Row]:
@@ -49,7 +46,15 @@ def _rows(what: str, ask: Callable[[], None], context: Context) -> list[Row]:
 
 def _timed(ask: Callable[[], None]) -> dict[str, float]:
     """Everything from nothing, the making of the algorithm included; the second time programs are on disk, but traced anew."""
-    with _own_cache():
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        timing.compilation_cache_of(
+            jax_enable_compilation_cache=True,
+            jax_compilation_cache_dir=directory,
+            jax_persistent_cache_min_compile_time_secs=0.0,
+            jax_persistent_cache_min_entry_size_bytes=-1,
+        ),
+    ):
         return {series: _spent(ask) for series in (COLD, CACHED)}
 
 
@@ -58,27 +63,3 @@ def _spent(ask: Callable[[], None]) -> float:
     began = time.perf_counter()
     ask()
     return time.perf_counter() - began
-
-
-@contextlib.contextmanager
-def _own_cache() -> Iterator[None]:
-    """An empty cache on disk for everything, for a while."""
-    names = (
-        "jax_enable_compilation_cache",
-        "jax_compilation_cache_dir",
-        "jax_persistent_cache_min_compile_time_secs",
-        "jax_persistent_cache_min_entry_size_bytes",
-    )
-    before = {name: jax.config.values[name] for name in names}
-    with tempfile.TemporaryDirectory() as directory:
-        _configure(dict(zip(names, (True, directory, 0.0, -1), strict=True)))
-        try:
-            yield
-        finally:
-            _configure(before)
-
-
-def _configure(values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()  # where it lies is decided once

@@ -4,7 +4,7 @@ from typing import Any
 
 from dpjax.trials.progress import Progress
 from experiments.benchmarks import answers, firsts, grids, runners, scaling, timing
-from experiments.benchmarks.contests import CONTESTS
+from experiments.benchmarks.contests import label
 from experiments.benchmarks.pool import Pool
 from experiments.records import Row
 from experiments.runner import Context
@@ -35,5 +35,4 @@ def _contest(name: str, sizes: tuple[Any, ...], pool: Pool, settings: Settings, 
         {"contest": name, "sizes": list(sizes)},
         lambda: timing.rates(runners.everybody(name, sizes, pool, context), settings["seconds"], settings["repeats"]),
     )
-    label = ", ".join(f"{letter}={size}" for letter, size in zip(CONTESTS[name].sizes, sizes, strict=True))
-    return [Row(f"{RATES}{name}, {label}", series, 0, *values) for series, values in record.items()]
+    return [Row(f"{RATES}{name}, {label(name, sizes)}", series, 0, *values) for series, values in record.items()]

@@ -17,7 +17,7 @@ import jax
 
 from experiments.benchmarks import CONTESTS
 from experiments.benchmarks.contests import CONTESTS as TRIALS
-from experiments.benchmarks.contests import Trial
+from experiments.benchmarks.contests import Trial, label
 
 BATCH = 8
 COUNTED = ("sort", "gather", "scatter", "while", "case", "dot_general")
@@ -79,7 +79,7 @@ def _traced(contest: Trial) -> Any:
 def row(name: str, sizes: tuple[Any, ...], timed: bool) -> list[str]:
     """The cells of a contest in the table."""
     outside, inside = sites(TRIALS[name].make(*sizes))
-    cells = [name, ", ".join(f"{letter}={size}" for letter, size in zip(TRIALS[name].sizes, sizes, strict=True))]
+    cells = [name, label(name, sizes)]
     sorts = [
         f"{count} × {kind.removeprefix('sort ')}" for kind, count in sorted((outside + inside).items()) if "," in kind
     ]

@@ -1,9 +1,13 @@
 """How things are timed: in turns, several times over, and the median is kept, since machines drift."""
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 Runner = Callable[[int], Any]  # makes so many trials
 
@@ -31,6 +35,23 @@ def _enough(run: Runner, seconds: float) -> int:
 def _is_free(run: Runner, trials: int, taken: float) -> bool:
     """Whether as many trials again take hardly longer: blocks are computed whole, on every core."""
     return spent(run, 2 * trials) < 1.5 * taken
+
+
+@contextlib.contextmanager
+def compilation_cache_of(**values: Any) -> Iterator[None]:
+    """JAX's settings of its cache on disk have these values for a while."""
+    before = {name: jax.config.values[name] for name in values}
+    try:
+        _configure(values)
+        yield
+    finally:
+        _configure(before)
+
+
+def _configure(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()  # whether it is in use, and where it lies, is decided once
 
 
 def spent(run: Runner, trials: int) -> float:
