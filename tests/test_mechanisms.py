@@ -523,6 +523,47 @@ def test_geometric_skips_no_value_at_tiny_rates() -> None:
     assert stats.binomtest(int((rounded % 2).sum()), trials).pvalue < FALSE_ALARM
 
 
+def distortion(rate: float) -> float:
+    """The largest relative error of a probability of two-sided noise above 1e-15, if all the float32 Laplace variables round to nearest.
+
+    Where the noise passes from k - 1 to k is found among the floats near the exact place; what rounds to a float reaches half way to
+    the next.
+    """
+    r, steps = float(np.float32(rate)), 60
+    c = math.log(2 / (1 + math.exp(-r)))
+    k = np.arange(1, int((34 + c) / r) + 2)
+    ends = (k * r - c).astype(np.float32)
+    near = ends[:, None] + np.arange(-steps, steps + 1, dtype=np.float32) * np.spacing(ends)[:, None]
+    reached = np.asarray(compiled(geometric._piece, np.maximum(near, 0), np.float32(r))) >= k[:, None]
+    assert reached[:, -1].all() and (np.diff(reached.astype(int), axis=1) >= 0).all()
+    first = reached.argmax(axis=1)
+    middle = near[np.arange(len(k)), first] - np.where(first > 0, np.spacing(ends) / 2, 0)
+    tail, exact = (np.exp(-np.append(0, x.astype(float))) for x in (middle, k * r - c))
+    return float(np.max(np.abs(np.diff(tail) / np.diff(exact) - 1)))
+
+
+@pytest.mark.parametrize("rate", [geometric.COARSE, 0.04, 0.3, 1.0, 3.3])
+def test_pieces_of_a_laplace_variable_have_the_two_sided_law(rate: float) -> None:
+    assert distortion(rate) < 2e-4  # the promise is 3e-4: the logarithm itself may be off by a last place
+
+
+def test_pieces_that_are_too_short_are_seen() -> None:
+    assert distortion(0.01) > 5e-4
+
+
+@pytest.mark.parametrize("rate", [geometric.COARSE, geometric.COARSE / 2])
+def test_two_sided_draws_follow_their_law_in_pieces_and_by_digits(rate: float) -> None:
+    trials = 20_000
+    draws = np.asarray(geometric.geometric(jax.random.key(3), np.zeros(trials, np.int32), epsilon=rate))
+    edges = np.unique(stats.dlaplace(rate).ppf(np.linspace(0.05, 0.95, 19)))
+    law = np.diff(np.concatenate([[0], stats.dlaplace(rate).cdf(edges), [1]]))
+    counts = np.bincount(np.searchsorted(edges, draws), minlength=len(law))
+    assert stats.chisquare(counts, trials * law).pvalue > FALSE_ALARM
+    # The negative control: a tenth more noise.
+    wrong = np.bincount(np.searchsorted(edges, np.round(1.1 * draws)), minlength=len(law))
+    assert stats.chisquare(wrong, trials * law).pvalue < FALSE_ALARM
+
+
 def test_one_sided_guarantee_is_tight() -> None:
     mechanism = one_sided_geometric.mechanism(epsilon=0.5)
     assert math.isclose(mechanism.guarantee().delta, 1 - math.exp(-0.5))

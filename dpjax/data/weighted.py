@@ -165,15 +165,24 @@ class Weighted:
         return jnp.where(there, self._shares()[at], 0.0)
 
     def threshold_error(self, truth: "Weighted") -> Float[Array, ""]:
-        """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly."""
-        return jnp.maximum(self._most_below(truth), truth._most_below(self))
+        """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly.
 
-    def _most_below(self, other: "Weighted") -> Float[Array, ""]:
-        """The largest difference just after one of my points: between points shares are constant."""
-        limbs = max(self.x.shape[-1], other.x.shape[-1]) + 1
-        after = wide.add(wide.resize(self.x, limbs), wide.from_uint32(jnp.ones(self.rows, jnp.uint32), limbs))
-        gap = jnp.abs(self._shares_up_to()[1:] - other.share_below(after))
-        return jnp.max(jnp.where(self.valid, gap, 0.0))
+        It is reached just after a point: between points shares are constant. Of both the one with fewer rows is looked up in the other,
+        and that says how many of its points come up to each point of the other, too: a of few is <= the i-th of many iff less than i of
+        many are below a.
+        """
+        few, many = sorted((self, truth), key=lambda one: one.rows)
+        limbs = max(few.x.shape[-1], many.x.shape[-1])
+        x, rows = few._wide(limbs), many._wide(limbs)
+        below = jax.vmap(lambda one: wide.search(rows, one))(x)
+        same = wide.equal(rows[jnp.minimum(below, many.rows - 1)], x) & (below < many.rows)
+        up_to = jnp.cumsum(jnp.zeros(many.rows, jnp.int32).at[below].add(1, mode="drop"))
+        few_shares, many_shares = few._shares_up_to(), many._shares_up_to()
+        after_few = jnp.abs(few_shares[1:] - many_shares[below + same.astype(jnp.int32)])
+        after_many = jnp.abs(many_shares[1:] - few_shares[up_to])
+        return jnp.maximum(
+            jnp.max(jnp.where(few.valid, after_few, 0.0)), jnp.max(jnp.where(many.valid, after_many, 0.0))
+        )
 
     def point_error(self, truth: "Weighted") -> Float[Array, ""]:
         """The largest difference of the shares of any point."""

@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Int, Shaped
 
 from dpjax.data.algorithm import sound
+from dpjax.data.points import Points
 from dpjax.data.weighted import Weighted
 from dpjax.sanitizers.base import OfCounts, domain
 
@@ -31,10 +32,10 @@ class DenseCounts(OfCounts):
     epsilon: Any
     points: int
 
-    def prepare(self, points: Any) -> Int[Array, "points"]:
-        found = super().prepare(points)
-        place = jnp.where(found.valid, found.rows[:, -1].astype(jnp.int32), self.points)
-        return jnp.zeros((self.points,), found.counts.dtype).at[place].set(found.counts, mode="drop")
+    def prepare(self, points: Points | Weighted) -> Int[Array, "points"]:
+        counts = points.valid.astype(jnp.int32) if isinstance(points, Points) else points.weights
+        place = jnp.where(points.valid, points.x[:, -1].astype(jnp.int32), self.points)
+        return jnp.zeros((self.points,), counts.dtype).at[place].add(counts, mode="drop")
 
     def draw(self, key: Array, counts: Int[Array, "points"]) -> tuple[Weighted, Bool[Array, ""], Any]:
         return self.database(self.estimate(self.noisy(key, counts))), jnp.bool_(True), {}

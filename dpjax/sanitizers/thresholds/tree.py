@@ -19,8 +19,8 @@ The plain twin of the two passes is `dpjax.verify.plain.noisy_counts.consistent`
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
@@ -60,11 +60,9 @@ class Tree(DenseCounts):
         return found[::-1]
 
     def noisy(self, key: Array, counts: Int[Array, "points"]) -> list[Int[Array, "nodes"]]:
-        keys = jax.random.split(key, self._levels)
-        return [
-            base.added(key, geometric.geometric, level, **self._each())
-            for key, level in zip(keys, self.levels(counts), strict=True)
-        ]
+        levels = self.levels(counts)
+        noisy = base.added(key, geometric.geometric, jnp.concatenate(levels), **self._each())
+        return jnp.split(noisy, np.cumsum([level.shape[0] for level in levels])[:-1])
 
     def estimate(self, released: list[Int[Array, "nodes"]]) -> Float[Array, "points"]:
         return consistent(released, jnp.asarray(self.n, float))
