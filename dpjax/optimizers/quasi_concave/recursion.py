@@ -25,7 +25,8 @@ epsilon and 2(N-1) of A_dist: with `proved` constants each A_dist is (epsilon, d
 Not promised: floating-point side channels; a cryptographic generator.
 """
 
-from typing import TypeVar
+import operator
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +47,7 @@ from dpjax.optimizers.quasi_concave.split import Budget, Split
 
 T = TypeVar("T")
 INNER_ALPHA = 0.25  # Figure 5, step 6
+CHUNK = 96  # answers that a law looks at together: more of them would not stay in the cache, their numbers being long
 
 
 # ------------------------------------------------------------------------------------------- stage 1, 2: L and q
@@ -244,41 +246,60 @@ class Block:
         return Interval(low=self.low.position, high=self.high.position)
 
 
-def best_blocks(pieces: Pieces, k: Int[Array, ""], budget: Budget | Split) -> tuple[Block, Block]:
-    """Steps 7 to 9 for both partitions, from 0 on and from 4K on."""
-    second = wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
-    begins = jnp.stack([jnp.zeros_like(second), second])
+def shifted_start(pieces: Pieces, k: Int[Array, ""]) -> UInt32[Array, "limbs"]:
+    """4K, where the second partition begins."""
+    return wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
+
+
+def best_blocks(
+    pieces: Pieces, k: Int[Array, ""], budget: Budget | Split, first: Cut, shifted: Cut, end: Cut
+) -> tuple[Block, Block]:
+    """Steps 7 to 9 for both partitions, from 0 on and from 4K on: the first two cuts; the third is that behind the last piece."""
+    begins = _stacked(first, shifted)
     exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
     crest = ordered.crest(pieces)
     if isinstance(budget, Budget):
-        blocks = jax.vmap(lambda begin, exists: _best_block(pieces, crest, k, budget, begin, exists))(begins, exist)
+        blocks = jax.vmap(lambda begin, exists: _best_block(pieces, crest, k, budget, begin, end, exists))(
+            begins, exist
+        )
     else:
-        tests = jax.tree.map(lambda *leaves: jnp.stack(leaves), budget.test(0), budget.test(1))
-        blocks = jax.vmap(lambda *each: _best_block(pieces, crest, k, *each))(tests, begins, exist)
-    return _both(blocks)
+        tests = _stacked(budget.test(0), budget.test(1))
+        blocks = jax.vmap(lambda test, begin, exists: _best_block(pieces, crest, k, test, begin, end, exists))(
+            tests, begins, exist
+        )
+    return _parts(blocks, 2)
 
 
-def _both(pair: T) -> tuple[T, T]:
-    """What `vmap` found of two."""
-    return jax.tree.map(lambda leaf: leaf[0], pair), jax.tree.map(lambda leaf: leaf[1], pair)
+def _stacked(*each: T) -> T:
+    """Several of a kind, for `vmap`."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+
+
+def _parts(found: Any, count: int) -> Any:
+    """What `vmap` found of each."""
+    return tuple(jax.tree.map(operator.itemgetter(i), found) for i in range(count))
+
+
+def _cuts(pieces: Pieces, *positions: UInt32[Array, "limbs"]) -> Any:
+    """A cut at each position, by one search."""
+    return _parts(jax.vmap(pieces.cut)(jnp.stack(positions)), len(positions))
 
 
 def _best_block(
-    pieces: Pieces, crest: Crest | None, k: Array, budget: Budget, begin: UInt32[Array, "limbs"], exists: Array
+    pieces: Pieces, crest: Crest | None, k: Array, budget: Budget, begin: Cut, end: Cut, exists: Array
 ) -> Block:
     """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
-    start, end = _both(jax.vmap(pieces.cut)(jnp.stack([begin, pieces.end])))
-    best, top = ordered.best_of(pieces, crest, start, end)
+    best, top = ordered.best_of(pieces, crest, begin, end)
 
-    low = wide.add(begin, wide.multiple(wide.subtract(top, begin), k + 3))
+    low = wide.add(begin.position, wide.multiple(wide.subtract(top, begin.position), k + 3))
     room = wide.subtract(pieces.end, low)
     size = wide.power_of_two(jnp.minimum(k + 3, exponent), limbs)
     high = wide.add(low, wide.select(k + 3 > exponent, room, wide.minimum(size, room)))
 
-    lower, upper = _both(jax.vmap(pieces.cut)(jnp.stack([low, high])))
+    lower, upper = _cuts(pieces, low, high)
     # Left and right of the block.
-    lows, highs = (jax.tree.map(lambda *ends: jnp.stack(ends), *ends) for ends in ((start, upper), (lower, end)))
+    lows, highs = _stacked(begin, upper), _stacked(lower, end)
     second = jnp.max(jax.vmap(lambda *ends: ordered.best_of(pieces, crest, *ends)[0])(lows, highs))
     log_p, log_q = _log_keep(exists, best, second, budget)
     return Block(low=lower, high=upper, log_keep=log_p, log_drop=log_q, gap=best - second)
@@ -355,7 +376,8 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     leaves = jnp.pad(law, (0, (1 << law.shape[0].bit_length()) - law.shape[0]), constant_values=-jnp.inf)
     k = logspace.draw(key_k, logspace.sum_tree(leaves))
     found = k < law.shape[0] - 1
-    a, b = best_blocks(pieces, k, budget)
+    zero = jnp.zeros_like(pieces.end)
+    a, b = best_blocks(pieces, k, budget, *_cuts(pieces, zero, shifted_start(pieces, k), pieces.end))
     kept_a = random.bernoulli(key_a, a.log_keep, a.log_drop)
     kept_b = random.bernoulli(key_b, b.log_keep, b.log_drop)
     merged = kept_a & kept_b & overlapping(a, b)
@@ -389,14 +411,19 @@ def law_given_lengths(problem: Problem, budget: Budget | Split, goal: Goal) -> F
     """(ln P[success], ln P[failure]) given each answer k of the recursion."""
     pieces = problem.pieces
     judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
-    answers = jnp.arange(32 * pieces.limbs, dtype=jnp.int32)
-    return jax.vmap(lambda k: _law_given(pieces, judge, k, budget))(answers)
+    chunks = -(-32 * pieces.limbs // CHUNK)
+    answers = jnp.arange(chunks * CHUNK, dtype=jnp.int32).reshape(chunks, CHUNK)
+    first, end = _cuts(pieces, jnp.zeros_like(pieces.end), pieces.end)
+    given = lax.map(jax.vmap(lambda k: _law_given(pieces, judge, k, budget, first, end)), answers)
+    return given.reshape(-1, 2)[: 32 * pieces.limbs]
 
 
-def _law_given(pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget | Split) -> Float[Array, "2"]:
+def _law_given(
+    pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget | Split, first: Cut, end: Cut
+) -> Float[Array, "2"]:
     """(ln P[success], ln P[failure]) given the recursion's answer k."""
-    a, b = best_blocks(pieces, k, budget)
-    ends = jax.tree.map(lambda *x: jnp.stack(x), (a.low, a.high), (b.low, b.high), hull(a, b))
+    a, b = best_blocks(pieces, k, budget, first, pieces.cut(shifted_start(pieces, k)), end)
+    ends = _stacked((a.low, a.high), (b.low, b.high), hull(a, b))
     in_a, in_b, in_hull = jax.vmap(judge.between)(*ends)
     in_both = jnp.where(overlapping(a, b), in_hull, _log_sum([in_a, in_b]))
     cases = [
