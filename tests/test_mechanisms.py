@@ -564,6 +564,13 @@ def test_two_sided_draws_follow_their_law_in_pieces_and_by_digits(rate: float) -
     assert stats.chisquare(wrong, trials * law).pvalue < FALSE_ALARM
 
 
+def test_a_key_that_serves_twice_is_seen() -> None:
+    key = jax.random.key(1)
+    geometric.geometric(key, 5, epsilon=1.0)
+    with pytest.raises(jax.errors.KeyReuseError):
+        geometric.geometric(key, 5, epsilon=1.0)
+
+
 def test_one_sided_guarantee_is_tight() -> None:
     mechanism = one_sided_geometric.mechanism(epsilon=0.5)
     assert math.isclose(mechanism.guarantee().delta, 1 - math.exp(-0.5))

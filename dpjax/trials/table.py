@@ -37,8 +37,8 @@ class Table:
 
     def text(self, title: str, columns: Sequence[str]) -> str:
         """The title, and these columns after those of the series and its setting."""
-        head = ("series", *self.over, *columns)
         given = ("series", *self.over)  # what somebody chose is shown as it was chosen
+        head = (*given, *columns)
         table = [head, *(tuple(_word(row[name], name in given) for name in head) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
@@ -46,7 +46,9 @@ class Table:
 
 
 def _word(value: Any, whole: bool) -> str:
-    """A cell of the table, whole or with four digits."""
+    """A cell of the table: a float with four digits, or whole but for the last ones, in which 0.1 + 0.2 is not 0.3."""
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) and not whole else str(value)
+    if isinstance(value, float):
+        return str(float(f"{value:.12g}")) if whole else f"{value:.4g}"
+    return str(value)

@@ -47,7 +47,9 @@ from dpjax.optimizers.quasi_concave.split import Budget, Split
 
 T = TypeVar("T")
 INNER_ALPHA = 0.25  # Figure 5, step 6
-CHUNK = 96  # answers that a law looks at together: more of them would not stay in the cache, their numbers being long
+CHUNK = (
+    96  # most answers that a law looks at together: more of them would not stay in the cache, their numbers being long
+)
 
 
 # ------------------------------------------------------------------------------------------- stage 1, 2: L and q
@@ -411,11 +413,13 @@ def law_given_lengths(problem: Problem, budget: Budget | Split, goal: Goal) -> F
     """(ln P[success], ln P[failure]) given each answer k of the recursion."""
     pieces = problem.pieces
     judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
-    chunks = -(-32 * pieces.limbs // CHUNK)
-    answers = jnp.arange(chunks * CHUNK, dtype=jnp.int32).reshape(chunks, CHUNK)
+    lengths = 32 * pieces.limbs
+    chunks = -(-lengths // CHUNK)
+    each = -(-lengths // chunks)
+    answers = jnp.arange(chunks * each, dtype=jnp.int32).reshape(chunks, each)
     first, end = _cuts(pieces, jnp.zeros_like(pieces.end), pieces.end)
     given = lax.map(jax.vmap(lambda k: _law_given(pieces, judge, k, budget, first, end)), answers)
-    return given.reshape(-1, 2)[: 32 * pieces.limbs]
+    return given.reshape(-1, 2)[:lengths]
 
 
 def _law_given(
