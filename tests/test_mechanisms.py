@@ -564,6 +564,15 @@ def test_two_sided_draws_follow_their_law_in_pieces_and_by_digits(rate: float) -
     assert stats.chisquare(wrong, trials * law).pvalue < FALSE_ALARM
 
 
+def test_rates_of_both_kinds_in_one_batch_give_what_each_gives_alone() -> None:
+    def noise(rate: Any) -> Any:
+        return geometric.geometric(jax.random.key(4), jnp.zeros(50, jnp.int32), epsilon=rate)
+
+    rates = jnp.array([geometric.COARSE / 4, geometric.COARSE, 2.0])
+    together = compiled(jax.vmap(noise), rates)
+    np.testing.assert_array_equal(together, [noise(rate) for rate in rates.tolist()])
+
+
 def test_a_key_that_serves_twice_is_seen() -> None:
     key = jax.random.key(1)
     geometric.geometric(key, 5, epsilon=1.0)

@@ -48,7 +48,7 @@ def geometric(key: Array, value: Int[ArrayLike, "*s"], *, epsilon: Number, sensi
 
     Formal guarantees: epsilon-DP (pure) for the relation the sensitivity is for. Not promised: the float
     arithmetic distorts each probability down to 1e-15 by a relative 3e-4 at most, and so a privacy loss by 6e-4;
-    at rates >= COARSE sizes above 45/rate, of probability 3e-20, are never drawn; no cryptographic generator.
+    at rates >= COARSE sizes above 46/rate, of probability 2e-20, are never drawn; no cryptographic generator.
 
     Raises:
       TypeError: a value that is no integer. ValueError: epsilon too small, infinite or NaN; sensitivity below 1; a value past int32.

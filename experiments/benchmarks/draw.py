@@ -35,7 +35,7 @@ def _panels(rows: list[Row], prefix: str) -> list[str]:
     return [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(prefix)]
 
 
-def _contest(rows: list[Row], panel: str) -> dict[str, Row]:
+def _row_of_each(rows: list[Row], panel: str) -> dict[str, Row]:
     """The row of each series in a panel that has one each."""
     return {series: part[0] for series, part in records.series(rows, panel).items()}
 
@@ -52,7 +52,7 @@ def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
     labelled: set[str] = set()
     for place, panel in enumerate(panels):
-        for series, row in _contest(rows, panel).items():
+        for series, row in _row_of_each(rows, panel).items():
             marker, colour = _mark(series)
             label = LABEL.get(series, series.removesuffix(" median"))
             new = label not in labelled
@@ -116,7 +116,7 @@ def _tables(rows: list[Row]) -> list[str]:
     ]
     for panel in _panels(rows, RATES):
         learner, _, sizes = panel.removeprefix(RATES).partition(", ")
-        rate = {series: row.value for series, row in _contest(rows, panel).items()}
+        rate = {series: row.value for series, row in _row_of_each(rows, panel).items()}
         ours = rate.pop("dpjax")
         ratios: list[Any] = [f"{rate['floor'] / ours:.2f}"]
         for who in ("NumPy", "specialised NumPy", *PEERS):
@@ -139,12 +139,13 @@ def _tables(rows: list[Row]) -> list[str]:
     lines += ["", f"| until a first answer | cell | {firsts.COLD}, s | {firsts.CACHED}, s |", "|---|---|---|---|"]
     for panel in _panels(rows, firsts.PANEL):
         what, _, sizes = panel.removeprefix(firsts.PANEL).partition(", ")
-        spent = _contest(rows, panel)
+        spent = _row_of_each(rows, panel)
         lines.append(f"| {what} | {sizes} | {spent[firsts.COLD].value:.1f} | {spent[firsts.CACHED].value:.1f} |")
     lines += ["", f"| cells per second | learner | {grids.TOGETHER} | {grids.ALONE} | ratio |", "|---|---|---|---|---|"]
     for panel in _panels(rows, grids.PANEL):
         what, _, learner = panel.removeprefix(grids.PANEL).partition(", ")
-        together, alone = (_contest(rows, panel)[series].value for series in (grids.TOGETHER, grids.ALONE))
+        both = _row_of_each(rows, panel)
+        together, alone = both[grids.TOGETHER].value, both[grids.ALONE].value
         lines.append(f"| {what} | {learner} | {together:.3g} | {alone:.3g} | {_ratio(together / alone)} |")
     return lines
 

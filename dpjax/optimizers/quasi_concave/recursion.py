@@ -25,6 +25,7 @@ epsilon and 2(N-1) of A_dist: with `proved` constants each A_dist is (epsilon, d
 Not promised: floating-point side channels; a cryptographic generator.
 """
 
+import functools
 import operator
 from typing import Any, TypeVar
 
@@ -47,9 +48,7 @@ from dpjax.optimizers.quasi_concave.split import Budget, Split
 
 T = TypeVar("T")
 INNER_ALPHA = 0.25  # Figure 5, step 6
-CHUNK = (
-    96  # most answers that a law looks at together: more of them would not stay in the cache, their numbers being long
-)
+CHUNK = 96  # most answers that a law looks at together: the long numbers of more would not stay in the cache
 
 
 # ------------------------------------------------------------------------------------------- stage 1, 2: L and q
@@ -260,16 +259,10 @@ def best_blocks(
     begins = _stacked(first, shifted)
     exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
     crest = ordered.crest(pieces)
-    if isinstance(budget, Budget):
-        blocks = jax.vmap(lambda begin, exists: _best_block(pieces, crest, k, budget, begin, end, exists))(
-            begins, exist
-        )
-    else:
-        tests = _stacked(budget.test(0), budget.test(1))
-        blocks = jax.vmap(lambda test, begin, exists: _best_block(pieces, crest, k, test, begin, end, exists))(
-            tests, begins, exist
-        )
-    return _parts(blocks, 2)
+    # A budget is the same for both, a split may give each its own.
+    tests, axis = (budget, None) if isinstance(budget, Budget) else (_stacked(budget.test(0), budget.test(1)), 0)
+    each = jax.vmap(functools.partial(_best_block, pieces, crest, k), in_axes=(axis, 0, None, 0))
+    return _parts(each(tests, begins, end, exist), 2)
 
 
 def _stacked(*each: T) -> T:
