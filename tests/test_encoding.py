@@ -152,6 +152,25 @@ def test_the_encoding_does_not_depend_on_the_values():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "given", "origin"),
+    [
+        ([-3, 4], {"low": -10, "high": 20}, 10),
+        ([-3.0, 4.0], {"unit": 0.5, "low": -10, "high": 20}, 20),
+        ([3], {"low": 2, "high": 9}, 0),
+        ([-3], {"low": -9, "high": -2}, 8),  # just beyond the last code
+        ([1.5], {}, 0),
+        (np.array(["2024-02-28"], "M8[D]"), {"low": "1960-01-01", "high": "2099-12-31"}, 0),
+        (np.array([5], "m8[s]"), {"low": np.timedelta64(-60, "s"), "high": np.timedelta64(60, "s")}, 60),
+    ],
+)
+def test_the_origin_is_the_code_of_zero(values, given, origin):
+    encoding = dpjax.encode(values, **given).encoding
+    assert encoding.origin == origin
+    if 0 < origin <= encoding.last:
+        assert encoding.value(origin) == encoding.value(origin) * 0
+
+
 def test_outputs_of_algorithms_are_decoded():
     incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
     column = dpjax.encode(incomes, unit=0.01, low=0, high=1_000_000, clip=True)

@@ -8,7 +8,7 @@ import dpjax
 from dpjax import Points
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
-from dpjax.optimizers.quantiles.answer import chosen
+from dpjax.optimizers.quantiles.answer import chosen, of_choice
 
 INCOMES = np.arange(60.0)
 
@@ -40,8 +40,9 @@ def test_the_exact_interval_has_its_level():
 
 
 def test_the_choice_depends_on_public_facts():
-    assert chosen(fractions=[0.5]) == "joint with targets from n"
+    assert chosen(fractions=[0.5]) == "rank_exponential"
     assert chosen(fractions=[0.2, 0.5]) == "joint"
+    assert chosen(fractions=[1 / 3, 2 / 3]) == "joint with targets from n"
     many = [i / 200 for i in range(1, 200)]
     assert (
         chosen(fractions=many)
@@ -68,6 +69,23 @@ def test_an_algorithm_without_a_law_of_ranks_says_so():
     assert np.all(np.abs(answer.values - [15, 45]) <= 3) and answer.rank_error < 15
     with pytest.raises(TypeError, match="algorithm must have a law"):
         answer.exactly(dpjax.encode(INCOMES, unit=1, low=0, high=255))
+
+
+def test_scales_lie_around_the_value_zero():
+    """A median of 40 values around 50 in 2^31 codes, 10^6 of whose units are below zero: without an origin it is lost."""
+    values = np.random.default_rng(0).normal(50, 10, 40)
+    column = dpjax.encode(values, unit=0.001, low=-1e6, high=1e6)
+
+    def near(origin):
+        keys = jax.random.split(jax.random.key(0), 40)
+        made = of_choice(None, bits=column.bits, fractions=[0.5], epsilon=0.7, origin=origin)
+        answers = jax.jit(jax.vmap(lambda key: made(key, column.points).hypothesis))(keys)
+        return np.mean(np.abs(np.asarray(answers)[:, 0, 0] * 0.001 - 1e6 - 50) < 100)
+
+    assert column.encoding.origin == 10**9
+    assert near(column.encoding.origin) > 0.9 and near(0) < 0.5
+    answer = dpjax.quantiles(column, [0.5], epsilon=0.7, key=jax.random.key(1))
+    assert np.asarray(answer.algorithm.origin).tolist() == [10**9]
 
 
 def test_points_give_integers():

@@ -32,10 +32,21 @@ def logs_of(made, values):
     return np.log(np.asarray(law()(made, points_of(values, 3, 31)), np.float64))
 
 
-@pytest.mark.parametrize("fractions", [builders.slow([0.5]), builders.slow([0.25, 0.75]), [0.1, 0.3, 0.4]])
-def test_no_neighbouring_points_refute_the_guarantee(fractions, x64):
+BY_SCALES = {"base": "scales", "origin": 3}
+
+
+@pytest.mark.parametrize(
+    ("fractions", "measure"),
+    [
+        builders.slow([0.5], {}),
+        builders.slow([0.25, 0.75], {}),
+        ([0.1, 0.3, 0.4], {}),
+        builders.slow([0.1, 0.3, 0.4], BY_SCALES),
+    ],
+)
+def test_no_neighbouring_points_refute_the_guarantee(fractions, measure, x64):
     """All multisets of up to three points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
-    made = quantiles.rank_exponential(bits=3, fractions=fractions, epsilon=1.0)
+    made = quantiles.rank_exponential(bits=3, fractions=fractions, epsilon=1.0, **measure)
     small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(8), n)]
     clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7), (0, 1)) for i in (0, 5, 15) for j in (0, 4, 15)]
     worst = 0.0
@@ -52,6 +63,34 @@ def test_all_quartiles_are_private_together_by_the_verifier(x64):
     report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
     assert report.exact and report.delta <= 1e-12
     assert not dpjax.check(made, n=3, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
+
+
+@pytest.mark.parametrize("origin", [0, 3, 8])
+def test_laws_by_scales_are_the_naive_ones(origin, x64):
+    for values in ([], [2, 2, 2, 5], [1, 4, 6, 7, 7]):
+        made = quantiles.rank_exponential(bits=3, fractions=[0.3, 0.8], epsilon=2.0, base="scales", origin=origin)
+        given = {"size": 8, "epsilon": 2.0, "base": "scales"}
+        naive = rank_exponential_laws(values, [0.3, 0.8], **given, origin=origin)
+        np.testing.assert_allclose(np.exp(logs_of(made, values)), naive, rtol=1e-9)
+        other = rank_exponential_laws(values, [0.3, 0.8], **given, origin=(origin + 4) % 8)  # negative control
+        assert np.abs(np.array(naive) - other).max() > 1e-3
+
+
+def test_runs_by_scales_follow_the_law_on_a_wide_domain():
+    """4,000 runs on 2^64 points around an origin in their midst; five standard deviations."""
+    origin = 2**63
+    made = quantiles.rank_exponential(bits=64, fractions=[0.5], epsilon=0.05, base="scales", origin=origin)
+    points = points_of([origin - 1000, origin + 3, origin + 3, origin + 50_000], 64, 7)
+    answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(0), 4000))
+    limbs = np.asarray(answers)[:, 0].astype(object)
+    t = (limbs[:, 0] * 2**32 + limbs[:, 1]) - origin
+    for low, high in ((-(2**63), -(2**40)), (-(2**20), 0), (0, 2**12), (2**16, 2**62)):
+        exact = float(each(made, points, _rows([(origin + low, origin + high)], 64))[0, 0])
+        assert 0.005 < exact < 0.995
+        assert abs(np.mean((t >= low) & (t < high)) - exact) < 5 * (exact * (1 - exact) / 4000) ** 0.5
+    uniform = quantiles.rank_exponential(bits=64, fractions=[0.5], epsilon=0.05)
+    other = float(each(uniform, points, _rows([(origin + low, origin + high)], 64))[0, 0])
+    assert abs(exact - other) > 5 * (exact * (1 - exact) / 4000) ** 0.5  # negative control
 
 
 def stick(here, there, epsilon):
@@ -148,7 +187,7 @@ def test_ranks_of_large_samples_are_exact():
     pieces = made.pieces(made.prepare(points), jnp.asarray(made.fractions)[0])
     wanted = Fraction(round(fraction * 2**32), 2**32) * n
     for z in (314_570, 314_572, 314_573, 314_580):
-        error = max(Fraction(z) - wanted, wanted - (z + 1), Fraction(0))
+        error = max(Fraction(z) - wanted, wanted - (z + 1))
         assert abs(float(pieces.values[2 * z + 1]) + float(error)) < 1e-4
 
 
@@ -183,6 +222,9 @@ def test_the_error_stated_is_kept_on_hard_data():
         ({"epsilon": None}, ValueError, "exactly one of epsilon and rho"),
         ({"epsilon": None, "rho": 0.1, "delta": 1e-6}, ValueError, "delta must not"),
         ({"epsilon": None, "rho": 0.0}, ValueError, "rho must be"),
+        ({"base": "normal"}, ValueError, "base must be"),
+        ({"origin": 257}, ValueError, "origin must be"),
+        ({"origin": 0.5}, TypeError, "origin must be"),
     ],
 )
 def test_bad_arguments_are_refused(given, error, match):

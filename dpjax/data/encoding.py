@@ -52,6 +52,13 @@ class Encoding:
         """d: codes are points of {0, ..., 2^d - 1}."""
         return max(1, self.last.bit_length())
 
+    @property
+    def origin(self) -> int:
+        """The code of value 0, or the end of the domain that is next to it; 0 for dates, and for floats, whose codes are no distances."""
+        if self.kind == "floats" or np.dtype(self.dtype).kind == "M":
+            return 0
+        return min(max(round(Fraction(-self.low) / Fraction(self.unit)), 0), self.last + 1)
+
     def value(self, code: int) -> Any:
         """What one code stands for, as a NumPy scalar (or a Python integer beyond 64 bits)."""
         return self.values([code])[0]

@@ -70,8 +70,8 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         each = calibrate(total, x.shape[1], accountant="basic")
         found, spent, random = [], [], columns.check_random_state(self.random_state)
         for column in columns.encoded(x, self.low, self.high, self.unit):
-            given = {"bits": column.bits, "fractions": self.fractions, "epsilon": each.epsilon}
-            mechanism = answer.of_choice(self.algorithm, **given)
+            given = {"bits": column.bits, "origin": column.encoding.origin, "fractions": self.fractions}
+            mechanism = answer.of_choice(self.algorithm, **given, epsilon=each.epsilon)
             found.append(column.decode(mechanism(columns.fresh_key(random), column.points).hypothesis))
             spent.append(mechanism.guarantee())
         self.quantiles_ = np.stack(found, axis=1)

@@ -1,8 +1,8 @@
 """Quantiles in tuned NumPy, on n points floor(2^U), U uniform on [0, d - 1): a trial succeeds if no answer is more than RANKS ranks off.
 
 Like for like with `dpjax.optimizers.quantiles.rank_exponential` at epsilon = 1 for m evenly spaced fractions: for each the exponential
-mechanism on the rank error of the whole domain. Where it lands among the points is all that the error asks for: of positions only the
-lengths of gaps are made, and those of all trials are weighed together.
+mechanism on the rank error of the whole domain (below 0 the depth among equal points). Where it lands among the points is all that the
+error asks for: of positions only the lengths of gaps are made, and those of all trials are weighed together.
 """
 
 import math
@@ -38,7 +38,7 @@ def rank_exponential(rng: np.random.Generator, rows: int, d: int, m: int, n: int
     rate, good = np.float32(slope(m)), np.ones(rows, bool)
     for fraction in fractions(m):
         wanted = np.float32(fraction * n)
-        error = np.maximum(np.maximum(below - wanted, wanted - up_to), 0)
+        error = np.maximum(below - wanted, wanted - up_to)
         sums = np.cumsum(lengths * np.exp(-rate * (error - error.min(axis=1, keepdims=True))), axis=1)
         drawn = rng.random((rows, 1)) * sums[:, -1:]
         index = np.minimum(np.count_nonzero(sums <= drawn, axis=1), sums.shape[1] - 1)[:, None]

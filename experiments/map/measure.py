@@ -203,13 +203,13 @@ def _tree_log(bits: int, settings: Settings, context: Context) -> tuple[int, int
 
 
 def _rank_exponential(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """A median of two far keys, with as many points on the one side as are just too few."""
+    """A median among neighbouring keys at the far end of a gap, before which there are as many points as are just too few."""
     alpha, beta = settings["alpha"], settings["beta"]
     choice = dpjax.choose("median", bits=bits, epsilon=settings["epsilon"], alpha=alpha, beta=beta)
 
     def failure(n: int) -> float:
         low = max(0, math.ceil(n / 2 - alpha * n) - 1)
-        x = [0] * low + [2**bits - 1] * (n - low)
+        x = [0] * low + list(range(2**bits - (n - low), 2**bits))
         return _failure(choice.algorithm, x, bits, bucket(choice.n), error=alpha)
 
     return choice.n, _last_above(failure, beta, choice.n)

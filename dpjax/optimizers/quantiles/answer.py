@@ -17,24 +17,31 @@ from dpjax.data.encoding import Column
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.optimizers.quantiles.approximate import approximate
+from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
-from dpjax.optimizers.quantiles.ranked import RankedQuantiles
+from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
 def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
     """One mechanism finds all quantiles: a small delta would bring next to nothing, and is left over."""
-    return joint(base="scales", **given)
+    return joint(**given)
 
 
-# From how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho: measured, see the page of the room.
+def _approximate(*, base: str, origin: int, **given: Any) -> ApproximateQuantiles:
+    """Its outputs weigh the same, wherever they are."""
+    return approximate(**given)
+
+
+# Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho; and
+# from which least gap between fractions on `joint` takes its targets from n, whose rate is epsilon / (4 (1 - gap)).
 MANY_AT_DELTA = 128
 MANY_AT_RHO = 24
+WIDE_GAP = 0.3
 
 ALGORITHMS: dict[str, Any] = {
-    "approximate": approximate,
+    "approximate": _approximate,
     "joint": _joint,
     "joint with targets from n": functools.partial(_joint, candidates=1),
     "rank_exponential": rank_exponential,
@@ -135,13 +142,14 @@ def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
 
 
 def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:
-    """Which algorithm is used: by the number of fractions and the kind of total, which are public.
+    """Which algorithm is used: by the fractions and the kind of total, which are public.
 
-    `joint` is one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the
-    former are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
+    One quantile is found by its rank error: `joint` has the same rate there, but must find a place among equal points. `joint` is one
+    mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the former are few.
+    From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
-    ('joint with targets from n', 'joint')
+    ('rank_exponential', 'joint')
     >>> percentiles = [i / 100 for i in range(1, 100)]
     >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
     ('joint', 'approximate')
@@ -149,14 +157,18 @@ def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None 
     many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
     if len(fractions) >= many:
         return "approximate"
-    return "joint" if len(fractions) > 1 else "joint with targets from n"
+    if len(fractions) == 1:
+        return "rank_exponential"
+    gap = np.diff([0, *rounded_fractions(fractions), 2**32]).min()
+    return "joint with targets from n" if gap >= WIDE_GAP * 2**32 else "joint"
 
 
-def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], **budget: Any) -> Any:
-    """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho."""
+def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:
+    """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho; `origin` of `scales`."""
     kind = {name: value for name, value in budget.items() if name != "epsilon"}
     name = algorithm or chosen(fractions=fractions, **kind)
-    return ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))](bits=bits, fractions=fractions, **budget)
+    make = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))]
+    return make(bits=bits, fractions=fractions, base="scales", origin=origin, **budget)
 
 
 def quantiles(
@@ -182,7 +194,7 @@ def quantiles(
       key: PRNG key.
       beta: with what probability `rank_error` may be exceeded.
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
-      algorithm: one of `ALGORITHMS`; default `chosen`, by the number of fractions and the kind of total, never by the data.
+      algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions and the kind of total, never by the data.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
     encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type
@@ -197,10 +209,11 @@ def quantiles(
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
     >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0), algorithm="rank_exponential")
     >>> print(answer)  # doctest: +NORMALIZE_WHITESPACE
-    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.125-zCDP; by
+    Quantiles 0.5: 21295.0; each within 18 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.125-zCDP; by
     RankExponential
     """
     points, decode = _points(data)
+    origin = data.encoding.origin if isinstance(data, Column) else 0
     if isinstance(data, Column):
         if bits is not None:
             raise ValueError(f"bits must not be given with a column, which has {data.bits}, got {bits}")
@@ -214,7 +227,7 @@ def quantiles(
         budget = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
     else:
         budget = {"rho": arguments.known("rho", rho)}
-    made = of_choice(algorithm, bits=bits, fractions=fractions, **budget)
+    made = of_choice(algorithm, bits=bits, fractions=fractions, origin=origin, **budget)
     outcome = made(key, points)
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),

@@ -65,6 +65,7 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
+BATCH = 8  # of candidates weighed at once by a run
 SHARE = 0.05
 
 
@@ -82,12 +83,14 @@ class JointQuantiles(RankedQuantiles):
       wider: limbs of a position up to 2^d + 1 (static).
       candidates: how many values of N are tried, an odd number; 1 for targets w_j n (static).
       share: of epsilon, for the noisy count (static).
+      origin: of scales.
       base: "uniform" or "scales" (static).
     """
 
     bits: Int[Array, ""]
     fractions: UInt32[Array, "quantiles"]
     epsilon: Float[Array, ""]
+    origin: UInt32[Array, "wider"]
     limbs: int = static()
     wider: int = static()
     candidates: int = static()
@@ -140,7 +143,7 @@ class JointQuantiles(RankedQuantiles):
 
         kappa, measures = self.kappa(), jnp.arange(lengths.shape[0], dtype=jnp.int32)
         pairs = jnp.repeat(index, measures.size), jnp.tile(measures, index.size)
-        logs = lax.map(log_total, pairs) if pairs[0].size > 1 else jnp.zeros(1)
+        logs = lax.map(log_total, pairs, batch_size=BATCH) if pairs[0].size > 1 else jnp.zeros(1)
         one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
         targets, measure = self._targets(pairs[0][one], points), pairs[1][one]
         chain = self._chain(lengths[measure], rank, points)
@@ -166,7 +169,7 @@ class JointQuantiles(RankedQuantiles):
         stop = wide.select(wide.less(start, stop), stop, wide.add(start, self._unit()))
         inside = wide.add(start, wide.uniform(key_between, wide.subtract(stop, start)))
         if self.base == "scales":
-            inside = wide.select(measure == 0, inside, scales.draw(key_between, start, stop))
+            inside = wide.select(measure == 0, inside, scales.draw(key_between, start, stop, self.origin))
         return wide.select(part == 1, inside, wide.select(part == 0, before, following))
 
     def _log_weight(
@@ -176,7 +179,7 @@ class JointQuantiles(RankedQuantiles):
         uniform = wide.log(wide.subtract(stop, start)) - scales.LN2 * jnp.asarray(self.bits, jnp.int32).astype(float)
         if self.base == "uniform":
             return uniform[None]
-        return jnp.stack([uniform, scales.log_weight(start, stop, self.bits)])
+        return jnp.stack([uniform, scales.log_weight(start, stop, self.bits, self.origin)])
 
     def _unit(self) -> UInt32[Array, "limbs"]:
         return wide.from_uint32(jnp.uint32(1), self.wider)
@@ -375,7 +378,7 @@ class JointQuantiles(RankedQuantiles):
             kappa, epsilon = float(self.kappa()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
         nats = m * ((int(self.bits) + 1) * math.log(2.0) + math.log(n + 1.0))
-        nats += (self.base == "scales") * math.log(2.0)
+        nats += (self.base == "scales") * scales.LN2
         worst = 1 / np.max(np.maximum(f, 1 - f))
         if not self.fitted:
             return (nats + math.log(1 / beta) + kappa * m) / (2 * kappa)
@@ -431,6 +434,7 @@ def joint(
     candidates: int = CANDIDATES,
     share: float = SHARE,
     base: str = "uniform",
+    origin: int = 0,
 ) -> JointQuantiles:
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
@@ -446,6 +450,7 @@ def joint(
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
       base: what outputs weigh before they see data: "uniform", as in the paper, or half of it by "scales", for values of unknown scale.
+      origin: the public point around which scales lie, 0 to 2^bits.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none.
@@ -461,7 +466,7 @@ def joint(
     candidates = arguments.integer("candidates", candidates, at_least=1, at_most=2**16)
     if candidates % 2 == 0:
         raise ValueError(f"candidates must be odd, got {candidates}")
-    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + 1)}
+    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
     share = arguments.known_fraction("share", share)
     budget = total(epsilon, 0.0, rho, per_root=_per_root(share, candidates))
     least = SMALLEST_RATE / share if candidates > 1 else 0.0
@@ -471,5 +476,4 @@ def joint(
         epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least),
         share=share,
         candidates=candidates,
-        base=arguments.choice("base", base, ("uniform", "scales")),
     )

@@ -1,60 +1,139 @@
-"""A public base measure for outputs whose scale is not known: spread evenly over all powers of two.
+"""A public base measure for outputs whose scale is not known: spread evenly over all powers of two, around a public origin.
 
-On {0, ..., 2^d - 1} the point z has the weight 2^-k / (d + 1), where 2^k <= z + 1 < 2^(k+1): all of them weigh 1 at most. What is found by
-an exponential mechanism pays for the ratio of the total to the weight of what is good: for uniform weights ln of the domain over the gap,
-d ln 2 for values in units, here ln(2 (d + 1)) or so for gaps as wide as their distance from 0. A measure is a public choice: privacy does
-not depend on it."""
+On {0, ..., 2^d - 1} the point z >= o, t = z - o above the origin o, has the weight 2^-k / (s (d + 1)), where 2^k <= t + 1 < 2^(k+1),
+and z < o likewise with t = o - 1 - z; s = 2 is the number of sides, 1 if the origin is an end of the domain. All points weigh 1 at most.
+What is found by an exponential mechanism pays for the ratio of the total to the weight of what is good: for uniform weights ln of the
+domain over the gap, d ln 2 for values in units, here ln(2 s (d + 1)) or so for gaps as wide as their distance from the origin. A measure
+is a public choice: privacy does not depend on it.
+
+The base "scales" is half of it this measure and half of it uniform, which costs ln 2 where the uniform one is better. An eighth of this
+measure in place of a half lost more where this one is better (a mean error of 19.7 ranks in place of 15.1 for four quantiles of 62
+durations of strikes at epsilon = 0.38) than it gained elsewhere (14.3 in place of 14.7 for 7 of 170 values far from 0 at 0.53).
+"""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace
+from dpjax.core import arguments, logspace
 from dpjax.domains import wide
 
 LN2 = 0.6931471805599453
+BASES = ("uniform", "scales")
+
+
+def base_measure(base: str, origin: int, bits: int) -> dict[str, Any]:
+    """The attributes by which an algorithm keeps its base measure: `base`, `origin`, and `wider`, limbs for up to 2^d + 1.
+
+    Raises:
+      TypeError, ValueError: an unknown base; an origin that is no integer, or outside 0, ..., 2^bits.
+    """
+    arguments.choice("base", base, BASES)
+    at = arguments.integer("origin", origin, at_least=0, at_most=2**bits)
+    return {"base": base, "wider": wide.limbs_for(bits + 1), "origin": wide.from_ints([at], bits + 1)[0]}
 
 
 def log_weight(
-    start: UInt32[Array, "*n limbs"], stop: UInt32[Array, "*n limbs"], bits: Int[Array, ""]
+    start: UInt32[Array, "*n limbs"],
+    stop: UInt32[Array, "*n limbs"],
+    bits: Int[Array, ""],
+    origin: UInt32[Array, "limbs"],
 ) -> Float[Array, "*n"]:
     """ln of the weight of {start, ..., stop - 1}, which must not be empty."""
-    terms, _ = _parts(start, stop)
-    return logspace.logsumexp(terms) - jnp.log(jnp.asarray(bits, jnp.int32).astype(float) + 1)
+    near, far, there = _sides(start, stop, origin)
+    terms, _ = _parts(near, far)
+    both = jnp.where(there[..., None], terms, -jnp.inf)
+    return logspace.logsumexp(jnp.concatenate([both[0], both[1]], axis=-1)) - _log_total(bits, origin)
 
 
-def draw(key: Any, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
+def log_density(
+    at: UInt32[Array, "*n limbs"], bits: Int[Array, ""], origin: UInt32[Array, "limbs"]
+) -> Float[Array, "*n"]:
+    """ln of the weight of one point each."""
+    above = wide.add(wide.subtract(at, origin), _one(at))
+    size = wide.select(wide.less(at, origin), wide.subtract(origin, at), above)
+    return -LN2 * (wide.bit_length(size) - 1).astype(float) - _log_total(bits, origin)
+
+
+def log_mixed(
+    at: UInt32[Array, "*n limbs"], bits: Int[Array, ""], origin: UInt32[Array, "limbs"]
+) -> Float[Array, "*n"]:
+    """ln of the weight of one point each by the base "scales", in units of its uniform weight."""
+    by_scale = log_density(at, bits, origin) + LN2 * jnp.asarray(bits, jnp.int32).astype(float)
+    return logspace.logaddexp(jnp.zeros_like(by_scale), by_scale) - LN2
+
+
+def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, "cuts limbs"]:
+    """Where the weight of a point changes, in no order: the first points of all scales; 2^bits where there is none."""
+    limbs = origin.shape[-1]
+    exponent = jnp.arange(32 * limbs - 1, dtype=jnp.int32)
+    reach = wide.subtract(wide.power_of_two(exponent, limbs), _one(origin))
+    end, center = (jnp.broadcast_to(x, reach.shape) for x in (wide.power_of_two(bits, limbs), origin))
+    below = wide.select(wide.less_equal(reach, center), wide.subtract(center, reach), end)
+    above = wide.select(exponent <= bits, wide.minimum(wide.add(center, reach), end), end)
+    return wide.concatenate(below, above)
+
+
+def draw(
+    key: Any, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"], origin: UInt32[Array, "limbs"]
+) -> UInt32[Array, "limbs"]:
     """One of start, ..., stop - 1 by weight."""
     key_part, key_scale, key_place = jax.random.split(key, 3)
-    terms, (first, last) = _parts(start, stop)
-    part = logspace.draw(key_part, logspace.sum_tree(jnp.append(terms, -jnp.inf)))  # of four
+    near, far, there = _sides(start, stop, origin)
+    terms, scales = _parts(near, far)
+    logs = jnp.where(there[:, None], terms, -jnp.inf).reshape(6)
+    chosen = logspace.draw(key_part, logspace.sum_tree(jnp.concatenate([logs, jnp.full(2, -jnp.inf)])))
+    side, part = chosen // 3, chosen % 3
+    near, far, first, last = near[side], far[side], scales[0][side], scales[1][side]
     limbs, one = start.shape[-1], _one(start)
     between = jax.random.randint(key_scale, (), first + 1, jnp.maximum(last, first + 2))
     scale = wide.power_of_two(between, limbs)
-    # Parts: the first scale from start on; scales between; the last one up to stop. The scales are of z + 1.
-    one_scale = first == last
-    low = [start, wide.subtract(scale, one), wide.subtract(wide.power_of_two(last, limbs), one)]
-    end_of_first = wide.select(one_scale, stop, wide.subtract(wide.power_of_two(first + 1, limbs), one))
-    high = [end_of_first, wide.subtract(wide.add(scale, scale), one), stop]
+    # Parts: the first scale from its beginning on; scales between; the last one up to its end. The scales are of t + 1.
+    low = [near, wide.subtract(scale, one), wide.subtract(wide.power_of_two(last, limbs), one)]
+    end_of_first = wide.select(first == last, far, wide.subtract(wide.power_of_two(first + 1, limbs), one))
+    high = [end_of_first, wide.subtract(wide.add(scale, scale), one), far]
     chosen_low, chosen_high = (jnp.stack(ends)[part] for ends in (low, high))
-    return wide.add(chosen_low, wide.uniform(key_place, wide.subtract(chosen_high, chosen_low)))
+    t = wide.add(chosen_low, wide.uniform(key_place, wide.subtract(chosen_high, chosen_low)))
+    return wide.select(side == 0, wide.subtract(wide.subtract(origin, one), t), wide.add(origin, t))
 
 
 def _one(like: Array) -> Array:
     return jnp.broadcast_to(wide.from_uint32(jnp.uint32(1), like.shape[-1]), like.shape)
 
 
-def _parts(start: Array, stop: Array) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
-    """ln of d + 1 times the weight of each part of `draw`, and the first and the last scale."""
-    limbs, one = start.shape[-1], _one(start)
-    first = wide.bit_length(wide.add(start, one)) - 1
-    last = wide.bit_length(stop) - 1
-    whole = wide.log(wide.subtract(stop, start))
+def _log_total(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> Float[Array, ""]:
+    """ln(s (d + 1))."""
+    bits = jnp.asarray(bits, jnp.int32)
+    at_end = wide.is_zero(origin) | wide.equal(origin, wide.power_of_two(bits, origin.shape[-1]))
+    return jnp.log(jnp.where(at_end, 1.0, 2.0) * (bits.astype(float) + 1))
+
+
+def _sides(
+    start: Array, stop: Array, origin: Array
+) -> tuple[UInt32[Array, "2 *n limbs"], UInt32[Array, "2 *n limbs"], Bool[Array, "2 *n"]]:
+    """The parts of an interval below and above the origin by their t, from `near` to `far` - 1, and whether there is any of them."""
+    origin = jnp.broadcast_to(origin, start.shape)
+    near = jnp.stack(
+        [wide.subtract(origin, wide.minimum(stop, origin)), wide.subtract(wide.maximum(start, origin), origin)]
+    )
+    far = jnp.stack(
+        [wide.subtract(origin, wide.minimum(start, origin)), wide.subtract(wide.maximum(stop, origin), origin)]
+    )
+    there = wide.less(near, far)
+    return near, wide.select(there, far, wide.add(near, _one(near))), there
+
+
+def _parts(near: Array, far: Array) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
+    """ln of s (d + 1) times the weight of each part of `draw`, and the first and the last scale."""
+    limbs, one = near.shape[-1], _one(near)
+    first = wide.bit_length(wide.add(near, one)) - 1
+    last = wide.bit_length(far) - 1
+    whole = wide.log(wide.subtract(far, near))
     same = first == last
-    rest = wide.subtract(wide.power_of_two(first + 1, limbs), wide.add(start, one))
-    begun = wide.subtract(wide.add(stop, one), wide.power_of_two(last, limbs))
+    rest = wide.subtract(wide.power_of_two(first + 1, limbs), wide.add(near, one))
+    begun = wide.subtract(wide.add(far, one), wide.power_of_two(last, limbs))
     first_log, last_log = LN2 * first.astype(float), LN2 * last.astype(float)
     head = jnp.where(same, whole, wide.log(wide.select(same, one, rest))) - first_log
     middle = jnp.log(jnp.maximum(last - first - 1, 1).astype(float))

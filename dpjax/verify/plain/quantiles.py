@@ -43,23 +43,40 @@ def direct_laws(
     return [depth_law(window(points, k, m, 0, size - 1), size, epsilon) for k in ranks]
 
 
+def by_scale(z: int, size: int, origin: int = 0) -> float:
+    """2^-k / (s (d + 1)), 2^k <= t + 1 < 2^(k+1), t the distance from the origin (from origin - 1 below it), s sides of it.
+
+    >>> [by_scale(z, 4, 2) * 6 for z in range(4)], by_scale(0, 4) * 3
+    ([0.5, 1.0, 1.0, 0.5], 1.0)
+    """
+    t = z - origin if z >= origin else origin - 1 - z
+    sides = 1 if origin in (0, size) else 2
+    return 2.0 ** -((t + 1).bit_length() - 1) / (sides * ((size - 1).bit_length() + 1))
+
+
 def rank_exponential_laws(
-    points: Sequence[int], fractions: Sequence[float], *, size: int, epsilon: float
+    points: Sequence[int],
+    fractions: Sequence[float],
+    *,
+    size: int,
+    epsilon: float,
+    base: str = "uniform",
+    origin: int = 0,
 ) -> list[list[float]]:
-    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction.
+    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction; half of "scales" is `by_scale`.
 
     >>> [[round(p, 3) for p in law] for law in rank_exponential_laws([1, 1], [0.5], size=3, epsilon=math.log(2))]
-    [[0.25, 0.5, 0.25]]
+    [[0.167, 0.667, 0.167]]
     """
     below = sum(fractions)
     slope = epsilon / (sum(max(f, 1 - f) for f in fractions) + max(below, len(fractions) - below))
     laws = []
     for f in fractions:
         wanted = f * len(points)
-        errors = [
-            max(sum(x < z for x in points) - wanted, wanted - sum(x <= z for x in points), 0) for z in range(size)
-        ]
+        errors = [max(sum(x < z for x in points) - wanted, wanted - sum(x <= z for x in points)) for z in range(size)]
         weights = [math.exp(-slope * error) for error in errors]
+        if base == "scales":
+            weights = [w * (1 / size + by_scale(z, size, origin)) / 2 for z, w in enumerate(weights)]
         laws.append([weight / sum(weights) for weight in weights])
     return laws
 
@@ -82,12 +99,13 @@ def joint_law(
     candidates: int = 1,
     share: float = 0.05,
     base: str = "uniform",
+    origin: int = 0,
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
     k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
-    c times has the volume of its lengths, over c!; z weighs 1/size, and with base "scales" the volumes are added up in which each z weighs
-    2^-k / (d + 1), k = floor(log2(z + 1)). With candidates the number of points is fitted, by summing over noisy counts.
+    c times has the volume of its lengths, over c!; z weighs 1/size, and with base "scales" the volumes are added up in which each z
+    weighs `by_scale`. With candidates the number of points is fitted, by summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.308, 0.385, 0.308]
@@ -95,9 +113,7 @@ def joint_law(
     cells = []
     for z in range(size):
         below, copies = sum(x < z for x in points), sum(x == z for x in points)
-        d = (size - 1).bit_length()
-        by_scale = 2.0 ** -((z + 1).bit_length() - 1) / (d + 1)
-        measures = np.array([1 / size] + [by_scale] * (base == "scales"))
+        measures = np.array([1 / size] + [by_scale(z, size, origin)] * (base == "scales"))
         edges = [0.0, *sorted(van_der_corput(i) for i in range(1, copies + 1)), 1.0]
         cells += [(z, below + i, measures * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
     values, ranks, lengths = map(np.array, zip(*cells, strict=True))
