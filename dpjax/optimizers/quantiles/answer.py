@@ -198,8 +198,8 @@ def quantiles(
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
     encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type
-    off the values.) `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point side
-    channels, the time a run takes; a cryptographic generator.
+    off the values.) Outputs also weigh by their distance from the value 0, see `scales`. `rank_error` is about the encoded column, after
+    clipping and rounding to units. Not promised: floating-point side channels, the time a run takes; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.
