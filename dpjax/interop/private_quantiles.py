@@ -26,7 +26,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
       fractions: of the quantiles, increasing, between 0 and 1.
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
-      algorithm: as of `dpjax.quantiles`; by default it chooses by the number of fractions. "rank_exponential" compiles fastest.
+      algorithm: as of `dpjax.quantiles`; by default it chooses by the fractions. "rank_exponential" compiles fastest.
       random_state: as in scikit-learn.
 
     Attributes:
