@@ -909,10 +909,13 @@ def _quartiles_twin(entry: Entry) -> np.ndarray:
     return _ending(in_order(direct_laws(points, [0.4, 0.7], size=8, m=4, epsilon=entry.epsilon)).reshape(64))
 
 
-def _rank_exponential_twin(entry: Entry) -> np.ndarray:
-    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
-    laws = rank_exponential_laws(points, [0.4, 0.7], size=8, epsilon=entry.epsilon)
-    return _ending(in_order(laws).reshape(64))
+def _rank_exponential_twin(**measure: Any) -> Callable[[Entry], np.ndarray]:
+    def pmf(entry: Entry) -> np.ndarray:
+        points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+        laws = rank_exponential_laws(points, [0.4, 0.7], size=8, epsilon=entry.epsilon, **measure)
+        return _ending(in_order(laws).reshape(64))
+
+    return pmf
 
 
 def _unbounded(epsilon: Any) -> Any:
@@ -1005,9 +1008,21 @@ QUERIES = [
         0.7,
         place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
         single=False,
-        twin=_rank_exponential_twin,
+        twin=_rank_exponential_twin(),
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
+    ),
+    Entry(
+        "quantiles.rank_exponential, by scales",
+        lambda e: quantiles.rank_exponential(bits=3, fractions=[0.4, 0.7], epsilon=e, base="scales", origin=3),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_rank_exponential_twin(base="scales", origin=3),
+        events=False,  # they are of the runs, whose answers are released in order
+        error=0.2,
+        law_of="quantiles.rank_exponential",
     ),
     Entry(
         "quantiles.recursive",

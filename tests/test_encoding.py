@@ -151,7 +151,6 @@ def test_the_encoding_does_not_depend_on_the_values():
     assert one.encoding == other.encoding
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "given", "origin"),
     [
@@ -171,6 +170,7 @@ def test_the_origin_is_the_code_of_zero(values, given, origin):
         assert encoding.value(origin) == encoding.value(origin) * 0
 
 
+@pytest.mark.slow
 def test_outputs_of_algorithms_are_decoded():
     incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
     column = dpjax.encode(incomes, unit=0.01, low=0, high=1_000_000, clip=True)

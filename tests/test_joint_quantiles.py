@@ -114,7 +114,7 @@ def test_runs_follow_the_law_on_a_wide_domain():
 
 @pytest.mark.slow
 def test_runs_on_scales_follow_the_law():
-    """No points but one: 4,000 runs on 12 bits, by thirds of the scales; five standard deviations."""
+    """No points but one: 4,000 runs on 12 bits, below and above the origin; five standard deviations."""
     made = quantiles.joint(bits=12, fractions=[0.5], epsilon=2.0, candidates=1, base="scales", origin=50)
     points = points_of([100], 12, 1)
     answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(2), 4000))

@@ -72,7 +72,7 @@ def test_an_algorithm_without_a_law_of_ranks_says_so():
 
 
 def test_scales_lie_around_the_value_zero():
-    """A median of 40 values around 50 in 2^31 codes, 10^6 of whose units are below zero: without an origin it is lost."""
+    """A median of 40 values around 50 in 2^31 codes, 10^9 of which are below zero: without an origin it is lost."""
     values = np.random.default_rng(0).normal(50, 10, 40)
     column = dpjax.encode(values, unit=0.001, low=-1e6, high=1e6)
 

@@ -14,6 +14,7 @@ import dpjax
 from dpjax import Points
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import scales
 from dpjax.verify.plain.quantiles import rank_exponential_laws
 
 
@@ -41,7 +42,7 @@ BY_SCALES = {"base": "scales", "origin": 3}
         builders.slow([0.5], {}),
         builders.slow([0.25, 0.75], {}),
         ([0.1, 0.3, 0.4], {}),
-        builders.slow([0.1, 0.3, 0.4], BY_SCALES),
+        ([0.1, 0.3, 0.4], BY_SCALES),
     ],
 )
 def test_no_neighbouring_points_refute_the_guarantee(fractions, measure, x64):
@@ -91,6 +92,30 @@ def test_runs_by_scales_follow_the_law_on_a_wide_domain():
     uniform = quantiles.rank_exponential(bits=64, fractions=[0.5], epsilon=0.05)
     other = float(each(uniform, points, _rows([(origin + low, origin + high)], 64))[0, 0])
     assert abs(exact - other) > 5 * (exact * (1 - exact) / 4000) ** 0.5  # negative control
+
+
+@pytest.mark.parametrize("bits", [31, 32, 63, 64])
+def test_the_axis_is_cut_wherever_a_weight_by_scales_changes(bits):
+    """Else a point that is inserted would change the measure: a piece has one weight."""
+    for origin in (0, 1, 2 ** (bits - 1) - 1, 2**bits - 1, 2**bits):
+        at = wide.from_ints([origin], bits + 1)[0]
+        cut = set(wide.to_ints(scales.cuts(np.int32(bits), at)))
+        changes = {origin + side * (2**k - 1) for side in (1, -1) for k in range(1, bits + 1)}
+        assert {z for z in changes if 0 < z < 2**bits} - {0} <= cut, (bits, origin)
+
+
+@pytest.mark.parametrize(
+    ("origin", "values", "p", "outcome"),
+    [
+        (0, [1, *[1000] * 80], 2**31 - 2, (2**31 - 1, 2**31)),
+        (2**31, [2**30 - 1] * 80, 100, (101, 2**30 - 2)),
+    ],
+)
+def test_a_new_point_does_not_move_the_measure_by_scales(origin, values, p, outcome, x64):
+    """With a cut missing at the outermost scale, which was so, these lose 1.03."""
+    made = quantiles.rank_exponential(bits=31, fractions=[0.5], epsilon=1.0, base="scales", origin=origin)
+    laws = [each(made, points_of(sorted(x), 31, 127), _rows([outcome], 31))[0] for x in (values, [*values, p])]
+    assert 0.2 < float(np.abs(np.log(laws[1]) - np.log(laws[0])).max()) <= 1 + 1e-9
 
 
 def stick(here, there, epsilon):

@@ -1,9 +1,9 @@
 """Quantiles at any fractions: all ranks within alpha n of f n, but with probability beta, whatever the data.
 
-- `rank_exponential`: for one fraction some point of the domain has rank error 0 and weighs 1, and at most 2^d - 1 have more than t and
-  weigh e^(-lambda t) each, so that P[error > t] <= r/(1 + r), r = (2^d - 1) e^(-lambda t): two keys far apart with t + 1 ranks too few
-  on one side come as near as 2^d - 2. The q runs have their own coins, so each may fail with 1 - (1 - beta)^(1/q). From t on half a rank
-  is left for f n, which is rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
+- `rank_exponential`: for one fraction some point of the domain has a rank error of 0 and weighs 1 at least, and at most 2^d - 1 have more
+  than t and weigh e^(-lambda t) each, so that P[error > t] <= r/(1 + r), r = (2^d - 1) e^(-lambda t): keys in a row behind a gap, before
+  which there are t + 1 ranks too few, come within a factor of about lambda/2. The q runs have their own coins, so each may fail with 1 -
+  (1 - beta)^(1/q). From t on half a rank is left for f n, which is rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
 - `direct`: m - 1 ranks for the solver and 1/2 for rounding, m half the points that the best solver needs with its share.
 - `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
   tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is

@@ -54,7 +54,7 @@ class Encoding:
 
     @property
     def origin(self) -> int:
-        """The code of value 0, or the end of the domain that is next to it; 0 for dates, and for floats, whose codes are no distances."""
+        """The code of the value 0; 0 if all values are above, one more than the last code if all are below; 0 for dates and floats."""
         if self.kind == "floats" or np.dtype(self.dtype).kind == "M":
             return 0
         return min(max(round(Fraction(-self.low) / Fraction(self.unit)), 0), self.last + 1)

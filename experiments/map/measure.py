@@ -209,7 +209,7 @@ def _rank_exponential(bits: int, settings: Settings, context: Context) -> tuple[
 
     def failure(n: int) -> float:
         low = max(0, math.ceil(n / 2 - alpha * n) - 1)
-        x = [0] * low + list(range(2**bits - (n - low), 2**bits))
+        x = [0] * low + sorted(2**bits - 1 - i % (2**bits - 1) for i in range(n - low))
         return _failure(choice.algorithm, x, bits, bucket(choice.n), error=alpha)
 
     return choice.n, _last_above(failure, beta, choice.n)

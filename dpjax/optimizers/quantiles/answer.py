@@ -144,9 +144,10 @@ def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
 def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:
     """Which algorithm is used: by the fractions and the kind of total, which are public.
 
-    One quantile is found by its rank error: `joint` has the same rate there, but must find a place among equal points. `joint` is one
-    mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the former are few.
-    From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
+    One quantile is found by its rank error: `joint` with targets from n has the same rate there, but must find a place among equal
+    points. It is taken for two quantiles that leave gaps of 0.3 or more, where its rate is high enough; else N is fitted. `joint` is
+    one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the former
+    are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
     ('rank_exponential', 'joint')
@@ -155,11 +156,12 @@ def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None 
     ('joint', 'approximate')
     """
     many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
-    if len(fractions) >= many:
+    each = rounded_fractions(fractions)
+    if len(each) >= many:
         return "approximate"
-    if len(fractions) == 1:
+    if len(each) == 1:
         return "rank_exponential"
-    gap = np.diff([0, *rounded_fractions(fractions), 2**32]).min()
+    gap = np.diff([0, *each, 2**32]).min()
     return "joint with targets from n" if gap >= WIDE_GAP * 2**32 else "joint"
 
 
@@ -197,9 +199,10 @@ def quantiles(
       algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions and the kind of total, never by the data.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
-    encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the type
-    off the values.) Outputs also weigh by their distance from the value 0, see `scales`. `rank_error` is about the encoded column, after
-    clipping and rounding to units. Not promised: floating-point side channels, the time a run takes; a cryptographic generator.
+    encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the
+    type off the values.) Outputs also weigh by their distance from `Encoding.origin`, which is public, too (for points: from 0).
+    `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point side channels, the time
+    a run takes; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.

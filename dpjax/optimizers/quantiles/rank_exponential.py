@@ -4,13 +4,14 @@ For a fraction f of n points let e(z) = max{#{x < z} - f n, f n - #{x <= z}}: by
 which f n lies among points equal to z. Points of the whole domain are drawn with P[z] proportional to exp(-lambda e(z)).
 
 **Privacy** (ADD_OR_REMOVE_ONE). Insert a point p. The log of a probability moves by at most lambda times the range of the moves of e, as
-the sum of all weights moves by some mean of them. Below p both counts stay and f n rises by f: the first difference moves by -f, the second
-by f. Above p both counts rise by 1, so that the moves are 1 - f and -(1 - f). At p itself only the second count rises: -f and -(1 - f). Let
-m be the greatest point whose second difference is the larger one or as large; so it is for all points below m, as the first minus the
-second grows with z. e moves at least as its larger difference does. So if p <= m, e moves by f below p, and by -(1 - f) to 1 - f from p on;
-if p > m, by -f to f up to p, and by 1 - f above it. With w = max{f, 1 - f} the range is w + 1 - f at most if p <= m, else w + f. Runs for
-f_1 < ... < f_q have m_1 <= ... <= m_q, so that the first j of them have p > m. Their ranges add up to w_1 + ... + w_q + f_1 + ... + f_j +
-(1 - f_(j+1)) + ... + (1 - f_q), which is convex in j, and greatest at an end:
+the sum of all weights moves by some mean of them. Below p both counts stay and f n rises by f: the first difference moves by -f, the
+second by f. Above p both counts rise by 1, so that the moves are 1 - f and -(1 - f). At p itself only the second count rises: -f and -(1
+- f). Let m be the greatest point whose second difference is the larger one or as large; so it is for all points below m, as the first
+minus the second grows with z. (If there is none, every p is above it.) e moves at least as its larger difference does, and at most as the
+one that moves more. So if p <= m, e moves by f below p, and by -(1 - f) to 1 - f from p on; if p > m, by -f to f up to p, and by 1 - f
+above it. With w = max{f, 1 - f} the range is w + 1 - f at most if p <= m, else w + f. Runs for f_1 < ... < f_q have m_1 <= ... <= m_q, so
+that the first j of them have p > m. Their ranges add up to w_1 + ... + w_q + f_1 + ... + f_j + (1 - f_(j+1)) + ... + (1 - f_q), which is
+convex in j, and greatest at an end:
 
     lambda = epsilon / (sum w_i + max{sum f_i, sum (1 - f_i)})
 
@@ -22,15 +23,15 @@ convex in j, too, and greatest at an end: with S = max{sum (w_i + f_i)^2, sum (w
 A total of rho has lambda = sqrt(8 rho / S); a total (epsilon, delta) the greater of the lambda above and the one of the largest rho from
 which (epsilon, delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
 
-**Ties.** Cut off at 0, e is the rank error, and as private: what is below 0 is free, and parts a value that many points share from those
-beside it twice as well. On 1,248 concentrations of carbon dioxide in tenths the mean rank error of a median is 0.42 at epsilon = 0.61,
-where it was 1.05 with e cut off.
+**Ties.** Cut off at 0, e is the rank error, and no more private: what is below 0 is free, and parts a value that many points share from
+the nearer one beside it twice as well. On 1,248 concentrations of carbon dioxide in tenths the mean rank error of a median is 0.42 at
+epsilon = 0.61, where it was 1.05 with e cut off.
 
-**Utility.** If there are points, some point of the domain has e <= 0: any z with #{x < z} <= f n <= #{x <= z}. So e > t has probability at
+**Utility.** Some point of the domain has e <= 0: any z with #{x < z} <= f n <= #{x <= z}. So e > t has probability at
 most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / beta))/lambda, but with probability beta.
 
 **Scales.** With `base="scales"` a point z also has a public weight of its own, the mixture of `scales`: the axis is cut where that weight
-changes. Privacy is as before. Each z weighs 2^-(d + 1) at least and all of them 1, so that ln 2 joins d ln 2.
+changes. Privacy is as before. Each z weighs 2^-(d + 1) at least and all of them 1 at most, so that ln 2 joins d ln 2.
 
 The plain twin is `dpjax.verify.plain.quantiles.rank_exponential_laws`.
 """
@@ -105,7 +106,7 @@ class RankExponential(IndependentQuantiles):
     def pieces(self, points: Points, fraction: UInt32[Array, ""]) -> Pieces:
         """-e for one fraction of sorted points: piece 0 up to the first point, then for each point itself and what follows it.
 
-        Of equal points all but the last have two empty pieces.
+        Of equal points all but the last have two empty pieces. By scales, pieces also begin where the weight of a point changes.
         """
         n = points.n_valid
         beyond, one = wide.power_of_two(self.bits, self.wider), wide.from_uint32(jnp.uint32(1), self.wider)
@@ -188,7 +189,7 @@ class RankExponential(IndependentQuantiles):
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
         slope = float(self.slope(np))
-        nats = (int(self.bits) + (self.base == "scales")) * math.log(2.0)
+        nats = (int(self.bits) + (self.base == "scales")) * scales.LN2
         return (nats + math.log(self.fractions.shape[0] / beta)) / slope
 
 

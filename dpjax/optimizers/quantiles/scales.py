@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments, logspace
@@ -32,7 +33,13 @@ def base_measure(base: str, origin: int, bits: int) -> dict[str, Any]:
     """
     arguments.choice("base", base, BASES)
     at = arguments.integer("origin", origin, at_least=0, at_most=2**bits)
-    return {"base": base, "wider": wide.limbs_for(bits + 1), "origin": wide.from_ints([at], bits + 1)[0]}
+    wider = wide.limbs_for(bits + 1)
+    # On the host: algorithms are made without compiling anything.
+    return {
+        "base": base,
+        "wider": wider,
+        "origin": np.frombuffer(at.to_bytes(4 * wider, "big"), ">u4").astype(np.uint32),
+    }
 
 
 def log_weight(
@@ -68,7 +75,7 @@ def log_mixed(
 def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, "cuts limbs"]:
     """Where the weight of a point changes, in no order: the first points of all scales; 2^bits where there is none."""
     limbs = origin.shape[-1]
-    exponent = jnp.arange(32 * limbs - 1, dtype=jnp.int32)
+    exponent = jnp.arange(1, 32 * limbs, dtype=jnp.int32)  # both points beside the origin weigh the same
     reach = wide.subtract(wide.power_of_two(exponent, limbs), _one(origin))
     end, center = (jnp.broadcast_to(x, reach.shape) for x in (wide.power_of_two(bits, limbs), origin))
     below = wide.select(wide.less_equal(reach, center), wide.subtract(center, reach), end)
