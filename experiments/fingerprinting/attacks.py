@@ -99,28 +99,38 @@ def form(name: str, users: int, rows: int | None = None, *, uniform: bool = Fals
     return getattr(forms, "agnostic" if name == "points" else name)(users, bits=BITS, alpha=alpha)
 
 
-def learner(form: str, name: str, *, users: int, k: int, epsilon: float, delta: float, alpha: float = 1 / 3) -> Any:
+def learner(
+    form: str,
+    name: str,
+    *,
+    users: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    alpha: float = 1 / 3,
+    rows: int | None = None,
+) -> Any:
     """The k-learner of that name; "no privacy" takes the best concept."""
     if name == PUBLIC:
         epsilon = NO_PRIVACY
     make = {"thresholds": _of_thresholds, "points": _of_points, "parities": _of_parities}[form]
-    return make(name, users, k, epsilon, delta, alpha)
+    return make(name, users, users if rows is None else rows, k, epsilon, delta, alpha)
 
 
-def _of_thresholds(name: str, users: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
+def _of_thresholds(name: str, users: int, rows: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
     if name == PUBLIC:
         erm = thresholds.erm(bits=BITS)
         return direct_sum.of(erm, k=k)
     return _direct_sum(lambda each: thresholds.exponential(bits=BITS, epsilon=each.epsilon), name, k, epsilon, delta)
 
 
-def _of_points(name: str, users: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
+def _of_points(name: str, users: int, rows: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
     if name == "PointLearner":
         return points.point_learner(bits=BITS, k=k, epsilon=epsilon, delta=delta, alpha=alpha, beta=BETA)
     if name == "histogram":
         return points.histogram_learner(bits=BITS, k=k, epsilon=epsilon, delta=delta)
     return generic.learner(
-        sanitizer=sanitizer.histogram(bits=BITS, n=users, epsilon=epsilon / 2, delta=delta / 2),
+        sanitizer=sanitizer.histogram(bits=BITS, n=rows, epsilon=epsilon / 2, delta=delta / 2),
         concepts=generic.points(bits=BITS, most=2),  # x and x_0
         k=k,
         epsilon=epsilon,
@@ -129,7 +139,7 @@ def _of_points(name: str, users: int, k: int, epsilon: float, delta: float, alph
     )
 
 
-def _of_parities(name: str, users: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
+def _of_parities(name: str, users: int, rows: int, k: int, epsilon: float, delta: float, alpha: float) -> Any:
     bits = users.bit_length() - 1
     if name in ("ParityLearner", UNIFORM):
         return parities.parity_learner(bits=bits, k=k, epsilon=epsilon, delta=delta, size=users)
@@ -223,9 +233,8 @@ def _padded(settings: Settings, context: Context) -> list[Row]:
     ]
     with Progress(len(cells), "padded", unit="cells") as progress:
         for number, (name_of_form, name, n) in enumerate(cells):
-            made = learner(
-                name_of_form, name, users=users, k=chosen.length, epsilon=at["epsilon"], delta=at["delta"], alpha=alpha
-            )
+            at_form = {"users": users, "rows": n, "k": chosen.length, "alpha": alpha}
+            made = learner(name_of_form, name, **at_form, epsilon=at["epsilon"], delta=at["delta"])
             setup = against(made, code=chosen, form=form(name_of_form, users, n, uniform=name == UNIFORM))
             counts = context.count(
                 padded_trial,
