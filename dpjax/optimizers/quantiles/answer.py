@@ -216,11 +216,11 @@ def quantiles(
     RankExponential
     """
     points, decode = _points(data)
-    origin = data.encoding.origin if isinstance(data, Column) else 0
+    origin = 0
     if isinstance(data, Column):
         if bits is not None:
             raise ValueError(f"bits must not be given with a column, which has {data.bits}, got {bits}")
-        bits = data.bits
+        bits, origin = data.bits, data.encoding.origin
     elif bits is None:
         bits = 32 * points.x.shape[1]
     beta = arguments.known_fraction("beta", beta)
