@@ -25,8 +25,9 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
 def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
-    """One mechanism finds all quantiles: a small delta would bring next to nothing, and is left over."""
-    return joint(**given)
+    """One mechanism finds all quantiles, also among values that many points share: a small delta would bring next to nothing, and is left
+    over."""
+    return joint(**given, shared=True)
 
 
 def _approximate(*, base: str, origin: int, **given: Any) -> ApproximateQuantiles:

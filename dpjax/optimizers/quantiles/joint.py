@@ -29,6 +29,15 @@ f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and
 together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
 doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
+**Shared values.** Where many points share values, gaps say little: within one value places have every rank, but the better part of them a
+wrong one, and no place is better than a right one just beside another value. With `shared` there is one more part of the mixture, tuples by
+their largest rank error (`largest`), which sees how deep the wanted ranks lie within their values: a tuple of depth t weighs exp(r t), at
+the rate r at which one more point moves it by half of what the mixture may lose, as it does all others: r w = kappa with a noisy count,
+else epsilon / 2. On other points it errs more than the gaps do, as one error for all is paid once. So it has a public factor, SHARED 2^-m
+of what the gaps weigh over what it weighs in an example: i_0 h points, EXAMPLE if there are more or no count is released, evenly spread
+over 1/33 of the axis. Its error is above t with probability 2^(d m) exp(-r t) at most (twice that by scales); that of the whole is at most
+the greater of this and what is said above, as which part of the mixture it is has its own probability.
+
 **zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon
 once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
 (`accounting.exponential`). All outputs are those of one mechanism, so that a delta would bring next to nothing.
@@ -58,7 +67,7 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, scales, ties
+from dpjax.optimizers.quantiles import chains, largest, scales, ties
 from dpjax.optimizers.quantiles.base import MOST_ROWS, total
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
@@ -67,6 +76,11 @@ STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
 BATCH = 8  # of candidates weighed at once by a run
 SHARE = 0.05
+# What `largest` weighs in an example, in units of 2^-m of what the gaps do: that of so many evenly spread points at most (more would change
+# nothing), and on both sides as much of the axis as this many times what they fill.
+SHARED = 0.05
+EXAMPLE = 1024
+OUTSIDE = 16
 
 
 @frozen
@@ -85,6 +99,7 @@ class JointQuantiles(RankedQuantiles):
       share: of epsilon, for the noisy count (static).
       origin: of scales.
       base: "uniform" or "scales" (static).
+      shared: whether tuples are also weighed by their largest rank error (static).
     """
 
     bits: Int[Array, ""]
@@ -96,6 +111,7 @@ class JointQuantiles(RankedQuantiles):
     candidates: int = static()
     share: float = static()
     base: str = static()
+    shared: bool = static()
 
     @property
     def fitted(self) -> bool:
@@ -124,15 +140,21 @@ class JointQuantiles(RankedQuantiles):
             return (1 - self.share) * epsilon / 2
         return epsilon / (4 * (1 - jnp.min(self.weights())))
 
+    def rate(self) -> Float[Array, ""]:
+        """The rate at which weights fall with the largest rank error."""
+        half = self.kappa() if self.fitted else jnp.asarray(self.epsilon, float) / 2
+        return half / largest.width(jnp.asarray(self.fractions))
+
     # ------------------------------------------------------------------------------------------------- one run
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
         parts, rank = self.stretches(points)
         lengths = logspace.logsumexp(parts)
-        index, count = jnp.zeros(1, jnp.int32), jnp.int32(MOST_ROWS)
+        index, count, about = jnp.zeros(1, jnp.int32), jnp.int32(MOST_ROWS), jnp.int32(EXAMPLE)
         if self.fitted:
             count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
+            about = self._about(self._rounded(count))
             index = self._rounded(count) + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
 
         def log_total(pair: tuple[Array, Array]) -> Array:
@@ -143,34 +165,84 @@ class JointQuantiles(RankedQuantiles):
 
         kappa, measures = self.kappa(), jnp.arange(lengths.shape[0], dtype=jnp.int32)
         pairs = jnp.repeat(index, measures.size), jnp.tile(measures, index.size)
-        logs = lax.map(log_total, pairs, batch_size=BATCH) if pairs[0].size > 1 else jnp.zeros(1)
+        alone = pairs[0].size == 1 and not self.shared
+        logs = jnp.zeros(1) if alone else lax.map(log_total, pairs, batch_size=BATCH)
+        if self.shared:
+            levels, by_level = self._by_level(points)
+            logs = jnp.concatenate([logs, logspace.logsumexp(by_level) + self._log_share(about)])
         one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
-        targets, measure = self._targets(pairs[0][one], points), pairs[1][one]
+        by_gaps, pair = one < pairs[0].size, jnp.minimum(one, pairs[0].size - 1)
+        targets, measure = self._targets(pairs[0][pair], points), pairs[1][pair]
         chain = self._chain(lengths[measure], rank, points)
         _, kept = chains.forward(chain, targets, kappa)
         found = chains.draw(key_chain, chain, targets, kappa, kept)
-        keys = jax.random.split(key_place, self.fractions.shape[0])
-        answers = jax.vmap(lambda key, at: self._place(key, points, measure, parts[measure, at], at))(keys, found)
-        return wide.sort(wide.resize(answers, self.limbs))[0], jnp.bool_(True), {"rank": found, "count": count}
+        keys = jax.vmap(jax.random.split)(jax.random.split(key_place, self.fractions.shape[0]))
+        start, stop = jax.vmap(lambda key, at: self._span(key, points, parts[measure, at], at))(keys[:, 0], found)
+        if self.shared:
+            measure = jnp.where(by_gaps, measure, one - pairs[0].size)
+            of_level = logspace.sum_tree(chains.padded(by_level[jnp.maximum(one - pairs[0].size, 0)]))
+            here = self._ranges(points, levels[logspace.draw(jax.random.fold_in(key_place, 0), of_level)])
+            start, stop = wide.select(by_gaps, start, here.start), wide.select(by_gaps, stop, here.stop)
+        answers = jax.vmap(lambda key, start, stop: self._from(key, start, stop, measure))(keys[:, 1], start, stop)
+        ordered = wide.sort(answers)[0]  # those in one stretch come in any order
+        if self.shared:
+            ordered = wide.select(by_gaps, ordered, largest.running_maximum(answers))
+        return wide.resize(ordered, self.limbs), jnp.bool_(True), {"by_gaps": by_gaps, "count": count}
 
     def _targets(self, index: Int[Array, ""], points: Points) -> Targets:
         """Of N = index h, or of n if N is no output."""
         return self._at(jnp.maximum(index, 0)) if self.fitted else self._own(points.n_valid)
 
-    def _place(
-        self, key: Array, points: Points, measure: Int[Array, ""], parts: Float[Array, "3"], at: Int[Array, ""]
-    ) -> UInt32[Array, "limbs"]:
-        """A point of the stretch between sorted rows at - 1 and at: at the former, between both, or at the latter."""
-        key_part, key_between = jax.random.split(key)
-        part = logspace.draw(key_part, logspace.sum_tree(chains.padded(parts)))
+    def _span(
+        self, key: Array, points: Points, parts: Float[Array, "3"], at: Int[Array, ""]
+    ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
+        """A part of the stretch between sorted rows at - 1 and at, from start to stop - 1: the former, between both, or the latter."""
+        part = logspace.draw(key, logspace.sum_tree(chains.padded(parts)))
         x = wide.resize(points.x, self.wider)
         before, following = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
         start, stop = self._between(before, at > 0, following, at < points.n_valid)
-        stop = wide.select(wide.less(start, stop), stop, wide.add(start, self._unit()))
-        inside = wide.add(start, wide.uniform(key_between, wide.subtract(stop, start)))
+        start = wide.select(part == 1, start, wide.select(part == 0, before, following))
+        return start, wide.select(part == 1, stop, wide.add(start, self._unit()))
+
+    def _from(
+        self, key: Array, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"], measure: Int[Array, ""]
+    ) -> UInt32[Array, "limbs"]:
+        """One of start, ..., stop - 1, by a base measure."""
+        inside = wide.add(start, wide.uniform(key, wide.subtract(stop, start)))
         if self.base == "scales":
-            inside = wide.select(measure == 0, inside, scales.draw(key_between, start, stop, self.origin))
-        return wide.select(part == 1, inside, wide.select(part == 0, before, following))
+            inside = wide.select(measure == 0, inside, scales.draw(key, start, stop, self.origin))
+        return inside
+
+    # ------------------------------------------------------------------------------------------------- shared values
+
+    def _ranges(self, points: Points, level: Int[Array, ""]) -> largest.Ranges:
+        """Where outputs lie whose largest rank error is at most `level`."""
+        return largest.ranges(
+            points, largest.ranks(self.fractions, points.n_valid), level, wide.power_of_two(self.bits, self.wider)
+        )
+
+    def _by_level(self, points: Points) -> tuple[Int[Array, "levels"], Float[Array, "measures levels"]]:
+        """(the levels, ln of what tuples weigh from each of them)."""
+        levels = largest.levels(points.rows)
+        each = jax.vmap(lambda level: self._ranges(points, level))(levels)
+        tuples = jnp.sum(largest.weigh(each, self._log_weight), axis=2)
+        return levels, tuples + largest.log_steps(levels, self.rate())[None]
+
+    def _about(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
+        """How many points the example has, by a rounded noisy count."""
+        return jnp.clip(index.astype(float) * self._step(), 0.0, float(EXAMPLE)).astype(jnp.int32)
+
+    def _log_share(self, n: Int[Array, ""]) -> Float[Array, ""]:
+        """ln of the factor of tuples by their largest rank error, which look at an example of n <= EXAMPLE points."""
+        rank = jnp.arange(EXAMPLE + 1, dtype=jnp.int32)
+        end = (rank == 0) | (rank == n)
+        lengths = jnp.where(end, jnp.maximum(OUTSIDE * n, 1).astype(float), (rank < n).astype(float))
+        chain = Stretches(log_length=jnp.log(lengths), rank=rank, last=rank, n=n, merged=True)
+        by_gaps, _ = chains.forward(chain, self._own(n), self.kappa())
+        by_largest = largest.log_total(lengths, largest.ranks(self.fractions, n), n, self.rate())
+        return math.log(SHARED) - scales.LN2 * self.fractions.shape[0] + by_gaps - by_largest
+
+    # ------------------------------------------------------------------------------------------------- parts of one run
 
     def _log_weight(
         self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]
@@ -264,17 +336,35 @@ class JointQuantiles(RankedQuantiles):
         def split(targets: Targets) -> Array:
             return logspace.logsumexp(lax.map(lambda chain: chains.split(chain, targets, self.kappa(), inside), each).T)
 
-        if not self.fitted:
-            return _shares(split(self._own(points.n_valid)))
-        return self._mixed(split, points.n_valid)
+        by_largest = self._split_largest(points, intervals) if self.shared else jnp.full(2, -jnp.inf)
 
-    def _cut(self, points: Points, intervals: Interval) -> tuple[Stretches, Bool[Array, "outputs stretches"]]:
-        """All parts of stretches by each base measure, which the ends of the intervals cut, too; and which lie in each interval."""
+        def share(n: Array) -> Array:
+            return by_largest + (self._log_share(n) if self.shared else 0.0)
+
+        if not self.fitted:
+            return _shares(logspace.logaddexp(split(self._own(points.n_valid)), share(jnp.int32(EXAMPLE))))
+        return self._mixed(split, share, points.n_valid)
+
+    def _split_largest(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
+        """ln of what tuples by their largest rank error weigh, inside and outside of the intervals."""
+        low, high = self._within(intervals)
+        levels = largest.levels(points.rows)
+        return largest.split(
+            lambda level: self._ranges(points, level), levels, self.rate(), low, high, self._log_weight
+        )
+
+    def _within(self, intervals: Interval) -> tuple[UInt32[Array, "quantiles wider"], UInt32[Array, "quantiles wider"]]:
+        """The ends of the intervals, at 2^d at most."""
         beyond = wide.power_of_two(self.bits, intervals.low.shape[-1])[None]
         low, high = (
             wide.resize(wide.minimum(end, jnp.broadcast_to(beyond, end.shape)), self.wider)
             for end in (intervals.low, intervals.high)
         )
+        return low, high
+
+    def _cut(self, points: Points, intervals: Interval) -> tuple[Stretches, Bool[Array, "outputs stretches"]]:
+        """All parts of stretches by each base measure, which the ends of the intervals cut, too; and which lie in each interval."""
+        low, high = self._within(intervals)
         cuts = wide.concatenate(low, high)
         counted = jnp.concatenate([points.valid, jnp.zeros(cuts.shape[0], bool)])
         kept = jnp.concatenate([points.valid, jnp.ones(cuts.shape[0], bool)])
@@ -303,8 +393,10 @@ class JointQuantiles(RankedQuantiles):
         parts = (jnp.concatenate([no, at]), between, jnp.concatenate([at, no]))
         return jnp.stack(parts, axis=1).reshape(-1)
 
-    def _mixed(self, split: Callable[[Targets], Array], n: Int[Array, ""]) -> Float[Array, "2"]:
-        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them."""
+    def _mixed(
+        self, split: Callable[[Targets], Array], share: Callable[[Array], Array], n: Int[Array, ""]
+    ) -> Float[Array, "2"]:
+        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them, and has its share."""
         reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
         windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
         counts = self._rounded(n) - reach + windows
@@ -316,7 +408,10 @@ class JointQuantiles(RankedQuantiles):
         index = first + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
         logs = lax.map(weigh, index, batch_size=16)
         looked = windows[:, None] + jnp.arange(self.candidates, dtype=jnp.int32)[None]
-        each = jax.vmap(lambda rows: _shares(logspace.logsumexp(logs[rows].T)))(looked)
+        shares = lax.map(share, self._about(counts), batch_size=16)
+        each = jax.vmap(lambda rows, more: _shares(logspace.logaddexp(logspace.logsumexp(logs[rows].T), more)))(
+            looked, shares
+        )
         chances, beyond = self._noisy(counts, n)
         law = jnp.sum(jnp.where(counts >= 0, chances, 0.0)[:, None] * each, axis=0)
         return law.at[1].add(beyond)
@@ -375,21 +470,21 @@ class JointQuantiles(RankedQuantiles):
         """By how many ranks the outputs miss f n at most on n points, whatever they are, but with probability beta: see the module."""
         m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
         with jax.enable_x64(True):
-            kappa, epsilon = float(self.kappa()), float(self.epsilon)
+            kappa, rate, epsilon = float(self.kappa()), float(self.rate()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        nats = m * ((int(self.bits) + 1) * math.log(2.0) + math.log(n + 1.0))
-        nats += (self.base == "scales") * scales.LN2
+        places = m * int(self.bits) * scales.LN2 + (self.base == "scales") * scales.LN2
+        nats = places + m * (scales.LN2 + math.log(n + 1.0))
         worst = 1 / np.max(np.maximum(f, 1 - f))
+        by_largest = (places + math.log(1 / beta)) / rate + 0.5 / largest.PARTS if self.shared else 0.0
         if not self.fitted:
-            return (nats + math.log(1 / beta) + kappa * m) / (2 * kappa)
+            return max((nats + math.log(1 / beta) + kappa * m) / (2 * kappa), by_largest)
         # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
-        rate = self.share * epsilon
         beyond = math.floor(STEP / epsilon * (self.candidates // 2)) + 1
-        outside = 2 * math.exp(-rate * beyond) / (1 + math.exp(-rate))
+        outside = 2 * math.exp(-self.share * epsilon * beyond) / (1 + math.exp(-self.share * epsilon))
         if outside >= beta:
             return math.inf
         rest = math.log(self.candidates / (beta - outside)) + kappa * (STEP / epsilon / 2 + m)
-        return (nats + rest) / (kappa * worst)
+        return max((nats + rest) / (kappa * worst), by_largest)
 
     def released_error(self, count: Any, *, beta: float) -> float:
         """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.
@@ -435,6 +530,7 @@ def joint(
     share: float = SHARE,
     base: str = "uniform",
     origin: int = 0,
+    shared: bool = False,
 ) -> JointQuantiles:
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
@@ -451,6 +547,7 @@ def joint(
       share: of epsilon, for the noisy count that says where to look for N.
       base: what outputs weigh before they see data: "uniform", as in the paper, or half of it by "scales", for values of unknown scale.
       origin: the public point around which scales lie, 0 to 2^bits.
+      shared: whether tuples are also weighed by their largest rank error, for values that many points share.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none.
@@ -476,4 +573,5 @@ def joint(
         epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least),
         share=share,
         candidates=candidates,
+        shared=arguments.flag("shared", shared),
     )

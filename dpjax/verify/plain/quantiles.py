@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -100,12 +101,13 @@ def joint_law(
     share: float = 0.05,
     base: str = "uniform",
     origin: int = 0,
+    shared: bool = False,
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
 
     k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
     c times has the volume of its lengths, over c!; z weighs 1/size, and with base "scales" the volumes are added up in which each z
-    weighs `by_scale`. With candidates the number of points is fitted, by summing over noisy counts.
+    weighs `by_scale`. With candidates the number of points is fitted, by summing over noisy counts. With shared, `largest_weights` join in.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.308, 0.385, 0.308]
@@ -125,26 +127,105 @@ def joint_law(
     gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
     shares = np.diff([0.0, *fractions, 1.0])
 
+    def law_of(weights: np.ndarray) -> np.ndarray:
+        law = np.zeros((size,) * m)
+        np.add.at(law, tuple(values[tuples].T), weights)
+        return law
+
     def weights(count: float, kappa: float) -> np.ndarray:
-        return volumes * np.exp(-kappa * np.abs(gaps - shares * count).sum(axis=1))
+        return law_of(volumes * np.exp(-kappa * np.abs(gaps - shares * count).sum(axis=1)))
+
+    half_loss = epsilon / 2 if candidates == 1 else (1 - share) * epsilon / 2
+    rate = half_loss * 16 / max(math.ceil(16 * max(f, 1 - f)) for f in fractions)
+    by_largest = largest_weights(points, fractions, size=size, rate=rate, base=base, origin=origin) if shared else 0.0
+
+    def more(count: int, kappa: float) -> Any:
+        return by_largest * example_factor(min(count, 1024), fractions, kappa=kappa, rate=rate) if shared else 0.0
 
     if candidates == 1:
-        chances = weights(n, epsilon / (4 * (1 - min(shares))))
-        chances /= chances.sum()
+        kappa = epsilon / (4 * (1 - min(shares)))
+        law = weights(n, kappa) + more(1024, kappa)
+        law /= law.sum()
     else:
         step, r, half = 8 / epsilon, math.exp(-share * epsilon), candidates // 2
         noisy: dict[int, float] = {}
         for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
             centre = max(math.floor((n + noise) / step + 0.5), 0)
             noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
-        each = [weights(i * step, (1 - share) * epsilon / 2) for i in range(max(noisy) + half + 1)]
-        chances = np.zeros(len(tuples))
+        each = [weights(i * step, half_loss) for i in range(max(noisy) + half + 1)]
+        law = np.zeros((size,) * m)
         for centre, chance in noisy.items():
-            window = np.sum(each[max(centre - half, 0) : centre + half + 1], axis=0)
-            chances += chance * window / window.sum()
-    law = np.zeros((size,) * m)
-    np.add.at(law, tuple(values[tuples].T), chances)
+            window = np.sum(each[max(centre - half, 0) : centre + half + 1], axis=0) + more(
+                int(centre * step), half_loss
+            )
+            law += chance * window / window.sum()
     return law
+
+
+def largest_weights(
+    points: Sequence[int],
+    fractions: Sequence[float],
+    *,
+    size: int,
+    rate: float,
+    base: str = "uniform",
+    origin: int = 0,
+) -> np.ndarray:
+    """What tuples weigh by exp(-rate times their largest rank error), each counted where its running maximum is.
+
+    >>> (3 * largest_weights([1, 1], [0.5], size=3, rate=math.log(2))).tolist()
+    [0.5, 2.0, 0.5]
+    """
+    wanted = [math.floor(16 * f * len(points) + 0.5) / 16 for f in fractions]
+    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base == "scales") for z in range(size)])
+    law = np.zeros((size,) * len(fractions))
+    for answers in itertools.product(range(size), repeat=len(fractions)):
+        error = max(
+            max(sum(x < z for x in points) - k, k - sum(x <= z for x in points))
+            for z, k in zip(answers, wanted, strict=True)
+        )
+        law[tuple(itertools.accumulate(answers, max))] += measures[list(answers)].prod(axis=0).sum() * math.exp(
+            -rate * error
+        )
+    return law
+
+
+@functools.cache
+def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) -> float:
+    lengths = np.ones(n + 1)
+    lengths[[0, n]] = max(16 * n, 1)
+    ranks, m = np.arange(n + 1), len(fractions)
+    targets = np.diff([0.0, *fractions, 1.0]) * n
+    ended = [np.zeros(n + 1) for _ in range(m + 1)]  # by the number of outputs and the last one's stretch
+    for last, first in (
+        (a, b) for a in range(1, m + 1) for b in range(a, 0, -1)
+    ):  # outputs first, ..., last in one stretch
+        if first == 1:
+            arrived = np.exp(-kappa * np.abs(ranks - targets[0]))
+        else:
+            steps = np.exp(-kappa * np.abs(ranks[:, None] - ranks[None] - targets[first - 1]))
+            arrived = np.tril(steps, -1) @ ended[first - 1]
+        stay, count = sum(targets[first:last]), last - first + 1
+        ended[last] += arrived * lengths**count / math.factorial(count) * math.exp(-kappa * stay)
+    by_gaps = ended[m] @ np.exp(-kappa * np.abs(n - ranks - targets[m]))
+    errors = [np.abs(ranks - math.floor(16 * f * n + 0.5) / 16) for f in fractions]
+    by_largest = sum(
+        math.prod(lengths[error <= t].sum() for error in errors)
+        * (math.exp(-rate * t) - math.exp(-rate * (t + 1)) * (t < n))
+        for t in range(n + 1)
+    )
+    return float(0.05 / 2**m * by_gaps / by_largest)
+
+
+def example_factor(n: int, fractions: Sequence[float], *, kappa: float, rate: float) -> float:
+    """0.05 2^-m of what tuples weigh by their gaps over what they do by their largest rank error in whole ranks, on n evenly spread points.
+
+    They cut the axis into n + 1 stretches of length 1, the first and the last of length 16 n.
+
+    >>> round(example_factor(1, [0.5], kappa=math.log(2), rate=math.log(2)) / 0.025, 12)
+    1.0
+    """
+    return _example(n, tuple(fractions), kappa, rate)
 
 
 def approximate_law(
