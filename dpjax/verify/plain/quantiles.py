@@ -214,15 +214,15 @@ def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) ->
         * (math.exp(-rate * t) - math.exp(-rate * (t + 1)) * (t < n))
         for t in range(n + 1)
     )
-    return float(0.05 / 2**m * by_gaps / by_largest)
+    return float(0.05 * math.exp(-(m**2) / 7) * by_gaps / by_largest)
 
 
 def example_factor(n: int, fractions: Sequence[float], *, kappa: float, rate: float) -> float:
-    """0.05 2^-m of what tuples weigh by their gaps over what they do by their largest rank error in whole ranks, on n evenly spread points.
+    """0.05 exp(-m^2 / 7) of what tuples weigh by their gaps over what they do by their largest rank error, in whole ranks, on n points.
 
-    They cut the axis into n + 1 stretches of length 1, the first and the last of length 16 n.
+    They are evenly spread and cut the axis into n + 1 stretches of length 1, the first and the last of length 16 n.
 
-    >>> round(example_factor(1, [0.5], kappa=math.log(2), rate=math.log(2)) / 0.025, 12)
+    >>> round(example_factor(1, [0.5], kappa=math.log(2), rate=math.log(2)) / 0.05 * math.exp(1 / 7), 12)
     1.0
     """
     return _example(n, tuple(fractions), kappa, rate)
