@@ -34,12 +34,12 @@ wrong one, and no place is better than a right one just beside another value. Wi
 their largest rank error (`largest`), which sees how deep the wanted ranks lie within their values: a tuple of depth t weighs exp(r t), at
 the rate r at which one more point moves it by half of what the mixture may lose, as it does all others: r w = kappa with a noisy count,
 else epsilon / 2. On other points it errs more than the gaps do, as it lets all outputs err as much as one. So it has a public factor,
-SHARED exp(-m^2 / 7) of what the gaps weigh over what it weighs in an example: i_0 h points, EXAMPLE if there are more or no count is
-released, evenly spread over 1/33 of the axis. The square is measured: of 42 cells on real and simulated columns, this part erred more than
-the gaps in all those where its weight, but for SHARED and the square, was below e^4 times theirs or so, and in three above, by factors of
-e^4.8 and e^15.8 for 11 quantiles and e^5.4 for 7; where it erred less, they were e^4 to e^9.4 for 2 to 5 quantiles, e^23 for 9. Its error
-is above t with probability 2^(d m) exp(-r t) at most (twice that by scales); that of the whole is at most the greater of this and what is
-said above, as which part of the mixture it is has its own probability.
+SHARED exp(-m^2 / 7) of what the gaps weigh (for one N and one measure) over what it weighs in an example: i_0 h points, EXAMPLE if there
+are more or no count is released, evenly spread over 1/33 of the axis, and whole ranks. The square is measured: of 42 cells on real and
+simulated columns, this part erred more than the gaps in all those where its weight, but for SHARED and the square, was below e^4 times
+theirs or so, and in three above, by factors of e^4.8 and e^15.8 for 11 quantiles and e^5.4 for 7; where it erred less, they were e^4 to
+e^9.4 for 2 to 5 quantiles, e^23 for 9. Its error is above t with probability 2^(d m) exp(-r t) at most (twice that by scales) for each
+noisy count. So given a count within reach of n, the error of the whole is at most the greater of this and what is said above.
 
 **zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon
 once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
@@ -71,7 +71,7 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, largest, scales, ties
-from dpjax.optimizers.quantiles.base import MOST_ROWS, total
+from dpjax.optimizers.quantiles.base import MOST_ROWS, nearest_rank, total
 from dpjax.optimizers.quantiles.chains import Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
@@ -171,6 +171,7 @@ class JointQuantiles(RankedQuantiles):
         alone = pairs[0].size == 1 and not self.shared
         logs = jnp.zeros(1) if alone else lax.map(log_total, pairs, batch_size=BATCH)
         if self.shared:
+            key_place, key_level = jax.random.split(key_place)
             levels, by_level = self._by_level(points)
             logs = jnp.concatenate([logs, logspace.logsumexp(by_level) + self._log_share(about)])
         one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
@@ -184,7 +185,7 @@ class JointQuantiles(RankedQuantiles):
         if self.shared:
             measure = jnp.where(by_gaps, measure, one - pairs[0].size)
             of_level = logspace.sum_tree(chains.padded(by_level[jnp.maximum(one - pairs[0].size, 0)]))
-            here = self._ranges(points, levels[logspace.draw(jax.random.fold_in(key_place, 0), of_level)])
+            here = self._ranges(points, levels[logspace.draw(key_level, of_level)])
             start, stop = wide.select(by_gaps, start, here.start), wide.select(by_gaps, stop, here.stop)
         answers = jax.vmap(lambda key, start, stop: self._from(key, start, stop, measure))(keys[:, 1], start, stop)
         ordered = wide.sort(answers)[0]  # those in one stretch come in any order
@@ -227,9 +228,12 @@ class JointQuantiles(RankedQuantiles):
     def _by_level(self, points: Points) -> tuple[Int[Array, "levels"], Float[Array, "measures levels"]]:
         """(the levels, ln of what tuples weigh from each of them)."""
         levels = largest.levels(points.rows)
-        each = jax.vmap(lambda level: self._ranges(points, level))(levels)
-        tuples = jnp.sum(largest.weigh(each, self._log_weight), axis=2)
-        return levels, tuples + largest.log_steps(levels, self.rate())[None]
+
+        def tuples(level: Array) -> Array:
+            return jnp.sum(largest.weigh(self._ranges(points, level), self._log_weight), axis=1)
+
+        by_level = lax.map(tuples, levels, batch_size=largest.RUN_BATCH).T
+        return levels, by_level + largest.log_steps(levels, self.rate())[None]
 
     def _about(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
         """How many points the example has, by a rounded noisy count."""
@@ -241,8 +245,10 @@ class JointQuantiles(RankedQuantiles):
         end = (rank == 0) | (rank == n)
         lengths = jnp.where(end, jnp.maximum(OUTSIDE * n, 1).astype(float), (rank < n).astype(float))
         chain = Stretches(log_length=jnp.log(lengths), rank=rank, last=rank, n=n, merged=True)
-        by_gaps, _ = chains.forward(chain, self._own(n), self.kappa())
-        by_largest = largest.log_total(lengths, largest.ranks(self.fractions, n), n, self.rate())
+        ranks = nearest_rank(self.fractions, n)
+        gaps = jnp.concatenate([ranks, n[None]]) - jnp.concatenate([jnp.zeros(1, jnp.int32), ranks])
+        by_gaps, _ = chains.forward(chain, Targets(whole=gaps, rest=jnp.zeros(gaps.shape)), self.kappa())
+        by_largest = largest.log_total(lengths, ranks, n, self.rate())
         return math.log(SHARED) - self.fractions.shape[0] ** 2 / 7 + by_gaps - by_largest
 
     # ------------------------------------------------------------------------------------------------- parts of one run
@@ -478,16 +484,18 @@ class JointQuantiles(RankedQuantiles):
         places = m * int(self.bits) * scales.LN2 + (self.base == "scales") * scales.LN2
         nats = places + m * (scales.LN2 + math.log(n + 1.0))
         worst = 1 / np.max(np.maximum(f, 1 - f))
-        by_largest = (places + math.log(1 / beta)) / rate + 0.5 / largest.PARTS if self.shared else 0.0
+        step, outside = STEP / epsilon, 0.0
+        if self.fitted:
+            # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
+            beyond = math.floor(step * (self.candidates // 2)) + 1
+            outside = 2 * math.exp(-self.share * epsilon * beyond) / (1 + math.exp(-self.share * epsilon))
+            if outside >= beta:
+                return math.inf
+        rest = math.log(1 / (beta - outside))
+        by_largest = (places + rest) / rate + 0.5 / largest.PARTS if self.shared else 0.0
         if not self.fitted:
-            return max((nats + math.log(1 / beta) + kappa * m) / (2 * kappa), by_largest)
-        # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
-        beyond = math.floor(STEP / epsilon * (self.candidates // 2)) + 1
-        outside = 2 * math.exp(-self.share * epsilon * beyond) / (1 + math.exp(-self.share * epsilon))
-        if outside >= beta:
-            return math.inf
-        rest = math.log(self.candidates / (beta - outside)) + kappa * (STEP / epsilon / 2 + m)
-        return max((nats + rest) / (kappa * worst), by_largest)
+            return max((nats + rest + kappa * m) / (2 * kappa), by_largest)
+        return max((nats + math.log(self.candidates) + rest + kappa * (step / 2 + m)) / (kappa * worst), by_largest)
 
     def released_error(self, count: Any, *, beta: float) -> float:
         """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.

@@ -34,7 +34,8 @@ from dpjax.optimizers.quantiles.base import nearest_rank
 
 PARTS = 16  # q
 MOST_ROWS = 2**30 // PARTS - 1  # so that sums of multiples of 1/q are int32
-BATCH = 64  # levels of a law at once
+RUN_BATCH = 4096  # levels at once, of a run
+BATCH = 64  # of a law
 
 # ln of how much each base measure gives to start, ..., stop - 1.
 LogWeight = Callable[[UInt32[Array, "n limbs"], UInt32[Array, "n limbs"]], Float[Array, "measures n"]]
@@ -105,13 +106,12 @@ def weigh(each: Ranges, log_weight: LogWeight) -> Float[Array, "measures *levels
 def log_total(
     lengths: Float[Array, "stretches"], ranks: Int[Array, "outputs"], n: Int[Array, ""], rate: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """ln of the weight of all tuples where n points, no two at one place, cut the axis into stretches of these weights; by q k_j."""
-    every = PARTS * jnp.arange(lengths.shape[0], dtype=jnp.int32)  # whole ranks are near enough
-    first = jnp.maximum(-((every[None] - ranks[:, None]) // PARTS), 0)
-    last = jnp.minimum((ranks[:, None] + every[None]) // PARTS, n)
+    """ln of the weight of all tuples where n points, no two at one place, cut the axis into stretches of these weights; by whole k_j."""
+    level = jnp.arange(lengths.shape[0], dtype=jnp.int32)
+    first, last = jnp.maximum(ranks[:, None] - level[None], 0), jnp.minimum(ranks[:, None] + level[None], n)
     up_to = jnp.concatenate([jnp.zeros(1), jnp.cumsum(lengths)])
-    within = jnp.where(first <= last, up_to[last + 1] - up_to[jnp.minimum(first, n)], 0.0)
-    return logspace.logsumexp(jnp.sum(jnp.log(within), axis=0) + log_steps(every, rate))
+    tuples = jnp.sum(jnp.log(up_to[last + 1] - up_to[first]), axis=0)
+    return logspace.logsumexp(tuples + log_steps(PARTS * level, rate))
 
 
 def running_maximum(z: UInt32[Array, "outputs limbs"]) -> UInt32[Array, "outputs limbs"]:
@@ -173,5 +173,5 @@ def _walk(
         return (jnp.where(short, -jnp.inf, reached), bad), None
 
     index = jnp.arange(totals.shape[0], dtype=jnp.int32)
-    (good, bad), _ = lax.scan(step, (nothing.at[0].set(0.0), -jnp.inf + jnp.zeros(())), (index, totals, cells, over))
+    (good, bad), _ = lax.scan(step, (nothing.at[0].set(0.0), jnp.full((), -jnp.inf)), (index, totals, cells, over))
     return jnp.stack([good[-1], bad])

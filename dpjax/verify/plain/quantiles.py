@@ -195,7 +195,8 @@ def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) ->
     lengths = np.ones(n + 1)
     lengths[[0, n]] = max(16 * n, 1)
     ranks, m = np.arange(n + 1), len(fractions)
-    targets = np.diff([0.0, *fractions, 1.0]) * n
+    wanted = [rank(f, n) for f in fractions]
+    targets = np.diff([0, *wanted, n])
     ended = [np.zeros(n + 1) for _ in range(m + 1)]  # by the number of outputs and the last one's stretch
     for last, first in (
         (a, b) for a in range(1, m + 1) for b in range(a, 0, -1)
@@ -208,7 +209,7 @@ def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) ->
         stay, count = sum(targets[first:last]), last - first + 1
         ended[last] += arrived * lengths**count / math.factorial(count) * math.exp(-kappa * stay)
     by_gaps = ended[m] @ np.exp(-kappa * np.abs(n - ranks - targets[m]))
-    errors = [np.abs(ranks - math.floor(16 * f * n + 0.5) / 16) for f in fractions]
+    errors = [np.abs(ranks - k) for k in wanted]
     by_largest = sum(
         math.prod(lengths[error <= t].sum() for error in errors)
         * (math.exp(-rate * t) - math.exp(-rate * (t + 1)) * (t < n))
@@ -218,12 +219,12 @@ def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) ->
 
 
 def example_factor(n: int, fractions: Sequence[float], *, kappa: float, rate: float) -> float:
-    """0.05 exp(-m^2 / 7) of what tuples weigh by their gaps over what they do by their largest rank error, in whole ranks, on n points.
+    """0.05 exp(-m^2 / 7) of what tuples weigh by their gaps over what they do by their largest rank error, on n points, in whole ranks.
 
     They are evenly spread and cut the axis into n + 1 stretches of length 1, the first and the last of length 16 n.
 
     >>> round(example_factor(1, [0.5], kappa=math.log(2), rate=math.log(2)) / 0.05 * math.exp(1 / 7), 12)
-    1.0
+    0.833333333333
     """
     return _example(n, tuple(fractions), kappa, rate)
 
