@@ -35,11 +35,11 @@ their largest rank error (`largest`), which sees how deep the wanted ranks lie w
 the rate r at which one more point moves it by half of what the mixture may lose, as it does all others: r w = kappa with a noisy count,
 else epsilon / 2. On other points it errs more than the gaps do, as it lets all outputs err as much as one. So it has a public factor,
 SHARED exp(-m^2 / 7) of what the gaps weigh (for one N and one measure) over what it weighs in an example: i_0 h points, EXAMPLE if there
-are more or no count is released, evenly spread over 1/33 of the axis, and whole ranks. The square is measured: of 42 cells on real and
-simulated columns, this part erred more than the gaps in all those where its weight, but for SHARED and the square, was below e^4 times
-theirs or so, and in three above, by factors of e^4.8 and e^15.8 for 11 quantiles and e^5.4 for 7; where it erred less, they were e^4 to
-e^9.4 for 2 to 5 quantiles, e^23 for 9. Its error is above t with probability 2^(d m) exp(-r t) at most (twice that by scales) for each
-noisy count. So given a count within reach of n, the error of the whole is at most the greater of this and what is said above.
+are more or no count is released, evenly spread over 1/33 of the axis, and whole ranks. The square is measured: on 36 cells of real and
+simulated columns this part mostly erred more than the gaps; where it did although its weight, but for SHARED and the square, was the
+greater one, that was by factors of up to e^16 or so for 11 quantiles and e^5 for 7; where it erred a third as much or less, the factors
+were e^7 to e^9 for 2 to 5 quantiles, and e^23 for 9. Its error is above t with probability 2^(d m) exp(-r t) at most (twice that by scales)
+for each noisy count. So given a count within reach of n, the error of the whole is at most the greater of this and what is said above.
 
 **zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon
 once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
