@@ -42,9 +42,10 @@ def test_no_neighbouring_points_refute_the_guarantee(fractions, candidates, shar
     assert 0.35 < worst <= 1 + 1e-9, worst  # so a third of it is refuted: spread ties smooth the law of three points
 
 
-def test_all_quantiles_are_private_together_by_the_verifier(x64):
+@pytest.mark.parametrize("shared", [False, True])
+def test_all_quantiles_are_private_together_by_the_verifier(shared, x64):
     """At epsilon = 6, so that the grid of N, of step 8 / epsilon, sees two points."""
-    given = {"candidates": 3, "share": 0.4, "base": "scales", "origin": 1, "shared": True}
+    given = {"candidates": 3, "share": 0.4, "base": "scales", "origin": 1, "shared": shared}
     made = quantiles.joint(bits=2, fractions=[0.3, 0.6], epsilon=6.0, **given)
     report = dpjax.check(made, n=2, domain=4, epsilon=6.0)
     assert report.exact and report.delta <= 1e-12

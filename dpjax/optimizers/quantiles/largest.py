@@ -74,23 +74,24 @@ def ranges(
 ) -> Ranges:
     """Of sorted points, by q k_j and q t; the domain ends before `beyond`."""
     n, limbs = points.n_valid, beyond.shape[-1]
-    x = wide.resize(points.x, limbs)
     one = wide.from_uint32(jnp.uint32(1), limbs)
     before, after = -((level - ranks) // PARTS) - 1, (ranks + level) // PARTS  # rows a - 1 and b - 1, from 0
-    start = wide.select(before < 0, jnp.zeros_like(beyond)[None], _row(x, before))
-    stop = wide.select(after < n, wide.add(_row(x, after), jnp.broadcast_to(one, start.shape)), beyond[None])
+    start = wide.select(before < 0, jnp.zeros_like(beyond)[None], _row(points, before, limbs))
+    stop = wide.select(
+        after < n, wide.add(_row(points, after, limbs), jnp.broadcast_to(one, start.shape)), beyond[None]
+    )
     there = wide.less(start, stop) & (before < n) & (after >= 0)
     return Ranges(start=start, stop=stop, there=there)
 
 
-def _row(x: UInt32[Array, "rows limbs"], at: Int[Array, "k"]) -> UInt32[Array, "k limbs"]:
-    return x[jnp.clip(at, 0, x.shape[0] - 1)]
+def _row(points: Points, at: Int[Array, "k"], limbs: int) -> UInt32[Array, "k limbs"]:
+    return wide.resize(points.x[jnp.clip(at, 0, points.rows - 1)], limbs)
 
 
 def log_steps(levels: Int[Array, "levels"], rate: Float[Array, ""]) -> Float[Array, "levels"]:
     """ln(exp(-r t) - exp(-r t')) of evenly spaced q t, t' the next one; ln exp(-r t) for the last, as beyond it are no tuples."""
     decay, step = -rate / PARTS * levels.astype(float), (levels[1] - levels[0]).astype(float)
-    return decay + jnp.where(levels == levels[-1], 0.0, jnp.log(-jnp.expm1(-rate / PARTS * step)))
+    return decay + jnp.where(levels == levels[-1], 0.0, logspace.log1mexp(-rate / PARTS * step))
 
 
 def weigh(each: Ranges, log_weight: LogWeight) -> Float[Array, "measures *levels outputs"]:

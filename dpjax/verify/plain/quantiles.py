@@ -198,16 +198,12 @@ def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) ->
     wanted = [rank(f, n) for f in fractions]
     targets = np.diff([0, *wanted, n])
     ended = [np.zeros(n + 1) for _ in range(m + 1)]  # by the number of outputs and the last one's stretch
-    for last, first in (
-        (a, b) for a in range(1, m + 1) for b in range(a, 0, -1)
-    ):  # outputs first, ..., last in one stretch
-        if first == 1:
-            arrived = np.exp(-kappa * np.abs(ranks - targets[0]))
-        else:
+    for last in range(1, m + 1):
+        for first in range(last, 0, -1):  # outputs first, ..., last lie in one stretch
             steps = np.exp(-kappa * np.abs(ranks[:, None] - ranks[None] - targets[first - 1]))
-            arrived = np.tril(steps, -1) @ ended[first - 1]
-        stay, count = sum(targets[first:last]), last - first + 1
-        ended[last] += arrived * lengths**count / math.factorial(count) * math.exp(-kappa * stay)
+            arrived = np.tril(steps, -1) @ ended[first - 1] if first > 1 else steps[:, 0]
+            stay, count = sum(targets[first:last]), last - first + 1
+            ended[last] += arrived * lengths**count / math.factorial(count) * math.exp(-kappa * stay)
     by_gaps = ended[m] @ np.exp(-kappa * np.abs(n - ranks - targets[m]))
     errors = [np.abs(ranks - k) for k in wanted]
     by_largest = sum(
