@@ -24,10 +24,10 @@ from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
-def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
-    """One mechanism finds all quantiles, also among values that many points share: a small delta would bring next to nothing, and is left
-    over."""
-    return joint(**given, shared=True)
+def _joint(*, base: str, delta: float = 0.0, **given: Any) -> JointQuantiles:
+    """One mechanism finds all quantiles, wherever they lie and also among values that many points share: a small delta would bring next to
+    nothing, and is left over."""
+    return joint(**given, base="places", shared=True)
 
 
 def _approximate(*, base: str, origin: int, **given: Any) -> ApproximateQuantiles:

@@ -29,6 +29,11 @@ f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and
 together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
 doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
+**Places.** With `base="places"` there is a third part, as large as both together: all outputs in one interval of 2^(d - l) integers, for
+eight levels l (`axis`). So outputs pay once for their common place, l ln 2 in place of m l ln 2, and the probability above has a factor of
+4 in all. Where the count pays for more than ENOUGH m d ln 2, wrong ranks cost so much more than wrong places that this brings nothing: a
+run leaves it out by what the noisy count says, which is public.
+
 **Shared values.** Where many points share values, gaps say little: within one value places have every rank, but the better part of them a
 wrong one, and no place is better than a right one just beside another value. With `shared` there is one more part of the mixture, tuples by
 their largest rank error (`largest`), which sees how deep the wanted ranks lie within their values: a tuple of depth t weighs exp(r t), at
@@ -50,6 +55,7 @@ counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -70,14 +76,16 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, largest, scales, ties
+from dpjax.optimizers.quantiles import chains, largest, scales
+from dpjax.optimizers.quantiles.axis import BASES, Axis, Parts
 from dpjax.optimizers.quantiles.base import MOST_ROWS, nearest_rank, total
-from dpjax.optimizers.quantiles.chains import Stretches, Targets
+from dpjax.optimizers.quantiles.chains import Drawn, Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 STEP = 8.0  # h in units of 1 / epsilon
 CANDIDATES = 31
 BATCH = 8  # of candidates weighed at once by a run
+ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing
 SHARE = 0.05
 # What `largest` weighs in an example, in units of exp(-m^2 / 7) of what the gaps do: that of so many evenly spread points at most (more
 # would change nothing), and on both sides as much of the axis as this many times what they fill.
@@ -101,7 +109,7 @@ class JointQuantiles(RankedQuantiles):
       candidates: how many values of N are tried, an odd number; 1 for targets w_j n (static).
       share: of epsilon, for the noisy count (static).
       origin: of scales.
-      base: "uniform" or "scales" (static).
+      base: "uniform", "scales" or "places" (static).
       shared: whether tuples are also weighed by their largest rank error (static).
     """
 
@@ -152,24 +160,25 @@ class JointQuantiles(RankedQuantiles):
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
-        parts, rank = self.stretches(points)
-        lengths = logspace.logsumexp(parts)
+        axis, parts = self.axis, self.axis.cut(points)
         index, count, about = jnp.zeros(1, jnp.int32), jnp.int32(MOST_ROWS), jnp.int32(EXAMPLE)
         if self.fitted:
             count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
             about = self._about(self._rounded(count))
             index = self._rounded(count) + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
+        kappa, measures = self.kappa(), self._measures(self._rounded(count))
+        chains_of = merged(parts, points)
 
         def log_total(pair: tuple[Array, Array]) -> Array:
-            """ln of the weight of all tuples for N = index h and a base measure; nothing for N < 0."""
+            """ln of the weight of all tuples for N = index h and a measure; nothing for N < 0."""
             index, measure = pair
-            total, _ = chains.forward(self._chain(lengths[measure], rank, points), self._targets(index, points), kappa)
-            return jnp.where(index >= 0, total, -jnp.inf)
+            total, _ = chains.forward(_take(chains_of, measure), self._targets(index, points), kappa)
+            return jnp.where(index >= 0, total + axis.log_priors()[measure], -jnp.inf)
 
-        kappa, measures = self.kappa(), jnp.arange(lengths.shape[0], dtype=jnp.int32)
-        pairs = jnp.repeat(index, measures.size), jnp.tile(measures, index.size)
+        # Measure by measure, so that those that are not used are at the end.
+        pairs = jnp.tile(index, axis.measures), jnp.repeat(jnp.arange(axis.measures, dtype=jnp.int32), index.size)
         alone = pairs[0].size == 1 and not self.shared
-        logs = jnp.zeros(1) if alone else lax.map(log_total, pairs, batch_size=BATCH)
+        logs = jnp.zeros(1) if alone else _first(log_total, pairs, measures * index.size)
         if self.shared:
             key_place, key_level = jax.random.split(key_place)
             levels, by_level = self._by_level(points)
@@ -177,60 +186,69 @@ class JointQuantiles(RankedQuantiles):
         one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
         by_gaps, pair = one < pairs[0].size, jnp.minimum(one, pairs[0].size - 1)
         targets, measure = self._targets(pairs[0][pair], points), pairs[1][pair]
-        chain = self._chain(lengths[measure], rank, points)
+        chain = _take(chains_of, measure)
         _, kept = chains.forward(chain, targets, kappa)
         found = chains.draw(key_chain, chain, targets, kappa, kept)
         keys = jax.vmap(jax.random.split)(jax.random.split(key_place, self.fractions.shape[0]))
-        start, stop = jax.vmap(lambda key, at: self._span(key, points, parts[measure, at], at))(keys[:, 0], found)
+        key_empty = jax.random.fold_in(key_chain, keys.shape[0] + 1)  # after those of the chain
+        start, stop = self._places(key_empty, keys[:, 0], points, parts, measure, found)
         if self.shared:
             measure = jnp.where(by_gaps, measure, one - pairs[0].size)
             of_level = logspace.sum_tree(chains.padded(by_level[jnp.maximum(one - pairs[0].size, 0)]))
             here = self._ranges(points, levels[logspace.draw(key_level, of_level)])
             start, stop = wide.select(by_gaps, start, here.start), wide.select(by_gaps, stop, here.stop)
-        answers = jax.vmap(lambda key, start, stop: self._from(key, start, stop, measure))(keys[:, 1], start, stop)
+        answers = jax.vmap(lambda key, start, stop: axis.within(key, start, stop, measure))(keys[:, 1], start, stop)
         ordered = wide.sort(answers)[0]  # those in one stretch come in any order
         if self.shared:
             ordered = wide.select(by_gaps, ordered, largest.running_maximum(answers))
         return wide.resize(ordered, self.limbs), jnp.bool_(True), {"by_gaps": by_gaps, "count": count}
 
+    @property
+    def axis(self) -> Axis:
+        """The domain and what outputs weigh on it."""
+        return Axis(bits=self.bits, origin=self.origin, base=self.base)
+
+    def _measures(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
+        """How many measures are used, given the rounded noisy count: places only where the count does not pay for much more than for the
+        places of all outputs one by one."""
+        if self.base != "places" or not self.fitted:
+            return jnp.full(jnp.shape(index), self.axis.measures, jnp.int32)
+        pays = self.kappa() * self._step() * index.astype(float)
+        one_by_one = self.fractions.shape[0] * scales.LN2 * jnp.asarray(self.bits, jnp.int32).astype(float)
+        return jnp.where(pays <= ENOUGH * one_by_one, jnp.int32(self.axis.measures), jnp.int32(2))
+
     def _targets(self, index: Int[Array, ""], points: Points) -> Targets:
         """Of N = index h, or of n if N is no output."""
         return self._at(jnp.maximum(index, 0)) if self.fitted else self._own(points.n_valid)
 
-    def _span(
-        self, key: Array, points: Points, parts: Float[Array, "3"], at: Int[Array, ""]
-    ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
-        """A part of the stretch between sorted rows at - 1 and at, from start to stop - 1: the former, between both, or the latter."""
-        part = logspace.draw(key, logspace.sum_tree(chains.padded(parts)))
-        x = wide.resize(points.x, self.wider)
-        before, following = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
-        start, stop = self._between(before, at > 0, following, at < points.n_valid)
-        start = wide.select(part == 1, start, wide.select(part == 0, before, following))
-        return start, wide.select(part == 1, stop, wide.add(start, self._unit()))
+    def _places(
+        self, key: Array, keys: Array, points: Points, parts: Parts, measure: Int[Array, ""], found: Drawn
+    ) -> tuple[UInt32[Array, "outputs limbs"], UInt32[Array, "outputs limbs"]]:
+        """For each output integers start, ..., stop - 1 that a measure draws it from."""
+        level, axis = self.axis.levels()[measure], self.axis
 
-    def _from(
-        self, key: Array, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"], measure: Int[Array, ""]
-    ) -> UInt32[Array, "limbs"]:
-        """One of start, ..., stop - 1, by a base measure."""
-        inside = wide.add(start, wide.uniform(key, wide.subtract(stop, start)))
-        if self.base == "scales":
-            inside = wide.select(measure == 0, inside, scales.draw(key, start, stop, self.origin))
-        return inside
+        def place(key: Array, at: Array, tail: Array) -> Any:
+            side = jnp.array([0, 0, 1, 1], jnp.int32)
+            ours = jnp.where(tail, side == 0, (side == 1) | ~parts.opens[measure, at])
+            weights = jnp.where(ours, parts.log_length[measure, at], -jnp.inf)
+            return axis.part(key, points, weights, at, level)
+
+        start, stop = jax.vmap(place)(keys, found.stretch, found.tail)
+        empty_start, empty_stop = axis.empty(key, points, found.stretch[0], level)
+        return wide.select(found.empty, empty_start, start), wide.select(found.empty, empty_stop, stop)
 
     # ------------------------------------------------------------------------------------------------- shared values
 
     def _ranges(self, points: Points, level: Int[Array, ""]) -> largest.Ranges:
         """Where outputs lie whose largest rank error is at most `level`."""
-        return largest.ranges(
-            points, largest.ranks(self.fractions, points.n_valid), level, wide.power_of_two(self.bits, self.wider)
-        )
+        return largest.ranges(points, largest.ranks(self.fractions, points.n_valid), level, self.axis.end())
 
     def _by_level(self, points: Points) -> tuple[Int[Array, "levels"], Float[Array, "measures levels"]]:
         """(the levels, ln of what tuples weigh from each of them)."""
         levels = largest.levels(points.rows)
 
         def tuples(level: Array) -> Array:
-            return jnp.sum(largest.weigh(self._ranges(points, level), self._log_weight), axis=1)
+            return jnp.sum(largest.weigh(self._ranges(points, level), self.axis.log_weight), axis=1)
 
         by_level = lax.map(tuples, levels, batch_size=largest.RUN_BATCH).T
         return levels, by_level + largest.log_steps(levels, self.rate())[None]
@@ -244,7 +262,7 @@ class JointQuantiles(RankedQuantiles):
         rank = jnp.arange(EXAMPLE + 1, dtype=jnp.int32)
         end = (rank == 0) | (rank == n)
         lengths = jnp.where(end, jnp.maximum(OUTSIDE * n, 1).astype(float), (rank < n).astype(float))
-        chain = Stretches(log_length=jnp.log(lengths), rank=rank, last=rank, n=n, merged=True)
+        chain = chains.undivided(jnp.log(lengths), n)
         ranks = nearest_rank(self.fractions, n)
         gaps = jnp.concatenate([ranks, n[None]]) - jnp.concatenate([jnp.zeros(1, jnp.int32), ranks])
         by_gaps, _ = chains.forward(chain, Targets(whole=gaps, rest=jnp.zeros(gaps.shape)), self.kappa())
@@ -252,65 +270,6 @@ class JointQuantiles(RankedQuantiles):
         return math.log(SHARED) - self.fractions.shape[0] ** 2 / 7 + by_gaps - by_largest
 
     # ------------------------------------------------------------------------------------------------- parts of one run
-
-    def _log_weight(
-        self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]
-    ) -> Float[Array, "measures n"]:
-        """ln of how much each base measure gives to start, ..., stop - 1."""
-        uniform = wide.log(wide.subtract(stop, start)) - scales.LN2 * jnp.asarray(self.bits, jnp.int32).astype(float)
-        if self.base == "uniform":
-            return uniform[None]
-        return jnp.stack([uniform, scales.log_weight(start, stop, self.bits, self.origin)])
-
-    def _unit(self) -> UInt32[Array, "limbs"]:
-        return wide.from_uint32(jnp.uint32(1), self.wider)
-
-    def _between(self, before: Array, has_before: Array, following: Array, has_following: Array) -> tuple[Array, Array]:
-        """The integers strictly between two neighbours: from start to stop - 1."""
-        zero, beyond = jnp.zeros_like(before), jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), before.shape)
-        one = jnp.broadcast_to(self._unit(), before.shape)
-        start = wide.select(has_before, wide.add(before, one), zero)
-        return start, wide.select(has_following, following, beyond)
-
-    def stretches(
-        self, points: Points, counted: Bool[Array, "rows"] | None = None
-    ) -> tuple[Float[Array, "measures stretches 3"], Int[Array, "stretches"]]:
-        """(ln of the three parts of the stretch before each sorted row and after all of them by each base measure, their ranks).
-
-        Its parts: at the row before, strictly between, at the row itself. Between equal rows there is only the first one. Rows that are
-        not `counted` are no points; they only cut the axis.
-        """
-        rows = points.rows
-        x = wide.resize(points.x, self.wider)
-        valid = points.valid
-        counted = valid if counted is None else counted & valid
-        place = jnp.arange(rows, dtype=jnp.int32)
-        new = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(x[1:], x[:-1])]) | (place == points.n_valid)
-        below = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted, dtype=jnp.int32)])
-        first = lax.cummax(jnp.where(new, place, 0))
-        stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
-        cell = self._log_weight(x, wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
-        copies = below[stop] - below[first]
-        inside = wide.less(x, jnp.broadcast_to(wide.power_of_two(self.bits, self.wider), x.shape))
-        share_here = ties.log_width(jnp.zeros_like(copies), copies)[None]
-        share_after = ties.log_width(below[1:] - below[first], copies)[None]
-        here = jnp.where((new & valid & inside)[None], cell + share_here, -jnp.inf)
-        after = jnp.where(counted[None], cell + share_after, -jnp.inf)
-        none = jnp.full((cell.shape[0], 1), -jnp.inf)
-        ends = jnp.arange(rows + 1, dtype=jnp.int32)
-        start, end = self._between(
-            wide.concatenate(x[:1], x), ends > 0, wide.concatenate(x, x[:1]), ends < points.n_valid
-        )
-        open_ = wide.less(start, end) & (ends <= points.n_valid)
-        end = wide.select(open_, end, wide.add(start, jnp.broadcast_to(self._unit(), start.shape)))
-        between = jnp.where(open_[None], self._log_weight(start, end), -jnp.inf)
-        at_rows = (jnp.concatenate([none, after], axis=1), jnp.concatenate([here, none], axis=1))
-        return jnp.stack([at_rows[0], between, at_rows[1]], axis=2), below
-
-    def _chain(self, log_length: Array, rank: Array, points: Points) -> Stretches:
-        """All stretches of one rank are one."""
-        last = jnp.arange(rank.shape[0], dtype=jnp.int32)
-        return Stretches(log_length=log_length, rank=rank, last=last, n=points.n_valid, merged=True)
 
     def _own(self, n: Int[Array, ""]) -> Targets:
         """w_j n."""
@@ -340,18 +299,27 @@ class JointQuantiles(RankedQuantiles):
     # ------------------------------------------------------------------------------------------------- the law
 
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
-        each, inside = self._cut(points, intervals)
-
-        def split(targets: Targets) -> Array:
-            return logspace.logsumexp(lax.map(lambda chain: chains.split(chain, targets, self.kappa(), inside), each).T)
-
+        chains_of, inside, between = self._cut(points, intervals)
         by_largest = self._split_largest(points, intervals) if self.shared else jnp.full(2, -jnp.inf)
+
+        def split(targets: Targets, measures: Array) -> Array:
+            """For each measure, as far as it is used."""
+
+            def one(measure: Array) -> Array:
+                logs = chains.split(_take(chains_of, measure), targets, self.kappa(), inside, between)
+                return logs + self.axis.log_priors()[measure]
+
+            def used(measure: Array) -> Array:
+                return lax.cond(measure < measures, one, lambda _: jnp.full(2, -jnp.inf), measure)
+
+            return lax.map(used, jnp.arange(self.axis.measures, dtype=jnp.int32))
 
         def share(n: Array) -> Array:
             return by_largest + (self._log_share(n) if self.shared else 0.0)
 
         if not self.fitted:
-            return _shares(logspace.logaddexp(split(self._own(points.n_valid)), share(jnp.int32(EXAMPLE))))
+            logs = logspace.logsumexp(split(self._own(points.n_valid), jnp.int32(self.axis.measures)).T)
+            return _shares(logspace.logaddexp(logs, share(jnp.int32(EXAMPLE))))
         return self._mixed(split, share, points.n_valid)
 
     def _split_largest(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
@@ -359,7 +327,7 @@ class JointQuantiles(RankedQuantiles):
         low, high = self._within(intervals)
         levels = largest.levels(points.rows)
         return largest.split(
-            lambda level: self._ranges(points, level), levels, self.rate(), low, high, self._log_weight
+            lambda level: self._ranges(points, level), levels, self.rate(), low, high, self.axis.log_weight
         )
 
     def _within(self, intervals: Interval) -> tuple[UInt32[Array, "quantiles wider"], UInt32[Array, "quantiles wider"]]:
@@ -371,56 +339,62 @@ class JointQuantiles(RankedQuantiles):
         )
         return low, high
 
-    def _cut(self, points: Points, intervals: Interval) -> tuple[Stretches, Bool[Array, "outputs stretches"]]:
-        """All parts of stretches by each base measure, which the ends of the intervals cut, too; and which lie in each interval."""
+    def _cut(
+        self, points: Points, intervals: Interval
+    ) -> tuple[Stretches, Bool[Array, "outputs stretches"], Bool[Array, "outputs gaps"]]:
+        """All parts of stretches by each measure, which the ends of the intervals cut, too; which of them lie in each interval, and which
+        integers between two rows do."""
         low, high = self._within(intervals)
         cuts = wide.concatenate(low, high)
         counted = jnp.concatenate([points.valid, jnp.zeros(cuts.shape[0], bool)])
         kept = jnp.concatenate([points.valid, jnp.ones(cuts.shape[0], bool)])
         x = wide.concatenate(wide.resize(points.x, self.wider), cuts)
         x, counted = wide.sort(wide.select(kept, x, ~jnp.zeros_like(x)), counted)
-        parts, rank = self.stretches(Points(x=x, n_valid=points.n_valid + cuts.shape[0], ordered=True), counted)
-        ranks = jnp.repeat(rank, 3)
-        asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
-        last = jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1
+        rows = Points(x=x, n_valid=points.n_valid + cuts.shape[0], ordered=True)
+        chains_of = in_parts(self.axis.cut(rows, counted), points)
+        inside, between = jax.vmap(lambda a, b: self._inside(x, a, b))(low, high)
+        return chains_of, inside, between
 
-        def chain(parts: Array) -> Stretches:
-            return Stretches(log_length=parts.reshape(-1), rank=ranks, last=last, n=points.n_valid)
-
-        return jax.vmap(chain)(parts), jax.vmap(lambda a, b: self._inside(x, a, b))(low, high)
-
-    def _inside(self, x: UInt32[Array, "rows limbs"], low: Array, high: Array) -> Bool[Array, "stretches"]:
+    def _inside(
+        self, x: UInt32[Array, "rows limbs"], low: Array, high: Array
+    ) -> tuple[Bool[Array, "stretches"], Bool[Array, "gaps"]]:
         """Which parts lie in [low, high): those at a row if the row does, those between two rows if their first integer does."""
 
         def within(value: Array) -> Array:
             least, beyond = jnp.broadcast_to(low, value.shape), jnp.broadcast_to(high, value.shape)
             return wide.less_equal(least, value) & wide.less(value, beyond)
 
-        at, after = within(x), within(wide.add(x, jnp.broadcast_to(self._unit(), x.shape)))
+        at, after = within(x), within(wide.add(x, jnp.broadcast_to(self.axis.unit(), x.shape)))
         no = jnp.zeros(1, bool)
         between = jnp.concatenate([within(jnp.zeros_like(x[:1])), after])
-        parts = (jnp.concatenate([no, at]), between, jnp.concatenate([at, no]))
-        return jnp.stack(parts, axis=1).reshape(-1)
+        parts = (jnp.concatenate([no, at]), between, between, jnp.concatenate([at, no]))
+        return jnp.stack(parts, axis=1).reshape(-1), between
 
     def _mixed(
-        self, split: Callable[[Targets], Array], share: Callable[[Array], Array], n: Int[Array, ""]
+        self, split: Callable[[Targets, Array], Array], share: Callable[[Array], Array], n: Int[Array, ""]
     ) -> Float[Array, "2"]:
         """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them, and has its share."""
         reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
         windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
         counts = self._rounded(n) - reach + windows
         first = counts[0] - self.candidates // 2
+        measures = self._measures(counts)
 
         def weigh(index: Array) -> Array:
-            return jnp.where(index >= 0, split(self._at(jnp.maximum(index, 0))), -jnp.inf)
+            logs = split(self._at(jnp.maximum(index, 0)), jnp.max(measures))
+            return jnp.where(index >= 0, logs, -jnp.inf)
 
         index = first + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
         logs = lax.map(weigh, index, batch_size=16)
         looked = windows[:, None] + jnp.arange(self.candidates, dtype=jnp.int32)[None]
         shares = lax.map(share, self._about(counts), batch_size=16)
-        each = jax.vmap(lambda rows, more: _shares(logspace.logaddexp(logspace.logsumexp(logs[rows].T), more)))(
-            looked, shares
-        )
+        used = jnp.arange(self.axis.measures, dtype=jnp.int32)[None] < measures[:, None]
+
+        def law_of(rows: Array, used: Array, more: Array) -> Array:
+            by_gaps = jnp.where(used[None, :, None], logs[rows], -jnp.inf).reshape(-1, 2)
+            return _shares(logspace.logaddexp(logspace.logsumexp(by_gaps.T), more))
+
+        each = jax.vmap(law_of)(looked, used, shares)
         chances, beyond = self._noisy(counts, n)
         law = jnp.sum(jnp.where(counts >= 0, chances, 0.0)[:, None] * each, axis=0)
         return law.at[1].add(beyond)
@@ -481,7 +455,7 @@ class JointQuantiles(RankedQuantiles):
         with jax.enable_x64(True):
             kappa, rate, epsilon = float(self.kappa()), float(self.rate()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        places = m * int(self.bits) * scales.LN2 + (self.base == "scales") * scales.LN2
+        places = m * int(self.bits) * scales.LN2 + scales.LN2 * BASES.index(self.base)
         nats = places + m * (scales.LN2 + math.log(n + 1.0))
         worst = 1 / np.max(np.maximum(f, 1 - f))
         step, outside = STEP / epsilon, 0.0
@@ -525,6 +499,75 @@ def _per_root(share: float, candidates: int) -> float:
     return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
 
 
+def merged(parts: Parts, points: Points) -> Stretches:
+    """A chain for each measure, of which each stretch is all of its rank; but for what ends an interval before it begins another."""
+    opens, rank = parts.opens, parts.rank
+    tail, rest = (logspace.logsumexp(side) for side in (parts.log_length[..., :2], parts.log_length[..., 2:]))
+    whole = logspace.logsumexp(parts.log_length)
+    return _chains(
+        Stretches(
+            log_length=jnp.where(opens, rest, whole),
+            rank=rank,
+            last=jnp.arange(rank.shape[0], dtype=jnp.int32),
+            n=points.n_valid,
+            opens=opens,
+            log_empty=parts.log_empty,
+            gap_rank=rank,
+            log_tail=jnp.where(opens, tail, -jnp.inf),
+            merged=True,
+        )
+    )
+
+
+def in_parts(parts: Parts, points: Points) -> Stretches:
+    """A chain for each measure, of which each part is a stretch of its own."""
+    ranks = jnp.repeat(parts.rank, 4)
+    in_order = jnp.array([0, 1, 3, 2], jnp.int32)
+    opens = jnp.zeros(parts.log_length.shape, bool).at[..., 2].set(parts.opens)
+    asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
+    return _chains(
+        Stretches(
+            log_length=parts.log_length[..., in_order].reshape(opens.shape[0], -1),
+            rank=ranks,
+            last=jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1,
+            n=points.n_valid,
+            opens=opens.reshape(opens.shape[0], -1),
+            log_empty=parts.log_empty,
+            gap_rank=parts.rank,
+            log_tail=jnp.full(parts.log_empty.shape, -jnp.inf),
+        )
+    )
+
+
+def _chains(one: Stretches) -> Stretches:
+    """What does not depend on the measure, as often as there are measures."""
+    measures = one.opens.shape[0]
+
+    def often(leaf: Array) -> Array:
+        return jnp.broadcast_to(leaf, (measures, *leaf.shape))
+
+    return dataclasses.replace(
+        one, rank=often(one.rank), last=often(one.last), n=often(one.n), gap_rank=often(one.gap_rank)
+    )
+
+
+def _take(chains_of: Stretches, measure: Int[Array, ""]) -> Stretches:
+    return jax.tree.map(lambda leaf: leaf[measure], chains_of)
+
+
+def _first(one: Callable[[Any], Float[Array, ""]], given: Any, count: Int[Array, ""]) -> Float[Array, "n"]:
+    """`one` of each of the first `count`, some at a time; -inf for all others."""
+    size = jax.tree.leaves(given)[0].shape[0]
+
+    def step(i: Array, found: Array) -> Array:
+        number = i * BATCH + jnp.arange(BATCH, dtype=jnp.int32)
+        here = jax.vmap(one)(jax.tree.map(lambda leaf: leaf[jnp.minimum(number, size - 1)], given))
+        return lax.dynamic_update_slice_in_dim(found, jnp.where(number < count, here, -jnp.inf), i * BATCH, axis=0)
+
+    nothing = jnp.full(size + -size % BATCH, -jnp.inf)
+    return lax.fori_loop(0, (count + BATCH - 1) // BATCH, step, nothing)[:size]
+
+
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
     """Weights as shares of their sum; (0, 0) where there are none."""
     total = logspace.logsumexp(logs)
@@ -556,7 +599,8 @@ def joint(
         takes.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
-      base: what outputs weigh before they see data: "uniform", as in the paper, or half of it by "scales", for values of unknown scale.
+      base: what outputs weigh before they see data: "uniform", as in the paper; half of it by "scales", for values of unknown
+        scale; half of all that by "places", for values that lie close together, wherever that is.
       origin: the public point around which scales lie, 0 to 2^bits.
       shared: whether tuples are also weighed by their largest rank error, for values that many points share.
 
@@ -574,7 +618,11 @@ def joint(
     candidates = arguments.integer("candidates", candidates, at_least=1, at_most=2**16)
     if candidates % 2 == 0:
         raise ValueError(f"candidates must be odd, got {candidates}")
-    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
+    domain: Any = {
+        "bits": np.int32(bits),
+        "limbs": wide.limbs_for(bits),
+        **scales.base_measure(base, origin, bits, BASES),
+    }
     share = arguments.known_fraction("share", share)
     budget = total(epsilon, 0.0, rho, per_root=_per_root(share, candidates))
     least = SMALLEST_RATE / share if candidates > 1 else 0.0

@@ -25,13 +25,13 @@ LN2 = 0.6931471805599453
 BASES = ("uniform", "scales")
 
 
-def base_measure(base: str, origin: int, bits: int) -> dict[str, Any]:
-    """The attributes by which an algorithm keeps its base measure: `base`, `origin`, and `wider`, limbs for up to 2^d + 1.
+def base_measure(base: str, origin: int, bits: int, known: tuple[str, ...] = BASES) -> dict[str, Any]:
+    """The attributes by which an algorithm keeps its base measure, one of `known`: `base`, `origin`, and `wider`, limbs for up to 2^d + 1.
 
     Raises:
       TypeError, ValueError: an unknown base; an origin that is no integer, or outside 0, ..., 2^bits.
     """
-    arguments.choice("base", base, BASES)
+    arguments.choice("base", base, known)
     at = arguments.integer("origin", origin, at_least=0, at_most=2**bits)
     wider = wide.limbs_for(bits + 1)
     # On the host: algorithms are made without compiling anything.

@@ -107,7 +107,8 @@ def joint_law(
 
     k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
     c times has the volume of its lengths, over c!; z weighs 1/size, and with base "scales" the volumes are added up in which each z
-    weighs `by_scale`. With candidates the number of points is fitted, by summing over noisy counts. With shared, `largest_weights` join in.
+    weighs `by_scale`; with base "places" those of `place_weights`, too, unless the noisy count is large. With candidates the number of
+    points is fitted, by summing over noisy counts. With shared, `largest_weights` join in.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.308, 0.385, 0.308]
@@ -115,7 +116,7 @@ def joint_law(
     cells = []
     for z in range(size):
         below, copies = sum(x < z for x in points), sum(x == z for x in points)
-        measures = np.array([1 / size] + [by_scale(z, size, origin)] * (base == "scales"))
+        measures = np.array([1 / size] + [by_scale(z, size, origin)] * (base != "uniform"))
         edges = [0.0, *sorted(van_der_corput(i) for i in range(1, copies + 1)), 1.0]
         cells += [(z, below + i, measures * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
     values, ranks, lengths = map(np.array, zip(*cells, strict=True))
@@ -123,6 +124,7 @@ def joint_law(
     tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
     crowds = np.array([math.prod(math.factorial(list(each).count(c)) for c in set(each)) for each in tuples.tolist()])
     volumes = lengths[tuples].prod(axis=1).sum(axis=1) / crowds
+    in_places = place_weights(values[tuples], size) * lengths[tuples, 0].prod(axis=1) / crowds * (base == "places")
     ends = np.zeros((len(tuples), 1))
     gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
     shares = np.diff([0.0, *fractions, 1.0])
@@ -132,7 +134,7 @@ def joint_law(
         np.add.at(law, tuple(values[tuples].T), weights)
         return law
 
-    def weights(count: float, kappa: float) -> np.ndarray:
+    def weights(count: float, kappa: float, volumes: np.ndarray) -> np.ndarray:
         return law_of(volumes * np.exp(-kappa * np.abs(gaps - shares * count).sum(axis=1)))
 
     half_loss = epsilon / 2 if candidates == 1 else (1 - share) * epsilon / 2
@@ -144,7 +146,7 @@ def joint_law(
 
     if candidates == 1:
         kappa = epsilon / (4 * (1 - min(shares)))
-        law = weights(n, kappa) + more(1024, kappa)
+        law = weights(n, kappa, volumes + in_places) + more(1024, kappa)
         law /= law.sum()
     else:
         step, r, half = 8 / epsilon, math.exp(-share * epsilon), candidates // 2
@@ -152,14 +154,30 @@ def joint_law(
         for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
             centre = max(math.floor((n + noise) / step + 0.5), 0)
             noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
-        each = [weights(i * step, half_loss) for i in range(max(noisy) + half + 1)]
+        counts = [i * step for i in range(max(noisy) + half + 1)]
+        each, placed = ([weights(count, half_loss, of) for count in counts] for of in (volumes, in_places))
         law = np.zeros((size,) * m)
         for centre, chance in noisy.items():
-            window = np.sum(each[max(centre - half, 0) : centre + half + 1], axis=0) + more(
-                int(centre * step), half_loss
-            )
+            looked = slice(max(centre - half, 0), centre + half + 1)
+            window = np.sum(each[looked], axis=0) + more(int(centre * step), half_loss)
+            if half_loss * centre * step <= 2 * m * math.log(size):
+                window += np.sum(placed[looked], axis=0)
             law += chance * window / window.sum()
     return law
+
+
+def place_weights(values: np.ndarray, size: int) -> np.ndarray:
+    """By what each row of values exceeds its uniform weight, in all: 8 levels of 2^l intervals, 1/4 each, for those rows that lie in one.
+
+    >>> place_weights(np.array([[0, 3], [0, 1], [1, 1]]), 4).tolist()
+    [0.0, 2.0, 6.0]
+    """
+    bits, outputs = size.bit_length() - 1, values.shape[1]
+    found = np.zeros(len(values))
+    for level in (-(-k * bits // 8) for k in range(1, 9)):
+        place = values >> (bits - level)
+        found += 2.0 ** (level * (outputs - 1)) / 4 * (place == place[:, :1]).all(axis=1)
+    return found
 
 
 def largest_weights(
@@ -177,7 +195,7 @@ def largest_weights(
     [0.5, 2.0, 0.5]
     """
     wanted = [math.floor(16 * f * len(points) + 0.5) / 16 for f in fractions]
-    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base == "scales") for z in range(size)])
+    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base != "uniform") for z in range(size)])
     law = np.zeros((size,) * len(fractions))
     for answers in itertools.product(range(size), repeat=len(fractions)):
         error = max(
