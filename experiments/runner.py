@@ -39,6 +39,7 @@ EXPERIMENTS = (
     "papers",
     "points",
     "polygons",
+    "quantile_contest",
     "quantiles",
     "quasi_concave",
     "rectangles",

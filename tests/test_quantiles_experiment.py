@@ -13,14 +13,14 @@ from dpjax.plotting import style
 from experiments import quantiles as experiment
 from experiments.quantiles import data, learners, peers
 from experiments.quantiles.draw import draw
-from experiments.quantiles.methods import METHODS, Wanted, mechanism
+from experiments.quantiles.methods import METHODS, Wanted, even, mechanism
 from experiments.records import Row
 
 
 @pytest.mark.parametrize("method", [builders.slow(name) if name == "sliced" else name for name in METHODS])
 def test_every_method_keeps_the_budget_for_all_quantiles_together(method):
     for number, epsilon, bits in ((3, 1.0, 30), (15, 0.3, 13)):
-        wanted = Wanted(number, epsilon, delta=1e-6, beta=0.1, bits=bits, origin=0, base=1.01)
+        wanted = Wanted(even(number), epsilon, delta=1e-6, beta=0.1, bits=bits, origin=0, base=1.01)
         guarantee = mechanism(method, wanted).guarantee()  # refused above it
         assert 0.9 * epsilon < guarantee.epsilon < 1.0001 * epsilon and guarantee.relation == "ADD_OR_REMOVE_ONE"
         assert len(mechanism(method, wanted).fractions) == number

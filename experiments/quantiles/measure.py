@@ -15,7 +15,7 @@ from dpjax.data.sample import bucket
 from dpjax.optimizers import quantiles
 from dpjax.trials.progress import Progress
 from experiments.quantiles import data, learners, peers
-from experiments.quantiles.methods import METHODS, Wanted, mechanism
+from experiments.quantiles.methods import METHODS, Wanted, even, mechanism
 from experiments.records import Row
 from experiments.runner import Context
 from experiments.settings import Settings
@@ -37,8 +37,9 @@ def largest_error(key: jax.Array, trial: Trial) -> Any:
     return jnp.where(outcome.status == Status.OK, jnp.max(errors).astype(float), jnp.inf)
 
 
-def _trial(method: str, wanted: Wanted, column: data.Column, rows: int) -> Trial:
-    made, n = mechanism(method, wanted), len(column.codes)
+def trial(made: Any, column: data.Column, rows: int) -> Trial:
+    """One release by a mechanism that is `made`, from a column with room for so many rows."""
+    n = len(column.codes)
     x = np.full((rows, 1), 2**32 - 1, np.uint32)
     x[:n, 0] = column.codes
     ranks = quantiles.nearest_rank(np.asarray(made.fractions), n)
@@ -58,13 +59,13 @@ def measure(settings: Settings, context: Context) -> list[Row]:
                 progress.done(len(METHODS))
                 continue
             asked = {key: settings[key] for key in ("delta", "beta", "base")}
-            wanted = Wanted(number=count, epsilon=epsilon, bits=column.bits, origin=column.origin, **asked)
+            wanted = Wanted(fractions=even(count), epsilon=epsilon, bits=column.bits, origin=column.origin, **asked)
             at = {"column": name, "n": n, "count": count, "epsilon": epsilon}
             for place, method in enumerate(METHODS):
-                trial = _trial(method, wanted, column, bucket(max(*settings["sizes"], settings["n"])))
+                release = trial(mechanism(method, wanted), column, bucket(max(*settings["sizes"], settings["n"])))
                 cell = number * len(METHODS) + place
                 key = {"method": method, **at}
-                found = context.evaluate(largest_error, trial, key=key, cell=cell, draws=settings["draws"], chunk=16)
+                found = context.evaluate(largest_error, release, key=key, cell=cell, draws=settings["draws"], chunk=16)
                 rows += _row(panel, method, x, found, settings)
                 progress.done(1)
             for method, peer in beside.items():

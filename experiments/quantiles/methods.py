@@ -17,9 +17,9 @@ SMALLEST_SLICE = 2047  # rows for which slices have room at least, so that few p
 
 
 class Wanted(NamedTuple):
-    """What a method is asked for: q quantiles at i/(q + 1), on a domain with a public origin."""
+    """What a method is asked for: quantiles at these fractions, on a domain with a public origin."""
 
-    number: int
+    fractions: tuple[float, ...]
     epsilon: float
     delta: float
     beta: float
@@ -28,8 +28,13 @@ class Wanted(NamedTuple):
     base: float
 
     @property
-    def fractions(self) -> list[float]:
-        return [i / (self.number + 1) for i in range(1, self.number + 1)]
+    def number(self) -> int:
+        return len(self.fractions)
+
+
+def even(number: int) -> tuple[float, ...]:
+    """i/(q + 1) for i = 1, ..., q."""
+    return tuple(i / (number + 1) for i in range(1, number + 1))
 
 
 def _rank_exponential(wanted: Wanted) -> Any:
@@ -59,7 +64,10 @@ def _unbounded(wanted: Wanted) -> Any:
 
 
 def _released(method: str, accountant: str) -> Callable[[Wanted], Any]:
-    """One of the three methods of `experiments.releases`, with room for slices, and the accountant that it was calibrated by."""
+    """One of the three methods of `experiments.releases`, with room for slices, and the accountant that it was calibrated by.
+
+    They find even quantiles only.
+    """
 
     def make(wanted: Wanted) -> Any:
         settings = {name: getattr(wanted, name) for name in ("epsilon", "delta", "beta", "bits")}

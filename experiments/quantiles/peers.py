@@ -7,7 +7,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def installed() -> dict[str, Peer]:
     return found
 
 
-def largest_errors(codes: np.ndarray, answers: np.ndarray, fractions: list[float]) -> np.ndarray:
+def largest_errors(codes: np.ndarray, answers: np.ndarray, fractions: Sequence[float]) -> np.ndarray:
     """Of each row of answers, the largest rank error: how far k(n) is from #{x < z}, ..., #{x <= z}."""
     wanted = np.floor(np.array(fractions) * len(codes) + 0.5)
     answers = np.sort(answers, axis=1)

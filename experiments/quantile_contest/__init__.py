@@ -1,0 +1,26 @@
+"""Is there a method that, run by hand, finds quantiles better than `dpjax.quantiles`? On cells drawn at random, so that nothing is chosen.
+
+One picture: for each cell (a real or simulated column, so many of its records, which quantiles, epsilon) the mean largest rank error of
+`dpjax.quantiles` over that of the best of all others: our methods without a delta, by each base measure, and OpenDP and diffprivlib. Who is
+best, is decided by some runs, and measured by others, as the least of many noisy means is too low.
+
+Bounds and units are public rules (`columns.py`). Real data need `pip install '.[data]'`, the peers `pip install '.[bench]'`; what is
+missing is left out, and said.
+"""
+
+from experiments.quantile_contest.draw import draw
+from experiments.quantile_contest.measure import measure
+from experiments.runner import Experiment
+
+COMMON = {"records": [60, 2000], "epsilons": [0.2, 5.0], "counts": [1, 2, 3, 5, 9], "base": 1.002, "level": 0.95}
+EXPERIMENT = Experiment(
+    summary="the largest rank error of dpjax.quantiles over that of the best other method, on cells drawn at random",
+    presets={
+        "smoke": {**COMMON, "counts": [1], "cells": [1, 7], "choosing": 8, "draws": 16},
+        "quick": {**COMMON, "cells": list(range(40)), "choosing": 64, "draws": 512},
+        "full": {**COMMON, "cells": list(range(400)), "choosing": 1000, "draws": 4000},
+    },
+    measure=measure,
+    draw=draw,
+    cells=("cells",),
+)

@@ -1,0 +1,63 @@
+"""The picture, from the table alone."""
+
+import pathlib
+
+from dpjax.plotting import style
+from experiments import captions
+from experiments.quantile_contest.measure import CHOSEN, KIND, MEANS, OTHER, RATIO
+from experiments.quantile_contest.rivals import OURS
+from experiments.records import Row
+from experiments.settings import Settings
+
+NEAR = 1.05  # what counts as no worse
+LEAST, MOST = 0.25, 4.0  # where ratios beyond are drawn
+
+
+def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
+    """Writes quantile_contest as PNG and SVG: one line a cell, the lowest ratio above."""
+    cells = sorted((row for row in rows if row.panel == RATIO), key=lambda row: row.value)
+    means = {(row.panel, row.series, row.x): row.value for row in rows}
+    with style.house():
+        fig, axes = style.figure(figsize=(9.6, 1.6 + 0.19 * len(cells)))
+        for place, row in enumerate(cells):
+            colour = style.COLOURS[1 if row.low > NEAR else 0]
+            low, value, high = (min(max(end, LEAST), MOST) for end in (row.low, row.value, row.high))
+            axes.hlines(place, low, high, color=colour, linewidth=1)
+            axes.plot([value], [place], linestyle="none", marker="o", markersize=4, color=colour)
+            ours, other = (means[MEANS, name, row.x] for name in (OURS, OTHER))
+            axes.text(MOST * 1.06, place, f"{ours:.3g} : {other:.3g}  {_best(rows, row.x)}", va="center", fontsize=7)
+        axes.axvline(1.0, color="grey", linewidth=0.8)
+        axes.axvline(NEAR, color="grey", linewidth=0.8, linestyle="--")
+        axes.set_yticks(range(len(cells)), [_label(rows, row.x) for row in cells], fontsize=7)
+        axes.invert_yaxis()
+        ticks = [0.25, 0.5, 1.0, 2.0, 4.0]
+        axes.set(
+            xscale="log", xlim=(LEAST / 1.05, MOST * 1.05), xlabel="error of dpjax.quantiles / error of the best other"
+        )
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        style.title(fig, *_title(cells, settings))
+        style.save(fig, out / "quantile_contest")
+
+
+def _title(cells: list[Row], settings: Settings) -> tuple[str, str]:
+    near = sum(row.value <= NEAR for row in cells)
+    behind = sum(row.low > NEAR for row in cells)
+    return (
+        "The mean largest rank error of dpjax.quantiles against the best of all others, on cells drawn at random",
+        f"at most {captions.number(NEAR)} times as large (dashed) in {near} of {len(cells)}; more for certain in {behind} (orange); "
+        f"{captions.percent(settings['level'])} intervals, {settings['draws']} runs; right: both errors, the best",
+    )
+
+
+def _label(rows: list[Row], cell: float) -> str:
+    """What was asked."""
+    asked = {row.series: row.value for row in rows if row.panel.startswith(KIND) and row.x == cell}
+    name = next(row.panel for row in rows if row.panel.startswith(KIND) and row.x == cell).removeprefix(KIND)
+    quantiles = f"{asked['quantiles']:g} quantile{'s' * (asked['quantiles'] > 1)}"
+    return f"{asked['records']:g} of {name}, {quantiles}, ε = {asked['epsilon']:g}"
+
+
+def _best(rows: list[Row], cell: float) -> str:
+    others = [row for row in rows if row.panel == CHOSEN and row.x == cell and row.series != OURS]
+    return min(others, key=lambda row: row.value).series

@@ -1,0 +1,106 @@
+"""The numbers: the mean largest rank error of `dpjax.quantiles` and of the best of all others, with an interval for their ratio.
+
+The least of a dozen noisy means is too low, so the best is chosen by some runs and measured by others.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from dpjax.trials.progress import Progress
+from experiments.quantile_contest.cells import Cell, cell
+from experiments.quantile_contest.rivals import METHODS, OURS
+from experiments.quantiles import peers
+from experiments.quantiles.data import Column
+from experiments.quantiles.measure import largest_error, trial
+from experiments.quantiles.methods import Wanted
+from experiments.records import Row, exact
+from experiments.runner import Context
+from experiments.settings import Settings
+
+RATIO, MEANS, CHOSEN, KIND = "ratio", "means", "choosing", "cell, "
+OTHER = "the best other"
+CHUNK = 32
+ROWS = 255  # that samples have room for at least, so that few programs are compiled
+
+
+def measure(settings: Settings, context: Context) -> list[Row]:
+    """All by number of the cell. Panel "ratio": the error of `dpjax.quantiles` over that of the best other, "means": both errors,
+    "choosing": everybody's, by the runs that decide who is the best; "cell, COLUMN": what was asked."""
+    rows: list[Row] = []
+    with Progress(len(settings["cells"]), "cells", unit="cells") as progress:
+        for number in settings["cells"]:
+            asked = cell(number, context.seed, settings)
+            sample = asked.sample(context.seed)
+            if sample is not None:
+                rows += _rows(number, asked, sample, settings, context)
+            progress.done(1)
+    return rows
+
+
+def _rows(number: int, asked: Cell, sample: Column, settings: Settings, context: Context) -> list[Row]:
+    wanted = Wanted(asked.fractions, asked.epsilon, 0.0, 0.1, sample.bits, sample.origin, settings["base"])
+    errors = functools.partial(_errors, number, wanted, sample, context)
+    choosing = {name: errors(name, 0, settings["choosing"]) for name in [*METHODS, *peers.installed()]}
+    best = min((name for name in choosing if name != OURS), key=lambda name: choosing[name].mean())
+    ours, other = (errors(name, settings["choosing"], settings["draws"]) for name in (OURS, best))
+    ratio, low, high = _ratio(ours, other, settings["level"])
+    kind = {"records": len(sample.codes), "quantiles": len(asked.fractions), "epsilon": asked.epsilon}
+    return [
+        Row(RATIO, OURS, number, ratio, low, high),
+        *(_mean(MEANS, name, number, found, settings) for name, found in ((OURS, ours), (OTHER, other))),
+        *(_mean(CHOSEN, name, number, found, settings) for name, found in choosing.items()),
+        *(exact(KIND + asked.name, name, number, value) for name, value in kind.items()),
+    ]
+
+
+def _errors(
+    number: int, wanted: Wanted, sample: Column, context: Context, name: str, first: int, draws: int
+) -> np.ndarray:
+    """Largest rank errors of the runs first, ..., first + draws - 1."""
+    at = {"cell": number, "method": name, "from": first, "draws": draws}
+    if name not in METHODS:
+        peer = peers.PEERS[name][1]
+        return np.asarray(context.store.get_or_compute(at, lambda: _of_peer(peer, sample, wanted, first, draws)))
+    release = trial(METHODS[name](wanted), sample, _room(len(sample.codes)))
+    place = 2 * (number * len(METHODS) + list(METHODS).index(name)) + (first > 0)
+    found = context.evaluate(largest_error, release, key=at, cell=place, draws=draws, chunk=CHUNK)
+    return np.minimum(found, len(sample.codes))  # no release is as bad as can be
+
+
+def _of_peer(peer: Any, sample: Column, wanted: Wanted, first: int, draws: int) -> list[float]:
+    """Peers count their runs from 0: later ones are at the end."""
+    return peers.largest_errors(sample.codes, peer(sample.codes, wanted, first + draws), wanted.fractions)[
+        first:
+    ].tolist()
+
+
+def _room(n: int) -> int:
+    rows = ROWS
+    while rows < n:
+        rows = 4 * rows + 3
+    return rows
+
+
+def _mean(panel: str, name: str, number: int, errors: np.ndarray, settings: Settings) -> Row:
+    far = _far(len(errors), settings["level"]) * errors.std(ddof=1) / math.sqrt(len(errors))
+    return Row(panel, name, number, errors.mean(), errors.mean() - far, errors.mean() + far)
+
+
+def _ratio(ours: np.ndarray, theirs: np.ndarray, level: float) -> tuple[float, float, float]:
+    """The ratio of two means with an interval on the logarithmic scale; 1 if both are 0."""
+    a, b = ours.mean(), theirs.mean()
+    if a == b == 0.0:
+        return 1.0, 1.0, 1.0
+    if a == 0.0 or b == 0.0:
+        return (0.0, 0.0, 1.0) if a == 0.0 else (math.inf, 1.0, math.inf)
+    spread = math.sqrt(sum((each.std(ddof=1) / each.mean()) ** 2 / len(each) for each in (ours, theirs)))
+    far = math.exp(_far(len(ours), level) * spread)
+    return a / b, a / b / far, a / b * far
+
+
+def _far(count: int, level: float) -> float:
+    return float(scipy.stats.t.ppf((1 + level) / 2, count - 1))
