@@ -67,6 +67,8 @@ SLOW = [
     ("tracing", (8, 8000), (8, 9000), 500),
     ("laplace", (1000,), None, 4000),
     ("soft exponential mechanism", (1000,), (6,), 4000),
+    ("soft quantile", (400,), (200,), 4000),
+    ("soft threshold", (400,), (200,), 4000),
 ]
 CELLS = [*FAST, *(pytest.param(*cell, marks=pytest.mark.slow) for cell in SLOW)]
 

@@ -36,6 +36,8 @@ CONTESTS = [
     ["laplace", [1000]],
     ["exponential mechanism", [1000]],
     ["soft exponential mechanism", [1000]],
+    ["soft quantile", [1000]],
+    ["soft threshold", [1000]],
 ]
 SMOKE = [
     ["rec_concave", [31, 500]],

@@ -304,6 +304,27 @@ def soft_choice(key: jax.Array, scores: jax.Array) -> jax.Array:
     return (jnp.max(weights[-5:]) > 0.5).astype(jnp.int32)
 
 
+@frozen
+class SoftPoint:
+    """A soft point of [0, 1] from uniform values: the median, or a threshold on values that are labelled by 1/2; see `near_half`."""
+
+    name: str = static()
+    n: int = static()
+
+    def __call__(self, key: jax.Array) -> jax.Array:
+        key_values, key_draw = jax.random.split(key)
+        values = jax.random.uniform(key_values, (self.n,))
+        given: Any = {"epsilon": EPSILON, "temperature": numpy_mechanisms.TEMPERATURE, "low": 0.0, "high": 1.0}
+        if self.name == "soft quantile":
+            return soft.quantile(**given, fraction=0.5)(key_draw, values)
+        return soft.threshold(**given)(key_draw, values, (values < 0.5).astype(float))
+
+
+def near_half(key: jax.Array, point: SoftPoint) -> jax.Array:
+    """Whether a soft point is near 1/2."""
+    return (jnp.abs(point(key) - 0.5) < numpy_mechanisms.NEAR[point.name]).astype(jnp.int32)
+
+
 # ------------------------------------------------------------------------------------------------------ all of them
 
 
@@ -399,6 +420,8 @@ def _contests() -> Iterator[tuple[str, Contest]]:
         "candidates",
         _words,
     )
+    for name in ("soft quantile", "soft threshold"):
+        yield contest(name, lambda n, name=name: (near_half, SoftPoint(name=name, n=n)), "n", lambda n: _sorting(31, n))
 
 
 CONTESTS = dict(_contests())
