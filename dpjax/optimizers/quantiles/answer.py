@@ -24,13 +24,13 @@ from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
-def _joint(*, base: str, delta: float = 0.0, **given: Any) -> JointQuantiles:
+def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
     """One mechanism finds all quantiles, wherever they lie and also among values that many points share: a small delta would bring next to
     nothing, and is left over."""
     return joint(**given, base="places", shared=True)
 
 
-def _approximate(*, base: str, origin: int, **given: Any) -> ApproximateQuantiles:
+def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
     """Its outputs weigh the same, wherever they are."""
     return approximate(**given)
 
@@ -45,7 +45,7 @@ ALGORITHMS: dict[str, Any] = {
     "approximate": _approximate,
     "joint": _joint,
     "joint with targets from n": functools.partial(_joint, candidates=1),
-    "rank_exponential": rank_exponential,
+    "rank_exponential": functools.partial(rank_exponential, base="scales"),
 }
 
 
@@ -171,7 +171,7 @@ def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], o
     kind = {name: value for name, value in budget.items() if name != "epsilon"}
     name = algorithm or chosen(fractions=fractions, **kind)
     make = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))]
-    return make(bits=bits, fractions=fractions, base="scales", origin=origin, **budget)
+    return make(bits=bits, fractions=fractions, origin=origin, **budget)
 
 
 def quantiles(
@@ -201,9 +201,9 @@ def quantiles(
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
     encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the
-    type off the values.) Outputs also weigh by their distance from `Encoding.origin`, which is public, too (for points: from 0).
-    `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point side channels, the time
-    a run takes; a cryptographic generator.
+    type off the values.) Outputs also weigh by public intervals of codes, and by their distance from `Encoding.origin`, which is public,
+    too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point
+    side channels, the time a run takes; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.

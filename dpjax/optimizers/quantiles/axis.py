@@ -4,9 +4,9 @@ A *measure* says what outputs weigh before they see data. `base` names those of 
 mechanism:
 
 - "uniform": every output weighs anywhere, by its length;
-- "scales": that, and as much of every output by `scales`;
-- "places": these two, and 2/LEVELS of theirs for each of `LEVELS` levels l: all outputs in one of the 2^l intervals of length 2^(d-l), of
-  which each weighs as much, by their lengths.
+- "scales": half of it that, half of it every output by `scales`;
+- "places": a quarter each of it these two, the other half spread evenly over `LEVELS` levels l: all outputs in one of the 2^l intervals of
+  length 2^(d-l), of which each weighs the same, by their lengths.
 
 **Places.** Uniform outputs pay for the ratio of the domain to the gaps that hold them, m times for m outputs. Where data fill 2^-l of the
 domain, wherever that is, most of this says m times the same: in which of the 2^l intervals they lie. The measure of level l pays for it
@@ -34,6 +34,7 @@ from dpjax.optimizers.quantiles import scales, ties
 
 LEVELS = 8
 BASES = (*scales.BASES, "places")
+ANYWHERE = 2  # of the measures of "places": those that know no intervals
 
 
 @frozen
@@ -42,7 +43,9 @@ class Parts:
 
     Attributes:
       log_length: of the four parts of a stretch: the rest of the cell of the row before; the integers between both rows that lie in the
-        interval of the row before; the cell of the row up to it; those integers that lie in the interval of the row, if it is another.
+        interval of the row before (both are the tail of that interval, if the next row lies in another); the cell of the row up to it;
+        the integers that lie in the interval of the row, if it is another (the head of it, before that cell on the axis: the order of
+        the parts is that in which a draw looks at them).
       opens: whether the interval of the row begins within the stretch.
       log_empty: ln of the number of intervals between that of the row before and that of the row.
       rank: how many points lie below.
@@ -68,7 +71,7 @@ class Gap:
     opens: Bool[Array, "*s"]
 
     def sides(self) -> tuple[UInt32[Array, "2 *s limbs"], UInt32[Array, "2 *s limbs"]]:
-        """(where they start, where they end) of those in the interval of the row before, and of all others in that of the row."""
+        """(where they start, where they end) of those in the interval of the row before, then in that of the row, if it is another."""
         first_end = wide.select(self.opens, wide.minimum(self.end, self.stop), self.end)
         second_start = wide.select(self.opens, wide.maximum(self.start, self.next_start), self.end)
         return jnp.stack([self.start, second_start]), jnp.stack([first_end, self.end])
@@ -95,16 +98,16 @@ class Axis:
 
     @property
     def measures(self) -> int:
-        return {"uniform": 1, "scales": 2, "places": 2 + LEVELS}[self.base]
+        return {"uniform": 1, "scales": ANYWHERE, "places": ANYWHERE + LEVELS}[self.base]
 
     def levels(self) -> Int[Array, "measures"]:
         """l of each measure: 0 where all of the domain is one interval."""
-        index = jnp.maximum(jnp.arange(self.measures, dtype=jnp.int32) - 1, 0)
-        return (index * self._bits() + LEVELS - 1) // LEVELS
+        index = jnp.maximum(jnp.arange(self.measures, dtype=jnp.int32) - (ANYWHERE - 1), 0)
+        return (index * self.d() + LEVELS - 1) // LEVELS
 
     def log_priors(self) -> Float[Array, "measures"]:
         """ln of the weight of each measure, over the number of its intervals."""
-        weights = jnp.where(jnp.arange(self.measures, dtype=jnp.int32) < 2, 0.0, math.log(2 / LEVELS))
+        weights = jnp.where(jnp.arange(self.measures, dtype=jnp.int32) < ANYWHERE, 0.0, math.log(ANYWHERE / LEVELS))
         return weights - scales.LN2 * self.levels().astype(float)
 
     def unit(self) -> UInt32[Array, "limbs"]:
@@ -112,7 +115,7 @@ class Axis:
 
     def end(self) -> UInt32[Array, "limbs"]:
         """2^d."""
-        return wide.power_of_two(self._bits(), self.wider)
+        return wide.power_of_two(self.d(), self.wider)
 
     def log_weight(self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]) -> Float[Array, "kinds n"]:
         """ln of what start, ..., stop - 1 weigh for one output by the uniform measure, and by scales if there are such."""
@@ -121,12 +124,13 @@ class Axis:
             return uniform[None]
         return jnp.stack([uniform, scales.log_weight(start, stop, self.bits, self.origin)])
 
-    def _bits(self) -> Int[Array, ""]:
+    def d(self) -> Int[Array, ""]:
+        """As an array."""
         return jnp.asarray(self.bits, jnp.int32)
 
     def _log_size(self, level: Int[Array, "*k"]) -> Float[Array, "*k"]:
         """ln of the length of an interval."""
-        return scales.LN2 * (self._bits() - level).astype(float)
+        return scales.LN2 * (self.d() - level).astype(float)
 
     # ------------------------------------------------------------------------------------------------- stretches
 
@@ -135,7 +139,7 @@ class Axis:
         x = wide.resize(points.x, self.wider)
         first, last = at <= 0, at >= points.n_valid
         before, row = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
-        size = wide.power_of_two(self._bits() - level, self.wider)
+        size = wide.power_of_two(self.d() - level, self.wider)
         mask, zero = wide.subtract(size, self.unit()), jnp.zeros_like(size)
         greatest = wide.subtract(self.end(), self.unit())
         own = wide.select(first, zero, wide.minimum(before, greatest)) & ~mask
@@ -158,10 +162,10 @@ class Axis:
         opens = gaps.opens & there
         starts, ends = gaps.sides()
         filled = wide.less(starts, ends) & there[None]
-        sides = self._weigh(starts, wide.select(filled, ends, wide.add(starts, self._like(starts))))
+        sides = self._weigh(starts, wide.select(filled, ends, wide.add(starts, scales.one_like(starts))))
         empty = wide.less(gaps.stop, gaps.next_start) & opens
         between = wide.subtract(
-            wide.select(empty, gaps.next_start, wide.add(gaps.stop, self._like(gaps.stop))), gaps.stop
+            wide.select(empty, gaps.next_start, wide.add(gaps.stop, scales.one_like(gaps.stop))), gaps.stop
         )
         tail, head = jnp.where(filled, sides, -jnp.inf)
         after, here = self._cells(points, counted, below)
@@ -171,10 +175,6 @@ class Axis:
             log_empty=jnp.where(empty, wide.log(between) - self._log_size(levels)[:, None], -jnp.inf),
             rank=below,
         )
-
-    def _like(self, x: UInt32[Array, "*s limbs"]) -> UInt32[Array, "*s limbs"]:
-        """1, as often."""
-        return jnp.broadcast_to(self.unit(), x.shape)
 
     def _weigh(
         self, start: UInt32[Array, "2 measures n limbs"], stop: UInt32[Array, "2 measures n limbs"]
@@ -198,7 +198,7 @@ class Axis:
         copies = below[stop] - below[first]
         cell = jnp.broadcast_to(-self._log_size(self.levels())[:, None], (self.measures, rows))
         if self.base != "uniform":
-            cell = cell.at[1].set(scales.log_weight(x, wide.add(x, self._like(x)), self.bits, self.origin))
+            cell = cell.at[1].set(scales.log_weight(x, wide.add(x, scales.one_like(x)), self.bits, self.origin))
         inside = wide.less(x, jnp.broadcast_to(self.end(), x.shape))
         here = jnp.where(
             (new & valid & inside)[None], cell + ties.log_width(jnp.zeros_like(copies), copies)[None], -jnp.inf
@@ -227,7 +227,7 @@ class Axis:
     ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """One of the intervals between that of row `at` - 1 and that of row `at`, from start to stop - 1."""
         gap = self.gap(points, at, level)
-        size = wide.power_of_two(self._bits() - level, self.wider)
+        size = wide.power_of_two(self.d() - level, self.wider)
         offset = wide.uniform(key, wide.subtract(gap.next_start, gap.stop)) & ~wide.subtract(size, self.unit())
         start = wide.add(gap.stop, offset)
         return start, wide.add(start, size)

@@ -125,7 +125,7 @@ class Borders:
 
 
 def borders(chain: Stretches) -> Borders:
-    """Of a chain."""
+    """Where the intervals of a chain begin."""
     place = jnp.arange(chain.last.shape[0], dtype=jnp.int32)
     if chain.merged:
         opens = fresh = chain.opens
@@ -355,13 +355,13 @@ def _draw_tail(
 ) -> tuple[Bool[Array, ""], Int[Array, ""], Int[Array, ""], Bool[Array, ""]]:
     """(whether the last outputs are in a tail; of which stretch; the first of them; whether it is an empty interval)."""
     outputs = tails.shape[0]
-    keys = jax.random.split(jax.random.fold_in(key, outputs), 4)
+    keys = jax.random.split(jax.random.fold_in(key, outputs), 4)  # those of `draw` are below
     by_stretch = logspace.logsumexp(tails.T)
     tail = logspace.draw(keys[0], logspace.sum_tree(jnp.stack([log_others, logspace.logsumexp(by_stretch)])))
     stretch = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(padded(by_stretch))), by_stretch.size - 1)
-    first = jnp.minimum(logspace.draw(keys[3], logspace.sum_tree(padded(tails[:, stretch]))), outputs - 1)
+    first = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(padded(tails[:, stretch]))), outputs - 1)
     volumes = jnp.stack([outputs * chain.log_tail[stretch], chain.log_empty[stretch]])
-    empty = logspace.draw(keys[2], logspace.sum_tree(volumes))
+    empty = logspace.draw(keys[3], logspace.sum_tree(volumes))
     return tail == 1, stretch, first, (first == 0) & (empty == 1)
 
 

@@ -77,7 +77,7 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, largest, scales
-from dpjax.optimizers.quantiles.axis import BASES, Axis, Parts
+from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, Axis, Parts
 from dpjax.optimizers.quantiles.base import MOST_ROWS, nearest_rank, total
 from dpjax.optimizers.quantiles.chains import Drawn, Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
@@ -214,8 +214,8 @@ class JointQuantiles(RankedQuantiles):
         if self.base != "places" or not self.fitted:
             return jnp.full(jnp.shape(index), self.axis.measures, jnp.int32)
         pays = self.kappa() * self._step() * index.astype(float)
-        one_by_one = self.fractions.shape[0] * scales.LN2 * jnp.asarray(self.bits, jnp.int32).astype(float)
-        return jnp.where(pays <= ENOUGH * one_by_one, jnp.int32(self.axis.measures), jnp.int32(2))
+        one_by_one = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
+        return jnp.where(pays <= ENOUGH * one_by_one, jnp.int32(self.axis.measures), jnp.int32(ANYWHERE))
 
     def _targets(self, index: Int[Array, ""], points: Points) -> Targets:
         """Of N = index h, or of n if N is no output."""
@@ -379,9 +379,10 @@ class JointQuantiles(RankedQuantiles):
         counts = self._rounded(n) - reach + windows
         first = counts[0] - self.candidates // 2
         measures = self._measures(counts)
+        most = jnp.max(jnp.where(counts >= 0, measures, 0))
 
         def weigh(index: Array) -> Array:
-            logs = split(self._at(jnp.maximum(index, 0)), jnp.max(measures))
+            logs = split(self._at(jnp.maximum(index, 0)), most)
             return jnp.where(index >= 0, logs, -jnp.inf)
 
         index = first + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
@@ -455,8 +456,9 @@ class JointQuantiles(RankedQuantiles):
         with jax.enable_x64(True):
             kappa, rate, epsilon = float(self.kappa()), float(self.rate()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        places = m * int(self.bits) * scales.LN2 + scales.LN2 * BASES.index(self.base)
-        nats = places + m * (scales.LN2 + math.log(n + 1.0))
+        places = m * int(self.bits) * scales.LN2
+        by_gaps, by_error = {"uniform": (1, 1), "scales": (2, 2), "places": (4, 2)}[self.base]  # over what is uniform
+        nats = places + math.log(by_gaps) + m * (scales.LN2 + math.log(n + 1.0))
         worst = 1 / np.max(np.maximum(f, 1 - f))
         step, outside = STEP / epsilon, 0.0
         if self.fitted:
@@ -466,7 +468,7 @@ class JointQuantiles(RankedQuantiles):
             if outside >= beta:
                 return math.inf
         rest = math.log(1 / (beta - outside))
-        by_largest = (places + rest) / rate + 0.5 / largest.PARTS if self.shared else 0.0
+        by_largest = (places + math.log(by_error) + rest) / rate + 0.5 / largest.PARTS if self.shared else 0.0
         if not self.fitted:
             return max((nats + rest + kappa * m) / (2 * kappa), by_largest)
         return max((nats + math.log(self.candidates) + rest + kappa * (step / 2 + m)) / (kappa * worst), by_largest)
@@ -599,8 +601,8 @@ def joint(
         takes.
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
-      base: what outputs weigh before they see data: "uniform", as in the paper; half of it by "scales", for values of unknown
-        scale; half of all that by "places", for values that lie close together, wherever that is.
+      base: what outputs weigh before they see data: "uniform", as in the paper; "scales", half of it by `scales`, for values of
+        unknown scale; "places", half of it for values that lie close together, wherever that is, and a quarter for each of the other two.
       origin: the public point around which scales lie, 0 to 2^bits.
       shared: whether tuples are also weighed by their largest rank error, for values that many points share.
 

@@ -59,7 +59,7 @@ def log_density(
     at: UInt32[Array, "*n limbs"], bits: Int[Array, ""], origin: UInt32[Array, "limbs"]
 ) -> Float[Array, "*n"]:
     """ln of the weight of one point each."""
-    above = wide.add(wide.subtract(at, origin), _one(at))
+    above = wide.add(wide.subtract(at, origin), one_like(at))
     size = wide.select(wide.less(at, origin), wide.subtract(origin, at), above)
     return -LN2 * (wide.bit_length(size) - 1).astype(float) - _log_total(bits, origin)
 
@@ -76,7 +76,7 @@ def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, 
     """Where the weight of a point changes, in no order: the first points of all scales; 2^bits where there is none."""
     limbs = origin.shape[-1]
     exponent = jnp.arange(1, 32 * limbs, dtype=jnp.int32)  # both points beside the origin weigh the same
-    reach = wide.subtract(wide.power_of_two(exponent, limbs), _one(origin))
+    reach = wide.subtract(wide.power_of_two(exponent, limbs), one_like(origin))
     end, center = (jnp.broadcast_to(x, reach.shape) for x in (wide.power_of_two(bits, limbs), origin))
     below = wide.select(wide.less_equal(reach, center), wide.subtract(center, reach), end)
     above = wide.select(exponent <= bits, wide.minimum(wide.add(center, reach), end), end)
@@ -94,7 +94,7 @@ def draw(
     chosen = logspace.draw(key_part, logspace.sum_tree(jnp.concatenate([logs, jnp.full(2, -jnp.inf)])))
     side, part = chosen // 3, chosen % 3
     near, far, first, last = near[side], far[side], scales[0][side], scales[1][side]
-    limbs, one = start.shape[-1], _one(start)
+    limbs, one = start.shape[-1], one_like(start)
     between = jax.random.randint(key_scale, (), first + 1, jnp.maximum(last, first + 2))
     scale = wide.power_of_two(between, limbs)
     # Parts: the first scale from its beginning on; scales between; the last one up to its end. The scales are of t + 1.
@@ -106,7 +106,8 @@ def draw(
     return wide.select(side == 0, wide.subtract(wide.subtract(origin, one), t), wide.add(origin, t))
 
 
-def _one(like: Array) -> Array:
+def one_like(like: Array) -> Array:
+    """The integer 1 in the shape of an array of integers."""
     return jnp.broadcast_to(wide.from_uint32(jnp.uint32(1), like.shape[-1]), like.shape)
 
 
@@ -129,12 +130,12 @@ def _sides(
         [wide.subtract(origin, wide.minimum(start, origin)), wide.subtract(wide.maximum(stop, origin), origin)]
     )
     there = wide.less(near, far)
-    return near, wide.select(there, far, wide.add(near, _one(near))), there
+    return near, wide.select(there, far, wide.add(near, one_like(near))), there
 
 
 def _parts(near: Array, far: Array) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
     """ln of s (d + 1) times the weight of each part of `draw`, and the first and the last scale."""
-    limbs, one = near.shape[-1], _one(near)
+    limbs, one = near.shape[-1], one_like(near)
     first = wide.bit_length(wide.add(near, one)) - 1
     last = wide.bit_length(far) - 1
     whole = wide.log(wide.subtract(far, near))

@@ -124,7 +124,9 @@ def joint_law(
     tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
     crowds = np.array([math.prod(math.factorial(list(each).count(c)) for c in set(each)) for each in tuples.tolist()])
     volumes = lengths[tuples].prod(axis=1).sum(axis=1) / crowds
-    in_places = place_weights(values[tuples], size) * lengths[tuples, 0].prod(axis=1) / crowds * (base == "places")
+    in_places = np.zeros(len(tuples))
+    if base == "places":
+        in_places = place_weights(values[tuples], size) * lengths[tuples, 0].prod(axis=1) / crowds
     ends = np.zeros((len(tuples), 1))
     gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
     shares = np.diff([0.0, *fractions, 1.0])
@@ -167,12 +169,13 @@ def joint_law(
 
 
 def place_weights(values: np.ndarray, size: int) -> np.ndarray:
-    """By what each row of values exceeds its uniform weight, in all: 8 levels of 2^l intervals, 1/4 each, for those rows that lie in one.
+    """The sum over 8 levels, with weight 1/4 each, of how much more than uniform values those weigh that lie in one of 2^l intervals.
 
     >>> place_weights(np.array([[0, 3], [0, 1], [1, 1]]), 4).tolist()
     [0.0, 2.0, 6.0]
     """
     bits, outputs = size.bit_length() - 1, values.shape[1]
+    assert size == 2**bits, size
     found = np.zeros(len(values))
     for level in (-(-k * bits // 8) for k in range(1, 9)):
         place = values >> (bits - level)
