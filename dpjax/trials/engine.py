@@ -38,7 +38,7 @@ from jax import lax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Int, UInt, UInt32
 
-from dpjax.core import arguments
+from dpjax.core import arguments, staging
 from dpjax.trials import devices, footprint
 
 Run = Callable[[Array, Any], Any]
@@ -134,7 +134,7 @@ def count(
     bounds = np.zeros((mesh.size, 3), np.uint32)
 
     def build(lanes: int) -> Any:
-        return _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
+        return _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh).compile()
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
         def work(step: np.ndarray) -> Any:
@@ -203,7 +203,8 @@ def evaluate(
     starts = np.zeros(mesh.size, np.uint32)
 
     def build(lanes: int) -> Any:
-        return _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
+        lowered = _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
+        return lowered.compile(staging.compiled_fast())
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
         def work(start: int) -> Any:
@@ -274,7 +275,7 @@ def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> 
     """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
-        program = build(lanes).compile()
+        program = build(lanes)
         need, room = _bytes(program, (*signature, lanes)), devices.free_bytes() // _SHARE_OF_MEMORY
         fits = devices.least(int(need <= room))
         if fits:
