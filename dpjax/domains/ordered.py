@@ -217,9 +217,9 @@ def crest(pieces: Pieces) -> Crest | None:
     return Crest(points=points, pieces=jax.vmap(pieces.locate)(points))
 
 
-def greatest(pieces: Pieces) -> Float[Array, ""]:
-    """The greatest value on {0, ..., end - 1}."""
-    found = crest(pieces)
+def greatest(pieces: Pieces, found: Crest | None = None) -> Float[Array, ""]:
+    """The greatest value on {0, ..., end - 1}; the crest of a peak is looked for if it is not given."""
+    found = found or crest(pieces)
     if found is None:
         return jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
     return jnp.max(pieces.values[found.pieces])
