@@ -674,3 +674,11 @@ def test_once_is_the_function_itself():
     value, batch, slope = jax.device_get(all_forms(x, np.bool_(True)))
     jax.tree.map(np.testing.assert_array_equal, value, {"square": x * x, "sum": x.sum()})
     assert batch["sum"].tolist() == [6.0, 12.0] and slope.tolist() == (2 * x).tolist()
+
+
+def test_the_options_to_compile_fast_are_known_to_this_compiler_and_give_way_to_the_users(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    summed = jax.jit(jnp.cumsum).lower(jnp.ones(3)).compile(staging.compiled_fast())
+    assert summed(jnp.ones(3)).tolist() == [1, 2, 3]
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=true")
+    assert staging.compiled_fast() == {}

@@ -20,9 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import bucket
-from dpjax.trials import engine, estimates, resumable, search
+from dpjax.learners import pac, thresholds
+from dpjax.trials import engine, estimates, footprint, resumable, search
 from dpjax.trials.estimates import Estimate, known
 from dpjax.trials.progress import Progress
 from dpjax.trials.store import open_store
@@ -210,6 +212,47 @@ def test_default_batch_counts_what_each_trial_owns():
 
     assert engine.default_batch(shared, np.zeros(10**6, np.float32)) >= 256
     assert 2 <= engine.default_batch(owned, None) <= 2**20 // 40_000
+
+
+def bytes_of_operations(program):
+    """Of every innermost operation, whatever it reads and writes."""
+    sizes = []
+    for equation in program.eqns:
+        inner = [part for part in jax.tree.leaves(list(equation.params.values())) if hasattr(part, "eqns")]
+        sizes += [size for part in inner for size in bytes_of_operations(part)]
+        if not inner:
+            values = (*equation.invars, *equation.outvars)
+            sizes.append(sum(value.aval.size * value.aval.dtype.itemsize for value in values))
+    return sizes
+
+
+def looping(key, table):
+    """A loop that reads what all trials share, and one whose state begins as that."""
+    start = jax.random.randint(key, (), 0, 5)
+    summed = jax.lax.fori_loop(0, 3, lambda i, total: total + table[start + i], jnp.float32(0))
+    steps = start + jnp.arange(4, dtype=jnp.int32)
+    spread, firsts = jax.lax.scan(lambda state, i: (state + i.astype(float), state[0]), table, steps)
+    return jnp.where(summed > 0, table, spread), firsts
+
+
+LEARNER = pac.Experiment(
+    learner=thresholds.exponential(bits=8, epsilon=1.0),
+    distribution=concept.log_uniform(bits=8),
+    n=100,
+    alpha=0.1,
+    capacity=127,
+)
+
+
+@pytest.mark.parametrize("run, params", [(looping, np.zeros(100, np.float32)), (pac.trial, LEARNER)])
+def test_the_bytes_of_a_trial_are_what_a_batch_takes_more_for_each(run, params):
+    params = engine.tree_of_arrays(params)
+    two, three = (jax.eval_shape(lambda n=n: jax.random.split(jax.random.key(0), n)) for n in (2, 3))
+    batched = jax.make_jaxpr(jax.vmap(run, in_axes=(0, None)))
+    differences = zip(*(bytes_of_operations(batched(keys, params)) for keys in (two, three)), strict=True)
+    program = jax.make_jaxpr(run)(jax.eval_shape(lambda: ROOT), params).jaxpr
+    owned = [True] + [False] * (len(program.invars) - 1)
+    assert footprint.largest(program, owned) == max(more - less for less, more in differences)
 
 
 def big(key, params):

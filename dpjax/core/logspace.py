@@ -63,13 +63,14 @@ def _tree(name: str, weights: Array, add: Callable[[Array, Array], Array]) -> Ar
 def range_sum(tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[Array, ""]) -> Float[Array, "*k"]:
     """ln of the sum of weights start, ..., stop-1 (nothing when stop <= start), for each of several trees at once."""
     leaves = tree.shape[-1] // 2
-    low, high = start + leaves, jnp.maximum(start, stop) + leaves
-    nodes, taken = [], []
-    for _ in range(leaves.bit_length()):  # the classical bottom-up walk over a segment tree: two nodes a level
-        nodes += [low, high - 1]
-        taken += [(low < high) & (low % 2 == 1), (low < high) & (high % 2 == 1)]
-        low, high = (low + 1) // 2, high // 2
-    terms = jnp.where(jnp.stack(taken), tree[..., jnp.stack(nodes)], -jnp.inf)
+    # The classical bottom-up walk over a segment tree takes at most two nodes a level: one before `low`, one before `high`, which a level
+    # above are the upper and the lower half of themselves. All levels at once: a chain of halves would be worked out anew for each.
+    level = jnp.arange(leaves.bit_length(), dtype=jnp.int32)
+    low = (start + leaves + (1 << level) - 1) >> level
+    high = (jnp.maximum(start, stop) + leaves) >> level
+    nodes, odd = jnp.stack([low, high - 1], axis=-1), jnp.stack([low, high], axis=-1) % 2 == 1
+    taken = (low < high)[:, None] & odd
+    terms = jnp.where(taken.reshape(-1), tree[..., nodes.reshape(-1)], -jnp.inf)
     return logsumexp(terms)
 
 

@@ -71,6 +71,7 @@ def _is_threefry(key: Array) -> bool:
     return partitionable and typed and str(jax.random.key_impl(key)) == "threefry2x32"
 
 
+@functools.partial(jax.jit, static_argnames="count")  # traced once for every platform
 def _threefry(data: UInt32[Array, "2"], count: int) -> tuple[Array, Array]:
     """Threefry-2x32-20 of the counters 0, ..., count - 1."""
     first, second = data

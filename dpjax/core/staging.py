@@ -1,10 +1,12 @@
 """Keeping XLA from computing an intermediate array over and over, or one that nobody needs."""
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import jaxlib
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
@@ -88,6 +90,17 @@ def least(x: Int[Array, "n"]) -> Int[Array, ""]:
         half = (x.shape[0] + 1) // 2
         x = jnp.minimum(x[:half], x[-half:])  # the one in the middle may be in both
     return x[0]
+
+
+def compiled_fast() -> dict[str, Any]:
+    """Compiler options for a program that takes longer to compile than to run, such as a law of a few dozen samples.
+
+    On a CPU jaxlib before 0.11 can do without the emitters of fusions, which takes a quarter off XLA's time. Most programs then run as
+    fast, some (loops that change packed coins) take three times as long. What XLA_FLAGS say stands.
+    """
+    flag = "xla_cpu_use_fusion_emitters"
+    known = jaxlib.version.__version_info__ < (0, 11) and jax.default_backend() == "cpu"
+    return {flag: False} if known and flag not in os.environ.get("XLA_FLAGS", "") else {}
 
 
 class _Columns(tuple):

@@ -92,6 +92,7 @@ class Pieces:
             return self.at(jnp.arange(1, self.count + 1, dtype=jnp.int32))
         return wide.concatenate(self.starts[1:], self.end[None])
 
+    @jax.jit  # here and below: what is called often is traced once a shape
     def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
         """The starts of these pieces, and `end` for the piece behind the last one."""
         if isinstance(self.starts, Starts):
@@ -105,6 +106,7 @@ class Pieces:
             return self.starts.search(position, side=side)
         return wide.search(self.starts, position, side=side)
 
+    @jax.jit
     def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
         """Before this position."""
         # A start is at most p if it is less than p + 1: one loop searches for both.
@@ -215,9 +217,9 @@ def crest(pieces: Pieces) -> Crest | None:
     return Crest(points=points, pieces=jax.vmap(pieces.locate)(points))
 
 
-def greatest(pieces: Pieces) -> Float[Array, ""]:
-    """The greatest value on {0, ..., end - 1}."""
-    found = crest(pieces)
+def greatest(pieces: Pieces, found: Crest | None = None) -> Float[Array, ""]:
+    """The greatest value on {0, ..., end - 1}; the crest of a peak is looked for if it is not given."""
+    found = found or crest(pieces)
     if found is None:
         return jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
     return jnp.max(pieces.values[found.pieces])
@@ -230,6 +232,7 @@ def best_between(
     return best_of(pieces, crest(pieces), pieces.cut(low), pieces.cut(high))
 
 
+@jax.jit
 def best_of(
     pieces: Pieces, crest: Crest | None, low: Cut, high: Cut
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:

@@ -170,6 +170,7 @@ def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array
 # ------------------------------------------------------------------------------------------------- comparing, adding
 # A few limbs are compared, and their carries found, one after the other. Beyond, both are decided all at once on bit masks with one bit
 # a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width.
+# An algorithm calls each dozens of times: as functions of their own (jit) they are traced, batched and lowered once a shape.
 
 
 def _significance(x: Array) -> Int[Array, "*n limbs"]:
@@ -195,6 +196,7 @@ def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n li
     return (words >> (_significance(words).astype(jnp.uint32) % 32)) & np.uint32(1)
 
 
+@jax.jit
 def less(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
     if a.shape[-1] > _UNROLLED:
@@ -212,6 +214,7 @@ def less_equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> 
     return ~less(b, a)
 
 
+@jax.jit
 def equal(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[Array, "*#n"]:
     """a == b."""
     if a.shape[-1] > _UNROLLED:
@@ -235,6 +238,7 @@ def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs
     return _unpack(mask, generate.shape[-1])
 
 
+@jax.jit
 def add(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """a + b modulo 2^(32 limbs)."""
     if a.shape[-1] > _UNROLLED:
@@ -248,6 +252,7 @@ def add(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[
     return jnp.stack(sums[::-1], axis=-1)
 
 
+@jax.jit
 def subtract(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """a - b modulo 2^(32 limbs)."""
     if a.shape[-1] > _UNROLLED:
@@ -262,6 +267,7 @@ def subtract(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UI
     return jnp.stack(differences[::-1], axis=-1)
 
 
+@jax.jit
 def select(
     condition: Bool[Array, "*#n"], a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]
 ) -> UInt32[Array, "*#n limbs"]:
@@ -271,11 +277,13 @@ def select(
     return jnp.stack([jnp.where(condition, x, y) for x, y in zip(columns(a), columns(b), strict=True)], axis=-1)
 
 
+@jax.jit
 def minimum(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """The smaller of two."""
     return select(less(b, a), b, a)
 
 
+@jax.jit
 def maximum(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
     """The larger of two."""
     return select(less(a, b), b, a)
@@ -337,6 +345,7 @@ def _limb_or_zero(x: UInt32[Array, "*#n limbs"], index: Int[Array, "*#n _"]) -> 
 # ------------------------------------------------------------------------------------------------------ size, logs
 
 
+@jax.jit
 def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
     """Number of binary digits: floor(log2 x) + 1, and 0 for 0."""
     if x.shape[-1] > _UNROLLED:
@@ -348,6 +357,7 @@ def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
     return result
 
 
+@jax.jit
 def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
     """ln x to full relative accuracy of the default float (-inf for 0).
 

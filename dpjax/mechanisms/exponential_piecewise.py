@@ -32,7 +32,7 @@ from dpjax.core.staging import once
 from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Accurate, Goal, Interval, number
-from dpjax.domains.ordered import Cut, Pieces
+from dpjax.domains.ordered import Crest, Cut, Pieces
 from dpjax.mechanisms.base import Mechanism
 
 LANES = 64  # pieces of a row, where many functions share them
@@ -49,9 +49,9 @@ def everything(pieces: Pieces) -> Interval:
     return Interval(low=zero, high=wide.add(pieces.last, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
 
 
-def log_density(pieces: Pieces, epsilon: Float[Array, ""]) -> Float[Array, "pieces"]:
+def log_density(pieces: Pieces, epsilon: Float[Array, ""], crest: Crest | None = None) -> Float[Array, "pieces"]:
     """ln of the weight a point, epsilon q / 2, less that of the best: where the mass is, float32 keeps its digits for any n."""
-    return epsilon * (pieces.values - ordered.greatest(pieces)) / 2
+    return epsilon * (pieces.values - ordered.greatest(pieces, crest)) / 2
 
 
 # ------------------------------------------------------------------------------------------------------- exact law

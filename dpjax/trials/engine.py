@@ -38,8 +38,8 @@ from jax import lax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Int, UInt, UInt32
 
-from dpjax.core import arguments
-from dpjax.trials import devices
+from dpjax.core import arguments, staging
+from dpjax.trials import devices, footprint
 
 Run = Callable[[Array, Any], Any]
 Report = Callable[[int], None]
@@ -134,7 +134,7 @@ def count(
     bounds = np.zeros((mesh.size, 3), np.uint32)
 
     def build(lanes: int) -> Any:
-        return _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
+        return _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh).compile()
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
         def work(step: np.ndarray) -> Any:
@@ -203,7 +203,8 @@ def evaluate(
     starts = np.zeros(mesh.size, np.uint32)
 
     def build(lanes: int) -> Any:
-        return _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
+        lowered = _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
+        return lowered.compile(staging.compiled_fast())
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
         def work(start: int) -> Any:
@@ -238,7 +239,7 @@ def default_batch(run: Run, params: Any) -> int:
 
 def outcome_structure(run: Run, params: Any) -> Any:
     """The tree structure of what `run` returns, without running it."""
-    return jax.tree.structure(_shapes(_blocks.eval_shape, _traceable(run), tree_of_arrays(params), lanes=1))
+    return jax.tree.structure(_one.eval_shape(_traceable(run), _ROOT, tree_of_arrays(params), mesh=devices.mesh()))
 
 
 def tree_of_arrays(params: Any) -> Any:
@@ -274,7 +275,7 @@ def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> 
     """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
-        program = build(lanes).compile()
+        program = build(lanes)
         need, room = _bytes(program, (*signature, lanes)), devices.free_bytes() // _SHARE_OF_MEMORY
         fits = devices.least(int(need <= room))
         if fits:
@@ -309,8 +310,23 @@ def _block(
     """Outcomes of trials start, ..., start + lanes - 1."""
     trials = start + jnp.arange(lanes, dtype=jnp.uint32)
     fold_trial = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
-    keys = fold_trial(jax.random.fold_in(jax.random.wrap_key_data(root, impl="threefry2x32"), cell), trials)
+    keys = fold_trial(jax.random.fold_in(_key(root), cell), trials)
     return jax.vmap(lambda key: run(key, params))(keys)
+
+
+def _key(words: UInt32[Array, "2"]) -> Array:
+    """The root key of these words."""
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
+
+
+@functools.partial(jax.jit, static_argnames=("run", "mesh"))
+def _one(run: Run, root: UInt32[Array, "2"], params: Any, mesh: Mesh) -> Any:
+    """One trial, to be traced only: where batches will run, so that `run` is traced once for all of them."""
+
+    def on_device(root: Array, params: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[None], run(_key(root), params))
+
+    return _on_devices(on_device, mesh)(root, params)
 
 
 @functools.partial(jax.jit, static_argnames=("run", "lanes", "mesh"))
@@ -426,33 +442,8 @@ def _shapes_of(params: Any) -> tuple[Any, tuple[jax.ShapeDtypeStruct, ...]]:
 def _bytes_a_lane(run: Run, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> int:
     """Bytes that the largest operation of one trial reads and writes; what trials share is free."""
     params = jax.tree.unflatten(structure, shapes)
-    two, three = (_operations(_shapes(_blocks.trace, run, params, lanes=k).jaxpr) for k in (2, 3))
-    return max((more - less for less, more in zip(two, three, strict=False)), default=0)
-
-
-def _shapes(function: Callable[..., Any], run: Run, params: Any, lanes: int) -> Any:
-    """function of the arguments of `_blocks`, or of their shapes: `run` is traced where it will run, so once in all."""
-    mesh, cell = devices.mesh(), jax.ShapeDtypeStruct((), jnp.uint32)
-    starts = jax.ShapeDtypeStruct((mesh.size,), jnp.uint32)
-    return function(run, _ROOT, cell, starts, params, lanes=lanes, mesh=mesh)
-
-
-def _operations(program: Any) -> list[int]:
-    """Bytes read and written by each innermost operation of a traced program."""
-    sizes = []
-    for equation in program.eqns:
-        inner = [part for value in equation.params.values() for part in _parts(value) if hasattr(part, "eqns")]
-        for part in inner:
-            sizes += _operations(part)
-        if not inner:
-            shapes = [value.aval for value in (*equation.invars, *equation.outvars)]
-            sizes.append(sum(s.size * s.dtype.itemsize for s in shapes if hasattr(s, "dtype")))
-    return sizes
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    """The members of a tuple or list, or the value alone."""
-    return tuple(value) if isinstance(value, tuple | list) else (value,)
+    program = _one.trace(run, _ROOT, params, mesh=devices.mesh()).jaxpr.jaxpr
+    return footprint.largest(program, [True] + [False] * len(shapes))
 
 
 def _traceable(run: Run) -> Run:

@@ -253,12 +253,11 @@ def shifted_start(pieces: Pieces, k: Int[Array, ""]) -> UInt32[Array, "limbs"]:
 
 
 def best_blocks(
-    pieces: Pieces, k: Int[Array, ""], budget: Budget | Split, first: Cut, shifted: Cut, end: Cut
+    pieces: Pieces, crest: Crest | None, k: Int[Array, ""], budget: Budget | Split, first: Cut, shifted: Cut, end: Cut
 ) -> tuple[Block, Block]:
     """Steps 7 to 9 for both partitions, from 0 on and from 4K on: the first two cuts; the third is that behind the last piece."""
     begins = _stacked(first, shifted)
     exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
-    crest = ordered.crest(pieces)
     # A budget is the same for both, a split may give each its own.
     tests, axis = (budget, None) if isinstance(budget, Budget) else (_stacked(budget.test(0), budget.test(1)), 0)
     each = jax.vmap(functools.partial(_best_block, pieces, crest, k), in_axes=(axis, 0, None, 0))
@@ -353,7 +352,8 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     """One run of RecConcave with `levels` levels. A point beyond T, where Q is continued, is none: `ok` is false."""
     key_k, key_a, key_b, key_point = jax.random.split(key, 4)
     pieces = problem.pieces
-    log_density = piecewise.log_density(pieces, budget.choose)
+    crest = ordered.crest(pieces)
+    log_density = piecewise.log_density(pieces, budget.choose, crest)
     nothing = Interval(low=pieces.end, high=pieces.end)
     if levels == 1:
         everywhere = piecewise.everything(pieces)
@@ -372,21 +372,18 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     k = logspace.draw(key_k, logspace.sum_tree(leaves))
     found = k < law.shape[0] - 1
     zero = jnp.zeros_like(pieces.end)
-    a, b = best_blocks(pieces, k, budget, *_cuts(pieces, zero, shifted_start(pieces, k), pieces.end))
-    kept_a = random.bernoulli(key_a, a.log_keep, a.log_drop)
-    kept_b = random.bernoulli(key_b, b.log_keep, b.log_drop)
+    a, b = best_blocks(pieces, crest, k, budget, *_cuts(pieces, zero, shifted_start(pieces, k), pieces.end))
+    odds = _stacked((key_a, a.log_keep, a.log_drop), (key_b, b.log_keep, b.log_drop))
+    kept_a, kept_b = jax.vmap(random.bernoulli)(*odds)
     merged = kept_a & kept_b & overlapping(a, b)
     lowest, highest = hull(a, b)
-    both = Interval(low=lowest.position, high=highest.position)
-    one = _pick(merged, both, _pick(kept_a, a.interval, b.interval))
-    other = _pick(kept_a & kept_b & ~merged, b.interval, nothing)
+    # Chosen by number, in one step: each limb of each end would be selected by itself, and all that decides worked out anew.
+    offered = _stacked(a.interval, b.interval, Interval(low=lowest.position, high=highest.position), nothing)
+    numbers = jnp.stack([jnp.where(merged, 2, jnp.where(kept_a, 0, 1)), jnp.where(kept_a & kept_b & ~merged, 1, 3)])
+    one, other = _parts(jax.tree.map(lambda end: end[numbers], offered), 2)
     point = piecewise.draw(key_point, pieces, log_density, one, other)
     ok = found & (kept_a | kept_b) & wide.less_equal(point.position, pieces.last)
     return Run(point=point, ok=ok, k=k, block_a=a, block_b=b, kept_a=kept_a, kept_b=kept_b)
-
-
-def _pick(condition: Array, a: Interval, b: Interval) -> Interval:
-    return Interval(low=wide.select(condition, a.low, b.low), high=wide.select(condition, a.high, b.high))
 
 
 def law(problem: Problem, budget: Budget | Split, levels: int, goal: Goal) -> Float[Array, "2"]:
@@ -405,21 +402,28 @@ def law(problem: Problem, budget: Budget | Split, levels: int, goal: Goal) -> Fl
 def law_given_lengths(problem: Problem, budget: Budget | Split, goal: Goal) -> Float[Array, "exponents 2"]:
     """(ln P[success], ln P[failure]) given each answer k of the recursion."""
     pieces = problem.pieces
-    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose), goal)
+    crest = ordered.crest(pieces)
+    judge = piecewise.judge(pieces, piecewise.log_density(pieces, budget.choose, crest), goal)
     lengths = 32 * pieces.limbs
     chunks = -(-lengths // CHUNK)
     each = -(-lengths // chunks)
     answers = jnp.arange(chunks * each, dtype=jnp.int32).reshape(chunks, each)
     first, end = _cuts(pieces, jnp.zeros_like(pieces.end), pieces.end)
-    given = lax.map(jax.vmap(lambda k: _law_given(pieces, judge, k, budget, first, end)), answers)
+    given = lax.map(jax.vmap(lambda k: _law_given(pieces, crest, judge, k, budget, first, end)), answers)
     return given.reshape(-1, 2)[:lengths]
 
 
 def _law_given(
-    pieces: Pieces, judge: piecewise.Judge, k: Array, budget: Budget | Split, first: Cut, end: Cut
+    pieces: Pieces,
+    crest: Crest | None,
+    judge: piecewise.Judge,
+    k: Array,
+    budget: Budget | Split,
+    first: Cut,
+    end: Cut,
 ) -> Float[Array, "2"]:
     """(ln P[success], ln P[failure]) given the recursion's answer k."""
-    a, b = best_blocks(pieces, k, budget, first, pieces.cut(shifted_start(pieces, k)), end)
+    a, b = best_blocks(pieces, crest, k, budget, first, pieces.cut(shifted_start(pieces, k)), end)
     ends = _stacked((a.low, a.high), (b.low, b.high), hull(a, b))
     in_a, in_b, in_hull = jax.vmap(judge.between)(*ends)
     in_both = jnp.where(overlapping(a, b), in_hull, _log_sum([in_a, in_b]))

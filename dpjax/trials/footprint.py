@@ -1,0 +1,57 @@
+"""How many bytes a trial touches at a time, read off the traced program of one trial."""
+
+from collections.abc import Iterable
+from typing import Any
+
+_CONSTANTS = {"while": "body_nconsts", "scan": "num_consts"}  # how many of a loop's inputs stay as they are
+
+
+def largest(program: Any, owned: Iterable[bool]) -> int:
+    """Bytes that the largest operation of a program reads and writes, of what depends on the inputs that are `owned`.
+
+    A batch of trials takes so many times the number of trials: what does not depend on a trial's key is there once for all.
+
+    >>> import jax, jax.numpy as jnp
+    >>> program = jax.make_jaxpr(lambda x, table: table[x] + x)(jnp.int32(3), jnp.arange(1000)).jaxpr
+    >>> largest(program, [True, False]), largest(program, [True, True])
+    (13, 4008)
+    """
+    own = {id(variable) for variable, depends in zip(program.invars, owned, strict=True) if depends}
+    sizes = [0]
+    for equation in program.eqns:
+        reads = [id(value) in own for value in equation.invars]
+        if not any(reads):
+            continue
+        own.update(map(id, equation.outvars))
+        inner = _inside(equation)
+        sizes += [largest(part, _handed_on(equation, reads, len(part.invars))) for part in inner]
+        if not inner:
+            sizes.append(_bytes(equation, own))
+    return max(sizes)
+
+
+def _bytes(equation: Any, own: set[int]) -> int:
+    """What an operation touches of a trial's own."""
+    values = (*equation.invars, *equation.outvars)
+    if equation.primitive.name == "select_n":  # by the same condition for all values; but a batch has one for each
+        return equation.outvars[0].aval.size * sum(value.aval.dtype.itemsize for value in values)
+    return sum(value.aval.size * value.aval.dtype.itemsize for value in values if id(value) in own)
+
+
+def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:
+    """Which inputs of a program inside an operation depend on a trial: its last ones, and all that a loop changes."""
+    handed = reads[len(reads) - count :]
+    constants = equation.params.get(_CONSTANTS.get(equation.primitive.name), count)
+    return handed[:constants] + [True] * (count - constants)
+
+
+def _inside(equation: Any) -> list[Any]:
+    """The programs inside an operation that run for all trials at once; those of `staging.one_by_one` do not."""
+    if equation.primitive.name == "custom_vmap_call":
+        return []
+    return [part for value in equation.params.values() for part in _members(value) if hasattr(part, "eqns")]
+
+
+def _members(value: Any) -> tuple[Any, ...]:
+    """Those of a tuple or list, or the value alone."""
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
