@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import arguments, show
+from dpjax.core import arguments, show, sums
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
 from dpjax.data.sample import below, on_device, padded_rows, valid_rows, wide_rows
@@ -69,9 +69,9 @@ class Weighted:
             hint = " (jax.enable_x64(True) holds more)" if integers == np.int32 and total > 0 else ""
             raise ValueError(f"weights must add up to 1, ..., {np.iinfo(integers).max}{hint}, got {total}")
         distinct, place = np.unique(x[given > 0], axis=0, return_inverse=True)
-        sums = np.zeros(len(distinct), integers)
-        np.add.at(sums, place.reshape(-1), given[given > 0].astype(integers))
-        return cls(x=on_device(distinct), weights=on_device(sums), n_valid=jnp.asarray(len(distinct), jnp.int32))
+        counts = np.zeros(len(distinct), integers)
+        np.add.at(counts, place.reshape(-1), given[given > 0].astype(integers))
+        return cls(x=on_device(distinct), weights=on_device(counts), n_valid=jnp.asarray(len(distinct), jnp.int32))
 
     @classmethod
     def of(cls, data: Any) -> "Weighted":
@@ -95,7 +95,7 @@ class Weighted:
         cls, x: UInt32[Array, "rows limbs"], weights: Shaped[Array, "rows"], keep: Bool[Array, "rows"]
     ) -> "Weighted":
         """The kept ones of increasing distinct points, moved to the front: nothing of the others is left."""
-        place = jnp.where(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1, keep.shape[0])
+        place = jnp.where(keep, sums.running(keep.astype(jnp.int32)) - 1, keep.shape[0])
         return cls(
             x=jnp.full_like(x, LARGEST).at[place].set(x, mode="drop"),
             weights=jnp.zeros_like(weights).at[place].set(weights, mode="drop"),
@@ -106,9 +106,9 @@ class Weighted:
     def merged(cls, x: UInt32[Array, "rows limbs"], weights: Float[Array, "rows"]) -> "Weighted":
         """A database of points in order, some of them equal, with weights >= 0; those without any are left out."""
         begins = jnp.append(True, jnp.any(x[1:] != x[:-1], axis=1))
-        member = jnp.cumsum(begins, dtype=jnp.int32) - 1
-        sums = jnp.zeros_like(weights).at[member].add(weights)[member]
-        return cls.kept(x, sums, begins & (sums > 0))
+        member = sums.running(begins.astype(jnp.int32)) - 1
+        held = jnp.zeros_like(weights).at[member].add(weights)[member]
+        return cls.kept(x, held, begins & (held > 0))
 
     def __repr__(self) -> str:
         if not all(map(show.concrete, (self.x, self.weights, self.n_valid))) or self.x.ndim != 2:
@@ -220,5 +220,5 @@ class Weighted:
 
     def _shares_up_to(self) -> Float[Array, "sums"]:
         """Of no points, of the first, of the first two, ..."""
-        sums = jnp.cumsum(self.weights, dtype=self.weights.dtype)
-        return jnp.concatenate([jnp.zeros(1), sums.astype(float) / jnp.maximum(sums[-1].astype(float), 1e-30)])
+        up_to = sums.running(self.weights)
+        return jnp.concatenate([jnp.zeros(1), up_to.astype(float) / jnp.maximum(up_to[-1].astype(float), 1e-30)])
