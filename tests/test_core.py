@@ -357,6 +357,20 @@ def test_draw_follows_the_weights():
     assert stats.chisquare(observed[weights > 0], wrong / wrong.sum() * mass.sum()).pvalue < FALSE_ALARM
 
 
+def test_rows_of_leaves_lead_where_the_tree_leads():
+    """4096 leaves of all sizes, from the same coins."""
+
+    def both(rarity, weights):
+        return logspace.descend_plain(rarity, weights), logspace.descend(rarity, logspace.plain_tree(weights), jnp.log)
+
+    rng = np.random.default_rng(3)
+    rarity = rng.exponential(size=(1000, 12)).astype(np.float32)
+    weights = np.exp(-rng.exponential(20, (1000, 4096))).astype(np.float32)
+    by_rows, by_tree = jax.jit(jax.vmap(both))(rarity, weights)
+    np.testing.assert_array_equal(by_rows, by_tree)
+    assert len(set(by_rows.tolist())) > 500
+
+
 def test_draw_never_takes_a_leaf_of_weight_1e_minus_12():
     rare = math.log(1e-12)
     tree = sum_tree(np.array([rare, 0.0, *[rare] * 6], np.float32))

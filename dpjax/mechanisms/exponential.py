@@ -81,9 +81,10 @@ def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
     leaves = 1 << max(weights.shape[0] - 1, 0).bit_length()
     top = jnp.max(weights)
     shares = jnp.where(jnp.isneginf(weights), 0.0, jnp.exp(weights - top))
-    tree = logspace.plain_tree(jnp.concatenate([shares, jnp.zeros((leaves - weights.shape[0],), weights.dtype)]))
+    total = jnp.sum(shares)
     rarity = random.exponential(key, (max(leaves.bit_length() - 1, 1),))
-    return Selection(logspace.descend(rarity, tree, jnp.log), jnp.isfinite(tree[1]) & (tree[1] > 0))
+    index = logspace.descend_plain(rarity, jnp.pad(shares, (0, leaves - weights.shape[0])))
+    return Selection(index, jnp.isfinite(total) & (total > 0))
 
 
 def exponential(
