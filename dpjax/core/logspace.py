@@ -116,7 +116,8 @@ def descend(
 def descend_plain(rarity: Float[Array, "levels"], weights: Float[Array, "leaves"]) -> Int[Array, ""]:
     """descend(rarity, plain_tree(weights), jnp.log), without all of the tree: sums of rows of 32, then the chosen row.
 
-    A sum of 32 positive terms is right to a relative 2e-6 in float32, where the tree's is to 3e-7: a leaf differs where a coin is that close.
+    A sum of 32 positive terms is right to a relative 2e-6 in float32, where the tree's is to 3e-7: where a coin is that close, the leaf may
+    be another one.
     """
     if weights.shape[0] <= 2 * ROW:
         return descend(rarity, plain_tree(weights), jnp.log)

@@ -164,24 +164,27 @@ class Weighted:
         at, there = self._find(x)
         return jnp.where(there, self._shares()[at], 0.0)
 
-    def threshold_error(self, truth: "Weighted") -> Float[Array, ""]:
+    def threshold_error(self, truth: Any) -> Float[Array, ""]:
         """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly.
 
         It is reached just after a point: between points shares are constant. Of both the one with fewer rows is looked up in the other,
         and that says how many of its points come up to each point of the other, too: a of few is <= the i-th of many iff less than i of
         many are below a.
+
+        Args:
+          truth: `Weighted`, `Points` or a `Sample`. Points in order are looked at as they come: behind the last of equal ones.
         """
-        few, many = sorted((self, truth), key=lambda one: one.rows)
+        few, many = sorted((self, self._in_order(truth)), key=lambda one: one.rows)
         limbs = max(few.x.shape[-1], many.x.shape[-1])
         x, rows = few._wide(limbs), many._wide(limbs)
         below = jax.vmap(lambda one: wide.search(rows, one))(x)
         same = wide.equal(rows[jnp.minimum(below, many.rows - 1)], x) & (below < many.rows)
-        up_to = jnp.cumsum(jnp.zeros(many.rows, jnp.int32).at[below].add(1, mode="drop"))
+        up_to = sums.running(jnp.zeros(many.rows, jnp.int32).at[below].add(1, mode="drop"))
         few_shares, many_shares = few._shares_up_to(), many._shares_up_to()
-        after_few = jnp.abs(few_shares[1:] - many_shares[below + same.astype(jnp.int32)])
+        after_few = jnp.abs(few_shares[1:] - many_shares[below])  # what is in both is a point of many
         after_many = jnp.abs(many_shares[1:] - few_shares[up_to])
         return jnp.maximum(
-            jnp.max(jnp.where(few.valid, after_few, 0.0)), jnp.max(jnp.where(many.valid, after_many, 0.0))
+            jnp.max(jnp.where(few._lasts() & ~same, after_few, 0.0)), jnp.max(jnp.where(many._lasts(), after_many, 0.0))
         )
 
     def point_error(self, truth: "Weighted") -> Float[Array, ""]:
@@ -202,6 +205,18 @@ class Weighted:
     def names(self, x: UInt32[Array, "q limbs"]) -> Bool[Array, "q"]:
         """Which of these points are among mine."""
         return self._find(x)[1]
+
+    @classmethod
+    def _in_order(cls, data: Any) -> "Weighted":
+        """As `of`, but that equal points in order stay apart."""
+        points = data if isinstance(data, cls) else Points.of(data)
+        if isinstance(points, cls) or not points.ordered:
+            return cls.of(points)
+        return cls(x=points.x, weights=points.valid.astype(jnp.int32), n_valid=points.n_valid)
+
+    def _lasts(self) -> Bool[Array, "rows"]:
+        """Which rows count and are the last of equal ones."""
+        return self.valid & jnp.append(jnp.any(self.x[1:] != self.x[:-1], axis=1) | ~self.valid[1:], True)
 
     def _find(self, x: UInt32[Array, "q limbs"]) -> tuple[Int[Array, "q"], Bool[Array, "q"]]:
         """(the row of each point, whether there is one)."""

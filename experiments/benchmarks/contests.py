@@ -20,7 +20,6 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
-from dpjax.data.weighted import Weighted
 from dpjax.domains import order_statistics, scaled, wide
 from dpjax.learners import label_private, pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace
@@ -243,7 +242,7 @@ def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
     """One release of a database: whether every threshold has nearly the share that it has in the data."""
     key_coins, sample = pac.draw(key, params)
     outcome = params.learner(key_coins, sample)
-    good = outcome.hypothesis.threshold_error(Weighted.of(sample)) <= params.alpha
+    good = outcome.hypothesis.threshold_error(sample) <= params.alpha
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
 
 

@@ -25,7 +25,6 @@ import itertools
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -60,9 +59,13 @@ class Blr(DenseSanitizer):
         return super().most() // self.rows
 
     def _excess(self, view: Counted) -> Int[Array, "databases"]:
-        """n R times the largest error of every database: whole numbers, so that equal errors stay equal."""
-        difference = jnp.asarray(databases(self.bits, self.rows)) * view.n - (view.counts * self.rows)[None]
-        return jax.vmap(self.queries.largest)(difference)
+        """n R times the largest error of every database: whole numbers, so that equal errors stay equal.
+
+        The answers of databases do not depend on the data: a row for each answer, along which they are compared with that of the data.
+        """
+        listed = self.queries.answers(jnp.asarray(databases(self.bits, self.rows).T))
+        held = self.queries.answers(view.counts)
+        return self.queries.extent(listed * view.n - (held * self.rows)[:, None])
 
     def _log_weights(self, view: Counted) -> Float[Array, "databases"]:
         return exponential.log_weights(-self._excess(view), epsilon=self.epsilon, sensitivity=self.rows)
