@@ -31,7 +31,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.weighted import Weighted
@@ -64,8 +64,11 @@ class Blr(DenseSanitizer):
         The answers of databases do not depend on the data: a row for each answer, along which they are compared with that of the data.
         """
         listed = self.queries.answers(jnp.asarray(databases(self.bits, self.rows).T))
-        held = self.queries.answers(view.counts)
-        return self.queries.extent(listed * view.n - (held * self.rows)[:, None])
+
+        def compared(held: Array, n: Array) -> Array:
+            return self.queries.extent(listed * n - (held * self.rows)[:, None])
+
+        return staging.once(staging.holds(), compared, self.queries.answers(view.counts), view.n)
 
     def _log_weights(self, view: Counted) -> Float[Array, "databases"]:
         return exponential.log_weights(-self._excess(view), epsilon=self.epsilon, sensitivity=self.rows)

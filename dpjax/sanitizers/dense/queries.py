@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Real
 
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments, logspace, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential
 
@@ -53,7 +53,7 @@ class Queries:
 
     def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
         """The largest |<c, d>| over the class, from the `answers` for d."""
-        return jnp.max(jnp.abs(answers), axis=0)
+        return staging.greatest(jnp.abs(answers))
 
     def largest(self, difference: Real[Array, "points *many"]) -> Real[Array, "*many"]:
         """The largest |<c, d>| over the class, in the type of the difference."""
@@ -120,7 +120,7 @@ class Intervals(Queries):
         return _sums_below(difference)
 
     def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
-        return jnp.max(answers, axis=0) - jnp.min(answers, axis=0)
+        return staging.greatest(answers) - staging.least(answers)
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
         sums = rate * _sums_below(difference)
