@@ -1,32 +1,44 @@
-"""Running sums of whole numbers."""
+"""Running sums and maxima, several times faster than XLA's on a CPU."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Real
 
 ROW = 32
 
 
 def running(values: Real[Array, "n"]) -> Real[Array, "n"]:
-    """jnp.cumsum in the type of the values, several times faster on a CPU.
+    """jnp.cumsum in the type of the values; sums of floats are rounded in another order.
 
-    Within rows of 32 by sliding sums, which are vector additions; then over the rows. Sums of floats depend on their order, and are left
-    to XLA.
+    >>> running(jnp.array([3, 1, 2])).tolist()
+    [3, 4, 6]
     """
-    if not jnp.issubdtype(values.dtype, jnp.integer):
-        return jnp.cumsum(values)
+    return _running(values, jnp.add, functools.partial(jnp.cumsum, dtype=values.dtype), 0)
+
+
+def running_max(values: Real[Array, "n"]) -> Real[Array, "n"]:
+    """lax.cummax of finite numbers.
+
+    >>> running_max(jnp.array([-3, -4, 2])).tolist()
+    [-3, -3, 2]
+    """
+    least = jnp.iinfo(values.dtype).min if jnp.issubdtype(values.dtype, jnp.integer) else -jnp.inf
+    return _running(values, jnp.maximum, lax.cummax, least)
+
+
+def _running(
+    values: Array, join: Callable[[Array, Array], Array], whole: Callable[[Array], Array], nothing: Any
+) -> Array:
+    """Within rows of 32 by sliding windows, which are vector operations; then over the rows."""
     n = values.shape[0]
-    rows = jnp.pad(values, (0, -n % ROW)).reshape(-1, ROW)
-    for step, terms in ((1, 4), (4, 8)):  # sums of 4 neighbours, then of 8 such sums
-        rows = _sliding(rows, step, terms)
-    totals = rows[:, -1]
-    before = jnp.cumsum(totals, dtype=values.dtype) - totals
-    return (rows + before[:, None]).reshape(-1)[:n]
-
-
-def _sliding(rows: Real[Array, "m n"], step: int, terms: int) -> Real[Array, "m n"]:
-    """rows[:, i] + rows[:, i - step] + rows[:, i - 2 step] + ..., so many terms."""
-    before, n = step * (terms - 1), rows.shape[1]
-    padded = jnp.pad(rows, ((0, 0), (before, 0)))
-    return functools.reduce(jnp.add, [padded[:, before - step * i :][:, :n] for i in range(terms)])
+    rows = jnp.pad(values, (0, -n % ROW), constant_values=nothing).reshape(-1, ROW)
+    for step, terms in ((1, 4), (4, 8)):  # windows of 4 neighbours, then of 8 such windows
+        reach = step * (terms - 1)
+        padded = jnp.pad(rows, ((0, 0), (reach, 0)), constant_values=nothing)
+        rows = functools.reduce(join, [padded[:, reach - step * i :][:, :ROW] for i in range(terms)])
+    before = jnp.pad(whole(rows[:-1, -1]), (1, 0), constant_values=nothing)
+    return join(rows, before[:, None]).reshape(-1)[:n]

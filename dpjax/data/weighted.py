@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 
 from dpjax.core import arguments, show, sums
@@ -164,7 +165,7 @@ class Weighted:
         at, there = self._find(x)
         return jnp.where(there, self._shares()[at], 0.0)
 
-    def threshold_error(self, truth: Any) -> Float[Array, ""]:
+    def threshold_error(self, truth: Any, *, points: int | None = None) -> Float[Array, ""]:
         """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly.
 
         It is reached just after a point: between points shares are constant. Of both the one with fewer rows is looked up in the other,
@@ -173,7 +174,10 @@ class Weighted:
 
         Args:
           truth: `Weighted`, `Points` or a `Sample`. Points in order are looked at as they come: behind the last of equal ones.
+          points: how many points the domain has, if they are so few that all are counted, whatever their order.
         """
+        if points is not None:
+            return jnp.max(jnp.abs(_shares_up_to(table(self, points)) - _shares_up_to(table(truth, points))))
         few, many = sorted((self, self._in_order(truth)), key=lambda one: one.rows)
         limbs = max(few.x.shape[-1], many.x.shape[-1])
         x, rows = few._wide(limbs), many._wide(limbs)
@@ -235,5 +239,19 @@ class Weighted:
 
     def _shares_up_to(self) -> Float[Array, "sums"]:
         """Of no points, of the first, of the first two, ..."""
-        up_to = sums.running(self.weights)
-        return jnp.concatenate([jnp.zeros(1), up_to.astype(float) / jnp.maximum(up_to[-1].astype(float), 1e-30)])
+        return jnp.append(0.0, _shares_up_to(self.weights))
+
+
+def table(data: Any, points: int) -> Shaped[Array, "points"]:
+    """What each of 2^bits `points` weighs, from `Weighted`, or how often it occurs, from `Points` or a `Sample`; others are left out."""
+    data = data if isinstance(data, Weighted) else Points.of(data)
+    weights = data.weights if isinstance(data, Weighted) else data.valid.astype(jnp.int32)
+    place = jnp.where(data.valid, data.x[:, -1].astype(jnp.int32), points)
+    # Hidden, or XLA adds to what is added to a table: one for every use.
+    return lax.optimization_barrier(jnp.zeros((points,), weights.dtype).at[place].add(weights, mode="drop"))
+
+
+def _shares_up_to(weights: Shaped[Array, "rows"]) -> Float[Array, "rows"]:
+    """Of the first, of the first two, ...: parts of all of them, 0 if that is nothing."""
+    up_to = sums.running(weights)
+    return up_to.astype(float) / jnp.maximum(up_to[-1].astype(float), 1e-30)

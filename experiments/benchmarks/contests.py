@@ -239,10 +239,11 @@ def generic_thresholds(d: int, k: int, levels: int, m: int, n: int) -> Trial:
 
 
 def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
-    """One release of a database: whether every threshold has nearly the share that it has in the data."""
-    key_coins, sample = pac.draw(key, params)
-    outcome = params.learner(key_coins, sample)
-    good = outcome.hypothesis.threshold_error(sample) <= params.alpha
+    """One release of a database: whether every threshold has nearly the share that it has in the data, of which no order is asked."""
+    key_sample, key_coins = jax.random.split(key)
+    data = params.distribution.in_order_drawn(key_sample, params.capacity, jnp.int32(params.n))
+    outcome = params.learner(key_coins, data)
+    good = outcome.hypothesis.threshold_error(data, points=params.learner.points) <= params.alpha
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
 
 
