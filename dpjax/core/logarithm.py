@@ -6,8 +6,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 _HALF_ROOT = np.int32(0x3F3504F3)  # the bits of sqrt(1/2)
-_SERIES = (7.0376836e-2, -1.1514610e-1, 1.1676998e-1, -1.2420141e-1, 1.4249323e-1, -1.6668058e-1, 2.0000715e-1)
-_SERIES += (-2.4999994e-1, 3.3333331e-1)
+_SERIES = (
+    *(7.0376836e-2, -1.1514610e-1, 1.1676998e-1, -1.2420141e-1, 1.4249323e-1),
+    *(-1.6668058e-1, 2.0000715e-1, -2.4999994e-1, 3.3333331e-1),
+)
 _LN2 = (-2.12194440e-4, 0.693359375)  # ln 2 in two parts, of which the second has few digits: its multiples are exact
 
 
