@@ -12,12 +12,15 @@ ROW = 32
 
 
 def running(values: Real[Array, "n"]) -> Real[Array, "n"]:
-    """jnp.cumsum in the type of the values; sums of floats are rounded in another order.
+    """jnp.cumsum in the type of the values; sums of floats are right to a last place or two of the largest.
 
     >>> running(jnp.array([3, 1, 2])).tolist()
     [3, 4, 6]
     """
-    return _running(values, jnp.add, functools.partial(jnp.cumsum, dtype=values.dtype), 0)
+    rows = _within(values, jnp.add, 0)
+    totals = rows[:, -1]
+    before = jnp.cumsum(totals, dtype=values.dtype) - totals
+    return (rows + before[:, None]).reshape(-1)[: values.shape[0]]
 
 
 def running_max(values: Real[Array, "n"]) -> Real[Array, "n"]:
@@ -27,18 +30,16 @@ def running_max(values: Real[Array, "n"]) -> Real[Array, "n"]:
     [-3, -3, 2]
     """
     least = jnp.iinfo(values.dtype).min if jnp.issubdtype(values.dtype, jnp.integer) else -jnp.inf
-    return _running(values, jnp.maximum, lax.cummax, least)
+    rows = _within(values, jnp.maximum, least)
+    before = jnp.pad(lax.cummax(rows[:-1, -1]), (1, 0), constant_values=least)
+    return jnp.maximum(rows, before[:, None]).reshape(-1)[: values.shape[0]]
 
 
-def _running(
-    values: Array, join: Callable[[Array, Array], Array], whole: Callable[[Array], Array], nothing: Any
-) -> Array:
-    """Within rows of 32 by sliding windows, which are vector operations; then over the rows."""
-    n = values.shape[0]
-    rows = jnp.pad(values, (0, -n % ROW), constant_values=nothing).reshape(-1, ROW)
+def _within(values: Array, join: Callable[[Array, Array], Array], nothing: Any) -> Array:
+    """Within rows of 32, by sliding windows, which are vector operations."""
+    rows = jnp.pad(values, (0, -values.shape[0] % ROW), constant_values=nothing).reshape(-1, ROW)
     for step, terms in ((1, 4), (4, 8)):  # windows of 4 neighbours, then of 8 such windows
         reach = step * (terms - 1)
         padded = jnp.pad(rows, ((0, 0), (reach, 0)), constant_values=nothing)
         rows = functools.reduce(join, [padded[:, reach - step * i :][:, :ROW] for i in range(terms)])
-    before = jnp.pad(whole(rows[:-1, -1]), (1, 0), constant_values=nothing)
-    return join(rows, before[:, None]).reshape(-1)[:n]
+    return rows
