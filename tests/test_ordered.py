@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpjax.core import sums
 from dpjax.domains import order_statistics, ordered, wide
 
 FALSE_ALARM = 2e-5
@@ -236,7 +237,7 @@ def test_reciprocal_is_exact():
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 2048])
 def test_running_sums_wrap_like_cumsum(n):
     values = np.random.default_rng(n).integers(0, 2**32, n, np.uint32)
-    np.testing.assert_array_equal(jax.jit(order_statistics.running_sum)(values), np.cumsum(values, dtype=np.uint32))
+    np.testing.assert_array_equal(jax.jit(sums.running)(values), np.cumsum(values, dtype=np.uint32))
 
 
 @pytest.mark.parametrize("shape", ["peak", "walk"])

@@ -39,6 +39,22 @@ def test_shares_and_errors_are_those_of_the_definition():
     assert float(a.point_error(b)) == float(a.point_set_error(b, k=1)) > 0 == float(a.point_error(weighted(A)))
 
 
+errors = jax.jit(lambda one, other: (one.threshold_error(other), one.threshold_error(Weighted.of(other))))
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+def test_points_in_order_need_not_be_brought_together(rows):
+    """More or fewer of them than the database has points, equal ones, and rows that do not count."""
+    rng = np.random.default_rng(rows)
+    for _ in range(30):
+        n = int(rng.integers(1, rows + 1))
+        x = rng.integers(0, 16, rows)
+        found = errors(weighted(A).padded(), Points(x=wide.from_ints(x.tolist(), 4), n_valid=jnp.int32(n)))
+        x[:n].sort()
+        points = Points(x=wide.from_ints(x.tolist(), 4), n_valid=jnp.int32(n), ordered=True)
+        np.testing.assert_allclose(errors(weighted(A).padded(), points), found, rtol=1e-6)
+
+
 @pytest.mark.parametrize("k", [2, *map(slow, (1, 3))])
 def test_errors_on_sets_of_k_points_are_the_largest_over_them(k):
     a, b = weighted(A).padded(), weighted(B)

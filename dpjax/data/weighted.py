@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import arguments, show
+from dpjax.core import arguments, show, sums
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
 from dpjax.data.sample import below, on_device, padded_rows, valid_rows, wide_rows
@@ -69,9 +70,9 @@ class Weighted:
             hint = " (jax.enable_x64(True) holds more)" if integers == np.int32 and total > 0 else ""
             raise ValueError(f"weights must add up to 1, ..., {np.iinfo(integers).max}{hint}, got {total}")
         distinct, place = np.unique(x[given > 0], axis=0, return_inverse=True)
-        sums = np.zeros(len(distinct), integers)
-        np.add.at(sums, place.reshape(-1), given[given > 0].astype(integers))
-        return cls(x=on_device(distinct), weights=on_device(sums), n_valid=jnp.asarray(len(distinct), jnp.int32))
+        counts = np.zeros(len(distinct), integers)
+        np.add.at(counts, place.reshape(-1), given[given > 0].astype(integers))
+        return cls(x=on_device(distinct), weights=on_device(counts), n_valid=jnp.asarray(len(distinct), jnp.int32))
 
     @classmethod
     def of(cls, data: Any) -> "Weighted":
@@ -95,7 +96,7 @@ class Weighted:
         cls, x: UInt32[Array, "rows limbs"], weights: Shaped[Array, "rows"], keep: Bool[Array, "rows"]
     ) -> "Weighted":
         """The kept ones of increasing distinct points, moved to the front: nothing of the others is left."""
-        place = jnp.where(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1, keep.shape[0])
+        place = jnp.where(keep, sums.running(keep.astype(jnp.int32)) - 1, keep.shape[0])
         return cls(
             x=jnp.full_like(x, LARGEST).at[place].set(x, mode="drop"),
             weights=jnp.zeros_like(weights).at[place].set(weights, mode="drop"),
@@ -106,9 +107,9 @@ class Weighted:
     def merged(cls, x: UInt32[Array, "rows limbs"], weights: Float[Array, "rows"]) -> "Weighted":
         """A database of points in order, some of them equal, with weights >= 0; those without any are left out."""
         begins = jnp.append(True, jnp.any(x[1:] != x[:-1], axis=1))
-        member = jnp.cumsum(begins, dtype=jnp.int32) - 1
-        sums = jnp.zeros_like(weights).at[member].add(weights)[member]
-        return cls.kept(x, sums, begins & (sums > 0))
+        member = sums.running(begins.astype(jnp.int32)) - 1
+        held = jnp.zeros_like(weights).at[member].add(weights)[member]
+        return cls.kept(x, held, begins & (held > 0))
 
     def __repr__(self) -> str:
         if not all(map(show.concrete, (self.x, self.weights, self.n_valid))) or self.x.ndim != 2:
@@ -164,24 +165,30 @@ class Weighted:
         at, there = self._find(x)
         return jnp.where(there, self._shares()[at], 0.0)
 
-    def threshold_error(self, truth: "Weighted") -> Float[Array, ""]:
+    def threshold_error(self, truth: Any, *, points: int | None = None) -> Float[Array, ""]:
         """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly.
 
         It is reached just after a point: between points shares are constant. Of both the one with fewer rows is looked up in the other,
         and that says how many of its points come up to each point of the other, too: a of few is <= the i-th of many iff less than i of
         many are below a.
+
+        Args:
+          truth: `Weighted`, `Points` or a `Sample`. Points in order are looked at as they come: behind the last of equal ones.
+          points: how many points the domain has, if they are so few that all are counted, whatever their order.
         """
-        few, many = sorted((self, truth), key=lambda one: one.rows)
+        if points is not None:
+            return jnp.max(jnp.abs(_shares_up_to(table(self, points)) - _shares_up_to(table(truth, points))))
+        few, many = sorted((self, self._in_order(truth)), key=lambda one: one.rows)
         limbs = max(few.x.shape[-1], many.x.shape[-1])
         x, rows = few._wide(limbs), many._wide(limbs)
         below = jax.vmap(lambda one: wide.search(rows, one))(x)
         same = wide.equal(rows[jnp.minimum(below, many.rows - 1)], x) & (below < many.rows)
-        up_to = jnp.cumsum(jnp.zeros(many.rows, jnp.int32).at[below].add(1, mode="drop"))
+        up_to = sums.running(jnp.zeros(many.rows, jnp.int32).at[below].add(1, mode="drop"))
         few_shares, many_shares = few._shares_up_to(), many._shares_up_to()
-        after_few = jnp.abs(few_shares[1:] - many_shares[below + same.astype(jnp.int32)])
+        after_few = jnp.abs(few_shares[1:] - many_shares[below])  # what is in both is a point of many
         after_many = jnp.abs(many_shares[1:] - few_shares[up_to])
         return jnp.maximum(
-            jnp.max(jnp.where(few.valid, after_few, 0.0)), jnp.max(jnp.where(many.valid, after_many, 0.0))
+            jnp.max(jnp.where(few._lasts() & ~same, after_few, 0.0)), jnp.max(jnp.where(many._lasts(), after_many, 0.0))
         )
 
     def point_error(self, truth: "Weighted") -> Float[Array, ""]:
@@ -203,6 +210,18 @@ class Weighted:
         """Which of these points are among mine."""
         return self._find(x)[1]
 
+    @classmethod
+    def _in_order(cls, data: Any) -> "Weighted":
+        """As `of`, but that equal points in order stay apart."""
+        points = data if isinstance(data, cls) else Points.of(data)
+        if isinstance(points, cls) or not points.ordered:
+            return cls.of(points)
+        return cls(x=points.x, weights=points.valid.astype(jnp.int32), n_valid=points.n_valid)
+
+    def _lasts(self) -> Bool[Array, "rows"]:
+        """Which rows count and are the last of equal ones."""
+        return self.valid & jnp.append(jnp.any(self.x[1:] != self.x[:-1], axis=1) | ~self.valid[1:], True)
+
     def _find(self, x: UInt32[Array, "q limbs"]) -> tuple[Int[Array, "q"], Bool[Array, "q"]]:
         """(the row of each point, whether there is one)."""
         limbs = max(x.shape[-1], self.x.shape[-1])
@@ -220,5 +239,19 @@ class Weighted:
 
     def _shares_up_to(self) -> Float[Array, "sums"]:
         """Of no points, of the first, of the first two, ..."""
-        sums = jnp.cumsum(self.weights, dtype=self.weights.dtype)
-        return jnp.concatenate([jnp.zeros(1), sums.astype(float) / jnp.maximum(sums[-1].astype(float), 1e-30)])
+        return jnp.append(0.0, _shares_up_to(self.weights))
+
+
+def table(data: Any, points: int) -> Shaped[Array, "points"]:
+    """What each of 2^bits `points` weighs, from `Weighted`, or how often it occurs, from `Points` or a `Sample`; others are left out."""
+    data = data if isinstance(data, Weighted) else Points.of(data)
+    weights = data.weights if isinstance(data, Weighted) else data.valid.astype(jnp.int32)
+    place = jnp.where(data.valid, data.x[:, -1].astype(jnp.int32), points)
+    # Hidden, or XLA adds to what is added to a table: one for every use.
+    return lax.optimization_barrier(jnp.zeros((points,), weights.dtype).at[place].add(weights, mode="drop"))
+
+
+def _shares_up_to(weights: Shaped[Array, "rows"]) -> Float[Array, "rows"]:
+    """Of the first, of the first two, ...: parts of all of them, 0 if that is nothing."""
+    up_to = sums.running(weights)
+    return up_to.astype(float) / jnp.maximum(up_to[-1].astype(float), 1e-30)

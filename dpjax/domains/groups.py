@@ -23,7 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import sorting, staging
+from dpjax.core import sorting, staging, sums
 from dpjax.core.pytree import frozen
 
 FEW_WORDS = 4  # the comparison of one sort grows with them, as the passes of the other way do
@@ -176,7 +176,7 @@ def _runs(rows: Array, valid: Array, order: Array, counts: Array) -> Groups:
     """The groups of rows in order, valid ones first, each of which counts so often and had this place in the input."""
     n = rows.shape[0]
     new = jnp.concatenate([jnp.ones((1,), bool), jnp.any(rows[1:] != rows[:-1], axis=1)]) & valid
-    index = jnp.where(valid, jnp.cumsum(new, dtype=jnp.int32) - 1, n)
+    index = jnp.where(valid, sums.running(new.astype(jnp.int32)) - 1, n)
     return Groups(
         rows=jnp.full_like(rows, np.uint32(0xFFFFFFFF)).at[index].set(rows, mode="drop"),
         counts=_sums(counts, index, n),

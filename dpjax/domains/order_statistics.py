@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Int, UInt32
 
-from dpjax.core import random
+from dpjax.core import random, sums
 from dpjax.core.staging import apart, once, together
 from dpjax.domains import wide
 
@@ -24,8 +24,8 @@ def sorted_uniforms(key: Array, capacity: int, n: Int[Array, ""]) -> UInt32[Arra
     values about n 2^-20 times more frequent than never: for n = 2000, in 0.1 % of samples.
     """
     units = once(n >= 0, functools.partial(_spacings, capacity=capacity), key, n)
-    sums = once(n >= 0, running_sum, units)
-    return jnp.where(jnp.arange(capacity, dtype=jnp.int32) < n, _ratio(sums[:-1], sums[-1]), np.uint32(0))
+    up_to = once(n >= 0, sums.running, units)
+    return jnp.where(jnp.arange(capacity, dtype=jnp.int32) < n, _ratio(up_to[:-1], up_to[-1]), np.uint32(0))
 
 
 def _spacings(key: Array, n: Int[Array, ""], *, capacity: int) -> UInt32[Array, "m"]:
@@ -38,24 +38,6 @@ def _spacings(key: Array, n: Int[Array, ""], *, capacity: int) -> UInt32[Array, 
     limit = jnp.minimum(count + jnp.sqrt(140 * count) + 70, 23 * count)
     units = (jnp.maximum(spacing, 0) * (np.float32(2**32 - 2**9) / limit)).astype(jnp.uint32)
     return jnp.where(jnp.arange(capacity + 1, dtype=jnp.int32) <= n, units, np.uint32(0))
-
-
-def running_sum(values: UInt32[Array, "n"]) -> UInt32[Array, "n"]:
-    """jnp.cumsum, several times faster on a CPU: within rows of 32 by sliding sums, which are vector additions; then over the rows."""
-    n = values.shape[0]
-    rows = jnp.pad(values, (0, -n % 32)).reshape(-1, 32)
-    for step, terms in ((1, 4), (4, 8)):  # sums of 4 neighbours, then of 8 such sums
-        rows = _sliding_sum(rows, step, terms)
-    totals = rows[:, -1]
-    before = jnp.cumsum(totals, dtype=jnp.uint32) - totals
-    return (rows + before[:, None]).reshape(-1)[:n]
-
-
-def _sliding_sum(rows: UInt32[Array, "m n"], step: int, terms: int) -> UInt32[Array, "m n"]:
-    """rows[:, i] + rows[:, i - step] + rows[:, i - 2 step] + ..., so many terms."""
-    before, n = step * (terms - 1), rows.shape[1]
-    padded = jnp.pad(rows, ((0, 0), (before, 0)))
-    return functools.reduce(jnp.add, [padded[:, before - step * i :][:, :n] for i in range(terms)])
 
 
 def _ratio(numerator: UInt32[Array, "n"], denominator: UInt32[Array, ""]) -> UInt32[Array, "n"]:

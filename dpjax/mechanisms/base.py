@@ -87,9 +87,13 @@ def measured(log_measure: Any, scores: Real[Array, "k"]) -> Float[Array, "k"] | 
 
 def largest(scores: Real[Array, "k"], where: Bool[Array, "k"]) -> Real[Array, ""]:
     """The largest valid score; the lowest number of the type when there is none."""
+    return jnp.max(scores, where=where, initial=lowest(scores))
+
+
+def lowest(scores: Real[Array, "k"]) -> Real[Array, ""]:
+    """The lowest number of their type."""
     integers = jnp.issubdtype(scores.dtype, jnp.integer)
-    lowest = jnp.iinfo(scores.dtype).min if integers else -jnp.inf
-    return jnp.max(scores, where=where, initial=lowest)
+    return jnp.asarray(jnp.iinfo(scores.dtype).min if integers else -jnp.inf, scores.dtype)
 
 
 @frozen

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
-from dpjax.core import arguments, logspace, random
+from dpjax.core import arguments, logspace, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import (
     Candidates,
     Chooser,
     Number,
     Selection,
-    largest,
+    lowest,
     measured,
     relation_for,
     scored,
@@ -39,7 +39,7 @@ def log_weights(
     factor = arguments.epsilon(epsilon) / arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     factor = jnp.asarray(factor if monotone else factor / 2, float)
     # Integer scores are subtracted before rounding to float: counts past 2^24 keep their last digits.
-    top = jax.lax.stop_gradient(jnp.where(jnp.any(mask), largest(scores, mask), jnp.zeros((), scores.dtype)))
+    top = jax.lax.stop_gradient(staging.greatest(jnp.where(mask, scores, lowest(scores))))
     weights = factor * jnp.where(mask, scores - top, jnp.zeros((), scores.dtype)).astype(float)
     measure = measured(log_measure, scores)
     if measure is not None:
@@ -79,11 +79,11 @@ def normalised(weights: Float[Array, "k"]) -> Float[Array, "k"]:
 def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
     """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN. Those below 1e-38 are 0."""
     leaves = 1 << max(weights.shape[0] - 1, 0).bit_length()
-    top = jnp.max(weights)
+    top = staging.greatest(weights)
     shares = jnp.where(jnp.isneginf(weights), 0.0, jnp.exp(weights - top))
-    tree = logspace.plain_tree(jnp.concatenate([shares, jnp.zeros((leaves - weights.shape[0],), weights.dtype)]))
     rarity = random.exponential(key, (max(leaves.bit_length() - 1, 1),))
-    return Selection(logspace.descend(rarity, tree, jnp.log), jnp.isfinite(tree[1]) & (tree[1] > 0))
+    index = logspace.descend_plain(rarity, jnp.pad(shares, (0, leaves - weights.shape[0])))
+    return Selection(index, jnp.isfinite(top))
 
 
 def exponential(

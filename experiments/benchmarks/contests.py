@@ -20,7 +20,6 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
-from dpjax.data.weighted import Weighted
 from dpjax.domains import order_statistics, scaled, wide
 from dpjax.learners import label_private, pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace
@@ -240,10 +239,11 @@ def generic_thresholds(d: int, k: int, levels: int, m: int, n: int) -> Trial:
 
 
 def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
-    """One release of a database: whether every threshold has nearly the share that it has in the data."""
-    key_coins, sample = pac.draw(key, params)
-    outcome = params.learner(key_coins, sample)
-    good = outcome.hypothesis.threshold_error(Weighted.of(sample)) <= params.alpha
+    """One release of a database: whether every threshold has nearly the share that it has in the data, of which no order is asked."""
+    key_sample, key_coins = jax.random.split(key)
+    data = params.distribution.in_order_drawn(key_sample, params.capacity, jnp.int32(params.n))
+    outcome = params.learner(key_coins, data)
+    good = outcome.hypothesis.threshold_error(data, points=params.learner.points) <= params.alpha
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, Real, UInt32
 
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.concepts.dichotomies.base import Choices
-from dpjax.core import arguments
+from dpjax.core import arguments, sums
 from dpjax.core.pytree import frozen, static
 from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import wide
@@ -36,7 +36,7 @@ class ThresholdClass:
 
     def right(self, ones: Real[Array, "slots"], zeros: Real[Array, "slots"]) -> Real[Array, "dichotomies"]:
         """How many examples, or what weight, each of them labels right, from the labels of each point; points increase."""
-        gained = jnp.cumsum(ones - zeros, dtype=ones.dtype)
+        gained = sums.running(ones - zeros)
         return jnp.sum(zeros, dtype=ones.dtype) + jnp.concatenate([jnp.zeros(1, ones.dtype), gained])
 
     def representatives(

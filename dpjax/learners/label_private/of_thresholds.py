@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from dpjax.concepts.dichotomies import ThresholdClass
@@ -9,7 +10,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
-from dpjax.learners.label_private.base import LabelPrivate
+from dpjax.learners.label_private.base import Choices, LabelPrivate
 from dpjax.learners.thresholds.base import ThresholdLearner
 
 
@@ -22,6 +23,22 @@ class LabelPrivateThresholds(LabelPrivate, ThresholdLearner):
     unlabelled: Any = None
     public: Points | None = None
     limbs: int = static()
+
+    def _choices(
+        self, x: Array, y: Array, gives: Array, counted: Array, mine: Array, *, ordered: bool = False
+    ) -> Choices:
+        """Points in order are not brought together: of equal ones, what follows the last stands for all.
+
+        All of them give their points then, and their labels.
+        """
+        if not ordered:
+            return super()._choices(x, y, gives, counted, mine)
+        last = jnp.append(jnp.any(x[1:] != x[:-1], axis=1) | ~mine[1:], True)
+        listed = self.concepts.choices(x, mine & last)
+        right = listed.right(*(jnp.where(mine, label, 0) for label in (y, 1 - y)))
+        n = jnp.sum(mine, dtype=jnp.int32)
+        wrong = (n - right).astype(float) / n.astype(float)
+        return Choices(concepts=listed.concepts, where=listed.where, right=right, wrong=wrong, fits=listed.fits)
 
     def _inside(self, concepts: Any, event: Interval) -> Bool[Array, "h"]:
         return wide.less_equal(event.low[None], concepts) & wide.less(concepts, event.high[None])

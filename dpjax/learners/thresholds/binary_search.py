@@ -62,8 +62,11 @@ class BinarySearch(ThresholdLearner):
         left, right = laplace.log_tails(-difference * self.comparison_epsilon() / 2)
         return right, left
 
-    def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
-        """(where, state): runs `step(pieces, index, low, high, middle, state) -> (go_right, state)` down the search tree."""
+    def _walk(self, pieces: Pieces, step: Any, start: Any, turns: Any = None) -> Any:
+        """(where, state): runs `step(pieces, index, low, high, middle, state) -> (go_right, state)` down the search tree.
+
+        At most bits + 1 `turns` are needed. By default a loop of fixed length makes more of them, since laws have derivatives.
+        """
 
         parts = staging.apart(pieces)
 
@@ -77,7 +80,9 @@ class BinarySearch(ThresholdLearner):
             return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
 
         zero = jnp.zeros((self.limbs,), jnp.uint32)
-        low, _, state = jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
+        low, _, state = jax.lax.fori_loop(
+            0, 32 * self.limbs if turns is None else turns, body, (zero, pieces.last, start)
+        )
         return low, state
 
     def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
@@ -86,9 +91,13 @@ class BinarySearch(ThresholdLearner):
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
         def step(pieces: Pieces, index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
-            return random.bernoulli(jax.random.fold_in(key, index), *self._log_turn(pieces, middle)), state
+            here, behind = pieces.locate(middle), self._after(middle)
+            # Few midpoints are examples, whose number takes another search.
+            nobody = wide.less(behind, pieces.at(here + 1))
+            after = staging.unless(nobody, here, pieces.locate, behind)
+            return random.bernoulli(jax.random.fold_in(key, index), *self._log_turn_at(pieces, here, after)), state
 
-        return self._walk(pieces, step, ())[0], jnp.bool_(True), {}
+        return self._walk(pieces, step, (), jnp.asarray(self.bits, jnp.int32) + 1)[0], jnp.bool_(True), {}
 
     def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array, Array]:
         """Along the path to `target`: its end, P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""

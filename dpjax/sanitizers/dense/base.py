@@ -9,7 +9,7 @@ from dpjax.core import arguments
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
-from dpjax.data.weighted import Weighted
+from dpjax.data.weighted import Weighted, table
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, flags
 from dpjax.sanitizers.dense.queries import Queries
@@ -51,6 +51,11 @@ class DenseSanitizer(Algorithm):
         return self.queries.bits
 
     @property
+    def points(self) -> int:
+        """How many the domain has."""
+        return self.queries.size
+
+    @property
     def most_points(self) -> int:
         """How many points a released database may have."""
         return self.queries.size
@@ -80,11 +85,8 @@ class DenseSanitizer(Algorithm):
         return data.in_domain(self.bits) & (self.prepare(data).n <= self.most())
 
     def prepare(self, data: Any) -> Counted:
-        each = data.weights if isinstance(data, Weighted) else jnp.ones(data.rows, jnp.int32)
-        counted = jnp.where(data.valid, each, 0)
-        place = jnp.where(data.valid, data.x[:, -1], jnp.uint32(self.queries.size))
-        counts = jnp.zeros(self.queries.size, counted.dtype).at[place].add(counted, mode="drop")
-        return Counted(counts=counts, n=jnp.sum(counted, dtype=counted.dtype))
+        n = data.total if isinstance(data, Weighted) else data.n_valid
+        return Counted(counts=table(data, self.queries.size), n=n)
 
     def database(self, weights: Any) -> Weighted:
         """The points that weigh something."""

@@ -25,14 +25,13 @@ import itertools
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.weighted import Weighted
@@ -60,9 +59,16 @@ class Blr(DenseSanitizer):
         return super().most() // self.rows
 
     def _excess(self, view: Counted) -> Int[Array, "databases"]:
-        """n R times the largest error of every database: whole numbers, so that equal errors stay equal."""
-        difference = jnp.asarray(databases(self.bits, self.rows)) * view.n - (view.counts * self.rows)[None]
-        return jax.vmap(self.queries.largest)(difference)
+        """n R times the largest error of every database: whole numbers, so that equal errors stay equal.
+
+        The answers of databases do not depend on the data: a row for each answer, along which they are compared with that of the data.
+        """
+        listed = self.queries.answers(jnp.asarray(databases(self.bits, self.rows).T))
+
+        def compared(held: Array, n: Array) -> Array:
+            return self.queries.extent(listed * n - (held * self.rows)[:, None])
+
+        return staging.once(staging.holds(), compared, self.queries.answers(view.counts), view.n)
 
     def _log_weights(self, view: Counted) -> Float[Array, "databases"]:
         return exponential.log_weights(-self._excess(view), epsilon=self.epsilon, sensitivity=self.rows)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Real
 
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments, logspace, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential
 
@@ -47,9 +47,17 @@ class Queries:
         """How many rows `signed` has."""
         raise NotImplementedError
 
-    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
+    def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
+        """What errors are made of: <c, d> of some concepts c, linear in d."""
+        return difference
+
+    def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
+        """The largest |<c, d>| over the class, from the `answers` for d."""
+        return staging.greatest(jnp.abs(answers))
+
+    def largest(self, difference: Real[Array, "points *many"]) -> Real[Array, "*many"]:
         """The largest |<c, d>| over the class, in the type of the difference."""
-        raise NotImplementedError
+        return self.extent(self.answers(difference))
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
         """A signed query v with probability proportional to exp(rate <v, d>)."""
@@ -76,8 +84,8 @@ class Thresholds(Queries):
     def candidates(self) -> int:
         return 2 * (self.size + 1)
 
-    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
-        return jnp.max(jnp.abs(_sums_below(difference)))
+    def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
+        return _sums_below(difference)
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
         index, sign = _signed(key, rate * _sums_below(difference))
@@ -107,9 +115,12 @@ class Intervals(Queries):
     def candidates(self) -> int:
         return (self.size + 1) ** 2
 
-    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
-        sums = _sums_below(difference)
-        return jnp.max(sums) - jnp.min(sums)
+    def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
+        """Of thresholds; the error of an interval is the difference of two."""
+        return _sums_below(difference)
+
+    def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
+        return staging.greatest(answers) - staging.least(answers)
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
         sums = rate * _sums_below(difference)
@@ -135,9 +146,6 @@ class Points(Queries):
     def candidates(self) -> int:
         return 2 * self.size
 
-    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
-        return jnp.max(jnp.abs(difference))
-
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
         index, sign = _signed(key, rate * difference)
         return sign * (jnp.arange(self.size, dtype=jnp.int32) == index).astype(jnp.int32)
@@ -161,9 +169,9 @@ class Pairs(Queries):
     def candidates(self) -> int:
         return self.size * (self.size + 1)
 
-    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
-        both = jnp.stack([difference, -difference])
-        return jnp.max(jnp.sum(jnp.maximum(jax.lax.top_k(both, 2)[0], 0), axis=1, dtype=difference.dtype))
+    def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
+        both = jnp.moveaxis(jnp.stack([answers, -answers]), 1, -1)
+        return jnp.max(jnp.sum(jnp.maximum(jax.lax.top_k(both, 2)[0], 0), axis=-1, dtype=answers.dtype), axis=0)
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
         """The first of two different members of (nothing, 0, ..., N - 1) by what it weighs with all the others, then the second."""
@@ -203,21 +211,19 @@ class Listed(Queries):
     def candidates(self) -> int:
         return 2 * self.matrix.shape[0]
 
-    def largest(self, difference: Real[Array, "points"]) -> Real[Array, ""]:
-        return jnp.max(jnp.abs(self._answers(difference)))
+    def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
+        held = jnp.expand_dims(self.matrix, range(2, difference.ndim + 1))
+        return jnp.sum(jnp.where(held, difference[None], 0), axis=1, dtype=difference.dtype)
 
     def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        index, sign = _signed(key, rate * self._answers(difference))
+        index, sign = _signed(key, rate * self.answers(difference))
         return sign * self.matrix[index].astype(jnp.int32)
 
-    def _answers(self, difference: Real[Array, "points"]) -> Real[Array, "queries"]:
-        return jnp.sum(jnp.where(self.matrix, difference[None], 0), axis=1, dtype=difference.dtype)
 
-
-def _sums_below(difference: Real[Array, "points"]) -> Real[Array, "sums"]:
+def _sums_below(difference: Real[Array, "points *many"]) -> Real[Array, "sums *many"]:
     """<1[x < j], d> for j = 0, ..., N."""
-    sums = jnp.cumsum(difference, dtype=difference.dtype)
-    return jnp.concatenate([jnp.zeros(1, sums.dtype), sums])
+    sums = jnp.cumsum(difference, axis=0, dtype=difference.dtype)
+    return jnp.concatenate([jnp.zeros_like(sums[:1]), sums])
 
 
 def _log_others(weights: Float[Array, "members"]) -> Float[Array, "members"]:

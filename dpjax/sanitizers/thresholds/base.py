@@ -10,12 +10,12 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Int, Shaped
 
+from dpjax.core import sums
 from dpjax.data.algorithm import sound
 from dpjax.data.points import Points
-from dpjax.data.weighted import Weighted
+from dpjax.data.weighted import Weighted, table
 from dpjax.sanitizers.base import OfCounts, domain
 
 MOST_BITS = 16
@@ -33,9 +33,7 @@ class DenseCounts(OfCounts):
     points: int
 
     def prepare(self, points: Points | Weighted) -> Int[Array, "points"]:
-        counts = points.valid.astype(jnp.int32) if isinstance(points, Points) else points.weights
-        place = jnp.where(points.valid, points.x[:, -1].astype(jnp.int32), self.points)
-        return jnp.zeros((self.points,), counts.dtype).at[place].add(counts, mode="drop")
+        return table(points, self.points)
 
     def draw(self, key: Array, counts: Int[Array, "points"]) -> tuple[Weighted, Bool[Array, ""], Any]:
         return self.database(self.estimate(self.noisy(key, counts))), jnp.bool_(True), {}
@@ -51,7 +49,7 @@ class DenseCounts(OfCounts):
     def database(self, estimates: Shaped[Array, "points"]) -> Weighted:
         """Estimated counts as a database of total n; see the module."""
         n = jnp.asarray(self.n, float)
-        below = jnp.clip(lax.cummax(jnp.cumsum(estimates[:-1]).astype(float)), 0.0, n)
+        below = jnp.clip(sums.running_max(sums.running(estimates[:-1])).astype(float), 0.0, n)
         weights = jnp.diff(below, prepend=0.0, append=n)
         x = jnp.arange(self.points, dtype=jnp.uint32)[:, None]
         return Weighted.kept(x, weights, weights > 0)
