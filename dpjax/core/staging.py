@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-import jaxlib
 from jax import lax
 from jaxtyping import Array, Bool, Real
 
@@ -110,11 +109,11 @@ def _by_halves(x: Array, better: Callable[[Array, Array], Array], best: Callable
 def compiled_fast() -> dict[str, Any]:
     """Compiler options for a program that takes longer to compile than to run, such as a law of a few dozen samples.
 
-    On a CPU jaxlib before 0.11 can do without the emitters of fusions, which takes a quarter off XLA's time. Most programs then run as
+    On a CPU, JAX before 0.11 can do without the emitters of fusions, which takes a quarter off XLA's time. Most programs then run as
     fast, some (loops that change packed coins) take three times as long. What XLA_FLAGS say stands.
     """
     flag = "xla_cpu_use_fusion_emitters"
-    known = jaxlib.version.__version_info__ < (0, 11) and jax.default_backend() == "cpu"
+    known = jax.__version_info__ < (0, 11) and jax.default_backend() == "cpu"
     return {flag: False} if known and flag not in os.environ.get("XLA_FLAGS", "") else {}
 
 

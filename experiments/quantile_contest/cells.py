@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.quantile_contest.columns import RULES
-from experiments.quantiles.data import Column, column
-from experiments.quantiles.methods import even
+from experiments.quantile_trials import Column, column, even
 from experiments.settings import Settings
 
 

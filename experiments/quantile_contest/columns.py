@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.quantiles.data import Rule, some
+from experiments.quantile_trials import Rule, some
 
 Values = Callable[[np.random.Generator, int], np.ndarray]
 

@@ -11,12 +11,10 @@ import numpy as np
 import scipy.stats
 
 from dpjax.trials.progress import Progress
+from experiments import quantile_peers as peers
 from experiments.quantile_contest.cells import Cell, cell
 from experiments.quantile_contest.rivals import METHODS, OURS
-from experiments.quantiles import peers
-from experiments.quantiles.data import Column
-from experiments.quantiles.measure import largest_error, trial
-from experiments.quantiles.methods import Wanted
+from experiments.quantile_trials import Column, Wanted, largest_error, trial
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings

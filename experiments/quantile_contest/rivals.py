@@ -9,7 +9,7 @@ from typing import Any
 
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.answer import of_choice
-from experiments.quantiles.methods import Wanted
+from experiments.quantile_trials import Wanted
 
 OURS = "dpjax.quantiles"
 

@@ -10,39 +10,11 @@
 | food | `statsmodels`, engel.foodexp (public domain) | 0.01 francs | 0 to 100,000 | 0 |
 """
 
-import sys
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
-import dpjax
-
-MISSING = "left out: {name} (install its data by pip install '.[data]')"
-
-
-class Column(NamedTuple):
-    """One column, encoded.
-
-    Attributes:
-      codes: increasing integers in {0, ..., 2^bits - 1}.
-      bits: d.
-      origin: the code around which a geometric grid is finest.
-    """
-
-    codes: np.ndarray
-    bits: int
-    origin: int
-
-
-class Rule(NamedTuple):
-    """Where values come from and how they are quantised: public, and no function of the values."""
-
-    values: Callable[[np.random.Generator, int], np.ndarray]
-    low: float
-    high: float
-    unit: float
-    real: bool
+from experiments.quantile_trials import Rule, some
 
 
 def _log_normal(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -68,11 +40,6 @@ def _statsmodels(dataset: str, column: str) -> Callable[[np.random.Generator, in
     return values
 
 
-def some(rng: np.random.Generator, values: np.ndarray, n: int) -> np.ndarray:
-    """n of them without replacement; all, if there are fewer."""
-    return rng.choice(values, min(n, len(values)), replace=False)
-
-
 RULES = {
     "log-normal": Rule(_log_normal, 0.0, 1e7, 0.01, real=False),
     "Pareto": Rule(_pareto, 0.0, 1e7, 0.01, real=False),
@@ -81,17 +48,3 @@ RULES = {
     "affairs": Rule(_statsmodels("fair", "affairs"), 0.0, 365.0, 0.01, real=True),
     "food": Rule(_statsmodels("engel", "foodexp"), 0.0, 1e5, 0.01, real=True),
 }
-
-
-def column(name: str, n: int, seed: int, rules: Mapping[str, Rule] = RULES) -> Column | None:
-    """A sample of a column, at most n values; None, and a line that says what to install, if its package is missing."""
-    rule = rules[name]
-    rng = np.random.default_rng([seed, n, *name.encode()])
-    try:
-        values = rule.values(rng, n)
-    except ImportError:
-        print(MISSING.format(name=name), file=sys.stderr)
-        return None
-    encoded: Any = dpjax.encode(values, unit=rule.unit, low=rule.low, high=rule.high, clip=True)
-    codes = np.asarray(encoded.points.x)[:, -1].astype(np.int64)
-    return Column(np.sort(codes), encoded.bits, encoded.encoding.origin)

@@ -4,46 +4,18 @@ import functools
 import math
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
-from dpjax import Points, Status
-from dpjax.core.pytree import frozen
 from dpjax.data.sample import bucket
-from dpjax.optimizers import quantiles
 from dpjax.trials.progress import Progress
-from experiments.quantiles import data, learners, peers
-from experiments.quantiles.methods import METHODS, Wanted, even, mechanism
+from experiments import quantile_peers as peers
+from experiments.quantile_trials import Wanted, column, even, largest_error, trial
+from experiments.quantiles import data, learners
+from experiments.quantiles.methods import METHODS, mechanism
 from experiments.records import Row
 from experiments.runner import Context
 from experiments.settings import Settings
-
-
-@frozen
-class Trial:
-    """One release from one sample: everything but the shapes is data."""
-
-    mechanism: Any
-    points: Points
-    ranks: Any
-
-
-def largest_error(key: jax.Array, trial: Trial) -> Any:
-    """The largest rank error of one release; infinite if there was none."""
-    outcome = trial.mechanism(key, trial.points)
-    errors = quantiles.rank_errors(trial.points, outcome.hypothesis, trial.ranks)
-    return jnp.where(outcome.status == Status.OK, jnp.max(errors).astype(float), jnp.inf)
-
-
-def trial(made: Any, column: data.Column, rows: int) -> Trial:
-    """One release by a mechanism that is `made`, from a column with room for so many rows."""
-    n = len(column.codes)
-    x = np.full((rows, 1), 2**32 - 1, np.uint32)
-    x[:n, 0] = column.codes
-    ranks = quantiles.nearest_rank(np.asarray(made.fractions), n)
-    return Trial(mechanism=made, points=Points(x=jax.device_put(x), n_valid=jnp.int32(n), ordered=True), ranks=ranks)
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -51,25 +23,25 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     those of `learners`."""
     cells = _cells(settings)
     beside, rows = peers.installed(), []
-    sample = functools.cache(lambda name, n: data.column(name, n, context.seed))
+    sample = functools.cache(lambda name, n: column(name, n, context.seed, data.RULES))
     with Progress(len(cells) * len(METHODS), "quantiles", unit="cells") as progress:
         for number, (panel, name, x, n, count, epsilon) in enumerate(cells):
-            column = sample(name, n)
-            if column is None:
+            drawn = sample(name, n)
+            if drawn is None:
                 progress.done(len(METHODS))
                 continue
             asked = {key: settings[key] for key in ("delta", "beta", "base")}
-            wanted = Wanted(fractions=even(count), epsilon=epsilon, bits=column.bits, origin=column.origin, **asked)
+            wanted = Wanted(fractions=even(count), epsilon=epsilon, bits=drawn.bits, origin=drawn.origin, **asked)
             at = {"column": name, "n": n, "count": count, "epsilon": epsilon}
             for place, method in enumerate(METHODS):
-                release = trial(mechanism(method, wanted), column, bucket(max(*settings["sizes"], settings["n"])))
+                release = trial(mechanism(method, wanted), drawn, bucket(max(*settings["sizes"], settings["n"])))
                 cell = number * len(METHODS) + place
                 key = {"method": method, **at}
                 found = context.evaluate(largest_error, release, key=key, cell=cell, draws=settings["draws"], chunk=16)
                 rows += _row(panel, method, x, found, settings)
                 progress.done(1)
             for method, peer in beside.items():
-                run = functools.partial(_of_peer, peer, column.codes, wanted, settings["peers"])
+                run = functools.partial(_of_peer, peer, drawn.codes, wanted, settings["peers"])
                 rows += _row(panel, method, x, context.store.get_or_compute({"peer": method, **at}, run), settings)
     return rows + (learners.measure(settings, context) if settings["learners"] else [])
 

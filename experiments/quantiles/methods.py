@@ -4,37 +4,17 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dpjax.optimizers import interior_point, quantiles
 from experiments import releases
+from experiments.quantile_trials import Wanted
 
 COUNT_SHARE = 0.1  # of epsilon, for the count that slices around noisy ranks begin with
 RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
 SMALLEST_SLICE = 2047  # rows for which slices have room at least, so that few programs are compiled
-
-
-class Wanted(NamedTuple):
-    """What a method is asked for: quantiles at these fractions, on a domain with a public origin."""
-
-    fractions: tuple[float, ...]
-    epsilon: float
-    delta: float
-    beta: float
-    bits: int
-    origin: int
-    base: float
-
-    @property
-    def number(self) -> int:
-        return len(self.fractions)
-
-
-def even(number: int) -> tuple[float, ...]:
-    """i/(q + 1) for i = 1, ..., q."""
-    return tuple(i / (number + 1) for i in range(1, number + 1))
 
 
 def _rank_exponential(wanted: Wanted) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpjax.optimizers.quantiles.unbounded import geometric_grid
-from experiments.quantiles.methods import Wanted
+from experiments.quantile_trials import Wanted
 
 Peer = Callable[[np.ndarray, Wanted, int], np.ndarray]
 
