@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from dpjax.data.sample import bucket
 from dpjax.trials.progress import Progress
 from experiments import quantile_peers as peers
 from experiments.quantile_contest.cells import Cell, cell
@@ -63,7 +64,7 @@ def _errors(
     if name not in METHODS:
         peer = peers.PEERS[name][1]
         return np.asarray(context.store.get_or_compute(at, lambda: _of_peer(peer, sample, wanted, first, draws)))
-    release = trial(METHODS[name](wanted), sample, _room(len(sample.codes)))
+    release = trial(METHODS[name](wanted), sample, bucket(max(len(sample.codes), ROWS)))
     place = 2 * (number * len(METHODS) + list(METHODS).index(name)) + (first > 0)
     found = context.evaluate(largest_error, release, key=at, cell=place, draws=draws, chunk=CHUNK)
     return np.minimum(found, len(sample.codes))  # no release is as bad as can be
@@ -74,13 +75,6 @@ def _of_peer(peer: Any, sample: Column, wanted: Wanted, first: int, draws: int) 
     return peers.largest_errors(sample.codes, peer(sample.codes, wanted, first + draws), wanted.fractions)[
         first:
     ].tolist()
-
-
-def _room(n: int) -> int:
-    rows = ROWS
-    while rows < n:
-        rows = 4 * rows + 3
-    return rows
 
 
 def _mean(panel: str, name: str, number: int, errors: np.ndarray, settings: Settings) -> Row:
