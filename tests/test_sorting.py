@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from dpjax.core import sorting
 
@@ -37,3 +38,17 @@ def test_a_gpu_sorts_by_one_key_and_a_cpu_by_all_at_once() -> None:
     }
     assert compared["cuda"] == [1, 1, 1]
     assert len(compared["cpu"]) == 1 and compared["cpu"][0] > 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_are_in_order_with_their_derivatives(dtype: str, x64: None) -> None:
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.normal(size=50), [np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40], rng.integers(-3, 3, 20)])
+    x = jnp.asarray(rng.permutation(x), dtype)
+    np.testing.assert_array_equal(sorting.floats(x), np.sort(x))  # jnp.sort takes the least ones for 0
+    assert sorting.floats(x).dtype == x.dtype
+    x = x[jnp.abs(x) > 1e-30]
+    weights = jnp.arange(x.size, dtype=x.dtype)
+    ours, theirs = (jax.grad(lambda x, f=f: jnp.sum(weights * f(x)))(x) for f in (sorting.floats, jnp.sort))
+    np.testing.assert_array_equal(ours, theirs)
+    assert np.isnan(sorting.floats(jnp.array([1.0, np.nan, 0.0], dtype))).any()

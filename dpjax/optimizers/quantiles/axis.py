@@ -5,8 +5,8 @@ mechanism:
 
 - "uniform": every output weighs anywhere, by its length;
 - "scales": half of it that, half of it every output by `scales`;
-- "places": a quarter each of it these two, the other half spread evenly over `LEVELS` levels l: all outputs in one of the 2^l intervals of
-  length 2^(d-l), of which each weighs the same, by their lengths.
+- "places": most of it these two, `PLACES` of it spread evenly over `LEVELS` levels l: all outputs in one of the 2^l intervals of length
+  2^(d-l), of which each weighs the same, by their lengths.
 
 **Places.** Uniform outputs pay for the ratio of the domain to the gaps that hold them, m times for m outputs. Where data fill 2^-l of the
 domain, wherever that is, most of this says m times the same: in which of the 2^l intervals they lie. The measure of level l pays for it
@@ -33,6 +33,7 @@ from dpjax.domains import wide
 from dpjax.optimizers.quantiles import scales, ties
 
 LEVELS = 8
+PLACES = 0.1  # little: where places help they help by far more than ln(1 / PLACES), elsewhere they cost next to nothing
 BASES = (*scales.BASES, "places")
 ANYWHERE = 2  # of the measures of "places": those that know no intervals
 
@@ -107,7 +108,11 @@ class Axis:
 
     def log_priors(self) -> Float[Array, "measures"]:
         """ln of the weight of each measure, over the number of its intervals."""
-        weights = jnp.where(jnp.arange(self.measures, dtype=jnp.int32) < ANYWHERE, 0.0, math.log(ANYWHERE / LEVELS))
+        weights = jnp.where(
+            jnp.arange(self.measures, dtype=jnp.int32) < ANYWHERE,
+            0.0,
+            math.log(ANYWHERE * PLACES / (1 - PLACES) / LEVELS),
+        )
         return weights - scales.LN2 * self.levels().astype(float)
 
     def unit(self) -> UInt32[Array, "limbs"]:

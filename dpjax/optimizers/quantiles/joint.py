@@ -29,10 +29,10 @@ f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and
 together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
 doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
-**Places.** With `base="places"` there is a third part, as large as both together: all outputs in one interval of 2^(d - l) integers, for
-eight levels l (`axis`). So outputs pay once for their common place, l ln 2 in place of m l ln 2, and the probability above has a factor of
-4 in all. Where the count pays for more than ENOUGH m d ln 2, wrong ranks cost so much more than wrong places that this brings nothing: a
-run leaves it out by what the noisy count says, which is public.
+**Places.** With `base="places"` a tenth of the mixture is a third part: all outputs in one interval of 2^(d - l) integers, for eight levels
+l (`axis`). So outputs pay once for their common place, l ln 2 in place of m l ln 2, and the probability above has a factor of 2/0.9 in all.
+Where the count pays for more than ENOUGH m d ln 2, wrong ranks cost so much more than wrong places that this brings nothing: a run leaves
+it out by what the noisy count says, which is public.
 
 **Shared values.** Where many points share values, gaps say little: within one value places have every rank, but the better part of them a
 wrong one, and no place is better than a right one just beside another value. With `shared` there is one more part of the mixture, tuples by
@@ -77,7 +77,7 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, largest, scales
-from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, Axis, Parts
+from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis, Parts
 from dpjax.optimizers.quantiles.base import MOST_ROWS, nearest_rank, total
 from dpjax.optimizers.quantiles.chains import Drawn, Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
@@ -457,7 +457,9 @@ class JointQuantiles(RankedQuantiles):
             kappa, rate, epsilon = float(self.kappa()), float(self.rate()), float(self.epsilon)
         f = np.asarray(self.fractions, float) * 2.0**-32
         places = m * int(self.bits) * scales.LN2
-        by_gaps, by_error = {"uniform": (1, 1), "scales": (2, 2), "places": (4, 2)}[self.base]  # over what is uniform
+        by_gaps, by_error = {"uniform": (1, 1), "scales": (2, 2), "places": (2 / (1 - PLACES), 2)}[
+            self.base
+        ]  # over what is uniform
         nats = places + math.log(by_gaps) + m * (scales.LN2 + math.log(n + 1.0))
         worst = 1 / np.max(np.maximum(f, 1 - f))
         step, outside = STEP / epsilon, 0.0
@@ -602,7 +604,7 @@ def joint(
       candidates: how many values of N are tried, an odd number; 1 takes the number of points itself, at the paper's constant.
       share: of epsilon, for the noisy count that says where to look for N.
       base: what outputs weigh before they see data: "uniform", as in the paper; "scales", half of it by `scales`, for values of
-        unknown scale; "places", half of it for values that lie close together, wherever that is, and a quarter for each of the other two.
+        unknown scale; "places", a tenth of it for values that lie close together, wherever that is.
       origin: the public point around which scales lie, 0 to 2^bits.
       shared: whether tuples are also weighed by their largest rank error, for values that many points share.
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from dpjax.core import arguments
+from dpjax.core import arguments, sorting
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Number
 from dpjax.relaxations.soft import base, intervals
@@ -43,7 +43,7 @@ class SoftQuantile(SoftInterval):
 
     def gaps(self, data: tuple[Array, Array]) -> Gaps:
         values, mask = data
-        ordered = jnp.sort(intervals.between(values, self.low, self.high, mask))
+        ordered = sorting.floats(intervals.between(values, self.low, self.high, mask))
         fraction = jnp.asarray(self.fraction, values.dtype)
         below = jnp.arange(values.shape[0] + 1, dtype=values.dtype)
         # Ranks beyond the number of those that count belong to empty gaps.

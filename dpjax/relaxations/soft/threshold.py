@@ -5,9 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array
 
-from dpjax.core import arguments
+from dpjax.core import arguments, sorting
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Number, array
 from dpjax.relaxations.soft import base, intervals
@@ -46,12 +47,15 @@ class SoftThreshold(SoftInterval):
     def gaps(self, data: tuple[Array, Array, Array]) -> Gaps:
         x, y, mask = data
         places = intervals.between(x, self.low, self.high, mask)
-        order = jnp.argsort(places)
-        one, zero = (jnp.where(mask, label, 0.0)[order] for label in (y, 1 - y))
+        ordered = sorting.floats(places)
+        # Looking up where each example went is cheaper than carrying labels along. Those of equal features all go to the first of them: of
+        # gaps without length no label is asked.
+        at = jnp.searchsorted(ordered, lax.stop_gradient(places))
+        one, zero = (jnp.zeros_like(x).at[at].add(jnp.where(mask, label, 0.0)) for label in (y, 1 - y))
         below = jnp.concatenate([jnp.zeros((1,), x.dtype), jnp.cumsum(one)])
         above = jnp.concatenate([jnp.cumsum(zero[::-1])[::-1], jnp.zeros((1,), x.dtype)])
         factor = jnp.asarray(self.epsilon, x.dtype) / 2
-        return intervals.weighed(places[order], below + above, low=self.low, high=self.high, factor=factor)
+        return intervals.weighed(ordered, below + above, low=self.low, high=self.high, factor=factor)
 
 
 def _labels(y: Any, x: Array) -> Array:

@@ -169,17 +169,17 @@ def joint_law(
 
 
 def place_weights(values: np.ndarray, size: int) -> np.ndarray:
-    """The sum over 8 levels, with weight 1/4 each, of how much more than uniform values those weigh that lie in one of 2^l intervals.
+    """The sum over 8 levels, with weight 1/36 each, of how much more than uniform values those weigh that lie in one of 2^l intervals.
 
-    >>> place_weights(np.array([[0, 3], [0, 1], [1, 1]]), 4).tolist()
-    [0.0, 2.0, 6.0]
+    >>> place_weights(np.array([[0, 3], [0, 1], [1, 1]]), 4).round(3).tolist()
+    [0.0, 0.222, 0.667]
     """
     bits, outputs = size.bit_length() - 1, values.shape[1]
     assert size == 2**bits, size
     found = np.zeros(len(values))
     for level in (-(-k * bits // 8) for k in range(1, 9)):
         place = values >> (bits - level)
-        found += 2.0 ** (level * (outputs - 1)) / 4 * (place == place[:, :1]).all(axis=1)
+        found += 2.0 ** (level * (outputs - 1)) / 36 * (place == place[:, :1]).all(axis=1)
     return found
 
 
