@@ -45,7 +45,7 @@ def _title(cells: list[Row], settings: Settings) -> tuple[str, str]:
     behind = sum(row.low > NEAR for row in cells)
     return (
         "The mean largest rank error of dpjax.quantiles against the best of all others, on cells drawn at random",
-        f"at most {captions.number(NEAR)} times as large (dashed) in {near} of {len(cells)}; more for certain in {behind} (orange); "
+        f"at most {captions.number(NEAR)} times as large (dashed) in {near} of {len(cells)}; more for certain in {behind} (blue); "
         f"{captions.percent(settings['level'])} intervals, {settings['draws']} runs; right: both errors, the best",
     )
 
