@@ -90,8 +90,9 @@ def test_the_best_other_is_chosen_by_some_runs_and_measured_by_others(rows, monk
     assert means["cell, log-normal", "records"] == 69
     pictures = []
     monkeypatch.setattr(style, "save", lambda fig, path: (pictures.append((fig, path.name)), style.plt.close(fig)))
-    draw(rows, QUICK, tmp_path)
+    draw(rows, QUICK | {"level": 0.9, "draws": 64}, tmp_path)
     (figure, name), words = pictures[0], "69 of log-normal, 1 quantile, ε = 2.4"
+    assert "90 % intervals, 64 runs" in figure.get_suptitle()
     assert name == "quantile_contest" and [each.get_text() for each in figure.axes[0].get_yticklabels()] == [words]
 
 
