@@ -64,6 +64,23 @@ def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: 
     assert [x for *x, _ in report.worst_pair[0]] == [x for *x, _ in report.worst_pair[1]]
 
 
+@over_classes
+def test_examples_in_order_have_the_same_law(concepts: Any) -> None:
+    """All labellings of all multisets of three of four points: equal points stay apart where examples come in order."""
+    algorithm, worst = learner(concepts), 0.0
+    for points in itertools.combinations_with_replacement(range(4), 3):
+        laws = []
+        for labels in itertools.product((0, 1), repeat=3):
+            x, y = zip(*sorted(zip(points, labels, strict=True), key=lambda one: (one[0], -one[1])), strict=True)
+            samples = (Sample(x=wide.from_ints(x, 2), y=y, ordered=flag).padded(5) for flag in (True, False))
+            one, other = (np.asarray(algorithm.pmf(sample)) for sample in samples)
+            np.testing.assert_allclose(one, other, atol=1e-6)
+            laws.append(np.log(one + 1e-30))
+        replaced = [np.abs(laws[i] - laws[i ^ 1 << j]).max() for i in range(8) for j in range(3)]
+        worst = max(worst, *replaced)
+    assert 0.5 < worst < 1 + 1e-5  # epsilon is 1, under REPLACE_LABEL
+
+
 @pytest.mark.slow
 def test_so_it_is_in_the_plane() -> None:
     """All labellings of all multisets of three corners of a square; points themselves are not protected."""

@@ -29,7 +29,7 @@ class LabelPrivateThresholds(LabelPrivate, ThresholdLearner):
     ) -> Choices:
         """Points in order are not brought together: of equal ones, what follows the last stands for all.
 
-        All of them give their points then, and their labels.
+        All of them give their points then, and their labels: `fit` refuses ordered samples of which some give points only.
         """
         if not ordered:
             return super()._choices(x, y, gives, counted, mine)
