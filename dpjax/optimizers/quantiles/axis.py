@@ -19,6 +19,7 @@ behind to that of the following point, and intervals between both are empty. Bel
 before 0, and above the last one as if there were one at 2^d, both without length.
 """
 
+import dataclasses
 import math
 
 import jax
@@ -31,9 +32,10 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles import scales, ties
+from dpjax.optimizers.quantiles.chains import Stretches
 
 LEVELS = 8
-PLACES = 0.1  # little: where places help they help by far more than ln(1 / PLACES), elsewhere they cost next to nothing
+PLACES = 0.1  # little: where places help, they save far more nats than ln(1 / PLACES); elsewhere they cost ln(1 / (1 - PLACES))
 BASES = (*scales.BASES, "places")
 ANYWHERE = 2  # of the measures of "places": those that know no intervals
 
@@ -130,7 +132,7 @@ class Axis:
         return jnp.stack([uniform, scales.log_weight(start, stop, self.bits, self.origin)])
 
     def d(self) -> Int[Array, ""]:
-        """As an array."""
+        """d as an array."""
         return jnp.asarray(self.bits, jnp.int32)
 
     def _log_size(self, level: Int[Array, "*k"]) -> Float[Array, "*k"]:
@@ -249,3 +251,52 @@ class Axis:
         if self.base == "uniform":
             return inside
         return wide.select(measure == 1, scales.draw(key, start, stop, self.origin), inside)
+
+
+# ---------------------------------------------------------------------------------------------------------- chains
+
+
+def merged(parts: Parts, points: Points) -> Stretches:
+    """Chains of all measures, see `of_measure`: each stretch is all of its rank, but for what ends an interval before it begins another."""
+    opens, rank = parts.opens, parts.rank
+    tail, rest = (logspace.logsumexp(side) for side in (parts.log_length[..., :2], parts.log_length[..., 2:]))
+    return Stretches(
+        log_length=jnp.where(opens, rest, logspace.logsumexp(parts.log_length)),
+        rank=rank,
+        last=jnp.arange(rank.shape[0], dtype=jnp.int32),
+        n=points.n_valid,
+        opens=opens,
+        log_empty=parts.log_empty,
+        gap_rank=rank,
+        log_tail=jnp.where(opens, tail, -jnp.inf),
+        merged=True,
+    )
+
+
+def in_parts(parts: Parts, points: Points) -> Stretches:
+    """Chains of all measures, see `of_measure`: each part is a stretch of its own."""
+    ranks = jnp.repeat(parts.rank, 4)
+    in_order = jnp.array([0, 1, 3, 2], jnp.int32)
+    opens = jnp.zeros(parts.log_length.shape, bool).at[..., 2].set(parts.opens)
+    asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
+    return Stretches(
+        log_length=parts.log_length[..., in_order].reshape(opens.shape[0], -1),
+        rank=ranks,
+        last=jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1,
+        n=points.n_valid,
+        opens=opens.reshape(opens.shape[0], -1),
+        log_empty=parts.log_empty,
+        gap_rank=parts.rank,
+        log_tail=jnp.full(parts.log_empty.shape, -jnp.inf),
+    )
+
+
+def of_measure(chains: Stretches, measure: Int[Array, ""]) -> Stretches:
+    """The chain of one measure: lengths and intervals are its own, ranks those of all."""
+    return dataclasses.replace(
+        chains,
+        log_length=chains.log_length[measure],
+        opens=chains.opens[measure],
+        log_empty=chains.log_empty[measure],
+        log_tail=chains.log_tail[measure],
+    )

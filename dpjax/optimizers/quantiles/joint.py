@@ -55,7 +55,6 @@ counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,7 +76,7 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, largest, scales
-from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis, Parts
+from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis, Parts, in_parts, merged, of_measure
 from dpjax.optimizers.quantiles.base import MOST_ROWS, nearest_rank, total
 from dpjax.optimizers.quantiles.chains import Drawn, Stretches, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
@@ -172,7 +171,7 @@ class JointQuantiles(RankedQuantiles):
         def log_total(pair: tuple[Array, Array]) -> Array:
             """ln of the weight of all tuples for N = index h and a measure; nothing for N < 0."""
             index, measure = pair
-            total, _ = chains.forward(_take(chains_of, measure), self._targets(index, points), kappa)
+            total, _ = chains.forward(of_measure(chains_of, measure), self._targets(index, points), kappa)
             return jnp.where(index >= 0, total + axis.log_priors()[measure], -jnp.inf)
 
         # Measure by measure, so that those that are not used are at the end.
@@ -186,7 +185,7 @@ class JointQuantiles(RankedQuantiles):
         one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
         by_gaps, pair = one < pairs[0].size, jnp.minimum(one, pairs[0].size - 1)
         targets, measure = self._targets(pairs[0][pair], points), pairs[1][pair]
-        chain = _take(chains_of, measure)
+        chain = of_measure(chains_of, measure)
         _, kept = chains.forward(chain, targets, kappa)
         found = chains.draw(key_chain, chain, targets, kappa, kept)
         keys = jax.vmap(jax.random.split)(jax.random.split(key_place, self.fractions.shape[0]))
@@ -306,7 +305,7 @@ class JointQuantiles(RankedQuantiles):
             """For each measure, as far as it is used."""
 
             def one(measure: Array) -> Array:
-                logs = chains.split(_take(chains_of, measure), targets, self.kappa(), inside, between)
+                logs = chains.split(of_measure(chains_of, measure), targets, self.kappa(), inside, between)
                 return logs + self.axis.log_priors()[measure]
 
             def used(measure: Array) -> Array:
@@ -501,62 +500,6 @@ class JointQuantiles(RankedQuantiles):
 def _per_root(share: float, candidates: int) -> float:
     """epsilon over sqrt(8 rho), at which the whole is rho-zCDP."""
     return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
-
-
-def merged(parts: Parts, points: Points) -> Stretches:
-    """A chain for each measure, of which each stretch is all of its rank; but for what ends an interval before it begins another."""
-    opens, rank = parts.opens, parts.rank
-    tail, rest = (logspace.logsumexp(side) for side in (parts.log_length[..., :2], parts.log_length[..., 2:]))
-    whole = logspace.logsumexp(parts.log_length)
-    return _chains(
-        Stretches(
-            log_length=jnp.where(opens, rest, whole),
-            rank=rank,
-            last=jnp.arange(rank.shape[0], dtype=jnp.int32),
-            n=points.n_valid,
-            opens=opens,
-            log_empty=parts.log_empty,
-            gap_rank=rank,
-            log_tail=jnp.where(opens, tail, -jnp.inf),
-            merged=True,
-        )
-    )
-
-
-def in_parts(parts: Parts, points: Points) -> Stretches:
-    """A chain for each measure, of which each part is a stretch of its own."""
-    ranks = jnp.repeat(parts.rank, 4)
-    in_order = jnp.array([0, 1, 3, 2], jnp.int32)
-    opens = jnp.zeros(parts.log_length.shape, bool).at[..., 2].set(parts.opens)
-    asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
-    return _chains(
-        Stretches(
-            log_length=parts.log_length[..., in_order].reshape(opens.shape[0], -1),
-            rank=ranks,
-            last=jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1,
-            n=points.n_valid,
-            opens=opens.reshape(opens.shape[0], -1),
-            log_empty=parts.log_empty,
-            gap_rank=parts.rank,
-            log_tail=jnp.full(parts.log_empty.shape, -jnp.inf),
-        )
-    )
-
-
-def _chains(one: Stretches) -> Stretches:
-    """What does not depend on the measure, as often as there are measures."""
-    measures = one.opens.shape[0]
-
-    def often(leaf: Array) -> Array:
-        return jnp.broadcast_to(leaf, (measures, *leaf.shape))
-
-    return dataclasses.replace(
-        one, rank=often(one.rank), last=often(one.last), n=often(one.n), gap_rank=often(one.gap_rank)
-    )
-
-
-def _take(chains_of: Stretches, measure: Int[Array, ""]) -> Stretches:
-    return jax.tree.map(lambda leaf: leaf[measure], chains_of)
 
 
 def _first(one: Callable[[Any], Float[Array, ""]], given: Any, count: Int[Array, ""]) -> Float[Array, "n"]:
