@@ -74,6 +74,16 @@ class Wanted(NamedTuple):
     def number(self) -> int:
         return len(self.fractions)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """What every method takes."""
+        return {"bits": self.bits, "fractions": self.fractions, "epsilon": self.epsilon}
+
+
+def unbounded(wanted: Wanted) -> Any:
+    """AboveThreshold along the geometric grid around the origin."""
+    return quantiles.unbounded(**wanted.given, base=wanted.base, origin=wanted.origin)
+
 
 def even(number: int) -> tuple[float, ...]:
     """i/(q + 1) for i = 1, ..., q."""

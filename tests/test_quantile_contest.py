@@ -71,7 +71,7 @@ def test_the_interval_of_a_ratio_holds_at_its_level():
 def rows(monkeypatch):
     """Of one cell with two rivals and no peers."""
     few = {name: rivals.METHODS[name] for name in ("joint, targets from n", "tree")}
-    ours = {rivals.OURS: lambda wanted: quantiles.rank_exponential(**rivals._given(wanted))}
+    ours = {rivals.OURS: lambda wanted: quantiles.rank_exponential(**wanted.given)}
     monkeypatch.setattr(measure, "METHODS", ours | few)
     monkeypatch.setattr(peers, "installed", dict)
     context = runner.Context(store=Memory(), root=jax.random.key(0), seed=0)

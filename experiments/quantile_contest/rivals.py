@@ -9,32 +9,24 @@ from typing import Any
 
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.answer import of_choice
-from experiments.quantile_trials import Wanted
+from experiments.quantile_trials import Wanted, unbounded
 
 OURS = "dpjax.quantiles"
 
 
-def _given(wanted: Wanted) -> dict[str, Any]:
-    return {"bits": wanted.bits, "fractions": wanted.fractions, "epsilon": wanted.epsilon}
-
-
 def _scales(wanted: Wanted) -> dict[str, Any]:
-    return {**_given(wanted), "base": "scales", "origin": wanted.origin}
-
-
-def _unbounded(wanted: Wanted) -> Any:
-    return quantiles.unbounded(**_given(wanted), base=wanted.base, origin=wanted.origin)
+    return {**wanted.given, "base": "scales", "origin": wanted.origin}
 
 
 METHODS: dict[str, Callable[[Wanted], Any]] = {
-    OURS: lambda wanted: of_choice(None, origin=wanted.origin, **_given(wanted)),
-    "rank exponential": lambda wanted: quantiles.rank_exponential(**_given(wanted)),
+    OURS: lambda wanted: of_choice(None, origin=wanted.origin, **wanted.given),
+    "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given),
     "rank exponential by scales": lambda wanted: quantiles.rank_exponential(**_scales(wanted)),
-    "joint, targets from n": lambda wanted: quantiles.joint(**_given(wanted), candidates=1),
-    "joint": lambda wanted: quantiles.joint(**_given(wanted)),
+    "joint, targets from n": lambda wanted: quantiles.joint(**wanted.given, candidates=1),
+    "joint": lambda wanted: quantiles.joint(**wanted.given),
     "joint by scales": lambda wanted: quantiles.joint(**_scales(wanted)),
     "joint by places": lambda wanted: quantiles.joint(**{**_scales(wanted), "base": "places"}),
-    "approximate": lambda wanted: quantiles.approximate(**_given(wanted)),
-    "tree": lambda wanted: quantiles.tree(**_given(wanted)),
-    "unbounded": _unbounded,
+    "approximate": lambda wanted: quantiles.approximate(**wanted.given),
+    "tree": lambda wanted: quantiles.tree(**wanted.given),
+    "unbounded": unbounded,
 }

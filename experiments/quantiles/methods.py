@@ -10,37 +10,11 @@ import numpy as np
 
 from dpjax.optimizers import interior_point, quantiles
 from experiments import releases
-from experiments.quantile_trials import Wanted
+from experiments.quantile_trials import Wanted, unbounded
 
 COUNT_SHARE = 0.1  # of epsilon, for the count that slices around noisy ranks begin with
 RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
 SMALLEST_SLICE = 2047  # rows for which slices have room at least, so that few programs are compiled
-
-
-def _rank_exponential(wanted: Wanted) -> Any:
-    return quantiles.rank_exponential(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
-
-
-def _joint(wanted: Wanted) -> Any:
-    return quantiles.joint(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
-
-
-def _approximate(wanted: Wanted) -> Any:
-    return quantiles.approximate(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
-
-
-def _tree(wanted: Wanted) -> Any:
-    return quantiles.tree(bits=wanted.bits, fractions=wanted.fractions, epsilon=wanted.epsilon)
-
-
-def _unbounded(wanted: Wanted) -> Any:
-    return quantiles.unbounded(
-        bits=wanted.bits,
-        fractions=wanted.fractions,
-        epsilon=wanted.epsilon,
-        base=wanted.base,
-        origin=wanted.origin,
-    )
 
 
 def _released(method: str, accountant: str) -> Callable[[Wanted], Any]:
@@ -89,15 +63,15 @@ def _with_share(wanted: Wanted, share: float) -> Any:
 
 
 METHODS: dict[str, Callable[[Wanted], Any]] = {
-    "rank exponential": _rank_exponential,
-    "joint": _joint,
+    "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given),
+    "joint": lambda wanted: quantiles.joint(**wanted.given),
     "direct": _released("one run a quantile", "optimal"),
     "recursive": _released("recursive medians", "optimal"),
     "sliced": _released("Reorder-Slice-Compute", "slicing"),
     "noisy slices": _noisy_slices,
-    "tree": _tree,
-    "unbounded": _unbounded,
-    "approximate": _approximate,
+    "tree": lambda wanted: quantiles.tree(**wanted.given),
+    "unbounded": unbounded,
+    "approximate": lambda wanted: quantiles.approximate(**wanted.given),
 }
 
 
