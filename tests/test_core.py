@@ -696,3 +696,11 @@ def test_the_options_to_compile_fast_are_known_to_this_compiler_and_give_way_to_
     assert summed(jnp.ones(3)).tolist() == [1, 2, 3]
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=true")
     assert staging.compiled_fast() == {}
+
+
+def test_the_options_for_wide_vectors_are_known_to_this_compiler_and_give_way_to_the_users(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    words = jax.jit(lambda key: random.bits(key, 40)).lower(jax.random.key(0)).compile(staging.with_wide_vectors())
+    assert words(jax.random.key(0)).tolist() == jax.random.bits(jax.random.key(0), (40,)).tolist()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_prefer_vector_width=256")
+    assert staging.with_wide_vectors() == {}

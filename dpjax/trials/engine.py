@@ -134,7 +134,8 @@ def count(
     bounds = np.zeros((mesh.size, 3), np.uint32)
 
     def build(lanes: int) -> Any:
-        return _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh).compile()
+        lowered = _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
+        return lowered.compile(staging.with_wide_vectors())
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
         def work(step: np.ndarray) -> Any:
