@@ -115,13 +115,19 @@ class ThresholdDistribution(Distribution):
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
         """n independent examples labelled by the target, in increasing order, drawn without a sort."""
-        fractions = order_statistics.sorted_uniforms(key, capacity, n)
-        x = once(n >= 0, self.quantile, fractions)
-        return Sample.promised(wide.resize(x, self.limbs), label(self.target, x), n)
+        return Sample.promised(*self._labelled(order_statistics.sorted_uniforms(key, capacity, n), n), n)
 
     def in_order_drawn(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
-        x = once(n >= 0, self.quantile, random.bits(key, capacity))
-        return Sample.tree_unflatten((False, False), (wide.resize(x, self.limbs), label(self.target, x), n))
+        return Sample.tree_unflatten((False, False), (*self._labelled(random.bits(key, capacity), n), n))
+
+    def _labelled(self, v: UInt32[Array, "n"], n: Int[Array, ""]) -> tuple[UInt32[Array, "n limbs"], Int[Array, "n"]]:
+        """The points at these fractions, and their labels."""
+        x = once(n >= 0, self.quantile, v)
+        return wide.resize(x, self.limbs), self._label(v, x)
+
+    def _label(self, v: UInt32[Array, "n"], x: UInt32[Array, "n more"]) -> Int[Array, "n"]:
+        """The labels of the points x at these fractions."""
+        return label(self.target, x)
 
 
 @frozen
@@ -146,6 +152,10 @@ class LogUniform(ThresholdDistribution):
         # target - o = ~(~target + o): one addition serves both sides.
         flip = lambda x: wide.select(left, wide.along_rows(jnp.invert, x), x)  # noqa: E731
         return flip(wide.add(flip(self.target[None]), offset))
+
+    def _label(self, v: UInt32[Array, "n"], x: UInt32[Array, "n more"]) -> Int[Array, "n"]:
+        """No point is the target itself, so the half says it, and no wide number is compared."""
+        return (v < np.uint32(1 << 31)).astype(jnp.int32)
 
     def draw_scaled(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
         """`draw` with points of few digits, as learners that say `takes_scaled` look at them: the same sample from the same key."""
