@@ -65,8 +65,9 @@ def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operan
     def turn(state: tuple[Array, T]) -> tuple[Array, T]:
         # They must seem to depend on the state: XLA computes before a loop what does not.
         given = jax.tree.map(lambda leaf: jnp.where(state[0], jnp.zeros_like(leaf), leaf), operands)
-        return jnp.bool_(True), otherwise(*given)
+        return jnp.bool_(True), otherwise(*together(given))
 
+    operands = apart(operands)
     return lax.while_loop(lambda state: ~state[0], turn, (done, value))[1]
 
 

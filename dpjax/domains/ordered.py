@@ -121,8 +121,15 @@ class Pieces:
         stop = self.end if stop is None else stop
         if isinstance(self.starts, Starts):
             return self.starts.log_lengths(stop)
+        return wide.log(self._lengths(stop))
+
+    def lengths(self, stop: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
+        """The lengths themselves, of whole rows of at most `wide.FLOAT_LIMBS` limbs."""
+        return wide.as_float(self._lengths(stop))
+
+    def _lengths(self, stop: UInt32[Array, "limbs"]) -> UInt32[Array, "pieces limbs"]:
         starts = self.starts if stop is self.end else wide.minimum(self.starts, stop[None])
-        return wide.log(wide.subtract(wide.concatenate(starts[1:], stop[None]), starts))
+        return wide.subtract(wide.concatenate(starts[1:], stop[None]), starts)
 
     def nonempty(self) -> Bool[Array, "pieces"]:
         """Which pieces have a point."""

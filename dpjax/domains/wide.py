@@ -28,6 +28,7 @@ from dpjax.core.bisection import first_where
 from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
+FLOAT_LIMBS = 3  # so many fit float32's range, and thousands of such numbers together
 _TRIES = 8  # at once, when a draw may be rejected: of many lanes in step, few then need more
 # Up to so many limbs are worked off one by one: one fused pass without a reduction, and vectors run along the rows. An operation on
 # whole rows would make XLA put them together in memory, and then run vectors along 2 or 3 limbs.
@@ -357,6 +358,11 @@ def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
     return result
 
 
+def as_float(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
+    """x to full relative accuracy of the default float, for at most FLOAT_LIMBS limbs."""
+    return functools.reduce(lambda high, low: high * 2.0**32 + low, [word.astype(float) for word in columns(x)])
+
+
 @jax.jit
 def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
     """ln x to full relative accuracy of the default float (-inf for 0).
@@ -365,9 +371,8 @@ def log(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:
     both logarithms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
     """
     limbs = x.shape[-1]
-    if limbs <= 3:
-        words = [word.astype(float) for word in columns(x)]
-        return jnp.log(functools.reduce(lambda high, low: high * 2.0**32 + low, words))
+    if limbs <= FLOAT_LIMBS:
+        return jnp.log(as_float(x))
     if limbs > _UNROLLED:
         place = jnp.max(jnp.where(x > 0, _significance(x), 0), axis=-1)
         first = limbs - 1 - place[..., None] + jnp.arange(3, dtype=jnp.int32).reshape((1,) * (x.ndim - 1) + (3,))

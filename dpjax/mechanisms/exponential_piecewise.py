@@ -33,6 +33,7 @@ from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Accurate, Goal, Interval, number
 from dpjax.domains.ordered import Crest, Cut, Pieces
+from dpjax.domains.scaled import Starts
 from dpjax.mechanisms.base import Mechanism
 
 LANES = 64  # pieces of a row, where many functions share them
@@ -52,6 +53,11 @@ def everything(pieces: Pieces) -> Interval:
 def log_density(pieces: Pieces, epsilon: Float[Array, ""], crest: Crest | None = None) -> Float[Array, "pieces"]:
     """ln of the weight a point, epsilon q / 2, less that of the best: where the mass is, float32 keeps its digits for any n."""
     return epsilon * (pieces.values - ordered.greatest(pieces, crest)) / 2
+
+
+def peak_density(pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Float[Array, "pieces"]:
+    """-slope |i - top|: ln of the weight a point of a peak whose top piece is not empty, less that of the best."""
+    return -slope * jnp.abs(jnp.arange(pieces.count, dtype=jnp.int32) - top).astype(float)
 
 
 # ------------------------------------------------------------------------------------------------------- exact law
@@ -155,7 +161,20 @@ def _offered(
 
 
 def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Point:
-    """A point of the whole range, with ln of its weight -slope |i - top| in piece i.
+    """A point of the whole range, with ln of its weight -slope |i - top| in piece i."""
+    if not _plain(pieces):
+        return draw_shared_peak(key, pieces, top, slope)
+    weights = once(pieces.exponent >= 0, _plain_weights, pieces, peak_density(pieces, top, slope))
+    weights = weights.reshape(-1, min(pieces.count, LANES))
+
+    def descend(rarity: Array, weights: Array) -> Array:
+        return logspace.descend(rarity, logspace.plain_tree(weights), jnp.log)
+
+    return _of_rows(key, pieces, jnp.sum(weights, axis=1), lambda row: weights[row], descend)
+
+
+def draw_shared_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Point:
+    """`draw_peak` for many peaks on the same pieces.
 
     Under vmap over `top` alone the pieces' sizes are shared, and so are the sums over rows on which a peak only rises, or only falls: those
     are the same for every peak but for a factor. A peak more costs the row of its top, the rows' weights and the row that is drawn.
@@ -172,12 +191,39 @@ def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Arra
 
     outside = jnp.where(row * lanes < top, rise, fall) - slope * jnp.abs(row * lanes - top).astype(float)
     weights = jnp.where(row == top // lanes, _row_sums(in_row(top // lanes)), outside)
+    descend = lambda rarity, weights: logspace.descend(rarity, logspace.sum_tree(weights))  # noqa: E731
+    return _of_rows(key, pieces, weights, in_row, descend)
+
+
+def _of_rows(key: Array, pieces: Pieces, weights: Float[Array, "rows"], in_row: Any, descend: Any) -> Point:
+    """A point of the whole range, given the weights of the rows of pieces, in_row(row) and descend(rarity, weights)."""
+    rows = weights.shape[0]
+    lanes = pieces.count // rows
     key_piece, key_point = jax.random.split(key)
     rarity = random.exponential(key_piece, (lanes.bit_length() + rows.bit_length(),))
-    chosen = logspace.descend(rarity[lanes.bit_length() :], logspace.sum_tree(weights))
-    piece = chosen * lanes + logspace.descend(rarity, logspace.sum_tree(in_row(chosen)))
+    row = descend(rarity[lanes.bit_length() :], weights)
+    return _within(key_point, pieces, row * lanes + descend(rarity, in_row(row)))
+
+
+def _within(key: Array, pieces: Pieces, piece: Int[Array, ""]) -> Point:
+    """A uniform point of a piece, as far as it belongs to the range."""
+    beyond = everything(pieces).high
     start, stop = (wide.minimum(pieces.at(piece + i), beyond) for i in (0, 1))
-    return Point(position=wide.add(start, wide.uniform(key_point, wide.subtract(stop, start))), piece=piece)
+    return Point(position=wide.add(start, wide.uniform(key, wide.subtract(stop, start))), piece=piece)
+
+
+def _plain(pieces: Pieces) -> bool:
+    """Whether lengths are numbers that a float holds, and whole rows are there."""
+    return pieces.limbs <= wide.FLOAT_LIMBS and not isinstance(pieces.starts, Starts)
+
+
+def _plain_weights(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
+    """What the points of each piece weigh, where the best weighs 1: no logarithm of a length, and nothing in units of the largest.
+
+    The density comes in two factors, so that a long piece keeps its weight where the density alone would vanish.
+    """
+    half = jnp.exp(log_density / 2)
+    return pieces.lengths(everything(pieces).high) * half * half
 
 
 def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
@@ -197,8 +243,12 @@ def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Go
 
 
 def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
-    """A point of the whole range."""
-    return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
+    """A point of the whole range, from a density that is 0 where it is greatest; the same as by `draw`."""
+    if not _plain(pieces):
+        return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
+    key_piece, key_point = jax.random.split(key)
+    weights = once(pieces.exponent >= 0, _plain_weights, pieces, log_density)
+    return _within(key_point, pieces, logspace.choose(key_piece, weights))
 
 
 @frozen
@@ -221,14 +271,14 @@ class ExponentialPiecewise(Mechanism):
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
         if pieces.is_peak:
-            point = self.draw_peak(key, pieces, ordered.top_of_peak(pieces))
+            point = draw_peak(key, pieces, ordered.top_of_peak(pieces), jnp.asarray(self.epsilon, float) / 2)
         else:
             point = draw_everywhere(key, pieces, self.log_density(pieces))
         return point.position, jnp.bool_(True), point
 
-    def draw_peak(self, key: Array, pieces: Pieces, top: Int[Array, ""]) -> Point:
+    def draw_shared_peak(self, key: Array, pieces: Pieces, top: Int[Array, ""]) -> Point:
         """One draw for the quality that falls by 1 from piece to piece on both sides of its top; the pieces' own values play no part."""
-        return draw_peak(key, pieces, top, jnp.asarray(self.epsilon, float) / 2)
+        return draw_shared_peak(key, pieces, top, jnp.asarray(self.epsilon, float) / 2)
 
     def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         return law_everywhere(pieces, self.log_density(pieces), goal)

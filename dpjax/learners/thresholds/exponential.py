@@ -47,7 +47,9 @@ class ThresholdExponential(ThresholdLearner):
         """
         column = self.fit(sample.column(0))
         pieces = self.prepare(column)
-        points = jax.vmap(lambda key, top: self._mechanism().draw_peak(key, pieces, top))(keys, concept.ones(sample))
+        points = jax.vmap(lambda key, top: self._mechanism().draw_shared_peak(key, pieces, top))(
+            keys, concept.ones(sample)
+        )
         code = status(self, column, jnp.bool_(True))
         return jax.vmap(lambda point: Outcome.of(point.position, code, point))(points)
 

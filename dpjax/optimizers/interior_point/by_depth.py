@@ -9,6 +9,7 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
+from dpjax.domains.scaled import Scaled
 from dpjax.optimizers.interior_point import base, depth
 from dpjax.optimizers.interior_point.base import InteriorPoint
 
@@ -20,6 +21,11 @@ class ByDepth(InteriorPoint):
     bits: Any
     limbs: int = static()
     wider: int = static()
+
+    def prepare(self, points: Points) -> Points:
+        if points.ordered and not isinstance(points.x, Scaled):  # the depth does not look at rows that do not count
+            return Points(x=wide.resize(points.x, self.limbs), n_valid=points.n_valid, ordered=True)
+        return super().prepare(points)
 
     def pieces(self, points: Points, count: int | None = None) -> Pieces:
         """The depth; see `dpjax.optimizers.interior_point.depth.pieces`."""

@@ -4,6 +4,8 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jaxtyping import Array, Int, UInt32
 
 from dpjax.domains import scaled, wide
@@ -19,7 +21,7 @@ def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Ar
         less, equal = scaled.around(x, middle)
         sides = less | equal, ~less
     else:
-        median = x[middle][None]
+        median = wide.rows_of(x)(middle)[None]
         sides = wide.less_equal(x, median), wide.less_equal(median, x)
     up_to, from_it = (jnp.sum(valid & side, dtype=jnp.int32) for side in sides)
     return jnp.minimum(up_to, from_it)
@@ -39,7 +41,7 @@ def pieces(
     of the last h (points equal to the median are among both); other equal points make empty pieces. Beyond the domain, at 2^bits, q is
     0, which is what RecConcave asks for there. Positions get `limbs` limbs, enough for 2^bits + 1.
 
-    There are 2 (rows + 1) pieces, enough for any points, or `count`, a power of two above 2 h.
+    There are 2 (rows + 1) pieces, enough for any points, or `count`, a power of two above 2 h, if 2 h is at most n_valid + 1.
     """
     rows = x.shape[0]
     beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
@@ -47,15 +49,19 @@ def pieces(
     top = at_median(x, n_valid)
     step = jnp.arange(count or 2 * (rows + 1), dtype=jnp.int32)  # piece i begins after i steps
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
-    point = step - 1 - jnp.where(rising, 0, 2 * top - n_valid)
+    both = 2 * top - n_valid  # so many points are among those before the top and those behind it
     starts: Any
     if isinstance(x, Scaled):
+        point = step - 1 - jnp.where(rising, 0, both)
         chosen = x.resized(limbs).rows(jnp.clip(point[1:], 0, rows - 1))
         below = jnp.sum((point[1:] < x.below) & there[1:], dtype=jnp.int32)
         starts = Starts(points=dataclasses.replace(chosen, below=below), used=2 * top, later=top, end=end)
     else:
-        start = wide.resize(x, limbs)[jnp.clip(point, 0, rows - 1)]
-        start = wide.select(rising, start, wide.add(start, one[None]))
+        if count is None:
+            row = wide.select(rising, _row_before(x, step.shape[0], 0), _row_before(x, step.shape[0], both))
+        else:
+            row = wide.select(rising | (both < 1), _row_before(x, count, 0), _row_before(x, count, 1))
+        start = wide.add(wide.resize(row, limbs), wide.from_uint32((~rising).astype(jnp.uint32), limbs))
         starts = wide.select(there, start, wide.select(step == 0, jnp.zeros_like(start), end[None]))
     taken = jnp.minimum(step, 2 * top)
     return Pieces(
@@ -66,3 +72,18 @@ def pieces(
         exponent=jnp.asarray(bits, jnp.int32),
         shape="peak",
     )
+
+
+def _row_before(
+    x: UInt32[Array, "rows limbs"], pieces: int, points: int | Int[Array, ""]
+) -> UInt32[Array, "pieces limbs"]:
+    """x[i - 1 - points] for piece i: a run of rows, where their numbers would be looked up one by one."""
+    rows = x.shape[0]
+
+    def before(column: UInt32[Array, "rows"]) -> UInt32[Array, "pieces"]:
+        if isinstance(points, int):
+            return lax.pad(column, np.uint32(0), [(1 + points, pieces - rows - 1 - points, 0)])
+        padded = lax.pad(column, np.uint32(0), [(pieces, pieces - rows, 0)])
+        return lax.dynamic_slice(padded, (pieces - 1 - points,), (pieces,))
+
+    return wide.along_rows(before, x)
