@@ -93,10 +93,12 @@ def first_where(holds: Callable[[Any], Any], low: Any, high: Any, rows: int) -> 
     import jax.numpy as jnp
     from jax import lax
 
-    def halve(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = ends
-        middle = (low + high) // 2
-        further = ~holds(jnp.minimum(middle, rows - 1)) & (low < high)
-        return jnp.where(further, middle + 1, low), jnp.where(further, high, middle)
+    turns = rows.bit_length()
 
-    return lax.fori_loop(0, rows.bit_length(), halve, (low, high))[0]
+    def further(turn: Any, found: Any) -> Any:
+        step = 1 << (turns - 1 - turn)
+        last = found + (step - 1)
+        # Of one number, so that a turn is one pass: of two ends, each would have what decides worked out anew.
+        return jnp.where((last < high) & ~holds(jnp.minimum(last, rows - 1)), found + step, found)
+
+    return lax.fori_loop(0, turns, further, low)

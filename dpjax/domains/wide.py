@@ -23,12 +23,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped, UInt32
 
-from dpjax.core import arguments, random, sorting
+from dpjax.core import arguments, random, sorting, staging
 from dpjax.core.bisection import first_where
 from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
 FLOAT_LIMBS = 3  # so many fit float32's range, and thousands of such numbers together
+_BLOCK = 32  # rows that a search for many queries looks at together
 _TRIES = 8  # at once, when a draw may be rejected: of many lanes in step, few then need more
 # Up to so many limbs are worked off one by one: one fused pass without a reduction, and vectors run along the rows. An operation on
 # whole rows would make XLA put them together in memory, and then run vectors along 2 or 3 limbs.
@@ -417,6 +418,29 @@ def search(rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, sid
     precedes = less if side == "left" else less_equal
     at, count = rows_of(rows), rows.shape[0]
     return first_where(lambda index: ~precedes(at(index), query), jnp.int32(0), jnp.int32(count), count)
+
+
+def searcher(rows: UInt32[Array, "n limbs"]) -> Callable[..., Int[Array, ""]]:
+    """`search` of rows that are searched many times, as in a loop: the last rows of all blocks are compared at once, then those of a block.
+
+    >>> find = searcher(from_ints(range(0, 600, 2), 64))
+    >>> [int(find(from_ints([x], 64)[0], side="right")) for x in (0, 333, 599)]
+    [1, 167, 300]
+    """
+    count, limbs = rows.shape
+    if count <= 2 * _BLOCK or limbs > _UNROLLED:
+        return functools.partial(search, rows)
+    parts = staging.apart((rows, along_rows(lambda column: column[_BLOCK - 1 :: _BLOCK], rows)))
+
+    def find(query: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
+        precedes = less if side == "left" else less_equal
+        rows, lasts = staging.together(parts)
+        blocks = jnp.sum(precedes(lasts, query[None]), dtype=jnp.int32)
+        start = jnp.minimum(_BLOCK * blocks, count - _BLOCK)  # the rows before it precede
+        block = along_rows(lambda column: lax.dynamic_slice(column, (start,), (_BLOCK,)), rows)
+        return start + jnp.sum(precedes(block, query[None]), dtype=jnp.int32)
+
+    return find
 
 
 def random_bits(key: Array, bits: Int[Array, ""], limbs: int) -> UInt32[Array, "limbs"]:

@@ -3,6 +3,7 @@
 Its plain twin is `dpjax.verify.plain.binary_search`.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -90,12 +91,20 @@ class BinarySearch(ThresholdLearner):
         return wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
+        # The words of all turns at once: in a loop, a few at a time cost as much again.
+        keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(32 * self.limbs, dtype=jnp.int32))
+        rarity = jax.vmap(random.exponential)(keys)
+        find = wide.searcher(pieces.starts)
+
+        def locate(position: Array) -> Array:
+            return find(position, side="right") - 1
+
         def step(pieces: Pieces, index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
-            here, behind = pieces.locate(middle), self._after(middle)
+            here, behind = locate(middle), self._after(middle)
             # Few midpoints are examples, whose number takes another search.
             nobody = wide.less(behind, pieces.at(here + 1))
-            after = staging.unless(nobody, here, pieces.locate, behind)
-            return random.bernoulli(jax.random.fold_in(key, index), *self._log_turn_at(pieces, here, after)), state
+            after = staging.unless(nobody, here, locate, behind)
+            return random.decide(rarity[index], *self._log_turn_at(pieces, here, after)), state
 
         return self._walk(pieces, step, (), jnp.asarray(self.bits, jnp.int32) + 1)[0], jnp.bool_(True), {}
 
