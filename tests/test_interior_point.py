@@ -5,6 +5,7 @@ import math
 
 import builders
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.data import algorithm
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import depth as depths
 from dpjax.optimizers.interior_point import planning
 from dpjax.verify.plain import tree_log as reference
 from dpjax.verify.plain.laplace import laplace_tail
@@ -362,3 +364,21 @@ def test_the_best_plan_is_the_least_and_a_split_beats_equal_shares():
     assert best.sample_size < shared.sample_size
     with pytest.raises(ValueError, match="the budget must keep"):
         equal.guarantee("basic", Guarantee(0.9, 1e-6, ADD_OR_REMOVE_ONE), 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 7])
+def test_a_piece_a_point_is_the_depth_where_it_is_enough(n):
+    """Up to a point that is among those before the top and those behind it, and ties elsewhere; `run` takes the others the long way."""
+    values = [0, 3, 3, 9, 12, 2**40, 2**64 - 1][:n]
+    x = wide.from_ints(values + [2**64 - 1] * (7 - n), 64)
+    few, all_ = (depths.pieces(x, jnp.int32(n), jnp.int32(64), 3, count) for count in (8, None))
+    twice = 2 * int(depths.at_median(x, jnp.int32(n)))
+    if twice <= min(7, n + 1):
+        assert wide.to_ints(few.starts) == wide.to_ints(all_.starts)[:8]
+        assert few.values.tolist() == all_.values.tolist()[:8] and not all_.values[8:].any()
+    solver = interior_point.exponential(bits=64, epsilon=0.05)
+    points = Points(x=x, n_valid=jnp.int32(n), ordered=True)
+    keys = jax.random.split(jax.random.key(n), 64)
+    by_run = jax.vmap(lambda key: solver(key, points).hypothesis)(keys)
+    by_draw = jax.vmap(lambda key: solver.draw(key, solver.prepare(points))[0])(keys)
+    assert wide.to_ints(by_run) == wide.to_ints(by_draw)

@@ -290,6 +290,23 @@ def test_sort_is_stable_and_search_counts(bits, rows):
         assert found[side].tolist() == [count(sorted(values), query) for query in edges(bits)]
 
 
+@pytest.mark.parametrize(("bits", "rows"), [(31, 65), (31, 200), (64, 2048), (65, 100), (64, 40), (300, 200)])
+def test_a_searcher_counts_what_search_counts(bits, rows):
+    """With the last block full or not, with few rows and with wide ones, where it is `search` itself."""
+    rng = np.random.default_rng(rows)
+    x = wide.sort(wide.from_ints([edges(bits)[i] for i in rng.integers(0, len(edges(bits)), rows)], bits))[0]
+    queries = wide.from_ints(edges(bits), bits)
+
+    @functools.partial(jax.jit, static_argnames="side")
+    def both(x, queries, side):
+        ways = (functools.partial(wide.search, x, side=side), functools.partial(wide.searcher(x), side=side))
+        return [jax.vmap(way)(queries) for way in ways]
+
+    for side in ("left", "right"):
+        slow, fast = both(x, queries, side=side)
+        assert fast.tolist() == slow.tolist()
+
+
 # ---------------------------------------------------------------------------------------------------- drawing
 
 
