@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.core import arguments, bisection, bits, logspace, random, staging
+from dpjax.core import arguments, bisection, bits, logarithm, logspace, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
@@ -141,6 +141,20 @@ def test_pairs_are_the_halves_of_64_bit_words(x64):
     assert (high == words >> np.uint64(32)).all() and (low == words % np.uint64(2**32)).all()
     high, low = map(np.asarray, draw(jax.random.key(7, impl="rbg"), 1000))
     assert high.shape == low.shape == (1000,) and (high != low).any()
+
+
+def test_the_logarithm_of_positive_numbers():
+    """At all sizes, and where it is near 0; with 64 bits it is JAX's."""
+    rng = np.random.default_rng(0)
+    sizes = np.exp(rng.uniform(-87, 88, 100_000))
+    x = np.concatenate([sizes, rng.uniform(0.5, 2, 100_000), 1 + rng.uniform(-1e-5, 1e-5, 1000)]).astype(np.float32)
+    found, exact = np.asarray(jax.jit(logarithm.positive)(x)), np.log(x.astype(np.float64))
+    np.testing.assert_allclose(found, exact, rtol=1.2e-7)
+
+
+def test_a_longer_array_of_pairs_begins_alike():
+    long, short = (random.fine_exponential(jax.random.key(5), shape) for shape in ((3, 3), (4,)))
+    assert (long.reshape(-1)[:4] == short).all()
 
 
 # ---------------------------------------------------------------------------------------------------------- bernoulli

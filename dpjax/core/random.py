@@ -18,6 +18,7 @@ themselves, along whose axes counters or keys vary in every loop. The loop of `c
 import functools
 import math
 import operator
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core import bits as packed
-from dpjax.core import staging
+from dpjax.core import logarithm, staging
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -94,14 +95,61 @@ def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape
     return -jnp.log(_unit(bits(key, 2 * math.prod(shape)).reshape(*shape, 2)))
 
 
-def fine_exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """The same variates as `exponential`, the small ones to a relative 2e-6, too: for Gumbel variables -ln E.
+def of_pairs(function: Callable[[Array, Array], Array], key: Array, shape: tuple[int, ...] = ()) -> Array:
+    """An elementwise function of the high and low halves of independent 64-bit words, a pair of `pairs` each.
 
-    P[E < t] is right for t down to 5e-20. Where U is above one half, 1 - U is made of the complements of its bits.
+    What it makes of them is stored in place of the words (see the module). A longer array begins with the same draws.
+
+    Args:
+      function: recognised by equality, so hand over the same function again.
+      key: a PRNG key.
+      shape: of the result.
     """
-    words = bits(key, 2 * math.prod(shape)).reshape(*shape, 2)
-    upper = words[..., 0] >> np.uint32(31) == np.uint32(1)
-    return jnp.where(upper, -jnp.log1p(-_unit(~words)), -jnp.log(_unit(words)))
+    return _of_pairs(key, function, math.prod(shape)).reshape(shape)
+
+
+@functools.partial(jax.jit, static_argnames=("function", "count"))
+def _of_pairs(key: Array, function: Callable[[Array, Array], Array], count: int) -> Array:
+    if not _is_threefry(key):
+        return function(*pairs(key, count))
+
+    def drawn(data: Array) -> Array:
+        return function(*_threefry(data, count))
+
+    def stored(data: Array) -> Array:
+        return staging.once(staging.holds(), drawn, data)
+
+    return lax.platform_dependent(jax.random.key_data(key), cpu=stored, default=drawn)
+
+
+def fine_exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
+    """Standard exponential variates with full relative accuracy near 0 and right tails down to 5e-20, a pair of words each.
+
+    `exponential` makes them with less arithmetic; it is exact where variates are compared with large numbers, as coins are, but its
+    small ones are multiples of 6e-8. Noise needs those, too, so neither serves for the other.
+    """
+    return of_pairs(log_uniform, key, shape)
+
+
+def log_uniform(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
+    """-ln U for the uniform U whose binary digits are two words; relative accuracy at both ends of (0, 1)."""
+    upper = high >= jnp.uint32(2**31)
+    # Above 1/2 the logarithm is well conditioned in 1 - U, whose digits are the complement.
+    high, low = jnp.where(upper, ~high, high).astype(float), jnp.where(upper, ~low, low).astype(float)
+    nearer = (high + (low + 0.5) * 2.0**-32) * 2.0**-32
+    # One logarithm serves both ends: 1 - nearer loses at most half a unit in the last place, which is added again.
+    u = jnp.where(upper, 1 - nearer, nearer)
+    lost = jnp.where(upper, nearer - (1 - u), 0.0)
+    return lost - logarithm.positive(u)
+
+
+def gumbel(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
+    """Standard Gumbel variables -ln E, both tails right to 5e-20: the greatest of logits plus these is that of i with P ∝ exp(logit i)."""
+    return of_pairs(_gumbel, key, shape)
+
+
+def _gumbel(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
+    return -logarithm.positive(log_uniform(high, low))
 
 
 def _unit(words: UInt32[Array, "*shape 2"]) -> Float[Array, "*shape"]:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, Float, Real, UInt32
 
 from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, random
@@ -17,37 +17,14 @@ LN2 = math.log(2.0)
 FAR = 1e4  # scales of noise: beyond them even float64 has no probability left
 
 
-def _exponential(high: Array, low: Array) -> Array:
-    """-ln U for the uniform U whose binary digits are two words; relative accuracy at both ends of (0, 1)."""
-    upper = high >= jnp.uint32(2**31)
-    # Above 1/2 the logarithm is well conditioned in 1 - U, whose digits are the complement.
-    high, low = jnp.where(upper, ~high, high).astype(float), jnp.where(upper, ~low, low).astype(float)
-    nearer = (high + (low + 0.5) * 2.0**-32) * 2.0**-32
-    # One logarithm serves both ends: 1 - nearer loses at most half a unit in the last place, which is added again.
-    u = jnp.where(upper, 1 - nearer, nearer)
-    lost = jnp.where(upper, nearer - (1 - u), 0.0)
-    return lost - jnp.log(u)
-
-
-def _words(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Two words a draw; side by side, so that a longer shape begins with the same draws."""
-    words = random.bits(key, 2 * math.prod(shape)).reshape(*shape, 2)
-    return words[..., 0], words[..., 1]
-
-
-def standard_exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Exponential variates of mean 1 with full relative accuracy near 0 and right tails down to 5e-20.
-
-    `core.random.exponential` makes them of the same words, with one addition less; it is exact where variates are compared with large
-    numbers, as coins are, but its small ones are multiples of 6e-8. Noise needs those, too, so neither serves for the other.
-    """
-    return _exponential(*_words(key, shape))
-
-
 def standard_laplace(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     """Laplace variates of scale 1: one bit is the sign, 63 the magnitude; tails are right down to 1e-18."""
-    high, low = _words(key, shape)
-    magnitude = _exponential((high << 1) | (low >> 31), low << 1)
+    return random.of_pairs(_signed, key, shape)
+
+
+def _signed(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
+    """The variate of two words."""
+    magnitude = random.log_uniform((high << 1) | (low >> 31), low << 1)
     return jnp.where(high >= jnp.uint32(2**31), -magnitude, magnitude)
 
 

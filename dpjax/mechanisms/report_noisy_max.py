@@ -12,11 +12,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Real
 
-from dpjax.core import arguments
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, relation_for, sensitivity_of, with_bottom
 from dpjax.mechanisms.exponential import log_weights
-from dpjax.mechanisms.laplace import standard_exponential
 
 
 def log_pmf(
@@ -79,7 +78,7 @@ def report_noisy_max(
     1
     """
     weights = log_weights(scores, epsilon=epsilon, sensitivity=sensitivity, where=where, monotone=monotone)
-    winner = jnp.argmax(weights + standard_exponential(key, weights.shape)).astype(jnp.int32)
+    winner = jnp.argmax(weights + random.fine_exponential(key, weights.shape)).astype(jnp.int32)
     return Selection(winner, jnp.any(weights > -jnp.inf) & ~jnp.any(jnp.isnan(weights)))
 
 

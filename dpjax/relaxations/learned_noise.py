@@ -96,7 +96,7 @@ class IntegerNoise(Noise):
         key_class, key_period = jax.random.split(key)
         log_law, rate = self._log_law()
         # The first of independent exponential clocks to ring, at rates P.
-        ringing = jnp.log(random.fine_exponential(key_class, log_law.shape)) - log_law
+        ringing = -random.gumbel(key_class, log_law.shape) - log_law
         chosen = jnp.argmin(ringing).astype(jnp.int32)
         d, reach = self.sensitivity, self._reach
         ends = np.arange(reach - d + 1, reach + 1)

@@ -135,7 +135,7 @@ def _first(key: Array, problem: Problem) -> tuple[Cells, Cells]:
         low=low,
         log_slopes=jnp.full(count, np.int32(grid.log_slopes)),
         log_heights=jnp.full(count, np.int32(grid.log_block)),
-        gumbel=-jnp.log(random.fine_exponential(key, count)),
+        gumbel=random.gumbel(key, count),
         deleted=jnp.zeros((*count, 2, 2), jnp.int32),
         promise=jnp.zeros(count),
     )

@@ -104,7 +104,7 @@ def temperature(value: Any) -> Any:
 
 def gumbel(key: Array, count: int) -> Float[Array, "count"]:
     """Standard Gumbel variables, both tails right to 5e-20: the argmax of logits plus these is drawn with probability ∝ exp(logit)."""
-    return -jnp.log(random.fine_exponential(key, (count,)))
+    return random.gumbel(key, (count,))
 
 
 def tempered(logits: Float[Array, "k"], temperature: Float[Array, ""]) -> Float[Array, "k"]:
