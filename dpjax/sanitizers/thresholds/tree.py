@@ -88,15 +88,34 @@ class Tree(DenseCounts):
 
 
 def consistent(released: list[Int[Array, "nodes"]], n: Float[Array, ""]) -> Float[Array, "points"]:
-    """The counts of the leaves of the consistent tree of total n that is nearest to noisy counts of levels 1, ..., d."""
-    below = [released[-1].astype(float)]  # z, from the leaves up
-    for length, noisy in enumerate(released[-2::-1], start=2):
+    """The counts of the leaves of the consistent tree of total n that is nearest to noisy counts of levels 1, ..., d.
+
+    Nodes of a level are ordered by their reversed bits meanwhile: children are then the two halves of the level below, whole vectors.
+    """
+    noisy = [level[_reversed(level.shape[0])].astype(float) for level in released]
+    below = [noisy[-1]]  # z, from the leaves up
+    for length, level in enumerate(noisy[-2::-1], start=2):
         weight = 2.0 ** (length - 1) / (2.0**length - 1)
-        below.append(weight * noisy.astype(float) + (1 - weight) * _pairs(below[-1]))
+        below.append(weight * level + (1 - weight) * _halves(below[-1]))
     counts = n[None]
     for z in below[::-1]:
-        counts = z + jnp.repeat((counts - _pairs(z)) / 2, 2)
-    return counts
+        missing = (counts - _halves(z)) / 2
+        counts = z + jnp.concatenate([missing, missing])
+    return counts[_reversed(counts.shape[0])]
+
+
+def _reversed(nodes: int) -> np.ndarray:
+    """0, ..., `nodes` - 1 with their bits in reversed order, for a power of two."""
+    order = np.zeros(1, np.int32)
+    while order.size < nodes:
+        order = np.concatenate([2 * order, 2 * order + 1])
+    return order
+
+
+def _halves(values: Any) -> Any:
+    """Sums of two children, of nodes by their reversed bits."""
+    middle = values.shape[0] // 2
+    return values[:middle] + values[middle:]
 
 
 def _pairs(values: Any) -> Any:
