@@ -20,6 +20,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
+from dpjax.data.weighted import Weighted, table
 from dpjax.domains import order_statistics, scaled, wide
 from dpjax.learners import label_private, pac, parities, points, rectangles, thresholds
 from dpjax.mechanisms import exponential, laplace
@@ -241,10 +242,17 @@ def generic_thresholds(d: int, k: int, levels: int, m: int, n: int) -> Trial:
 def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
     """One release of a database: whether every threshold has nearly the share that it has in the data, of which no order is asked."""
     key_sample, key_coins = jax.random.split(key)
-    data = params.distribution.in_order_drawn(key_sample, params.capacity, jnp.int32(params.n))
+    points = params.distribution.in_order_drawn(key_sample, params.capacity, jnp.int32(params.n))
+    data = _counted(points, params.learner.points)
     outcome = params.learner(key_coins, data)
     good = outcome.hypothesis.threshold_error(data, points=params.learner.points) <= params.alpha
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
+
+
+def _counted(data: Points, points: int) -> Weighted:
+    """How often each point of a small domain occurs: counted once, for the sanitizer and for its error."""
+    every = jnp.arange(points, dtype=jnp.uint32)[:, None]
+    return Weighted(x=every, weights=table(data, points), n_valid=jnp.int32(points))
 
 
 def noisy_counts(name: str, d: int, n: int) -> Trial:
