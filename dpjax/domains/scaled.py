@@ -19,8 +19,6 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import SHORT_ROW
 from dpjax.domains import wide
 
-_BLOCK = 64  # whole rows at a time, where whole rows are needed
-
 
 def pays(limbs: int) -> bool:
     """Whether points of so many limbs are better drawn as `Scaled`: of SHORT_ROW already, since positions may have one more than points."""
@@ -236,8 +234,8 @@ class Starts:
     def digits_around(self, top: Int[Array, ""]) -> Int[Array, "pieces"]:
         """Binary digits of the lengths of pieces top - e, ..., top + e, e = 0, 1, ..., which are cut to 0 and to the end.
 
-        Where both ends are points, by 64 digits of either. Else by whole rows, a few at a time: that is, for as many runs as one side has
-        more points than the other.
+        Where both ends are points, by 64 digits of either. Else, for as many runs as one side has more points than the other, by whole
+        rows: since one end stays where it is, few numbers of digits occur, and each is looked for by halves.
         """
         count = self.shape[0]
         error = jnp.arange(count, dtype=jnp.int32)
@@ -259,18 +257,19 @@ class Starts:
         inside = jnp.minimum(top, self.used - top)  # so many runs have two points for ends
         digits = jnp.where(error < inside, digits, everything)
         last = jnp.maximum(top, self.used - top)
-        digits = jnp.pad(digits, (0, _BLOCK))
 
-        def whole(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            start, digits = state
-            error = start + jnp.arange(_BLOCK, dtype=jnp.int32)
+        def whole(error: Array) -> Array:
             low, high = (self.at(jnp.clip(end, 0, count - 1)) for end in (top - error, top + 1 + error))
             high = wide.select(top + 1 + error < count, high, jnp.broadcast_to(self.end, high.shape))
-            exact = wide.bit_length(wide.subtract(high, low))
-            return start + _BLOCK, lax.dynamic_update_slice(digits, exact, (start,))
+            return wide.bit_length(wide.subtract(high, low))
 
-        state = jnp.maximum(inside, 0), digits
-        return lax.while_loop(lambda state: state[0] < last, whole, state)[1][:count]
+        def turn(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            start, digits = state
+            here = whole(start)
+            stop = first_where(lambda error: whole(error) > here, start + 1, last, count)
+            return stop, jnp.where((error >= start) & (error < stop), here, digits)
+
+        return lax.while_loop(lambda state: state[0] < last, turn, (jnp.maximum(inside, 0), digits))[1]
 
 
 def _one_more(found: Any, one_more: Array, lesser: Array) -> tuple[Array, Array, Array, Array]:
