@@ -99,7 +99,7 @@ def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
 
     @jax.jit
     def digits(x, n, ones):
-        sample = Sample.promised(x, (jnp.arange(ROWS) < ones).astype(jnp.int32), n)
+        sample = Sample.promised(x, (jnp.arange(ROWS, dtype=jnp.int32) < ones).astype(jnp.int32), n)
         return ordered.digits_around_top(concept.quality(sample, jnp.int32(BITS), LIMBS))
 
     near = [(-1, 5, 0), *[(1, 1, exponent) for exponent in (0, 0, 3, 31, 32, 64, 100, 101, 250, 317)]]

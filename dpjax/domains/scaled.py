@@ -105,9 +105,7 @@ def at(x: Any) -> Any:
 # Two distances, and what lies between --------------------------------------------------------------------------
 
 
-def _between(
-    size: Array, lead: Array, other_size: Array, other: Array, add: Array
-) -> tuple[Array, Array, Array, Array]:
+def between(size: Array, lead: Array, other_size: Array, other: Array, add: Array) -> tuple[Array, Array, Array, Array]:
     """|a - b|, or a + b, as (carry, high, low, size of the greater): (carry 2^64 + high 2^32 + low) 2^(size - 64).
 
     If the greater one has at most 64 digits, that is exact. Else digits below the last of 64 are summed up by setting the last one: no
@@ -134,12 +132,12 @@ def _between(
 
 
 def _digits(carry: Array, high: Array, low: Array, size: Array) -> Int[Array, "n"]:
-    """Number of binary digits of what `_between` found."""
+    """Number of binary digits of what `between` found."""
     zeros = jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low)).astype(jnp.int32)
     return jnp.where((high | low) == 0, jnp.where(carry, size + 1, 0), jnp.where(carry, size + 1, size - zeros))
 
 
-def _log(high: Array, low: Array, size: Array) -> Float[Array, "n"]:
+def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:
     """Its logarithm to relative accuracy, where nothing was carried; up to 96 digits by one rounding of the number itself."""
     exponent = size - 32
     here = jnp.clip(exponent, -32, 64)
@@ -218,7 +216,7 @@ class Starts:
         """
         size, lead = self.points.sizes()
         add = jnp.zeros(size[1:].shape, bool)
-        inner = _log(*_between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:])
+        inner = log_of(*between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:])
         unknown = jnp.full((1,), -jnp.inf, inner.dtype)
         log_length = jnp.concatenate([unknown, inner, unknown])
         index = jnp.arange(log_length.shape[0], dtype=jnp.int32)
@@ -247,7 +245,7 @@ class Starts:
             return size[point], lead[point], point < self.points.below
 
         (a, a_lead, a_left), (b, b_lead, b_left) = row(left), row(right)
-        found = _between(a, a_lead, b, b_lead, a_left != b_left)
+        found = between(a, a_lead, b, b_lead, a_left != b_left)
         # One more, if the run begins with a point and ends right after one.
         if self.later is not None:
             one_more = (left <= self.later) & (right > self.later)
@@ -273,7 +271,7 @@ class Starts:
 
 
 def _one_more(found: Any, one_more: Array, lesser: Array) -> tuple[Array, Array, Array, Array]:
-    """What `_between` found, and 1 where that is asked for, as far as it could change the number of digits.
+    """What `between` found, and 1 where that is asked for, as far as it could change the number of digits.
 
     Up to 64 digits that is a sum. From there on 1 counts only for 2^j - 1, that is if the lesser distance is 1 and was subtracted: a sum
     of two numbers with 32 digits each, or a difference of two such of nearly the same size, ends in a zero. Equal ones leave 1 itself.
