@@ -28,13 +28,13 @@ CASES = {
 }
 
 
-def build(rows):
+def build(rows, centre=CENTRE):
     """The scaled points, in order, and as ints."""
-    value = lambda row: CENTRE + row[0] * (row[1] << row[2])  # noqa: E731
+    value = lambda row: centre + row[0] * (row[1] << row[2])  # noqa: E731
     rows = sorted(rows, key=value)
     padded = rows + [(1, 1, 0)] * (ROWS - len(rows))
     points = scaled.Scaled(
-        centre=wide.from_ints([CENTRE], 32 * LIMBS)[0],
+        centre=wide.from_ints([centre], 32 * LIMBS)[0],
         digits=jnp.array([digits for _, digits, _ in padded], jnp.uint32),
         exponent=jnp.array([exponent for *_, exponent in padded], jnp.int32),
         below=jnp.int32(sum(side < 0 for side, *_ in rows)),
@@ -92,6 +92,24 @@ def test_pieces_of_scaled_points_are_those_of_whole_rows(depth):
         for side, before in (("left", int.__lt__), ("right", int.__le__)):
             want = [sum(before(start, query) for start in starts) for query in wide.to_ints(queries)]
             assert counted(built.starts, queries, side).tolist() == want, (name, side)
+
+
+def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
+    """More points on one side of the top than on the other: many numbers of digits, a few, one; all or none of the points on one side."""
+
+    @jax.jit
+    def digits(x, n, ones):
+        sample = Sample.promised(x, (jnp.arange(ROWS, dtype=jnp.int32) < ones).astype(jnp.int32), n)
+        return ordered.digits_around_top(concept.quality(sample, jnp.int32(BITS), LIMBS))
+
+    near = [(-1, 5, 0), *[(1, 1, exponent) for exponent in (0, 0, 3, 31, 32, 64, 100, 101, 250, 317)]]
+    far = [(-1, 1, exponent) for exponent in (317, 316, 315, 270, 100, 99, 1, 0)]
+    for rows, centre in ((near, 5), (near, CENTRE), (far, CENTRE), (CASES["full"], CENTRE)):
+        points, values = build(rows, centre)
+        whole = wide.from_ints(values + [0] * (ROWS - len(values)), 32 * LIMBS)
+        for ones in (0, 1, len(rows) // 2, len(rows)):
+            mine, theirs = (digits(x, jnp.int32(len(rows)), jnp.int32(ones)) for x in (points, whole))
+            assert mine.tolist() == theirs.tolist(), (centre, ones)
 
 
 def test_what_leading_words_do_not_show_decides():

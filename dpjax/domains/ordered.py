@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.core import sorting
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import SHORT_ROW, once
-from dpjax.domains import scaled, wide
+from dpjax.domains import offsets, scaled, wide
+from dpjax.domains.offsets import Offset
 from dpjax.domains.scaled import Starts
 
 
@@ -21,14 +22,14 @@ class Cut:
     """A position in the range of some pieces.
 
     Attributes:
-      position: the point right behind the cut.
+      position: the point right behind the cut, as a whole number, or as an `Offset` like that of all cuts it meets.
       below: how many pieces begin below it.
       upto: how many pieces begin there or below: it lies in piece upto - 1.
       behind: ln of the number of points from the last start below it up to it.
       ahead: ln of the number of points from it to the first start above it.
     """
 
-    position: UInt32[Array, "limbs"]
+    position: Any
     below: Int[Array, ""]
     upto: Int[Array, ""]
     behind: Float[Array, ""]
@@ -36,14 +37,26 @@ class Cut:
 
     def least(self, other: "Cut") -> "Cut":
         """The lower one of two."""
-        return _either(wide.less(other.position, self.position), other, self)
+        return either(other.precedes(self), other, self)
 
     def greatest(self, other: "Cut") -> "Cut":
         """The higher one of two."""
-        return _either(wide.less(self.position, other.position), other, self)
+        return either(self.precedes(other), other, self)
+
+    def precedes(self, other: "Cut") -> Bool[Array, ""]:
+        """Whether it is the lower one of two."""
+        less = offsets.less if isinstance(self.position, Offset) else wide.less
+        return less(self.position, other.position)
+
+    def log_length(self, other: "Cut") -> Float[Array, ""]:
+        """ln of the number of points up to another cut, which is no lower."""
+        if isinstance(self.position, Offset):
+            return offsets.distance(self.position, other.position).log
+        return wide.log(wide.subtract(other.position, self.position))
 
 
-def _either(condition: Bool[Array, ""], a: Cut, b: Cut) -> Cut:
+def either(condition: Bool[Array, ""], a: Cut, b: Cut) -> Cut:
+    """a where the condition holds, else b."""
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
 
 

@@ -19,8 +19,6 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import SHORT_ROW
 from dpjax.domains import wide
 
-_BLOCK = 64  # whole rows at a time, where whole rows are needed
-
 
 def pays(limbs: int) -> bool:
     """Whether points of so many limbs are better drawn as `Scaled`: of SHORT_ROW already, since positions may have one more than points."""
@@ -107,9 +105,7 @@ def at(x: Any) -> Any:
 # Two distances, and what lies between --------------------------------------------------------------------------
 
 
-def _between(
-    size: Array, lead: Array, other_size: Array, other: Array, add: Array
-) -> tuple[Array, Array, Array, Array]:
+def between(size: Array, lead: Array, other_size: Array, other: Array, add: Array) -> tuple[Array, Array, Array, Array]:
     """|a - b|, or a + b, as (carry, high, low, size of the greater): (carry 2^64 + high 2^32 + low) 2^(size - 64).
 
     If the greater one has at most 64 digits, that is exact. Else digits below the last of 64 are summed up by setting the last one: no
@@ -136,12 +132,12 @@ def _between(
 
 
 def _digits(carry: Array, high: Array, low: Array, size: Array) -> Int[Array, "n"]:
-    """Number of binary digits of what `_between` found."""
+    """Number of binary digits of what `between` found."""
     zeros = jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low)).astype(jnp.int32)
     return jnp.where((high | low) == 0, jnp.where(carry, size + 1, 0), jnp.where(carry, size + 1, size - zeros))
 
 
-def _log(high: Array, low: Array, size: Array) -> Float[Array, "n"]:
+def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:
     """Its logarithm to relative accuracy, where nothing was carried; up to 96 digits by one rounding of the number itself."""
     exponent = size - 32
     here = jnp.clip(exponent, -32, 64)
@@ -220,7 +216,7 @@ class Starts:
         """
         size, lead = self.points.sizes()
         add = jnp.zeros(size[1:].shape, bool)
-        inner = _log(*_between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:])
+        inner = log_of(*between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:])
         unknown = jnp.full((1,), -jnp.inf, inner.dtype)
         log_length = jnp.concatenate([unknown, inner, unknown])
         index = jnp.arange(log_length.shape[0], dtype=jnp.int32)
@@ -236,8 +232,8 @@ class Starts:
     def digits_around(self, top: Int[Array, ""]) -> Int[Array, "pieces"]:
         """Binary digits of the lengths of pieces top - e, ..., top + e, e = 0, 1, ..., which are cut to 0 and to the end.
 
-        Where both ends are points, by 64 digits of either. Else by whole rows, a few at a time: that is, for as many runs as one side has
-        more points than the other.
+        Where both ends are points, by 64 digits of either. Else, for as many runs as one side has more points than the other, by whole
+        rows: since one end stays where it is, few numbers of digits occur, and each is looked for by halves.
         """
         count = self.shape[0]
         error = jnp.arange(count, dtype=jnp.int32)
@@ -249,7 +245,7 @@ class Starts:
             return size[point], lead[point], point < self.points.below
 
         (a, a_lead, a_left), (b, b_lead, b_left) = row(left), row(right)
-        found = _between(a, a_lead, b, b_lead, a_left != b_left)
+        found = between(a, a_lead, b, b_lead, a_left != b_left)
         # One more, if the run begins with a point and ends right after one.
         if self.later is not None:
             one_more = (left <= self.later) & (right > self.later)
@@ -259,22 +255,23 @@ class Starts:
         inside = jnp.minimum(top, self.used - top)  # so many runs have two points for ends
         digits = jnp.where(error < inside, digits, everything)
         last = jnp.maximum(top, self.used - top)
-        digits = jnp.pad(digits, (0, _BLOCK))
 
-        def whole(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            start, digits = state
-            error = start + jnp.arange(_BLOCK, dtype=jnp.int32)
+        def whole(error: Array) -> Array:
             low, high = (self.at(jnp.clip(end, 0, count - 1)) for end in (top - error, top + 1 + error))
             high = wide.select(top + 1 + error < count, high, jnp.broadcast_to(self.end, high.shape))
-            exact = wide.bit_length(wide.subtract(high, low))
-            return start + _BLOCK, lax.dynamic_update_slice(digits, exact, (start,))
+            return wide.bit_length(wide.subtract(high, low))
 
-        state = jnp.maximum(inside, 0), digits
-        return lax.while_loop(lambda state: state[0] < last, whole, state)[1][:count]
+        def turn(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            start, digits = state
+            here = whole(start)
+            stop = first_where(lambda error: whole(error) > here, start + 1, last, count)
+            return stop, jnp.where((error >= start) & (error < stop), here, digits)
+
+        return lax.while_loop(lambda state: state[0] < last, turn, (jnp.maximum(inside, 0), digits))[1]
 
 
 def _one_more(found: Any, one_more: Array, lesser: Array) -> tuple[Array, Array, Array, Array]:
-    """What `_between` found, and 1 where that is asked for, as far as it could change the number of digits.
+    """What `between` found, and 1 where that is asked for, as far as it could change the number of digits.
 
     Up to 64 digits that is a sum. From there on 1 counts only for 2^j - 1, that is if the lesser distance is 1 and was subtracted: a sum
     of two numbers with 32 digits each, or a difference of two such of nearly the same size, ends in a zero. Equal ones leave 1 itself.

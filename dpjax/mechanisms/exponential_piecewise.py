@@ -82,24 +82,57 @@ class Judge:
 
     def between(self, low: Cut, high: Cut) -> Float[Array, "2"]:
         """`log_masses` of what lies between two cuts."""
-        start, stop = self.within
-        lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
-        parts = (jax.tree.map(lambda *x: jnp.stack(x), *cuts) for cuts in (lows, highs))
-        inside, beneath, beyond = jax.vmap(self._log_mass)(*parts)
+        return self.weigh(segments(low, high, self.within))
+
+    def weigh(self, parts: "Segment") -> Float[Array, "2"]:
+        """`log_masses` of three segments: what lies within, and what lies outside of it."""
+        inside, beneath, beyond = jax.vmap(self._log_mass)(parts)
         good, bad_inside = inside[1], inside[2]
         bad = logspace.logsumexp(jnp.stack([bad_inside, beneath[0], beyond[0]]))
         return jnp.stack([good, bad])
 
-    def _log_mass(self, low: Cut, high: Cut) -> Float[Array, "3"]:
-        """ln of the summed weight of the points between, by each weighting; -inf where there are none."""
-        first, last = low.upto - 1, high.below - 1  # the pieces that hold low and high - 1
-        # Up to three parts: the rest of the first piece, whole pieces, the beginning of the last piece. Or one part of one piece.
-        left = jnp.where(first == last, wide.log(wide.subtract(high.position, low.position)), low.ahead)
-        right = jnp.where(first == last, -jnp.inf, high.behind)
-        left, right = left + self.log_density[:, first], right + self.log_density[:, last]
-        between = logspace.range_sum(self.trees, first + 1, last)
+    def _log_mass(self, part: "Segment") -> Float[Array, "3"]:
+        """ln of the summed weight of its points, by each weighting; -inf where there are none."""
+        left, right = part.left + self.log_density[:, part.first], part.right + self.log_density[:, part.last]
+        between = logspace.range_sum(self.trees, part.first + 1, part.last)
         mass = logspace.logsumexp(jnp.stack([left, between, right], axis=-1))
-        return jnp.where(wide.less(low.position, high.position), mass, -jnp.inf)
+        return jnp.where(part.some, mass, -jnp.inf)
+
+
+@frozen
+class Segment:
+    """What lies between two cuts: the rest of a first piece, whole pieces, the beginning of a last one. Or one part of one piece.
+
+    Attributes:
+      first, last: the pieces that hold its first and its last point.
+      left, right: ln of how many points of these it has; of one piece alone the right is nothing.
+      some: whether it has a point.
+    """
+
+    first: Int[Array, "*n"]
+    last: Int[Array, "*n"]
+    left: Float[Array, "*n"]
+    right: Float[Array, "*n"]
+    some: Bool[Array, "*n"]
+
+
+def segments(low: Cut, high: Cut, within: tuple[Cut, Cut]) -> Segment:
+    """What lies between two cuts and within two others, below these, and beyond them: three, stacked."""
+    start, stop = within
+    lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
+    stacked = (jax.tree.map(lambda *x: jnp.stack(x), *cuts) for cuts in (lows, highs))
+    return jax.vmap(_segment)(*stacked)
+
+
+def _segment(low: Cut, high: Cut) -> Segment:
+    first, last = low.upto - 1, high.below - 1
+    return Segment(
+        first=first,
+        last=last,
+        left=jnp.where(first == last, low.log_length(high), low.ahead),
+        right=jnp.where(first == last, -jnp.inf, high.behind),
+        some=low.precedes(high),
+    )
 
 
 def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:

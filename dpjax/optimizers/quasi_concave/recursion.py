@@ -27,6 +27,7 @@ Not promised: floating-point side channels; a cryptographic generator.
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -36,7 +37,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen
-from dpjax.core.staging import once
+from dpjax.core.staging import once, unless
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Crest, Cut, Pieces
@@ -44,6 +45,8 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.base import candidates
 from dpjax.mechanisms.exponential_piecewise import Point
+from dpjax.optimizers.quasi_concave import ladder
+from dpjax.optimizers.quasi_concave.ladder import Ladder
 from dpjax.optimizers.quasi_concave.split import Budget, Split
 
 T = TypeVar("T")
@@ -247,6 +250,40 @@ class Block:
         return Interval(low=self.low.position, high=self.high.position)
 
 
+@frozen
+class Found:
+    """The best block of one partition, before it is tested.
+
+    Attributes:
+      low, high: its ends.
+      best, second: the greatest value in it, and outside of it; -inf where nothing is.
+      exists: whether the partition has a block.
+    """
+
+    low: Cut
+    high: Cut
+    best: Float[Array, "*n"]
+    second: Float[Array, "*n"]
+    exists: Bool[Array, "*n"]
+
+
+@frozen
+class Lie:
+    """How the best blocks of both partitions lie: all that a law has to know of them, and nothing that depends on a budget.
+
+    Attributes:
+      best, second, exists: those of either; see `Found`.
+      overlap: whether they share points.
+      parts: the segments of the first, of the second, and of their hull.
+    """
+
+    best: Float[Array, "2"]
+    second: Float[Array, "2"]
+    exists: Bool[Array, "2"]
+    overlap: Bool[Array, ""]
+    parts: piecewise.Segment
+
+
 def shifted_start(pieces: Pieces, k: Int[Array, ""]) -> UInt32[Array, "limbs"]:
     """4K, where the second partition begins."""
     return wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
@@ -256,12 +293,17 @@ def best_blocks(
     pieces: Pieces, crest: Crest | None, k: Int[Array, ""], budget: Budget | Split, first: Cut, shifted: Cut, end: Cut
 ) -> tuple[Block, Block]:
     """Steps 7 to 9 for both partitions, from 0 on and from 4K on: the first two cuts; the third is that behind the last piece."""
-    begins = _stacked(first, shifted)
-    exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
     # A budget is the same for both, a split may give each its own.
     tests, axis = (budget, None) if isinstance(budget, Budget) else (_stacked(budget.test(0), budget.test(1)), 0)
-    each = jax.vmap(functools.partial(_best_block, pieces, crest, k), in_axes=(axis, 0, None, 0))
-    return _parts(each(tests, begins, end, exist), 2)
+    found = _best_of_both(pieces, crest, k, first, shifted, end)
+    return _parts(jax.vmap(_tested, in_axes=(axis, 0))(tests, found), 2)
+
+
+def _best_of_both(pieces: Pieces, crest: Crest | None, k: Array, first: Cut, shifted: Cut, end: Cut) -> "Found":
+    """The best blocks of both partitions, stacked."""
+    begins = _stacked(first, shifted)
+    exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
+    return jax.vmap(functools.partial(_best_block, pieces, crest, k), in_axes=(0, None, 0))(begins, end, exist)
 
 
 def _stacked(*each: T) -> T:
@@ -279,9 +321,7 @@ def _cuts(pieces: Pieces, *positions: UInt32[Array, "limbs"]) -> Any:
     return _parts(jax.vmap(pieces.cut)(jnp.stack(positions)), len(positions))
 
 
-def _best_block(
-    pieces: Pieces, crest: Crest | None, k: Array, budget: Budget, begin: Cut, end: Cut, exists: Array
-) -> Block:
+def _best_block(pieces: Pieces, crest: Crest | None, k: Array, begin: Cut, end: Cut, exists: Array) -> "Found":
     """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
     best, top = ordered.best_of(pieces, crest, begin, end)
@@ -295,16 +335,21 @@ def _best_block(
     # Left and right of the block.
     lows, highs = _stacked(begin, upper), _stacked(lower, end)
     second = jnp.max(jax.vmap(lambda *ends: ordered.best_of(pieces, crest, *ends)[0])(lows, highs))
-    log_p, log_q = _log_keep(exists, best, second, budget)
-    return Block(low=lower, high=upper, log_keep=log_p, log_drop=log_q, gap=best - second)
+    return Found(low=lower, high=upper, best=best, second=second, exists=exists)
 
 
-def overlapping(a: Block, b: Block) -> Bool[Array, ""]:
+def _tested(budget: Budget, found: "Found") -> Block:
+    """With the odds that A_dist releases it."""
+    log_p, log_q = _log_keep(found.exists, found.best, found.second, budget)
+    return Block(low=found.low, high=found.high, log_keep=log_p, log_drop=log_q, gap=found.best - found.second)
+
+
+def overlapping(a: "Block | Found", b: "Block | Found") -> Bool[Array, ""]:
     """Whether the two blocks share points."""
-    return wide.less(a.interval.low, b.interval.high) & wide.less(b.interval.low, a.interval.high)
+    return a.low.precedes(b.high) & b.low.precedes(a.high)
 
 
-def hull(a: Block, b: Block) -> tuple[Cut, Cut]:
+def hull(a: "Block | Found", b: "Block | Found") -> tuple[Cut, Cut]:
     """The ends of the least interval that holds both."""
     return a.low.least(b.low), a.high.greatest(b.high)
 
@@ -409,31 +454,70 @@ def law_given_lengths(problem: Problem, budget: Budget | Split, goal: Goal) -> F
     each = -(-lengths // chunks)
     answers = jnp.arange(chunks * each, dtype=jnp.int32).reshape(chunks, each)
     first, end = _cuts(pieces, jnp.zeros_like(pieces.end), pieces.end)
-    given = lax.map(jax.vmap(lambda k: _law_given(pieces, crest, judge, k, budget, first, end)), answers)
-    return given.reshape(-1, 2)[:lengths]
+
+    def looked_up(answers: Array) -> Lie:
+        return jax.vmap(lambda k: _lie(pieces, crest, judge.within, k, first, end))(answers)
+
+    def chunk(answers: Array) -> Float[Array, "each 2"]:
+        return jax.vmap(lambda lie: _law_given(judge, lie, budget))(lies(answers))
+
+    lies: Callable[[Array], Lie] = looked_up
+    if crest is not None and ladder.applies(pieces):
+        rungs = ladder.build(pieces, crest, first, end, judge.within)
+
+        def lies(answers: Array) -> Lie:
+            seen, known = jax.vmap(lambda k: _lie_seen(pieces, rungs, k))(answers)
+            return unless(jnp.all(known), seen, looked_up, answers)
+
+    return lax.map(chunk, answers).reshape(-1, 2)[:lengths]
 
 
-def _law_given(
-    pieces: Pieces,
-    crest: Crest | None,
-    judge: piecewise.Judge,
-    k: Array,
-    budget: Budget | Split,
-    first: Cut,
-    end: Cut,
-) -> Float[Array, "2"]:
-    """(ln P[success], ln P[failure]) given the recursion's answer k."""
-    a, b = best_blocks(pieces, crest, k, budget, first, pieces.cut(shifted_start(pieces, k)), end)
+def _lie(pieces: Pieces, crest: Crest | None, within: tuple[Cut, Cut], k: Array, first: Cut, end: Cut) -> Lie:
+    """How the best blocks lie given the recursion's answer k."""
+    found = _best_of_both(pieces, crest, k, first, pieces.cut(shifted_start(pieces, k)), end)
+    a, b = _parts(found, 2)
+    return _lie_of(found, overlapping(a, b), within)
+
+
+def _lie_seen(pieces: Pieces, rungs: Ladder, k: Array) -> tuple[Lie, Bool[Array, ""]]:
+    """The same by leading words, and whether they tell all."""
+    ends, values = rungs.ends(pieces, k), pieces.values
+    best = values[rungs.piece]
+    # A peak is greatest next to the block.
+    before = jnp.where(ends.left, values[ends.low.below - 1], -jnp.inf)
+    behind = jnp.where(ends.right, values[ends.high.upto - 1], -jnp.inf)
+    found = Found(
+        low=ends.low,
+        high=ends.high,
+        best=jnp.stack([best, jnp.where(ends.begins_behind, values[ends.low.upto[1] - 1], best)]),
+        second=jnp.maximum(before, behind),
+        exists=jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent]),
+    )
+    # Both hold the best point, or the second one begins within the first.
+    return _lie_of(found, jnp.bool_(True), rungs.within), ends.known
+
+
+def _lie_of(found: Found, overlap: Bool[Array, ""], within: tuple[Cut, Cut]) -> Lie:
+    a, b = _parts(found, 2)
     ends = _stacked((a.low, a.high), (b.low, b.high), hull(a, b))
-    in_a, in_b, in_hull = jax.vmap(judge.between)(*ends)
-    in_both = jnp.where(overlapping(a, b), in_hull, _log_sum([in_a, in_b]))
+    parts = jax.vmap(lambda low, high: piecewise.segments(low, high, within))(*ends)
+    return Lie(best=found.best, second=found.second, exists=found.exists, overlap=overlap, parts=parts)
+
+
+def _law_given(judge: piecewise.Judge, lie: Lie, budget: Budget | Split) -> Float[Array, "2"]:
+    """(ln P[success], ln P[failure]) given where the blocks lie."""
+    (keep_a, drop_a), (keep_b, drop_b) = (
+        _log_keep(lie.exists[i], lie.best[i], lie.second[i], budget.test(i)) for i in (0, 1)
+    )
+    in_a, in_b, in_hull = jax.vmap(judge.weigh)(lie.parts)
+    in_both = jnp.where(lie.overlap, in_hull, _log_sum([in_a, in_b]))
     cases = [
-        (a.log_keep + b.log_keep, in_both),
-        (a.log_keep + b.log_drop, in_a),
-        (a.log_drop + b.log_keep, in_b),
+        (keep_a + keep_b, in_both),
+        (keep_a + drop_b, in_a),
+        (drop_a + keep_b, in_b),
     ]
     weighted = [log_p + _normalised(masses) for log_p, masses in cases]
-    bottom = jnp.stack([jnp.full_like(a.log_drop, -jnp.inf), a.log_drop + b.log_drop])
+    bottom = jnp.stack([jnp.full_like(drop_a, -jnp.inf), drop_a + drop_b])
     return _log_sum([*weighted, bottom])
 
 
