@@ -41,7 +41,7 @@ from dpjax.concepts import parities, points, rectangles, thresholds
 from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, stacked
 from dpjax.data.examples import Examples
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
@@ -330,7 +330,7 @@ def _candidates(laws: Sequence[Any]) -> Any:
         targets.append(points.Point(position=targets[0].position, zero=jnp.ones_like(targets[0].zero)))
     if isinstance(laws[0], rectangles.UniformProduct):
         return _boxes(targets)
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *targets)
+    return stacked(*targets)
 
 
 def _boxes(targets: Sequence[rectangles.Rectangle]) -> rectangles.Rectangle:

@@ -8,11 +8,13 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import jax.export
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax.core import show
 
 Cls = TypeVar("Cls")
+Tree = TypeVar("Tree")
 
 
 def static(**kwargs: Any) -> Any:
@@ -61,6 +63,16 @@ def frozen(cls: type[Cls]) -> type[Cls]:
     jax.tree_util.register_pytree_with_keys(frozen_class, flatten_with_keys, unflatten, flatten)
     exportable(frozen_class)
     return frozen_class
+
+
+def stacked(*each: Tree) -> Tree:
+    """Pytrees of one structure as one of arrays, with an axis more in front."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+
+
+def select(condition: Any, a: Tree, b: Tree) -> Tree:
+    """Leaf by leaf that of a where the condition holds, else that of b."""
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
 
 
 def exportable(cls: type) -> None:

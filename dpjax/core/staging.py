@@ -120,7 +120,7 @@ def with_wide_vectors() -> dict[str, Any]:
     """Compiler options for a program that runs for long, such as a count of many trials.
 
     On a CPU, XLA asks LLVM for vectors of 256 bits even where there are some of 512, for fear of the lower clock of early processors that
-    had them. Random words then take twice as long, and a trial a quarter. Nothing is rounded otherwise. What XLA_FLAGS say stands.
+    had them. Random words then take twice as long, and a trial a quarter longer. Nothing is rounded otherwise. What XLA_FLAGS say stands.
     """
     return _on_cpu("xla_cpu_prefer_vector_width", 512)
 

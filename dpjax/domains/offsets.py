@@ -6,14 +6,15 @@ few words, unless they agree in most digits and have others behind. Whoever asks
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, select
 from dpjax.domains import wide
-from dpjax.domains.scaled import Starts, between, log_of
+from dpjax.domains.scaled import Starts, between, leading_zeros, log_of
 
 LOST = 16  # digits that may cancel where others are cut off: 46 or more are left, of the 53 that a float64 has
 
@@ -38,9 +39,7 @@ class Offset:
     exact: Bool[Array, "*n"]
 
     def __getitem__(self, index: Any) -> "Offset":
-        parts = (self.left, self.size, self.high, self.low, self.exact)
-        left, size, high, low, exact = (part[index] for part in parts)
-        return Offset(left=left, size=size, high=high, low=low, exact=exact)
+        return jax.tree.map(lambda leaf: leaf[index], self)
 
 
 @frozen
@@ -49,18 +48,6 @@ class Distance:
 
     log: Float[Array, "*n"]
     known: Bool[Array, "*n"]
-
-
-def select(condition: Bool[Array, "*n"], a: Offset, b: Offset) -> Offset:
-    """a where the condition holds, else b."""
-    pick = lambda x, y: jnp.where(condition, x, y)  # noqa: E731
-    return Offset(
-        left=pick(a.left, b.left),
-        size=pick(a.size, b.size),
-        high=pick(a.high, b.high),
-        low=pick(a.low, b.low),
-        exact=pick(a.exact, b.exact),
-    )
 
 
 def less(a: Offset, b: Offset) -> Bool[Array, "*n"]:
@@ -100,7 +87,7 @@ def normalised(
 ) -> tuple[Int[Array, "*n"], Digits, Int[Array, "*n"]]:
     """(size, digits, how many zeros came first) of (carry 2^64 + digits) 2^(size - 64), the first digit of which becomes 1."""
     high, low = digits
-    zeros = jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low))
+    zeros = leading_zeros(high, low)
     left = _shift_left((high, low), zeros)
     found = jnp.where(carry, (high >> np.uint32(1)) | np.uint32(1 << 31), left[0])
     rest = jnp.where(carry, (low >> np.uint32(1)) | (high << np.uint32(31)), left[1])
@@ -121,26 +108,26 @@ def _shift_left(digits: Digits, amount: UInt32[Array, "*n"]) -> Digits:
 def shift_right(digits: Digits, amount: Int[Array, "*n"]) -> tuple[Digits, Bool[Array, "*n"]]:
     """By any amount >= 0, and whether a digit is lost."""
     high, low = digits
-    few = (amount % 32).astype(jnp.uint32)
-    over = (np.uint32(32) - few) % np.uint32(32)
-    some = few > 0
-    first = high >> few
-    second = (low >> few) | jnp.where(some, high << over, np.uint32(0))
-    dropped = jnp.where(some, low << over, np.uint32(0))
-    lost_first = jnp.where(some, high << over, np.uint32(0))
+    few, nothing = (amount % 32).astype(jnp.uint32), jnp.zeros_like(high)
+    first, second = _moved(nothing, high, few), _moved(high, low, few)
     near, middle = amount < 32, amount < 64
-    moved = jnp.where(near, first, np.uint32(0)), jnp.where(near, second, jnp.where(middle, first, np.uint32(0)))
-    lost = jnp.where(near, dropped, jnp.where(middle, low | lost_first, low | high))
+    moved = jnp.where(near, first, nothing), jnp.where(near, second, jnp.where(middle, first, nothing))
+    behind_low, behind_high = _moved(low, nothing, few), _moved(high, nothing, few)
+    lost = jnp.where(near, behind_low, jnp.where(middle, low | behind_high, low | high))
     return moved, lost > 0
+
+
+def _moved(above: UInt32[Array, "*n"], word: UInt32[Array, "*n"], few: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
+    """A word moved right by 0, ..., 31 digits, those of the word above it coming in."""
+    return (word >> few) | jnp.where(few == 0, np.uint32(0), above << ((np.uint32(32) - few) % np.uint32(32)))
 
 
 def word_at(x: UInt32[Array, "limbs"], place: Int[Array, "*n"]) -> UInt32[Array, "*n"]:
     """32 binary digits of a wide number from the one of weight 2^place on up, place >= -64; where it has none they are 0."""
     limbs = x.shape[0]
     padded = jnp.concatenate([jnp.zeros((2,), jnp.uint32), x, jnp.zeros((2,), jnp.uint32)])
-    index, few = jnp.maximum(limbs + 1 - (place >> 5), 1), (place & 31).astype(jnp.uint32)
-    above = jnp.where(few == 0, np.uint32(0), padded[index - 1] << ((np.uint32(32) - few) % np.uint32(32)))
-    return (padded[index] >> few) | above
+    index = jnp.maximum(limbs + 1 - (place >> 5), 1)
+    return _moved(padded[index - 1], padded[index], (place & 31).astype(jnp.uint32))
 
 
 def lowest_digit(x: UInt32[Array, "limbs"]) -> Int[Array, ""]:
@@ -177,8 +164,6 @@ def of_starts(starts: Starts, pivot: Int[Array, ""], end: UInt32[Array, "limbs"]
     whole = starts.at(pivot)
     zero, beyond = of(jnp.zeros_like(whole), whole), of(end, whole)
     inner = select(index < starts.used, inner, beyond)
-    parts = [
-        [getattr(each, name) for each in (zero, inner, beyond)] for name in ("left", "size", "high", "low", "exact")
-    ]
-    left, size, high, low, exact = (jnp.concatenate([zero[None], inner, beyond[None]]) for zero, inner, beyond in parts)
-    return Offset(left=left, size=size, high=high, low=low, exact=exact)
+    return jax.tree.map(
+        lambda zero, inner, beyond: jnp.concatenate([zero[None], inner, beyond[None]]), zero, inner, beyond
+    )

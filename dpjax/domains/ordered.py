@@ -10,7 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import sorting
-from dpjax.core.pytree import frozen, static
+from dpjax.core.pytree import frozen, select, static
 from dpjax.core.staging import SHORT_ROW, once
 from dpjax.domains import offsets, scaled, wide
 from dpjax.domains.offsets import Offset
@@ -37,11 +37,11 @@ class Cut:
 
     def least(self, other: "Cut") -> "Cut":
         """The lower one of two."""
-        return either(other.precedes(self), other, self)
+        return select(other.precedes(self), other, self)
 
     def greatest(self, other: "Cut") -> "Cut":
         """The higher one of two."""
-        return either(self.precedes(other), other, self)
+        return select(self.precedes(other), other, self)
 
     def precedes(self, other: "Cut") -> Bool[Array, ""]:
         """Whether it is the lower one of two."""
@@ -53,11 +53,6 @@ class Cut:
         if isinstance(self.position, Offset):
             return offsets.distance(self.position, other.position).log
         return wide.log(wide.subtract(other.position, self.position))
-
-
-def either(condition: Bool[Array, ""], a: Cut, b: Cut) -> Cut:
-    """a where the condition holds, else b."""
-    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
 
 
 @frozen

@@ -133,8 +133,13 @@ def between(size: Array, lead: Array, other_size: Array, other: Array, add: Arra
 
 def _digits(carry: Array, high: Array, low: Array, size: Array) -> Int[Array, "n"]:
     """Number of binary digits of what `between` found."""
-    zeros = jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low)).astype(jnp.int32)
+    zeros = leading_zeros(high, low).astype(jnp.int32)
     return jnp.where((high | low) == 0, jnp.where(carry, size + 1, 0), jnp.where(carry, size + 1, size - zeros))
+
+
+def leading_zeros(high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
+    """How many of 64 binary digits come before the first 1: 0, ..., 64."""
+    return jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low))
 
 
 def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:

@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting.guarantee import RELATIONS, REPLACE_ONE
 from dpjax.core import arguments, logspace, random
-from dpjax.core.pytree import frozen, static
+from dpjax.core.pytree import frozen, stacked, static
 from dpjax.core.staging import once
 from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.domains import ordered, wide
@@ -120,8 +120,7 @@ def segments(low: Cut, high: Cut, within: tuple[Cut, Cut]) -> Segment:
     """What lies between two cuts and within two others, below these, and beyond them: three, stacked."""
     start, stop = within
     lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
-    stacked = (jax.tree.map(lambda *x: jnp.stack(x), *cuts) for cuts in (lows, highs))
-    return jax.vmap(_segment)(*stacked)
+    return jax.vmap(_segment)(stacked(*lows), stacked(*highs))
 
 
 def _segment(low: Cut, high: Cut) -> Segment:
@@ -276,7 +275,10 @@ def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Go
 
 
 def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
-    """A point of the whole range, from a density that is 0 where it is greatest; the same as by `draw`."""
+    """A point of the whole range, the same as by `draw`, from a density whose sum is at least 1/2 and at most 2^96.
+
+    It is 1 where it is greatest, or, by scales, at least 1/2 there and 2^d in all. What floats cannot hold beside that is never drawn.
+    """
     if not _plain(pieces):
         return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
     key_piece, key_point = jax.random.split(key)

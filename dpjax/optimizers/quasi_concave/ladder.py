@@ -11,7 +11,6 @@ tell two positions apart, a length is not `known`: somebody else has to look at 
 """
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +19,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core.bisection import first_where
-from dpjax.core.pytree import frozen
-from dpjax.domains import offsets, ordered, wide
+from dpjax.core.pytree import frozen, select, stacked
+from dpjax.domains import offsets, wide
 from dpjax.domains.offsets import Offset
 from dpjax.domains.ordered import Crest, Cut, Pieces
 from dpjax.domains.scaled import Starts
@@ -58,10 +57,6 @@ class Ladder:
     end: Cut
     within: tuple[Cut, Cut]
     told: Bool[Array, "2"]
-
-    def ends(self, pieces: Pieces, k: Int[Array, ""]) -> "Ends":
-        """Of the blocks of 2^(k+3) points."""
-        return _ends(self, pieces, k)
 
 
 @frozen
@@ -201,7 +196,7 @@ def _cut(ladder: Ladder, used: Int[Array, ""], position: Offset, high: Array) ->
     below, upto = jax.vmap(search)(jnp.array([False, True]))
     start, stop = (cut.position for cut in ladder.within)
     # One batch: a program of one distance in place of four.
-    others = _stacked(rows[below - 1], rows[upto], start, stop)
+    others = stacked(rows[below - 1], rows[upto], start, stop)
     found = jax.vmap(offsets.distance, in_axes=(0, None))(others, position)
     same = (below == upto) | (position.exact & rows[below].exact)
     # It takes all digits to see how far it is from the last point to the end; nobody asks.
@@ -210,22 +205,23 @@ def _cut(ladder: Ladder, used: Int[Array, ""], position: Offset, high: Array) ->
     return cut, same & jnp.all(found.known | unasked)
 
 
-def _ends(ladder: Ladder, pieces: Pieces, k: Int[Array, ""]) -> Ends:
+def ends(ladder: Ladder, pieces: Pieces, k: Int[Array, ""]) -> Ends:
+    """Of the blocks of 2^(k+3) points."""
     b, used = k + 2, pieces.starts.used
     odd = (offsets.word_at(ladder.point, b) & np.uint32(1)) == np.uint32(1)  # u
     left, right = _to_the_left(ladder, b), _to_the_right(ladder, b)
-    sides = _stacked(left, right, right), jnp.array([1, 1, 2], jnp.uint32), jnp.array([True, False, False])
+    sides = stacked(left, right, right), jnp.array([1, 1, 2], jnp.uint32), jnp.array([True, False, False])
     more = jax.vmap(_plus, in_axes=(0, 0, 0, None))(*sides, b)
     farther, behind, far = (more[i] for i in range(3))
     none = ladder.size <= b  # u = 0
     positions = (
-        offsets.select(odd, farther, left),
-        offsets.select(odd, left, offsets.select(none, right, farther)),
-        offsets.select(odd, right, behind),
-        offsets.select(odd, behind, offsets.select(none, far, right)),
+        select(odd, farther, left),
+        select(odd, left, select(none, right, farther)),
+        select(odd, right, behind),
+        select(odd, behind, select(none, far, right)),
     )
     is_high = jnp.array([False, False, True, True])
-    found, known = jax.vmap(lambda position, high: _cut(ladder, used, position, high))(_stacked(*positions), is_high)
+    found, known = jax.vmap(lambda position, high: _cut(ladder, used, position, high))(stacked(*positions), is_high)
     # u + m = 0, or (u + m) 2^b > 2^exponent: where that is, is known.
     at_zero = jnp.stack([ladder.size <= b + 1, jnp.bool_(False)])
     room = ladder.room <= b
@@ -235,14 +231,10 @@ def _ends(ladder: Ladder, pieces: Pieces, k: Int[Array, ""]) -> Ends:
     # From 2^b = 2^exponent on the first block is everything, and released untested: the other one plays no part.
     matters = jnp.stack([jnp.bool_(True), b < pieces.exponent, jnp.bool_(True), b < pieces.exponent])
     return Ends(
-        low=jax.vmap(ordered.either, in_axes=(0, None, 0))(at_zero, ladder.first, low),
-        high=jax.vmap(ordered.either, in_axes=(0, None, 0))(beyond, ladder.end, high),
+        low=jax.vmap(select, in_axes=(0, None, 0))(at_zero, ladder.first, low),
+        high=jax.vmap(select, in_axes=(0, None, 0))(beyond, ladder.end, high),
         begins_behind=none,
         left=jnp.stack([~at_zero[0], jnp.where(odd, ladder.size > b + 1, ladder.size > b + 2)]),  # behind 4K?
         right=~beyond,
         known=ladder.sound & jnp.all(told | ~matters),
     )
-
-
-def _stacked(*each: Any) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)

@@ -36,7 +36,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import logspace, random
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, stacked
 from dpjax.core.staging import once, unless
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Goal, Interval
@@ -289,26 +289,26 @@ def shifted_start(pieces: Pieces, k: Int[Array, ""]) -> UInt32[Array, "limbs"]:
     return wide.power_of_two(jnp.minimum(k + 2, pieces.exponent), pieces.limbs)
 
 
+def _exist(pieces: Pieces, k: Array) -> Bool[Array, "2"]:
+    """Whether either partition has a block."""
+    return jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
+
+
 def best_blocks(
     pieces: Pieces, crest: Crest | None, k: Int[Array, ""], budget: Budget | Split, first: Cut, shifted: Cut, end: Cut
 ) -> tuple[Block, Block]:
     """Steps 7 to 9 for both partitions, from 0 on and from 4K on: the first two cuts; the third is that behind the last piece."""
     # A budget is the same for both, a split may give each its own.
-    tests, axis = (budget, None) if isinstance(budget, Budget) else (_stacked(budget.test(0), budget.test(1)), 0)
+    tests, axis = (budget, None) if isinstance(budget, Budget) else (stacked(budget.test(0), budget.test(1)), 0)
     found = _best_of_both(pieces, crest, k, first, shifted, end)
     return _parts(jax.vmap(_tested, in_axes=(axis, 0))(tests, found), 2)
 
 
-def _best_of_both(pieces: Pieces, crest: Crest | None, k: Array, first: Cut, shifted: Cut, end: Cut) -> "Found":
+def _best_of_both(pieces: Pieces, crest: Crest | None, k: Array, first: Cut, shifted: Cut, end: Cut) -> Found:
     """The best blocks of both partitions, stacked."""
-    begins = _stacked(first, shifted)
-    exist = jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
+    begins = stacked(first, shifted)
+    exist = _exist(pieces, k)
     return jax.vmap(functools.partial(_best_block, pieces, crest, k), in_axes=(0, None, 0))(begins, end, exist)
-
-
-def _stacked(*each: T) -> T:
-    """Several of a kind, for `vmap`."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
 
 
 def _parts(found: Any, count: int) -> Any:
@@ -321,7 +321,7 @@ def _cuts(pieces: Pieces, *positions: UInt32[Array, "limbs"]) -> Any:
     return _parts(jax.vmap(pieces.cut)(jnp.stack(positions)), len(positions))
 
 
-def _best_block(pieces: Pieces, crest: Crest | None, k: Array, begin: Cut, end: Cut, exists: Array) -> "Found":
+def _best_block(pieces: Pieces, crest: Crest | None, k: Array, begin: Cut, end: Cut, exists: Array) -> Found:
     """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
     best, top = ordered.best_of(pieces, crest, begin, end)
@@ -333,23 +333,23 @@ def _best_block(pieces: Pieces, crest: Crest | None, k: Array, begin: Cut, end: 
 
     lower, upper = _cuts(pieces, low, high)
     # Left and right of the block.
-    lows, highs = _stacked(begin, upper), _stacked(lower, end)
+    lows, highs = stacked(begin, upper), stacked(lower, end)
     second = jnp.max(jax.vmap(lambda *ends: ordered.best_of(pieces, crest, *ends)[0])(lows, highs))
     return Found(low=lower, high=upper, best=best, second=second, exists=exists)
 
 
-def _tested(budget: Budget, found: "Found") -> Block:
+def _tested(budget: Budget, found: Found) -> Block:
     """With the odds that A_dist releases it."""
     log_p, log_q = _log_keep(found.exists, found.best, found.second, budget)
     return Block(low=found.low, high=found.high, log_keep=log_p, log_drop=log_q, gap=found.best - found.second)
 
 
-def overlapping(a: "Block | Found", b: "Block | Found") -> Bool[Array, ""]:
+def overlapping(a: Block | Found, b: Block | Found) -> Bool[Array, ""]:
     """Whether the two blocks share points."""
     return a.low.precedes(b.high) & b.low.precedes(a.high)
 
 
-def hull(a: "Block | Found", b: "Block | Found") -> tuple[Cut, Cut]:
+def hull(a: Block | Found, b: Block | Found) -> tuple[Cut, Cut]:
     """The ends of the least interval that holds both."""
     return a.low.least(b.low), a.high.greatest(b.high)
 
@@ -418,12 +418,12 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     found = k < law.shape[0] - 1
     zero = jnp.zeros_like(pieces.end)
     a, b = best_blocks(pieces, crest, k, budget, *_cuts(pieces, zero, shifted_start(pieces, k), pieces.end))
-    odds = _stacked((key_a, a.log_keep, a.log_drop), (key_b, b.log_keep, b.log_drop))
+    odds = stacked((key_a, a.log_keep, a.log_drop), (key_b, b.log_keep, b.log_drop))
     kept_a, kept_b = jax.vmap(random.bernoulli)(*odds)
     merged = kept_a & kept_b & overlapping(a, b)
     lowest, highest = hull(a, b)
     # Chosen by number, in one step: each limb of each end would be selected by itself, and all that decides worked out anew.
-    offered = _stacked(a.interval, b.interval, Interval(low=lowest.position, high=highest.position), nothing)
+    offered = stacked(a.interval, b.interval, Interval(low=lowest.position, high=highest.position), nothing)
     numbers = jnp.stack([jnp.where(merged, 2, jnp.where(kept_a, 0, 1)), jnp.where(kept_a & kept_b & ~merged, 1, 3)])
     one, other = _parts(jax.tree.map(lambda end: end[numbers], offered), 2)
     point = piecewise.draw(key_point, pieces, log_density, one, other)
@@ -481,7 +481,7 @@ def _lie(pieces: Pieces, crest: Crest | None, within: tuple[Cut, Cut], k: Array,
 
 def _lie_seen(pieces: Pieces, rungs: Ladder, k: Array) -> tuple[Lie, Bool[Array, ""]]:
     """The same by leading words, and whether they tell all."""
-    ends, values = rungs.ends(pieces, k), pieces.values
+    ends, values = ladder.ends(rungs, pieces, k), pieces.values
     best = values[rungs.piece]
     # A peak is greatest next to the block.
     before = jnp.where(ends.left, values[ends.low.below - 1], -jnp.inf)
@@ -491,7 +491,7 @@ def _lie_seen(pieces: Pieces, rungs: Ladder, k: Array) -> tuple[Lie, Bool[Array,
         high=ends.high,
         best=jnp.stack([best, jnp.where(ends.begins_behind, values[ends.low.upto[1] - 1], best)]),
         second=jnp.maximum(before, behind),
-        exists=jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent]),
+        exists=_exist(pieces, k),
     )
     # Both hold the best point, or the second one begins within the first.
     return _lie_of(found, jnp.bool_(True), rungs.within), ends.known
@@ -499,7 +499,7 @@ def _lie_seen(pieces: Pieces, rungs: Ladder, k: Array) -> tuple[Lie, Bool[Array,
 
 def _lie_of(found: Found, overlap: Bool[Array, ""], within: tuple[Cut, Cut]) -> Lie:
     a, b = _parts(found, 2)
-    ends = _stacked((a.low, a.high), (b.low, b.high), hull(a, b))
+    ends = stacked((a.low, a.high), (b.low, b.high), hull(a, b))
     parts = jax.vmap(lambda low, high: piecewise.segments(low, high, within))(*ends)
     return Lie(best=found.best, second=found.second, exists=found.exists, overlap=overlap, parts=parts)
 

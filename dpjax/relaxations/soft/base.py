@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.core import arguments, random
+from dpjax.core import arguments
 from dpjax.mechanisms.base import Candidates
 
 
@@ -100,11 +100,6 @@ class SoftChooser(Soft):
 def temperature(value: Any) -> Any:
     """A temperature as a leaf: finite, >= 0; it may be traced."""
     return arguments.real("temperature", value, at_least=0.0, below=math.inf)
-
-
-def gumbel(key: Array, count: int) -> Float[Array, "count"]:
-    """Standard Gumbel variables, both tails right to 5e-20: the argmax of logits plus these is drawn with probability ∝ exp(logit)."""
-    return random.gumbel(key, (count,))
 
 
 def tempered(logits: Float[Array, "k"], temperature: Float[Array, ""]) -> Float[Array, "k"]:

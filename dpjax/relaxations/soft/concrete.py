@@ -5,6 +5,7 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
+from dpjax.core import random
 from dpjax.core.pytree import frozen
 from dpjax.mechanisms import exponential
 from dpjax.mechanisms.base import Candidates, Number
@@ -51,7 +52,7 @@ def noisy_logits(key: Array, mechanism: exponential.Exponential, data: Candidate
         where=data.where,
         monotone=mechanism.monotone,
     )
-    return weights + base.gumbel(key, weights.shape[0]).astype(weights.dtype)
+    return weights + random.gumbel(key, weights.shape).astype(weights.dtype)
 
 
 def concrete(*, epsilon: Number, temperature: Number, **exact: Any) -> Concrete:

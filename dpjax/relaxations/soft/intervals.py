@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, random
 from dpjax.mechanisms.base import array
 from dpjax.relaxations.soft import base
 from dpjax.relaxations.soft.base import Soft
@@ -93,7 +93,7 @@ def weighed(ordered: Float[Array, "n"], quality: Float[Array, "gaps"], *, low: A
 def draw(key: Array, gaps: Gaps, temperature: Any) -> Float[Array, ""]:
     """A convex combination of one point in each gap, with tempered weights; at temperature 0 one point."""
     for_gap, for_point = jax.random.split(key)
-    noise = base.gumbel(for_gap, gaps.log_weights.shape[0]).astype(gaps.log_weights.dtype)
+    noise = random.gumbel(for_gap, gaps.log_weights.shape).astype(gaps.log_weights.dtype)
     weights = base.tempered(gaps.log_weights + noise, temperature)
     place = jax.random.uniform(for_point, dtype=gaps.ends.dtype)
     points = gaps.ends[:-1] + place * jnp.diff(gaps.ends)
