@@ -2,6 +2,7 @@
 
 from dpjax.core import lazy
 from dpjax.core.cache import enable_cache
+from dpjax.core.loops import enable_loop_kernels
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
@@ -20,6 +21,7 @@ __all__ = [
     "choose",
     "decode",
     "enable_cache",
+    "enable_loop_kernels",
     "encode",
     "failures",
     "least_n",

@@ -124,4 +124,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    dpjax.enable_loop_kernels()
     sys.exit(main())
