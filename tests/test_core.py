@@ -304,9 +304,20 @@ def test_several_trees_at_once_and_one_leaf():
     assert int(jax.jit(logspace.draw)(jax.random.key(0), leaf)) == 0
 
 
-def test_sum_tree_refuses_what_is_no_power_of_two():
-    with pytest.raises(ValueError, match="log_weights must have a power of two of entries, got 6"):
-        logspace.sum_tree(jnp.zeros(6))
+def test_trees_are_filled_up_by_weights_of_nothing():
+    logs = jnp.arange(6.0)
+    np.testing.assert_array_equal(sum_tree(logs), sum_tree(jnp.append(logs, jnp.full(2, -jnp.inf))))
+    np.testing.assert_array_equal(logspace.plain_tree(logs), logspace.plain_tree(jnp.append(logs, jnp.zeros(2))))
+
+
+@pytest.mark.parametrize("count", [16, 64, 192])
+def test_choosing_a_weight_does_not_depend_on_those_of_nothing_behind(count):
+    weights = jnp.exp(-jnp.arange(float(count)) / 20)
+    more = jnp.pad(weights, (0, (-count) % 256 if count > 64 else 0))
+    drawn = jax.vmap(lambda key: jnp.stack([logspace.choose(key, weights), logspace.choose(key, more)]))
+    both = drawn(jax.random.split(jax.random.key(0), 500))
+    np.testing.assert_array_equal(both[:, 0], both[:, 1])
+    assert len(np.unique(both)) > 10
 
 
 @jax.jit

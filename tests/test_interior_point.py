@@ -1,6 +1,7 @@
 """Interior point solvers: exact laws against plain references, samplers against laws, utility at the planned size."""
 
 import dataclasses
+import itertools
 import math
 
 import builders
@@ -366,19 +367,24 @@ def test_the_best_plan_is_the_least_and_a_split_beats_equal_shares():
         equal.guarantee("basic", Guarantee(0.9, 1e-6, ADD_OR_REMOVE_ONE), 1)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 6, 7])
-def test_a_piece_a_point_is_the_depth_where_it_is_enough(n):
-    """Up to a point that is among those before the top and those behind it, and ties elsewhere; `run` takes the others the long way."""
-    values = [0, 3, 3, 9, 12, 2**40, 2**64 - 1][:n]
-    x = wide.from_ints(values + [2**64 - 1] * (7 - n), 64)
-    few, all_ = (depths.pieces(x, jnp.int32(n), jnp.int32(64), 3, count) for count in (8, None))
-    twice = 2 * int(depths.at_median(x, jnp.int32(n)))
-    if twice <= min(7, n + 1):
-        assert wide.to_ints(few.starts) == wide.to_ints(all_.starts)[:8]
-        assert few.values.tolist() == all_.values.tolist()[:8] and not all_.values[8:].any()
-    solver = interior_point.exponential(bits=64, epsilon=0.05)
-    points = Points(x=x, n_valid=jnp.int32(n), ordered=True)
-    keys = jax.random.split(jax.random.key(n), 64)
-    by_run = jax.vmap(lambda key: solver(key, points).hypothesis)(keys)
-    by_draw = jax.vmap(lambda key: solver.draw(key, solver.prepare(points))[0])(keys)
-    assert wide.to_ints(by_run) == wide.to_ints(by_draw)
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 7])
+def test_the_pieces_are_the_depth(n):
+    """Point by point, on all multisets of n out of five values; they rise and fall as a peak has to."""
+    values = [0, 1, 2, 5, 7]
+    for chosen in itertools.combinations_with_replacement(values, n):
+        x = wide.from_ints([*chosen, *[7] * (7 - n)], 3)
+        pieces = depths.pieces(x, jnp.int32(n), jnp.int32(3), 1)
+        starts = np.array(wide.to_ints(pieces.starts))
+        assert starts[0] == 0 and np.all(np.diff(starts) >= 0) and starts.max() <= 9
+        for point in range(9):
+            quality = 0 if point == 8 else min(sum(c <= point for c in chosen), sum(c >= point for c in chosen))
+            assert pieces.values[np.searchsorted(starts, point, side="right") - 1] == quality, (chosen, point)
+        steps, top = np.diff(np.asarray(pieces.values)), int(np.argmax(pieces.values))
+        assert np.all(steps[: max(top - 1, 0)] == 1) and np.all(np.isin(steps[top + 1 :], [-1, 0]))
+        assert n == 0 or steps[top - 1] == -steps[top] >= 1
+
+
+def test_as_many_pieces_as_points_and_two():
+    x = wide.from_ints(range(1, 128), 64)
+    pieces = depths.pieces(x, jnp.int32(127), jnp.int32(64), 3)
+    assert pieces.count == 192 and int(jnp.sum(pieces.nonempty())) == 129 and float(pieces.values.max()) == 64

@@ -38,24 +38,22 @@ def lesser_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[A
 
 
 def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
-    """All partial sums of a power of two of weights, in logs: node 1 is the total, node i has children 2i and 2i+1.
+    """All partial sums of weights, in logs: node 1 is the total, node i has children 2i and 2i+1.
 
-    Built from additions of positive terms only, so every range sum below keeps full relative accuracy, however much
-    smaller than the total it is (a difference of prefix sums would lose it).
+    The leaves are a power of two: behind the weights are some of nothing. Built from additions of positive terms only, so every range sum
+    below keeps full relative accuracy, however much smaller than the total it is (a difference of prefix sums would lose it).
     """
-    return _tree("log_weights", log_weights, logaddexp)
+    return _tree(log_weights, logaddexp, -jnp.inf)
 
 
 def plain_tree(weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
     """The same for weights >= 0 that are no logarithms: no exponential and logarithm for each, but nothing below 1e-38 is seen."""
-    return _tree("weights", weights, jnp.add)
+    return _tree(weights, jnp.add, 0.0)
 
 
-def _tree(name: str, weights: Array, add: Callable[[Array, Array], Array]) -> Array:
-    leaves = weights.shape[0]
-    if leaves & (leaves - 1):
-        raise ValueError(f"{name} must have a power of two of entries, got {leaves}")
-    levels = [weights]
+def _tree(weights: Array, add: Callable[[Array, Array], Array], nothing: float) -> Array:
+    count = weights.shape[0]
+    levels = [jnp.pad(weights, (0, (1 << (count - 1).bit_length()) - count), constant_values=nothing)]
     while levels[-1].shape[0] > 1:
         below = levels[-1].reshape(-1, 2)
         levels.append(add(below[:, 0], below[:, 1]))
@@ -131,10 +129,10 @@ def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     """An index with probability proportional to its weight >= 0, exact down to what float32 can hold beside the largest.
 
     The weights are added up in 64 lanes, of equal rank modulo 64, along vectors; one draw chooses the lane, another one the weight within
-    it. n is a power of two; all weights 0: an arbitrary index.
+    it. n is a power of two, or a multiple of 64; all weights 0: an arbitrary index.
     """
     lanes = weights.reshape(-1, min(weights.shape[0], 64))
-    rarity = random.exponential(key, (6 + lanes.shape[0].bit_length(),))
+    rarity = random.exponential(key, (7 + (lanes.shape[0] - 1).bit_length(),))
     lane = descend(rarity[:6], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
     return descend(rarity[6:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane
 

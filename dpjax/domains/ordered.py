@@ -60,16 +60,16 @@ class Pieces:
     """A function on {0, ..., last}: `values[i]` from `starts[i]` up to the next start; empty pieces count for nothing.
 
     Attributes:
-      starts: increasing, the first is 0; shape (pieces, limbs), a power of two of pieces. Equal starts make empty pieces. `Starts` of a
-        peak are made into whole rows only where a row is asked for.
+      starts: increasing, the first is 0; shape (pieces, limbs), a power of two of pieces, or a multiple of 64 of a peak. Equal starts
+        make empty pieces. `Starts` of a peak are made into whole rows only where a row is asked for.
       values: shape (pieces,).
       last: the last point T of the range.
       end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. A function whose T
         is no power of two carries its continuation on (T, 2^exponent] as pieces of its own.
       exponent: see `end`; int32.
       shape: what `longest_runs` may use (static). "walk": neighbouring values differ by at most 1, and empty pieces never dip below
-        both the nearest non-empty ones. "peak": a walk that rises at each step up to its greatest value and then falls at each step, up
-        to empty pieces at the end. "any": nothing.
+        both the nearest non-empty ones. "peak": a function that rises by 1 at each step up to its greatest value and then falls by 1 at
+        each, up to empty pieces at the end; the last step up and the first one down may be larger, both alike. "any": nothing.
     """
 
     starts: Any

@@ -27,9 +27,9 @@ class ByDepth(InteriorPoint):
             return Points(x=wide.resize(points.x, self.limbs), n_valid=points.n_valid, ordered=True)
         return super().prepare(points)
 
-    def pieces(self, points: Points, count: int | None = None) -> Pieces:
+    def pieces(self, points: Points) -> Pieces:
         """The depth; see `dpjax.optimizers.interior_point.depth.pieces`."""
-        return depth.pieces(points.x, points.n_valid, self.bits, self.wider, count)
+        return depth.pieces(points.x, points.n_valid, self.bits, self.wider)
 
     def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
         return self.law_of_depth(self.pieces(points), self.goal(interval))

@@ -12,6 +12,8 @@ from dpjax.domains import scaled, wide
 from dpjax.domains.ordered import Pieces
 from dpjax.domains.scaled import Scaled, Starts
 
+LANES = 64  # room for one piece more than there are rows, and full vectors
+
 
 def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Array, ""]:
     """The greatest depth, of sorted points."""
@@ -27,46 +29,43 @@ def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Ar
     return jnp.minimum(up_to, from_it)
 
 
-def pieces(
-    x: UInt32[Array, "rows limbs"],
-    n_valid: Int[Array, ""],
-    bits: Int[Array, ""],
-    limbs: int,
-    count: int | None = None,
-) -> Pieces:
+def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Array, ""], limbs: int) -> Pieces:
     """q(x) = min(#<=x, #>=x) on {0, ..., 2^bits - 1}, for sorted points; rows = 2^b - 1.
 
     q grows by at most 1 when a point is added, nowhere falls, is >= 1 exactly at interior points and >= n/2 at the median.
-    It is a peak: with h its value at the median, it goes up by one at each of the first h points, and down by one right behind each
-    of the last h (points equal to the median are among both); other equal points make empty pieces. Beyond the domain, at 2^bits, q is
-    0, which is what RecConcave asks for there. Positions get `limbs` limbs, enough for 2^bits + 1.
-
-    There are 2 (rows + 1) pieces, enough for any points, or `count`, a power of two above 2 h, if 2 h is at most n_valid + 1.
+    It is a peak: with h its value at the median and c = 2 h - n, which is how many points, all equal to the median, are both among the
+    first h and among the last h, it goes up by one at each of the first n - h points, and at once from n - h to h at the median if c > 0.
+    Right behind the median it falls back to n - h, and then by one right behind each of the last n - h points. So there are at most n + 2
+    pieces; equal points beside the median make empty ones. Beyond the domain, at 2^bits, q is 0, which is what RecConcave asks for
+    there. Positions get `limbs` limbs, enough for 2^bits + 1.
     """
     rows = x.shape[0]
     beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
     end = wide.add(beyond, one)
-    top = at_median(x, n_valid)
-    step = jnp.arange(count or 2 * (rows + 1), dtype=jnp.int32)  # piece i begins after i steps
+    most = at_median(x, n_valid)
+    both = 2 * most - n_valid  # c
+    alone = (both > 0).astype(jnp.int32)
+    top = most - both + alone  # the piece that holds the median
+    step = jnp.arange(rows + 1 + min(rows + 1, LANES), dtype=jnp.int32)  # piece i begins after i steps
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
-    both = 2 * top - n_valid  # so many points are among those before the top and those behind it
+    skipped = (
+        2 * alone - both
+    )  # points at the median that neither a step up nor a step down belongs to, with the other sign
     starts: Any
     if isinstance(x, Scaled):
-        point = step - 1 - jnp.where(rising, 0, both)
+        point = step - 1 - jnp.where(rising, 0, skipped)
         chosen = x.resized(limbs).rows(jnp.clip(point[1:], 0, rows - 1))
         below = jnp.sum((point[1:] < x.below) & there[1:], dtype=jnp.int32)
         starts = Starts(points=dataclasses.replace(chosen, below=below), used=2 * top, later=top, end=end)
     else:
-        if count is None:
-            row = wide.select(rising, _row_before(x, step.shape[0], 0), _row_before(x, step.shape[0], both))
-        else:
-            row = wide.select(rising | (both < 1), _row_before(x, count, 0), _row_before(x, count, 1))
+        row = wide.select(rising, _row_before(x, step.shape[0], 0), _row_before(x, step.shape[0], skipped))
         start = wide.add(wide.resize(row, limbs), wide.from_uint32((~rising).astype(jnp.uint32), limbs))
         starts = wide.select(there, start, wide.select(step == 0, jnp.zeros_like(start), end[None]))
     taken = jnp.minimum(step, 2 * top)
+    values = jnp.minimum(taken, 2 * top - taken)
     return Pieces(
         starts=starts,
-        values=jnp.minimum(taken, 2 * top - taken).astype(float),
+        values=jnp.where(step == top, most, values).astype(float),
         last=wide.subtract(beyond, one),
         end=end,
         exponent=jnp.asarray(bits, jnp.int32),
@@ -83,7 +82,7 @@ def _row_before(
     def before(column: UInt32[Array, "rows"]) -> UInt32[Array, "pieces"]:
         if isinstance(points, int):
             return lax.pad(column, np.uint32(0), [(1 + points, pieces - rows - 1 - points, 0)])
-        padded = lax.pad(column, np.uint32(0), [(pieces, pieces - rows, 0)])
-        return lax.dynamic_slice(padded, (pieces - 1 - points,), (pieces,))
+        padded = lax.pad(column, np.uint32(0), [(2, pieces, 0)])  # points is 1 at most, and -rows at least
+        return lax.dynamic_slice(padded, (1 - points,), (pieces,))
 
     return wide.along_rows(before, x)

@@ -3,19 +3,18 @@
 import math
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import arguments, staging
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
 from dpjax.domains import ordered, wide
 from dpjax.domains.events import Goal
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.optimizers.interior_point import by_depth, depth
+from dpjax.optimizers.interior_point import by_depth
 from dpjax.optimizers.interior_point.by_depth import ByDepth
 
 
@@ -32,25 +31,12 @@ class DepthExponential(ByDepth):
         return piecewise.log_density(pieces, 2 * jnp.asarray(self.epsilon, float))
 
     def draw(self, key: Array, points: Points) -> Any:
-        return self._drawn(key, self.pieces(points))
-
-    def _drawn(self, key: Array, pieces: Pieces) -> Any:
-        # The median is in the top piece.
-        density = piecewise.peak_density(pieces, ordered.top_of_peak(pieces), jnp.asarray(self.epsilon, float))
+        pieces = self.pieces(points)
+        # The median is in the top piece: no empty one is better.
+        best = pieces.values[ordered.top_of_peak(pieces)]
+        density = jnp.asarray(self.epsilon, float) * (pieces.values - best)
         position = piecewise.draw_everywhere(key, pieces, density).position
         return wide.resize(position, self.limbs), jnp.bool_(True), {}
-
-    def run(self, key: Array, data: Points) -> Any:
-        """`draw` from a piece a point, half as many, unless so many points equal the median that it takes two: the same answer."""
-        points = self.prepare(data)
-
-        def drawn(solver: DepthExponential, points: Points, count: int | None = None) -> Any:
-            return solver._drawn(jax.random.clone(key), solver.pieces(points, count))
-
-        twice = 2 * depth.at_median(points.x, points.n_valid)
-        few = (twice <= points.rows) & (twice <= points.n_valid + 1)
-        # The solver is an operand, too: else what depends on it alone would be worked out although nobody asks.
-        return staging.unless(few, drawn(self, points, points.rows + 1), drawn, self, points)
 
     def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         return piecewise.law_everywhere(pieces, self._log_density(pieces), goal)

@@ -313,7 +313,7 @@ class TreeScore(InteriorPoint):
             taken = random.bernoulli(key_coin, here - together, total - together)
             # Row after row, so that rows of padding come last and shift nothing.
             by_row = jnp.moveaxis(jnp.pad(weights, ((0, 1), (0, 0), (0, 0))), 2, 0)
-            place = logspace.choose(key_entry, _padded(by_row.reshape(-1), 0.0))
+            place = logspace.choose(key_entry, by_row.reshape(-1))
             row, kind, bit = place // (4 * WORD), place // WORD % 4, place % WORD
             front = jnp.where(kind == 1, block.before[bit, row], row + 1)
             found = Entry(kind=kind, root=limb * WORD + bit, row=row, rank=items.counted(front))
@@ -331,7 +331,7 @@ class TreeScore(InteriorPoint):
         height = jnp.arange(WORD * self.limbs, dtype=jnp.int32)
         logs = self._log_empty(jnp.minimum(entry.rank, items.points - entry.rank), height)
         logs = jnp.where(height < entry.root, logs, -jnp.inf)
-        return logspace.draw(key, logspace.sum_tree(_padded(logs, -jnp.inf)))
+        return logspace.draw(key, logspace.sum_tree(logs))
 
     # Promises ---------------------------------------------------------------------------------------------------
 
@@ -380,11 +380,6 @@ def _running_sums(logs: Float[Array, "n ranks"]) -> Float[Array, "n ranks"]:
         before = jnp.pad(logs[:-step], ((step, 0), (0, 0)), constant_values=-jnp.inf)
         logs, step = logspace.logaddexp(logs, before), 2 * step
     return logs
-
-
-def _padded(x: Float[Array, "n"], value: float) -> Float[Array, "m"]:
-    """As many as the next power of two."""
-    return jnp.pad(x, (0, (1 << (x.shape[0] - 1).bit_length()) - x.shape[0]), constant_values=value)
 
 
 def _from_digit(x: UInt32[Array, "limbs"], digit: Int[Array, ""]) -> UInt32[Array, "limbs"]:

@@ -333,14 +333,14 @@ def draw(key: Any, chain: Stretches, targets: Targets, kappa: Float[Array, ""], 
         following = kept.ended[index] - kappa * targets.distance(index + 1, gap)
         earlier = (place < stretch) & (place >= cut.since[stretch])
         logs = jnp.where(index == outputs - 1, last, jnp.where(earlier, following, -jnp.inf))
-        anew = logspace.draw(key_stretch, logspace.sum_tree(padded(logs)))
+        anew = logspace.draw(key_stretch, logspace.sum_tree(logs))
         stretch = jnp.where(ahead > 0, stretch, anew)
         # How many outputs in all are there, k + 1: those of index - k + 1, ..., index stayed.
         first = index - crowd
         stayed = jnp.cumsum(jnp.concatenate([jnp.zeros(1), stay[jnp.maximum(index - crowd, 0)]]))[:-1]
         lengths = (crowd + 1).astype(float) * chain.log_length[stretch] - factorial
         weights = kept.arrived[jnp.maximum(first, 0), stretch] + lengths - stayed
-        together = logspace.draw(key_crowd, logspace.sum_tree(padded(jnp.where(first >= 0, weights, -jnp.inf))))
+        together = logspace.draw(key_crowd, logspace.sum_tree(jnp.where(first >= 0, weights, -jnp.inf)))
         ahead = jnp.where(ahead > 0, ahead - 1, together)
         return (stretch, ahead), stretch
 
@@ -358,14 +358,8 @@ def _draw_tail(
     keys = jax.random.split(jax.random.fold_in(key, outputs), 4)  # those of `draw` are below
     by_stretch = logspace.logsumexp(tails.T)
     tail = logspace.draw(keys[0], logspace.sum_tree(jnp.stack([log_others, logspace.logsumexp(by_stretch)])))
-    stretch = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(padded(by_stretch))), by_stretch.size - 1)
-    first = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(padded(tails[:, stretch]))), outputs - 1)
+    stretch = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(by_stretch)), by_stretch.size - 1)
+    first = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(tails[:, stretch])), outputs - 1)
     volumes = jnp.stack([outputs * chain.log_tail[stretch], chain.log_empty[stretch]])
     empty = logspace.draw(keys[3], logspace.sum_tree(volumes))
     return tail == 1, stretch, first, (first == 0) & (empty == 1)
-
-
-def padded(logs: Float[Array, "n"]) -> Float[Array, "more"]:
-    """Up to a power of two, by weights of nothing."""
-    size = logs.shape[0]
-    return jnp.concatenate([logs, jnp.full((1 << max(size - 1, 0).bit_length()) - size, -jnp.inf)])

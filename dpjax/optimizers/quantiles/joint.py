@@ -182,7 +182,7 @@ class JointQuantiles(RankedQuantiles):
             key_place, key_level = jax.random.split(key_place)
             levels, by_level = self._by_level(points)
             logs = jnp.concatenate([logs, logspace.logsumexp(by_level) + self._log_share(about)])
-        one = logspace.draw(key_candidate, logspace.sum_tree(chains.padded(logs)))
+        one = logspace.draw(key_candidate, logspace.sum_tree(logs))
         by_gaps, pair = one < pairs[0].size, jnp.minimum(one, pairs[0].size - 1)
         targets, measure = self._targets(pairs[0][pair], points), pairs[1][pair]
         chain = of_measure(chains_of, measure)
@@ -193,7 +193,7 @@ class JointQuantiles(RankedQuantiles):
         start, stop = self._places(key_empty, keys[:, 0], points, parts, measure, found)
         if self.shared:
             measure = jnp.where(by_gaps, measure, one - pairs[0].size)
-            of_level = logspace.sum_tree(chains.padded(by_level[jnp.maximum(one - pairs[0].size, 0)]))
+            of_level = logspace.sum_tree(by_level[jnp.maximum(one - pairs[0].size, 0)])
             here = self._ranges(points, levels[logspace.draw(key_level, of_level)])
             start, stop = wide.select(by_gaps, start, here.start), wide.select(by_gaps, stop, here.stop)
         answers = jax.vmap(lambda key, start, stop: axis.within(key, start, stop, measure))(keys[:, 1], start, stop)

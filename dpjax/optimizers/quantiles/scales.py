@@ -91,7 +91,7 @@ def draw(
     near, far, there = _sides(start, stop, origin)
     terms, scales = _parts(near, far)
     logs = jnp.where(there[:, None], terms, -jnp.inf).reshape(6)
-    chosen = logspace.draw(key_part, logspace.sum_tree(jnp.concatenate([logs, jnp.full(2, -jnp.inf)])))
+    chosen = logspace.draw(key_part, logspace.sum_tree(logs))
     side, part = chosen // 3, chosen % 3
     near, far, first, last = near[side], far[side], scales[0][side], scales[1][side]
     limbs, one = start.shape[-1], one_like(start)

@@ -75,13 +75,16 @@ def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
 def _best_windows_of_peak(pieces: Pieces) -> Float[Array, "exponents"]:
     """The same numbers without looking for runs.
 
-    Values at most e below the best one are those of pieces top - e, ..., top + e, whose length grows with e: the number of such runs with
-    at most j digits tells by how much windows of 2^j points miss the best value.
+    With a jump of 1 + c at the top, values at most c + e below the best one are those of pieces top - e, ..., top + e, e > 0, whose
+    length grows with e: the number of such runs with at most j digits tells by how much windows of 2^j points miss the best value.
     """
     digits = once(pieces.exponent >= 0, ordered.digits_around_top, pieces)
     missed = jnp.searchsorted(digits, jnp.arange(32 * pieces.limbs, dtype=jnp.int32), side="right")
-    best = pieces.values[ordered.top_of_peak(pieces)]
-    return jnp.where(missed < pieces.count, best - missed.astype(best.dtype), -jnp.inf)
+    top = ordered.top_of_peak(pieces)
+    best, before = pieces.values[top], pieces.values[jnp.maximum(top - 1, 0)]
+    jump = jnp.where(top > 0, best - before, 1.0)
+    reached = jnp.where(missed > 0, best - jump + 1 - missed.astype(best.dtype), best)
+    return jnp.where(missed < pieces.count, reached, -jnp.inf)
 
 
 def window_quality(
