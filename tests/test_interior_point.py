@@ -384,6 +384,27 @@ def test_the_pieces_are_the_depth(n):
         assert n == 0 or steps[top - 1] == -steps[top] >= 1
 
 
+@pytest.mark.parametrize("bits", [64, 300, 1024])
+def test_the_pieces_are_the_same_on_a_domain_of_any_width(bits):
+    """Rows of few limbs are moved column by column, wider ones whole."""
+    x = [3, 3, 5, 9, 9, 9, 40]
+    narrow = depths.pieces(wide.from_ints(x, 6), jnp.int32(7), jnp.int32(6), 1)
+    pieces = depths.pieces(wide.from_ints(x, bits), jnp.int32(7), jnp.int32(bits), wide.limbs_for(bits + 1))
+    ends = {2**6 + 1: 2**bits + 1}
+    assert wide.to_ints(pieces.starts) == [ends.get(start, start) for start in wide.to_ints(narrow.starts)]
+    assert pieces.values.tolist() == narrow.values.tolist()
+
+
+@pytest.mark.parametrize("solver", ["exponential", "rec_concave"])
+def test_solvers_take_whole_points_of_many_limbs(solver):
+    more = {"rec_concave": {"delta": 1e-6, "promise": 450.0}}.get(solver, {})
+    solver = getattr(interior_point, solver)(bits=300, epsilon=2.0, **more)
+    points = Points.create(wide.from_ints([2**299 + 2**150 + i for i in range(1000)], 300))
+    found = wide.to_ints(solver(jax.random.key(0), points).hypothesis)[0]
+    assert 2**299 + 2**150 <= found < 2**299 + 2**150 + 1000
+    assert float(solver.success_probability(points)) > 0.99
+
+
 def test_as_many_pieces_as_points_and_two():
     x = wide.from_ints(range(1, 128), 64)
     pieces = depths.pieces(x, jnp.int32(127), jnp.int32(64), 3)

@@ -79,10 +79,11 @@ def _row_before(
     """x[i - 1 - points] for piece i: a run of rows, where their numbers would be looked up one by one."""
     rows = x.shape[0]
 
-    def before(column: UInt32[Array, "rows"]) -> UInt32[Array, "pieces"]:
+    def before(x: UInt32[Array, "rows *limbs"]) -> UInt32[Array, "pieces *limbs"]:
+        others = [(0, 0, 0)] * (x.ndim - 1)
         if isinstance(points, int):
-            return lax.pad(column, np.uint32(0), [(1 + points, pieces - rows - 1 - points, 0)])
-        padded = lax.pad(column, np.uint32(0), [(2, pieces, 0)])  # points is 1 at most, and -rows at least
-        return lax.dynamic_slice(padded, (1 - points,), (pieces,))
+            return lax.pad(x, np.uint32(0), [(1 + points, pieces - rows - 1 - points, 0), *others])
+        padded = lax.pad(x, np.uint32(0), [(2, pieces, 0), *others])  # points is 1 at most, and -rows at least
+        return lax.dynamic_slice_in_dim(padded, 1 - points, pieces)
 
     return wide.along_rows(before, x)
