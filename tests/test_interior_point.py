@@ -5,6 +5,7 @@ import itertools
 import math
 
 import builders
+import frequencies
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 from dpjax import Points, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.data import algorithm
-from dpjax.domains import wide
+from dpjax.domains import scaled, wide
+from dpjax.mechanisms import exponential_piecewise
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import depth as depths
 from dpjax.optimizers.interior_point import planning
@@ -409,3 +411,33 @@ def test_as_many_pieces_as_points_and_two():
     x = wide.from_ints(range(1, 128), 64)
     pieces = depths.pieces(x, jnp.int32(127), jnp.int32(64), 3)
     assert pieces.count == 192 and int(jnp.sum(pieces.nonempty())) == 129 and float(pieces.values.max()) == 64
+
+
+@pytest.mark.parametrize("few_digits", [False, True])
+def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
+    """41 of 101 points are one: the depth goes up by 41 there, which is no step of a peak of unit steps."""
+    values = [*range(20, 50), *[100] * 41, *range(150, 180)]
+    if few_digits:
+        digits = jnp.array([abs(value - 100) for value in values] + [0] * 26, jnp.uint32)
+        x = scaled.Scaled(
+            centre=wide.from_ints([100], 320)[0],
+            digits=jnp.maximum(digits, 1),  # the centre itself is none of the numbers
+            exponent=jnp.zeros(127, jnp.int32),
+            below=jnp.int32(30),
+        )
+        values = wide.to_ints(x.at(jnp.arange(101)))
+    else:
+        x = points_of(values, 8, 127).x
+    pieces = depths.pieces(x, jnp.int32(len(values)), jnp.int32(8), x.shape[1])
+    mechanism = exponential_piecewise.mechanism(epsilon=0.1)
+    keys = jax.random.split(jax.random.key(3), 20_000)
+    drawn = jax.jit(jax.vmap(lambda key: mechanism.draw(key, pieces)[0][-1]))(keys)
+    depth = [min(sum(v <= point for v in values), sum(v >= point for v in values)) for point in range(256)]
+    law, of_unit_steps = (
+        np.exp(0.05 * (np.array(quality) - max(quality)))
+        for quality in (depth, [min(each, 31) for each in depth])  # what it would be if the jump were 1
+    )
+    counts = np.bincount(np.asarray(drawn), minlength=256)
+    np.testing.assert_allclose(mechanism.pmf(pieces)[:-1], law / law.sum(), rtol=1e-5)
+    assert frequencies.p_value(counts, 20_000 * law / law.sum()) > frequencies.FALSE_ALARM
+    assert frequencies.p_value(counts, 20_000 * of_unit_steps / of_unit_steps.sum()) < frequencies.FALSE_ALARM

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from dpjax.core import random
 
+LANES = 64  # weights that are added side by side: full vectors
 ROW = 32  # leaves below a node whose subtree is looked at alone
 
 
@@ -128,13 +129,14 @@ def descend_plain(rarity: Float[Array, "levels"], weights: Float[Array, "leaves"
 def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     """An index with probability proportional to its weight >= 0, exact down to what float32 can hold beside the largest.
 
-    The weights are added up in 64 lanes, of equal rank modulo 64, along vectors; one draw chooses the lane, another one the weight within
-    it. n is a power of two, or a multiple of 64; all weights 0: an arbitrary index.
+    The weights are added up in `LANES` lanes, of equal rank modulo `LANES`, along vectors; one draw chooses the lane, another one the
+    weight within it. n is a power of two, or a multiple of `LANES`; all weights 0: an arbitrary index.
     """
-    lanes = weights.reshape(-1, min(weights.shape[0], 64))
-    rarity = random.exponential(key, (7 + (lanes.shape[0] - 1).bit_length(),))
-    lane = descend(rarity[:6], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
-    return descend(rarity[6:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane
+    lanes = weights.reshape(-1, min(weights.shape[0], LANES))
+    rarity = random.exponential(key, (LANES.bit_length() + (lanes.shape[0] - 1).bit_length(),))
+    within = LANES.bit_length() - 1
+    lane = descend(rarity[:within], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
+    return descend(rarity[within:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane
 
 
 def all_happen(laws: Float[Array, "k 2"]) -> Float[Array, "2"]:

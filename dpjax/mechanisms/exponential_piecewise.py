@@ -36,8 +36,6 @@ from dpjax.domains.ordered import Crest, Cut, Pieces
 from dpjax.domains.scaled import Starts
 from dpjax.mechanisms.base import Mechanism
 
-LANES = 64  # pieces of a row, where many functions share them
-
 
 def goal(pieces: Pieces, marked: Any) -> Goal:
     """The points of the marked pieces (one flag a piece, empty ones included)."""
@@ -55,9 +53,9 @@ def log_density(pieces: Pieces, epsilon: Float[Array, ""], crest: Crest | None =
     return epsilon * (pieces.values - ordered.greatest(pieces, crest)) / 2
 
 
-def peak_density(pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Float[Array, "pieces"]:
-    """-slope |i - top|: ln of the weight a point of a peak whose top piece is not empty, less that of the best."""
-    return -slope * jnp.abs(jnp.arange(pieces.count, dtype=jnp.int32) - top).astype(float)
+def peak_density(pieces: Pieces, epsilon: Float[Array, ""]) -> Float[Array, "pieces"]:
+    """`log_density` of a peak whose top piece is not empty: nothing is searched."""
+    return epsilon * (pieces.values - pieces.values[ordered.top_of_peak(pieces)]) / 2
 
 
 # ------------------------------------------------------------------------------------------------------- exact law
@@ -192,27 +190,24 @@ def _offered(
     return part_one, part_other, wide.add(part_one.length(), part_other.length())
 
 
-def draw_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Point:
-    """A point of the whole range, with ln of its weight -slope |i - top| in piece i."""
-    if not _plain(pieces):
-        return draw_shared_peak(key, pieces, top, slope)
-    weights = once(pieces.exponent >= 0, _plain_weights, pieces, peak_density(pieces, top, slope))
-    weights = weights.reshape(-1, min(pieces.count, LANES))
-
-    def descend(rarity: Array, weights: Array) -> Array:
-        return logspace.descend(rarity, logspace.plain_tree(weights), jnp.log)
-
-    return _of_rows(key, pieces, jnp.sum(weights, axis=1), lambda row: weights[row], descend)
+def draw_peak(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
+    """`draw_everywhere` for a peak, whose pieces make whole rows of `LANES` or one short one."""
+    if _plain(pieces):
+        weights = _rows(once(pieces.exponent >= 0, _plain_weights, pieces, log_density))
+        sums, descend = jnp.sum(weights, axis=1), _descend_plain
+    else:
+        weights = _rows(_log_lengths(pieces) + log_density)
+        sums, descend = _row_sums(weights), _descend_logs
+    return _of_rows(key, pieces, sums, lambda row: weights[row], descend)
 
 
 def draw_shared_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Point:
-    """`draw_peak` for many peaks on the same pieces.
+    """A point of the whole range, with ln of its weight -slope |i - top| in piece i, for many peaks on the same pieces.
 
     Under vmap over `top` alone the pieces' sizes are shared, and so are the sums over rows on which a peak only rises, or only falls: those
     are the same for every peak but for a factor. A peak more costs the row of its top, the rows' weights and the row that is drawn.
     """
-    beyond = everything(pieces).high
-    log_lengths = once(pieces.exponent >= 0, Pieces.log_lengths, pieces, beyond).reshape(-1, min(pieces.count, LANES))
+    log_lengths = _rows(_log_lengths(pieces))
     rows, lanes = log_lengths.shape
     row, lane = jnp.arange(rows, dtype=jnp.int32), jnp.arange(lanes, dtype=jnp.int32)
     up = slope * lane.astype(float)[None]
@@ -223,8 +218,24 @@ def draw_shared_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Flo
 
     outside = jnp.where(row * lanes < top, rise, fall) - slope * jnp.abs(row * lanes - top).astype(float)
     weights = jnp.where(row == top // lanes, _row_sums(in_row(top // lanes)), outside)
-    descend = lambda rarity, weights: logspace.descend(rarity, logspace.sum_tree(weights))  # noqa: E731
-    return _of_rows(key, pieces, weights, in_row, descend)
+    return _of_rows(key, pieces, weights, in_row, _descend_logs)
+
+
+def _rows(of_pieces: Float[Array, "pieces"]) -> Float[Array, "rows lanes"]:
+    return of_pieces.reshape(-1, min(of_pieces.shape[0], logspace.LANES))
+
+
+def _log_lengths(pieces: Pieces) -> Float[Array, "pieces"]:
+    """ln of how many points of the range each piece has, worked out once."""
+    return once(pieces.exponent >= 0, Pieces.log_lengths, pieces, everything(pieces).high)
+
+
+def _descend_plain(rarity: Array, weights: Array) -> Array:
+    return logspace.descend(rarity, logspace.plain_tree(weights), jnp.log)
+
+
+def _descend_logs(rarity: Array, weights: Array) -> Array:
+    return logspace.descend(rarity, logspace.sum_tree(weights))
 
 
 def _of_rows(key: Array, pieces: Pieces, weights: Float[Array, "rows"], in_row: Any, descend: Any) -> Point:
@@ -306,7 +317,7 @@ class ExponentialPiecewise(Mechanism):
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
         if pieces.is_peak:
-            point = draw_peak(key, pieces, ordered.top_of_peak(pieces), jnp.asarray(self.epsilon, float) / 2)
+            point = draw_peak(key, pieces, peak_density(pieces, jnp.asarray(self.epsilon, float)))
         else:
             point = draw_everywhere(key, pieces, self.log_density(pieces))
         return point.position, jnp.bool_(True), point
@@ -328,7 +339,7 @@ class ExponentialPiecewise(Mechanism):
         return data
 
     def fits(self, pieces: Pieces) -> Bool[Array, ""]:
-        offered = pieces.nonempty() & wide.less_equal(pieces.starts, pieces.last[None])
+        offered = ~jnp.isneginf(pieces.log_lengths(everything(pieces).high))
         return jnp.all(jnp.isfinite(pieces.values) | ~offered)
 
     def check_event(self, event: Any) -> Any:

@@ -10,7 +10,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
-from dpjax.domains import ordered, wide
+from dpjax.domains import wide
 from dpjax.domains.events import Goal
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
@@ -26,20 +26,17 @@ class DepthExponential(ByDepth):
 
     epsilon: Any
 
-    def _log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
-        # The depth is monotone: exp(epsilon q), not exp(epsilon q / 2), is epsilon-private under add/remove.
-        return piecewise.log_density(pieces, 2 * jnp.asarray(self.epsilon, float))
+    def _density(self, pieces: Pieces) -> Float[Array, "pieces"]:
+        # The depth is monotone: exp(epsilon q), not exp(epsilon q / 2), is epsilon-private under add/remove. Its top piece has the median.
+        return piecewise.peak_density(pieces, 2 * jnp.asarray(self.epsilon, float))
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)
-        # The median is in the top piece: no empty one is better.
-        best = pieces.values[ordered.top_of_peak(pieces)]
-        density = jnp.asarray(self.epsilon, float) * (pieces.values - best)
-        position = piecewise.draw_everywhere(key, pieces, density).position
+        position = piecewise.draw_everywhere(key, pieces, self._density(pieces)).position
         return wide.resize(position, self.limbs), jnp.bool_(True), {}
 
     def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
-        return piecewise.law_everywhere(pieces, self._log_density(pieces), goal)
+        return piecewise.law_everywhere(pieces, self._density(pieces), goal)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE."""
