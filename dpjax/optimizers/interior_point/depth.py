@@ -8,11 +8,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Int, UInt32
 
+from dpjax.core import logspace
 from dpjax.domains import scaled, wide
 from dpjax.domains.ordered import Pieces
 from dpjax.domains.scaled import Scaled, Starts
-
-LANES = 64  # room for one piece more than there are rows, and full vectors
 
 
 def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Array, ""]:
@@ -46,19 +45,18 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     both = 2 * most - n_valid  # c
     alone = (both > 0).astype(jnp.int32)
     top = most - both + alone  # the piece that holds the median
-    step = jnp.arange(rows + 1 + min(rows + 1, LANES), dtype=jnp.int32)  # piece i begins after i steps
+    # Piece i begins after i steps. Whole rows of lanes have room for the one piece more than there are points and 0.
+    step = jnp.arange(rows + 1 + min(rows + 1, logspace.LANES), dtype=jnp.int32)
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
-    skipped = (
-        2 * alone - both
-    )  # points at the median that neither a step up nor a step down belongs to, with the other sign
+    later = both - 2 * alone  # points at the median to which neither a step up nor a step down belongs, >= -1
     starts: Any
     if isinstance(x, Scaled):
-        point = step - 1 - jnp.where(rising, 0, skipped)
+        point = step - 1 + jnp.where(rising, 0, later)
         chosen = x.resized(limbs).rows(jnp.clip(point[1:], 0, rows - 1))
         below = jnp.sum((point[1:] < x.below) & there[1:], dtype=jnp.int32)
         starts = Starts(points=dataclasses.replace(chosen, below=below), used=2 * top, later=top, end=end)
     else:
-        row = wide.select(rising, _row_before(x, step.shape[0], 0), _row_before(x, step.shape[0], skipped))
+        row = wide.select(rising, _row_before(x, step.shape[0], jnp.int32(0)), _row_before(x, step.shape[0], later))
         start = wide.add(wide.resize(row, limbs), wide.from_uint32((~rising).astype(jnp.uint32), limbs))
         starts = wide.select(there, start, wide.select(step == 0, jnp.zeros_like(start), end[None]))
     taken = jnp.minimum(step, 2 * top)
@@ -73,17 +71,12 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     )
 
 
-def _row_before(
-    x: UInt32[Array, "rows limbs"], pieces: int, points: int | Int[Array, ""]
-) -> UInt32[Array, "pieces limbs"]:
-    """x[i - 1 - points] for piece i: a run of rows, where their numbers would be looked up one by one."""
-    rows = x.shape[0]
+def _row_before(x: UInt32[Array, "rows limbs"], pieces: int, later: Int[Array, ""]) -> UInt32[Array, "pieces limbs"]:
+    """x[i - 1 + later] for piece i, later from -1 to rows: a run of rows, where their numbers would be looked up one by one."""
 
-    def before(x: UInt32[Array, "rows *limbs"]) -> UInt32[Array, "pieces *limbs"]:
+    def run(x: UInt32[Array, "rows *limbs"]) -> UInt32[Array, "pieces *limbs"]:
         others = [(0, 0, 0)] * (x.ndim - 1)
-        if isinstance(points, int):
-            return lax.pad(x, np.uint32(0), [(1 + points, pieces - rows - 1 - points, 0), *others])
-        padded = lax.pad(x, np.uint32(0), [(2, pieces, 0), *others])  # points is 1 at most, and -rows at least
-        return lax.dynamic_slice_in_dim(padded, 1 - points, pieces)
+        padded = lax.pad(x, np.uint32(0), [(2, pieces, 0), *others])
+        return lax.dynamic_slice_in_dim(padded, 1 + later, pieces)
 
-    return wide.along_rows(before, x)
+    return wide.along_rows(run, x)
