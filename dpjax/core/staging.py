@@ -1,8 +1,10 @@
 """Keeping XLA from computing an intermediate array over and over, or one that nobody needs."""
 
+import contextlib
 import functools
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
@@ -123,6 +125,26 @@ def with_wide_vectors() -> dict[str, Any]:
     had them. Random words then take twice as long, and a trial a quarter longer. Nothing is rounded otherwise. What XLA_FLAGS say stands.
     """
     return _on_cpu("xla_cpu_prefer_vector_width", 512)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's collector of garbage, while a large program is traced.
+
+    Tracing makes tens of thousands of objects that all stay until the program is there. Whenever their number has grown enough, the
+    collector looks at them and at everything else in the process, and finds nothing: a quarter of the time.
+
+    >>> with uncollected():
+    ...     gc.isenabled()
+    False
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _on_cpu(flag: str, value: Any) -> dict[str, Any]:

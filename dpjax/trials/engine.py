@@ -276,7 +276,8 @@ def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> 
     """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
-        program = build(lanes)
+        with staging.uncollected():
+            program = build(lanes)
         need, room = _bytes(program, (*signature, lanes)), devices.free_bytes() // _SHARE_OF_MEMORY
         fits = devices.least(int(need <= room))
         if fits:
@@ -443,7 +444,8 @@ def _shapes_of(params: Any) -> tuple[Any, tuple[jax.ShapeDtypeStruct, ...]]:
 def _bytes_a_lane(run: Run, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> int:
     """Bytes that the largest operation of one trial reads and writes; what trials share is free."""
     params = jax.tree.unflatten(structure, shapes)
-    program = _one.trace(run, _ROOT, params, mesh=devices.mesh()).jaxpr.jaxpr
+    with staging.uncollected():
+        program = _one.trace(run, _ROOT, params, mesh=devices.mesh()).jaxpr.jaxpr
     return footprint.largest(program, [True] + [False] * len(shapes))
 
 
