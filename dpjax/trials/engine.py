@@ -49,7 +49,8 @@ Signature = tuple[Any, ...]  # what decides which program is compiled
 MOST_TRIALS_A_PIECE = 2**15
 TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 
-_CACHE_BYTES = 2**21
+_CACHE_BYTES = 2**20  # about the second cache of a core
+_FEW_LANES = 16  # below, starting an operation costs more than what a cache saves
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status of newer versions of XLA; a text of older ones
@@ -227,14 +228,15 @@ def evaluate(
 
 
 def default_batch(run: Run, params: Any) -> int:
-    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 2 MiB.
+    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 1 MiB, or 2 MiB up to 16 trials.
 
     On accelerators the room is a sixteenth of the device's memory, and a block at most 2^15 trials.
     """
     lane_bytes = _bytes_a_lane(_traceable(run), *_shapes_of(tree_of_arrays(params)))
     device = jax.local_devices()[0]
     most = _MOST_LANES.get(device.platform, MOST_TRIALS_A_PIECE)
-    lanes = max(1, min(most, _room(device) // max(1, lane_bytes)))
+    room, each = _room(device), max(1, lane_bytes)
+    lanes = max(1, min(most, max(room // each, min(_FEW_LANES, 2 * room // each))))
     return 1 << (lanes.bit_length() - 1)
 
 
