@@ -214,14 +214,21 @@ def test_default_batch_counts_what_each_trial_owns():
     assert 2 <= engine.default_batch(owned, None) <= 2**20 // 40_000
 
 
+BY_NUMBER = {
+    *("add", "sub", "mul", "div", "neg", "max", "min", "exp", "log", "eq", "ne", "lt", "le", "gt", "ge", "select_n"),
+    *("and", "or", "xor", "not", "shift_left", "shift_right_logical", "convert_element_type"),
+}
+
+
 def bytes_of_operations(program):
-    """Of every innermost operation, whatever it reads and writes."""
+    """Of every innermost operation, whatever it reads and writes; of those that work number by number, what they write."""
     sizes = []
     for equation in program.eqns:
         inner = [part for part in jax.tree.leaves(list(equation.params.values())) if hasattr(part, "eqns")]
         sizes += [size for part in inner for size in bytes_of_operations(part)]
         if not inner:
-            values = (*equation.invars, *equation.outvars)
+            fused = equation.primitive.name in BY_NUMBER
+            values = equation.outvars if fused else (*equation.invars, *equation.outvars)
             sizes.append(sum(value.aval.size * value.aval.dtype.itemsize for value in values))
     return sizes
 

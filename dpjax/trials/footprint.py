@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 _CONSTANTS = {"while": "body_nconsts", "scan": "num_consts"}  # how many of a loop's inputs stay as they are
+_ALONG_AN_AXIS = {"sort", "rev", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"}  # in shapes that stay
 
 
 def largest(program: Any, owned: Iterable[bool]) -> int:
@@ -12,9 +13,9 @@ def largest(program: Any, owned: Iterable[bool]) -> int:
     A batch of trials takes so many times the number of trials: what does not depend on a trial's key is there once for all.
 
     >>> import jax, jax.numpy as jnp
-    >>> program = jax.make_jaxpr(lambda x, table: table[x] + x)(jnp.int32(3), jnp.arange(1000)).jaxpr
-    >>> largest(program, [True, False]), largest(program, [True, True])
-    (13, 4008)
+    >>> program = jax.make_jaxpr(lambda x, table: jnp.cumsum(2 * table + x))(jnp.int32(3), jnp.arange(1000)).jaxpr
+    >>> largest(program, [True, False]), largest(program.replace(eqns=program.eqns[:2]), [True, False])
+    (8000, 4000)
     """
     own = {id(variable) for variable, depends in zip(program.invars, owned, strict=True) if depends}
     sizes = [0]
@@ -31,11 +32,18 @@ def largest(program: Any, owned: Iterable[bool]) -> int:
 
 
 def _bytes(equation: Any, own: set[int]) -> int:
-    """What an operation touches of a trial's own."""
-    values = (*equation.invars, *equation.outvars)
-    if equation.primitive.name == "select_n":  # by the same condition for all values; but a batch has one for each
-        return equation.outvars[0].aval.size * sum(value.aval.dtype.itemsize for value in values)
+    """What an operation touches of a trial's own: of one that works number by number the results alone, as compilers have it take its
+    operands from the operation that made them."""
+    by_number = _works_by_number(equation)
+    values = equation.outvars if by_number else (*equation.invars, *equation.outvars)
     return sum(value.aval.size * value.aval.dtype.itemsize for value in values if id(value) in own)
+
+
+def _works_by_number(equation: Any) -> bool:
+    """Whether each number of the result is made of those at its place."""
+    shape = equation.outvars[0].aval.shape
+    same = all(value.aval.shape in ((), shape) for value in equation.invars)
+    return same and equation.primitive.name not in _ALONG_AN_AXIS
 
 
 def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:
