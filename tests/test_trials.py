@@ -210,6 +210,12 @@ def test_default_batch_counts_what_each_trial_owns():
     def owned(key, params):
         return jnp.sort(jax.random.bits(key, (10_000,), jnp.uint32))[0].astype(jnp.int32)
 
+    def talkative(key, params):
+        bits = jax.random.bits(key, (10_000,), jnp.uint32)
+        jax.debug.callback(lambda first: None, bits[0])  # an operation without a result
+        return jnp.sort(bits)[0].astype(jnp.int32)
+
+    assert engine.default_batch(talkative, None) == engine.default_batch(owned, None)
     assert engine.default_batch(shared, np.zeros(10**6, np.float32)) >= 256
     assert 2 <= engine.default_batch(owned, None) <= 2**20 // 40_000
 

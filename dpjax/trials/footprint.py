@@ -40,10 +40,10 @@ def _bytes(equation: Any, own: set[int]) -> int:
 
 
 def _works_by_number(equation: Any) -> bool:
-    """Whether each number of the result is made of those at its place."""
-    shape = equation.outvars[0].aval.shape
-    same = all(value.aval.shape in ((), shape) for value in equation.invars)
-    return same and equation.primitive.name not in _ALONG_AN_AXIS
+    """Whether each number of the results is made of those at its place."""
+    shapes = {result.aval.shape for result in equation.outvars}
+    same = all(value.aval.shape in {(), *shapes} for value in equation.invars)
+    return len(shapes) == 1 and same and equation.primitive.name not in _ALONG_AN_AXIS
 
 
 def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:

@@ -45,7 +45,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     both = 2 * most - n_valid  # c
     alone = (both > 0).astype(jnp.int32)
     top = most - both + alone  # the piece that holds the median
-    # Piece i begins after i steps. Whole rows of lanes have room for the one piece more than there are points and 0.
+    # Piece i begins after i steps: n + 2 pieces, and as many more as make whole rows of lanes.
     step = jnp.arange(rows + 1 + min(rows + 1, logspace.LANES), dtype=jnp.int32)
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
     later = both - 2 * alone  # points at the median to which neither a step up nor a step down belongs, >= -1
