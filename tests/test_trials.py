@@ -222,7 +222,7 @@ def test_default_batch_counts_what_each_trial_owns():
 
 BY_NUMBER = {
     *("add", "sub", "mul", "div", "neg", "max", "min", "exp", "log", "eq", "ne", "lt", "le", "gt", "ge", "select_n"),
-    *("and", "or", "xor", "not", "shift_left", "shift_right_logical", "convert_element_type"),
+    *("and", "or", "xor", "not", "shift_left", "shift_right_logical", "convert_element_type", "broadcast_in_dim"),
 }
 
 

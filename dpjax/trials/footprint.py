@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-_CONSTANTS = {"while": "body_nconsts", "scan": "num_consts"}  # how many of a loop's inputs stay as they are
 _ALONG_AN_AXIS = {"sort", "rev", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"}  # in shapes that stay
 
 
@@ -40,7 +39,9 @@ def _bytes(equation: Any, own: set[int]) -> int:
 
 
 def _works_by_number(equation: Any) -> bool:
-    """Whether each number of the results is made of those at its place."""
+    """Whether each number of the results is made of those at its place, or is one of them that is there several times."""
+    if equation.primitive.name == "broadcast_in_dim":
+        return True
     shapes = {result.aval.shape for result in equation.outvars}
     same = all(value.aval.shape in {(), *shapes} for value in equation.invars)
     return len(shapes) == 1 and same and equation.primitive.name not in _ALONG_AN_AXIS
@@ -49,8 +50,18 @@ def _works_by_number(equation: Any) -> bool:
 def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:
     """Which inputs of a program inside an operation depend on a trial: its last ones, and all that a loop changes."""
     handed = reads[len(reads) - count :]
-    constants = equation.params.get(_CONSTANTS.get(equation.primitive.name), count)
+    constants = _constants(equation, count)
     return handed[:constants] + [True] * (count - constants)
+
+
+def _constants(equation: Any, count: int) -> int:
+    """How many of the inputs of a program inside an operation stay as they are: all, if it is no loop."""
+    given = equation.params
+    if (
+        equation.primitive.name == "scan" and "ft_in" in given
+    ):  # since JAX 0.12: trees of the constants, the state, and what is scanned
+        return len(list(given["ft_in"].unpack()[0]))
+    return given.get({"while": "body_nconsts", "scan": "num_consts"}.get(equation.primitive.name), count)
 
 
 def _inside(equation: Any) -> list[Any]:
