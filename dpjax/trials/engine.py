@@ -50,7 +50,7 @@ MOST_TRIALS_A_PIECE = 2**15
 TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 
 _CACHE_BYTES = 2**20  # about the second cache of a core
-_FEW_LANES = 16  # below, starting an operation costs more than what a cache saves
+_FEW_LANES = {"cpu": 16}  # below, starting an operation costs more than what a cache saves
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status of newer versions of XLA; a text of older ones
@@ -236,7 +236,8 @@ def default_batch(run: Run, params: Any) -> int:
     device = jax.local_devices()[0]
     most = _MOST_LANES.get(device.platform, MOST_TRIALS_A_PIECE)
     room, each = _room(device), max(1, lane_bytes)
-    lanes = max(1, min(most, max(room // each, min(_FEW_LANES, 2 * room // each))))
+    few = min(_FEW_LANES.get(device.platform, 1), 2 * room // each)
+    lanes = max(1, min(most, max(room // each, few)))
     return 1 << (lanes.bit_length() - 1)
 
 
