@@ -12,9 +12,15 @@ def largest(program: Any, owned: Iterable[bool]) -> int:
     A batch of trials takes so many times the number of trials: what does not depend on a trial's key is there once for all.
 
     >>> import jax, jax.numpy as jnp
-    >>> program = jax.make_jaxpr(lambda x, table: jnp.cumsum(2 * table + x))(jnp.int32(3), jnp.arange(1000)).jaxpr
-    >>> largest(program, [True, False]), largest(program.replace(eqns=program.eqns[:2]), [True, False])
-    (8000, 4000)
+    >>> program = jax.make_jaxpr(lambda x, table: table[x] + x)(jnp.int32(3), jnp.arange(1000)).jaxpr
+    >>> largest(program, [True, False]), largest(program, [True, True])
+    (8, 4008)
+    >>> number_by_number, summed = (
+    ...     jax.make_jaxpr(function)(jnp.int32(3), jnp.arange(1000)).jaxpr
+    ...     for function in (lambda x, table: 2 * table + x, lambda x, table: jnp.cumsum(2 * table + x))
+    ... )
+    >>> largest(number_by_number, [True, False]), largest(summed, [True, False])
+    (4000, 8000)
     """
     own = {id(variable) for variable, depends in zip(program.invars, owned, strict=True) if depends}
     sizes = [0]
@@ -56,12 +62,10 @@ def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:
 
 def _constants(equation: Any, count: int) -> int:
     """How many of the inputs of a program inside an operation stay as they are: all, if it is no loop."""
-    given = equation.params
-    if (
-        equation.primitive.name == "scan" and "ft_in" in given
-    ):  # since JAX 0.12: trees of the constants, the state, and what is scanned
+    name, given = equation.primitive.name, equation.params
+    if name == "scan" and "ft_in" in given:  # since JAX 0.12: trees of the constants, the state, and what is scanned
         return len(list(given["ft_in"].unpack()[0]))
-    return given.get({"while": "body_nconsts", "scan": "num_consts"}.get(equation.primitive.name), count)
+    return given.get({"while": "body_nconsts", "scan": "num_consts"}.get(name), count)
 
 
 def _inside(equation: Any) -> list[Any]:
