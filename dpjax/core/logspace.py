@@ -133,8 +133,8 @@ def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     weight within it. n is a power of two, or a multiple of `LANES`; all weights 0: an arbitrary index.
     """
     lanes = weights.reshape(-1, min(weights.shape[0], LANES))
-    rarity = random.exponential(key, (LANES.bit_length() + (lanes.shape[0] - 1).bit_length(),))
     within = LANES.bit_length() - 1
+    rarity = random.exponential(key, (within + 1 + (lanes.shape[0] - 1).bit_length(),))
     lane = descend(rarity[:within], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
     return descend(rarity[within:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane
 

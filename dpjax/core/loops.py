@@ -3,9 +3,8 @@
 import os
 from importlib import metadata
 
-MOST_BYTES = (
-    3 * 2**20
-)  # that a loop touches: more than those of a block of trials do, less than what would gain from several threads
+# That a loop touches: more than those of a block of trials do, less than what would gain from several threads.
+MOST_BYTES = 3 * 2**20
 
 _EXTRA = "--xla_backend_extra_options="
 _THRESHOLD = "xla_cpu_small_while_loop_byte_threshold"
