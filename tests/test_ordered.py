@@ -234,10 +234,16 @@ def test_reciprocal_is_exact():
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
 
 
-@pytest.mark.parametrize("n", [1, 31, 32, 33, 2048])
-def test_running_sums_wrap_like_cumsum(n):
+@pytest.mark.parametrize(
+    "n", [1, 31, 32, 33, 2048, 4096, 4097, 150_001]
+)  # above 128 rows of 32, totals are added up likewise
+def test_running_sums_wrap_like_cumsum_and_maxima_are_cummax(n):
     values = np.random.default_rng(n).integers(0, 2**32, n, np.uint32)
     np.testing.assert_array_equal(jax.jit(sums.running)(values), np.cumsum(values, dtype=np.uint32))
+    # Records are rare and late, so that they cross rows.
+    rising = values.astype(np.int64) - 2**31 + np.arange(n) * (2**31 // n)
+    signed = np.clip(rising, -(2**31), 2**31 - 1).astype(np.int32)
+    np.testing.assert_array_equal(jax.jit(sums.running_max)(signed), np.maximum.accumulate(signed))
 
 
 @pytest.mark.parametrize("shape", ["peak", "walk"])

@@ -9,6 +9,7 @@ from jax import lax
 from jaxtyping import Array, Real
 
 ROW = 32
+FEW = 128  # rows whose totals XLA adds up as fast
 
 
 def running(values: Real[Array, "n"]) -> Real[Array, "n"]:
@@ -19,7 +20,8 @@ def running(values: Real[Array, "n"]) -> Real[Array, "n"]:
     """
     rows = _within(values, jnp.add, 0)
     totals = rows[:, -1]
-    before = jnp.cumsum(totals, dtype=values.dtype) - totals
+    up_to = jnp.cumsum(totals, dtype=values.dtype) if totals.shape[0] <= FEW else running(totals)
+    before = up_to - totals
     return (rows + before[:, None]).reshape(-1)[: values.shape[0]]
 
 
@@ -31,7 +33,9 @@ def running_max(values: Real[Array, "n"]) -> Real[Array, "n"]:
     """
     least = jnp.iinfo(values.dtype).min if jnp.issubdtype(values.dtype, jnp.integer) else -jnp.inf
     rows = _within(values, jnp.maximum, least)
-    before = jnp.pad(lax.cummax(rows[:-1, -1]), (1, 0), constant_values=least)
+    greatest = rows[:-1, -1]
+    up_to = lax.cummax(greatest) if greatest.shape[0] <= FEW else running_max(greatest)
+    before = jnp.pad(up_to, (1, 0), constant_values=least)
     return jnp.maximum(rows, before[:, None]).reshape(-1)[: values.shape[0]]
 
 
