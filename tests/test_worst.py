@@ -12,7 +12,7 @@ import pytest
 import dpjax
 from dpjax import Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE
-from dpjax.domains import wide
+from dpjax.domains import events, wide
 from dpjax.learners import parities, points, thresholds
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.optimizers.interior_point import planning
@@ -74,6 +74,22 @@ def test_a_law_of_real_counts_is_the_law_where_counts_are_whole(name: str, x64: 
     assert expected.max() > 1.01 * expected.min()
     between = np.array([relaxed(jnp.asarray(row + 0.3, float), one) for row, one in zip(counts, ones, strict=True)])
     assert np.abs(between - expected).max() > 1e-3  # negative control: counts matter
+
+
+def test_a_law_of_many_real_counts_keeps_its_digits() -> None:
+    """On plateaus, in 32 bits: P[within] and P[not] sum to 1 however many points there are, and both are those of the exact mechanism."""
+    algorithm = interior_point.exponential(bits=20, epsilon=1.0)
+    at = wide.from_ints(sorted(np.random.default_rng(2).choice(2**20, 64, replace=False).tolist()), 20)
+    points, everywhere = wide.to_ints(at), np.arange(2**20)
+    low, high = points[24], (points[31] + points[32]) // 2  # which halves the top
+    ends = wide.from_ints([low, high], 20)
+    within = events.Interval(low=ends[0], high=ends[1])
+    fewest = np.minimum(np.searchsorted(points, everywhere, side="right"), 64 - np.searchsorted(points, everywhere))
+    for each in (0.5, 4.0, 400.0):
+        law = np.asarray(jax.jit(real_counts.law)(algorithm, at, jnp.full(64, each), within))
+        weights = np.exp(each * (fewest - fewest.max()))
+        np.testing.assert_allclose(law.sum(), 1.0, rtol=1e-6)
+        np.testing.assert_allclose(law[0], weights[low:high].sum() / weights.sum(), rtol=2e-6)
 
 
 # ------------------------------------------------------------------------------------------------------- worst data

@@ -27,8 +27,10 @@ class DepthExponential(ByDepth):
     epsilon: Any
 
     def _density(self, pieces: Pieces) -> Float[Array, "pieces"]:
-        # The depth is monotone: exp(epsilon q), not exp(epsilon q / 2), is epsilon-private under add/remove. Its top piece has the median.
-        return piecewise.peak_density(pieces, 2 * jnp.asarray(self.epsilon, float))
+        # The depth is monotone: exp(epsilon q), not exp(epsilon q / 2), is epsilon-private under add/remove. The top piece of the depth of
+        # points has the median; that of real counts (`relaxations.real_counts`) has plateaus.
+        log_density = piecewise.peak_density if pieces.is_peak else piecewise.log_density
+        return log_density(pieces, 2 * jnp.asarray(self.epsilon, float))
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)

@@ -355,7 +355,7 @@ def _sample_base(
         return exponential.draw(key, base_log_law(levels, bits, size, parameters.base_epsilon)).index
     listed = levels.listed(rows).astype(jnp.uint32)[:, None]
     quality = depth.pieces(listed, levels.count, bits, 1)
-    density = piecewise.log_density(quality, 2 * jnp.asarray(parameters.base_epsilon, float))  # the depth is monotone
+    density = piecewise.peak_density(quality, 2 * jnp.asarray(parameters.base_epsilon, float))  # the depth is monotone
     return piecewise.draw_everywhere(key, quality, density).position[-1].astype(jnp.int32)
 
 
