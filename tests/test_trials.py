@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import types
 
 import jax
 import jax.numpy as jnp
@@ -217,7 +218,43 @@ def test_default_batch_counts_what_each_trial_owns():
 
     assert engine.default_batch(talkative, None) == engine.default_batch(owned, None)
     assert engine.default_batch(shared, np.zeros(10**6, np.float32)) >= 256
-    assert 2 <= engine.default_batch(owned, None) <= 2**20 // 40_000
+    assert engine.default_batch(owned, None) == 16
+
+
+@pytest.mark.parametrize(
+    "threads, lanes",
+    [
+        (
+            2,
+            {
+                2**8: 1024,
+                2**13: 128,
+                2**16: 16,
+                2**17: 16,
+                150_000: 8,
+                2**18: 8,
+                2**21: 2,
+                3_600_000: 2,
+                2**22: 1,
+                2**26: 1,
+            },
+        ),
+        (6, {2**13: 128, 2**18: 8, 900_000: 8, 2**20: 2, 2**21: 1}),
+    ],
+)
+def test_default_batch_by_bytes_and_threads(monkeypatch, threads, lanes):
+    monkeypatch.setattr(engine.devices, "threads", lambda: threads)
+    for size, expected in lanes.items():
+        monkeypatch.setattr(engine, "_bytes_a_lane", lambda *_, size=size: size)
+        assert engine.default_batch(big, None) == expected, size
+
+
+def test_default_batch_of_an_accelerator_is_what_its_room_holds(monkeypatch):
+    device = types.SimpleNamespace(platform="gpu", memory_stats=lambda: {"bytes_limit": 2**34})
+    monkeypatch.setattr(engine.jax, "local_devices", lambda: [device])
+    for size, expected in {2**10: 2**15, 2**20: 2**10, 2**29: 2, 2**31: 1}.items():
+        monkeypatch.setattr(engine, "_bytes_a_lane", lambda *_, size=size: size)
+        assert engine.default_batch(big, None) == expected, size
 
 
 BY_NUMBER = {

@@ -50,7 +50,8 @@ MOST_TRIALS_A_PIECE = 2**15
 TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 
 _CACHE_BYTES = 2**20  # about the second cache of a core
-_FEW_LANES = {"cpu": 16}  # below, starting an operation costs more than what a cache saves
+_FEW_LANES, _FEW_ROOMS = 16, 2  # below, starting an operation on a CPU costs more than what a cache saves
+_SPLIT_ROOMS = 7  # from about eight on, what leaves the cache costs more than vector instructions save
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status of newer versions of XLA; a text of older ones
@@ -135,7 +136,8 @@ def count(
     bounds = np.zeros((mesh.size, 3), np.uint32)
 
     def build(lanes: int) -> Any:
-        lowered = _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
+        with staging.uncollected():
+            lowered = _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
         return lowered.compile(staging.with_wide_vectors())
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
@@ -205,7 +207,8 @@ def evaluate(
     starts = np.zeros(mesh.size, np.uint32)
 
     def build(lanes: int) -> Any:
-        lowered = _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
+        with staging.uncollected():
+            lowered = _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
         return lowered.compile(staging.compiled_fast())
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
@@ -228,17 +231,21 @@ def evaluate(
 
 
 def default_batch(run: Run, params: Any) -> int:
-    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 1 MiB, or 2 MiB up to 16 trials.
+    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 1 MiB.
 
+    On a CPU that may be 2 MiB up to 16 trials, and 7 MiB for one trial a thread: XLA cuts a large array among its threads, between trials
+    where there are enough of them; where it has to cut rows, of which samples have an odd number, it works without vector instructions.
     On accelerators the room is a sixteenth of the device's memory, and a block at most 2^15 trials.
     """
-    lane_bytes = _bytes_a_lane(_traceable(run), *_shapes_of(tree_of_arrays(params)))
+    lane_bytes = max(1, _bytes_a_lane(_traceable(run), *_shapes_of(tree_of_arrays(params))))
     device = jax.local_devices()[0]
-    most = _MOST_LANES.get(device.platform, MOST_TRIALS_A_PIECE)
-    room, each = _room(device), max(1, lane_bytes)
-    few = min(_FEW_LANES.get(device.platform, 1), 2 * room // each)
-    lanes = max(1, min(most, max(room // each, few)))
-    return 1 << (lanes.bit_length() - 1)
+    room = _room(device)
+    lanes = min(room // lane_bytes, _MOST_LANES.get(device.platform, MOST_TRIALS_A_PIECE))
+    if device.platform == "cpu":
+        one_a_thread = 1 << (devices.threads() - 1).bit_length()
+        split = one_a_thread if one_a_thread * lane_bytes <= _SPLIT_ROOMS * room else 1
+        lanes = max(lanes, split, min(_FEW_LANES, _FEW_ROOMS * room // lane_bytes))
+    return 1 << (max(1, lanes).bit_length() - 1)
 
 
 def outcome_structure(run: Run, params: Any) -> Any:
@@ -279,8 +286,7 @@ def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> 
     """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
-        with staging.uncollected():
-            program = build(lanes)
+        program = build(lanes)
         need, room = _bytes(program, (*signature, lanes)), devices.free_bytes() // _SHARE_OF_MEMORY
         fits = devices.least(int(need <= room))
         if fits:
@@ -445,7 +451,7 @@ def _shapes_of(params: Any) -> tuple[Any, tuple[jax.ShapeDtypeStruct, ...]]:
 
 @functools.lru_cache(maxsize=256)
 def _bytes_a_lane(run: Run, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> int:
-    """Bytes that the largest operation of one trial reads and writes; what trials share is free."""
+    """Bytes that the largest operation of one trial touches (`footprint`); what trials share is free."""
     params = jax.tree.unflatten(structure, shapes)
     with staging.uncollected():
         program = _one.trace(run, _ROOT, params, mesh=devices.mesh()).jaxpr.jaxpr

@@ -3,13 +3,19 @@
 from collections.abc import Iterable
 from typing import Any
 
-_ALONG_AN_AXIS = {"sort", "rev", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"}  # in shapes that stay
+_BETWEEN_PLACES = {  # operations that may leave a shape as it is and yet look at other places
+    *("sort", "rev", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "transpose", "fft"),
+    *("gather", "dynamic_slice", "dynamic_update_slice", "scatter", "scatter-add"),
+    *("dot_general", "conv_general_dilated", "cholesky", "triangular_solve", "custom_vmap_call"),
+}
 
 
 def largest(program: Any, owned: Iterable[bool]) -> int:
     """Bytes that the largest operation of a program reads and writes, of what depends on the inputs that are `owned`.
 
-    A batch of trials takes so many times the number of trials: what does not depend on a trial's key is there once for all.
+    A batch of trials takes so many times the number of trials: what does not depend on a trial's key is there once for all. Of an
+    operation that works number by number only what it writes counts, for compilers mostly have it take its operands from the operation
+    that made them.
 
     >>> import jax, jax.numpy as jnp
     >>> program = jax.make_jaxpr(lambda x, table: table[x] + x)(jnp.int32(3), jnp.arange(1000)).jaxpr
@@ -21,6 +27,9 @@ def largest(program: Any, owned: Iterable[bool]) -> int:
     ... )
     >>> largest(number_by_number, [True, False]), largest(summed, [True, False])
     (4000, 8000)
+    >>> square = jax.ShapeDtypeStruct((100, 100), jnp.float32)
+    >>> largest(jax.make_jaxpr(lambda a, b: a @ b)(square, square).jaxpr, [True, True])
+    120000
     """
     own = {id(variable) for variable, depends in zip(program.invars, owned, strict=True) if depends}
     sizes = [0]
@@ -37,8 +46,7 @@ def largest(program: Any, owned: Iterable[bool]) -> int:
 
 
 def _bytes(equation: Any, own: set[int]) -> int:
-    """What an operation touches of a trial's own: of one that works number by number the results alone, as compilers have it take its
-    operands from the operation that made them."""
+    """What an operation touches of a trial's own."""
     by_number = _works_by_number(equation)
     values = equation.outvars if by_number else (*equation.invars, *equation.outvars)
     return sum(value.aval.size * value.aval.dtype.itemsize for value in values if id(value) in own)
@@ -50,7 +58,7 @@ def _works_by_number(equation: Any) -> bool:
         return True
     shapes = {result.aval.shape for result in equation.outvars}
     same = all(value.aval.shape in {(), *shapes} for value in equation.invars)
-    return len(shapes) == 1 and same and equation.primitive.name not in _ALONG_AN_AXIS
+    return len(shapes) == 1 and same and equation.primitive.name not in _BETWEEN_PLACES
 
 
 def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:
