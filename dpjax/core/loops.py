@@ -3,7 +3,7 @@
 import os
 from importlib import metadata
 
-# That a loop touches: more than those of a block of trials do, less than what would gain from several threads.
+# That a loop touches: more than those of a block of trials usually do, less than what would gain from several threads.
 MOST_BYTES = 3 * 2**20
 
 _EXTRA = "--xla_backend_extra_options="

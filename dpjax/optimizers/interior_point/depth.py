@@ -48,7 +48,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     # Piece i begins after i steps: n + 2 pieces, and as many more as make whole rows of lanes.
     step = jnp.arange(rows + 1 + min(rows + 1, logspace.LANES), dtype=jnp.int32)
     rising, there = step <= top, (step > 0) & (step <= 2 * top)
-    later = both - 2 * alone  # points at the median to which neither a step up nor a step down belongs, >= -1
+    later = both - 2 * alone  # points at the median without a step up or down of their own; -1: one has both
     starts: Any
     if isinstance(x, Scaled):
         point = step - 1 + jnp.where(rising, 0, later)
@@ -72,7 +72,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
 
 
 def _row_before(x: UInt32[Array, "rows limbs"], pieces: int, later: Int[Array, ""]) -> UInt32[Array, "pieces limbs"]:
-    """x[i - 1 + later] for piece i, later from -1 to rows: a run of rows, where their numbers would be looked up one by one."""
+    """x[i - 1 + later] for piece i, later from -1 to rows - 2: a run of rows, where their numbers would be looked up one by one."""
 
     def run(x: UInt32[Array, "rows *limbs"]) -> UInt32[Array, "pieces *limbs"]:
         others = [(0, 0, 0)] * (x.ndim - 1)
