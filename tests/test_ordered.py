@@ -234,9 +234,8 @@ def test_reciprocal_is_exact():
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
 
 
-@pytest.mark.parametrize(
-    "n", [1, 31, 32, 33, 2048, 4096, 4097, 150_001]
-)  # above 128 rows of 32, totals are added up likewise
+# Above 128 rows of 32, totals are added up likewise.
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 2048, 4096, 4097, 150_001])
 def test_running_sums_wrap_like_cumsum_and_maxima_are_cummax(n):
     values = np.random.default_rng(n).integers(0, 2**32, n, np.uint32)
     np.testing.assert_array_equal(jax.jit(sums.running)(values), np.cumsum(values, dtype=np.uint32))

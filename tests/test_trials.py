@@ -221,30 +221,14 @@ def test_default_batch_counts_what_each_trial_owns():
     assert engine.default_batch(owned, None) == 16
 
 
-@pytest.mark.parametrize(
-    "threads, lanes",
-    [
-        (
-            2,
-            {
-                2**8: 1024,
-                2**13: 128,
-                2**16: 16,
-                2**17: 16,
-                150_000: 8,
-                2**18: 8,
-                2**21: 2,
-                3_600_000: 2,
-                2**22: 1,
-                2**26: 1,
-            },
-        ),
-        (6, {2**13: 128, 2**18: 8, 900_000: 8, 2**20: 2, 2**21: 1}),
-    ],
-)
-def test_default_batch_by_bytes_and_threads(monkeypatch, threads, lanes):
+IN_CACHE = {2**8: 1024, 2**13: 128, 2**16: 16, 2**17: 16, 150_000: 8, 2**18: 8}  # bytes of a trial: trials a block
+ONE_A_THREAD = {2: {2**21: 2, 3_600_000: 2, 2**22: 1, 2**26: 1}, 6: {900_000: 8, 2**20: 2, 2**21: 1}}
+
+
+@pytest.mark.parametrize("threads", ONE_A_THREAD)
+def test_default_batch_by_bytes_and_threads(monkeypatch, threads):
     monkeypatch.setattr(engine.devices, "threads", lambda: threads)
-    for size, expected in lanes.items():
+    for size, expected in (IN_CACHE | ONE_A_THREAD[threads]).items():
         monkeypatch.setattr(engine, "_bytes_a_lane", lambda *_, size=size: size)
         assert engine.default_batch(big, None) == expected, size
 
