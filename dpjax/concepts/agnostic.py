@@ -35,6 +35,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
 from dpjax.concepts import parities, points, rectangles, thresholds
@@ -149,15 +150,19 @@ class Mixed(Agnostic):
         labels = jnp.stack([each.y for each in drawn])
         return _relabelled(drawn[0], jax.vmap(lambda i, y: y[i], in_axes=(0, 1))(which, labels))
 
+    def _mean(self, values: Float[Array, "laws *k"]) -> Float[Array, "*k"]:
+        # By default some devices multiply numbers of eleven bits.
+        return jnp.dot(self.weights, values, precision=lax.Precision.HIGHEST)
+
     @jax.jit
     def error(self, hypothesis: Any) -> Float[Array, ""]:
         """sum_i w_i error_i(hypothesis)."""
-        return jnp.dot(self.weights, jnp.stack([law.error(hypothesis) for law in self.laws]))
+        return self._mean(jnp.stack([law.error(hypothesis) for law in self.laws]))
 
     @jax.jit
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for each of k labels."""
-        return jnp.dot(self.weights, jnp.stack([law.errors(hypotheses) for law in self.laws]))
+        return self._mean(jnp.stack([law.errors(hypotheses) for law in self.laws]))
 
     @jax.jit
     def best(self) -> Float[Array, "*k"]:

@@ -22,7 +22,8 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
 
     XLA's CPU fusion copies cheap arithmetic into every consumer. With limbs that depend on each other the copies multiply from stage to
     stage (18-fold for an addition of three limbs), and an optimization barrier is removed before fusion. The outputs of a conditional are
-    stored, so the function becomes a branch of one whose condition always holds.
+    stored, so the function becomes a branch of one whose condition always holds. Elsewhere it is called as it is: compilers of GPUs keep
+    fusions small, and the host would wait for the device to tell it how each conditional turned out.
 
     Args:
       always: true, but for reasons that the compiler cannot know (a traced parameter is in its range; `holds`). Batched by `vmap` it
@@ -33,6 +34,9 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     >>> once(jnp.arange(3)[1] == 1, lambda x: x + 1, jnp.ones(2)).tolist()
     [2.0, 2.0]
     """
+
+    if jax.default_backend() != "cpu":
+        return function(*operands)
 
     def stored(*operands: Any) -> Any:
         return apart(function(*together(operands)))

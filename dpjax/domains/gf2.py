@@ -15,6 +15,7 @@ that vector instructions run along the rows and the bits of one column are neigh
 import functools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -25,7 +26,8 @@ from dpjax.core.bits import WORD
 from dpjax.core.staging import once
 
 _ONE = np.uint32(1)
-# A matrix of so many words (128 KiB) is swept once for so many pivots; a smaller one once for each, which is less work.
+# A matrix of so many words (128 KiB) is swept once for so many pivots. A smaller one stays in a CPU's cache and is swept once for each,
+# which is less work; on other devices a batch of them never does.
 _LARGE, _TOGETHER = 1 << 15, 8
 
 
@@ -71,7 +73,7 @@ def solve(
     matrix = jnp.concatenate([a[:, :limbs] & _ones(columns)[None], y], axis=1).T
     if n_valid is not None:
         matrix = jnp.where((jnp.arange(rows, dtype=jnp.int32) < n_valid)[None], matrix, np.uint32(0))
-    width = _TOGETHER if matrix.size >= _LARGE else 1
+    width = _TOGETHER if matrix.size >= _LARGE or jax.default_backend() != "cpu" else 1
     sweeps = -(-columns // width)
 
     def sweep(block: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

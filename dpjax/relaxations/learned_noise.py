@@ -431,7 +431,8 @@ def _descend(
 
     def objective(parameters: Parameters) -> Array:
         """ln of the mean loss: steps do not depend on its unit."""
-        return jnp.log(cost @ parts(parameters, epsilon=epsilon, delta=delta, sensitivity=sensitivity).law())
+        law = parts(parameters, epsilon=epsilon, delta=delta, sensitivity=sensitivity).law()
+        return jnp.log(jnp.matmul(cost, law, precision="highest"))
 
     optimiser = optax.scale_by_adam()
 
