@@ -133,12 +133,7 @@ def count(
     traceable = _traceable(run)
     mesh = devices.mesh()
     given = devices.everywhere(params)
-    bounds = np.zeros((mesh.size, 3), np.uint32)
-
-    def build(lanes: int) -> Any:
-        with staging.uncollected():
-            lowered = _sums.lower(traceable, root_words, cell_word, bounds, given, lanes=lanes, mesh=mesh)
-        return lowered.compile(staging.with_wide_vectors())
+    build = functools.partial(_counting, traceable, given)
 
     def steps(program: Any, lanes: int, first: int) -> Iterator[tuple[int, Any]]:
         def work(step: np.ndarray) -> Any:
@@ -248,6 +243,26 @@ def default_batch(run: Run, params: Any) -> int:
     return 1 << (max(1, lanes).bit_length() - 1)
 
 
+def traffic(run: Run, params: Any, *, batch: int | None = None) -> float:
+    """Bytes of memory that the program of `count` reads and writes a trial, by the compiler's own account.
+
+    Operations that the compiler has joined are one; what is in a loop counts once where the number of its turns is data, and what is in
+    caches counts as memory.
+
+    Args:
+        run, params, batch: as for `count`.
+
+    Example:
+        >>> def largest(key, n):
+        ...     return jnp.sort(jax.random.bits(key, (1024,)))[n]
+        >>> traffic(largest, 5, batch=8) > 4096
+        True
+    """
+    lanes = _check_batch(batch) or default_batch(run, params)
+    program = _counting(_traceable(run), devices.everywhere(tree_of_arrays(params)), lanes)
+    return float(program.cost_analysis()["bytes accessed"]) / lanes
+
+
 def outcome_structure(run: Run, params: Any) -> Any:
     """The tree structure of what `run` returns, without running it."""
     return jax.tree.structure(_one.eval_shape(_traceable(run), _ROOT, tree_of_arrays(params), mesh=devices.mesh()))
@@ -294,6 +309,15 @@ def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> 
         if lanes == 1:
             raise MemoryError(f"one trial needs {need} bytes and the device has room for {room}; make it smaller")
         lanes = _halved(lanes, f"needs {need} bytes where the device has room for {room}")
+
+
+def _counting(traceable: Run, given: Any, lanes: int) -> Any:
+    """The compiled program of `count`; JAX finds it again."""
+    mesh = devices.mesh()
+    bounds = np.zeros((mesh.size, 3), np.uint32)
+    with staging.uncollected():
+        lowered = _sums.lower(traceable, np.zeros(2, np.uint32), np.uint32(0), bounds, given, lanes=lanes, mesh=mesh)
+    return lowered.compile(staging.with_wide_vectors())
 
 
 def _bytes(program: Any, signature: Signature) -> int:

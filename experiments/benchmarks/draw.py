@@ -121,7 +121,7 @@ def _tables(rows: list[Row]) -> list[str]:
         ratios: list[Any] = [f"{rate['floor'] / ours:.2f}"]
         for who in ("NumPy", "specialised NumPy", *PEERS):
             theirs = next((value for series, value in rate.items() if series.removesuffix(" median") == who), None)
-            ratios.append("" if theirs is None else _ratio(ours / theirs))
+            ratios.append("" if theirs is None else ratio(ours / theirs))
         lines.append(f"| {learner} | {sizes} | {ours:,.{0 if ours >= 100 else 1}f} | {' | '.join(ratios)} |")
     lines += ["", "| question | by | answer | seconds |", "|---|---|---|---|"]
     for row in rows:
@@ -146,10 +146,10 @@ def _tables(rows: list[Row]) -> list[str]:
         what, _, learner = panel.removeprefix(grids.PANEL).partition(", ")
         both = _row_of_each(rows, panel)
         together, alone = both[grids.TOGETHER].value, both[grids.ALONE].value
-        lines.append(f"| {what} | {learner} | {together:.3g} | {alone:.3g} | {_ratio(together / alone)} |")
+        lines.append(f"| {what} | {learner} | {together:.3g} | {alone:.3g} | {ratio(together / alone)} |")
     return lines
 
 
-def _ratio(value: float) -> str:
+def ratio(value: float) -> str:
     """Two digits, whatever the size."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

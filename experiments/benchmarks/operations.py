@@ -1,9 +1,9 @@
 """What the compiled programs consist of, and how long they take to compile: `python -m experiments.benchmarks.operations`.
 
 *Operations* are counted in the program of a batch of trials as it is lowered for a GPU (StableHLO, before the compiler's own passes), which
-needs none: sorts by kind, gathers, scatters, loops, and conditionals, of which a batch computes every branch that any trial takes. A
-vendor's radix sort takes one key by a simple comparison; a sort of several keys, or by a comparison of floats, goes the slow way. What
-stands in the body of a loop is counted once, in a column of its own.
+needs none: sorts by kind, gathers, scatters, loops, and conditionals, for each of which the host would wait. A vendor's radix sort takes
+one key by a simple comparison; a sort of several keys, or by a comparison of floats, goes the slow way. What stands in the body of a loop
+is counted once, in a column of its own.
 
 *Seconds* are those of this machine, without any cache: tracing and lowering, and XLA, for the host.
 """
@@ -12,8 +12,10 @@ import collections
 import sys
 import time
 from typing import Any
+from unittest import mock
 
 import jax
+import numpy as np
 
 from experiments.benchmarks import CONTESTS
 from experiments.benchmarks.contests import CONTESTS as TRIALS
@@ -25,7 +27,10 @@ COUNTED = ("sort", "gather", "scatter", "while", "case", "dot_general")
 
 def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[str], collections.Counter[str]]:
     """How often each operation of `COUNTED` stands outside of loops, and in loops; a sort as "sort" with its keys and its length."""
-    module = _traced(contest).lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+    with mock.patch.object(
+        jax, "default_backend", return_value=platform
+    ):  # dpjax asks it what to store, and what to run one by one
+        module = _traced(contest).lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
     functions = {str(function.name).strip('"'): function for function in module.body.operations}
     outside: collections.Counter[str] = collections.Counter()
     inside: collections.Counter[str] = collections.Counter()
@@ -34,17 +39,31 @@ def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[s
 
 
 def _walk(operation: Any, functions: dict[str, Any], found: tuple[Any, Any], looped: bool) -> None:
-    """Counts what is in the regions of an operation, through calls."""
-    for region in operation.regions:
+    """Counts what is in the regions of an operation, through calls; of what is chosen by the platform, in the region that is chosen."""
+    chosen = _chosen(operation)
+    for region in operation.regions if chosen is None else [operation.regions[chosen]]:
         for block in region.blocks:
             for each in block.operations:
                 name = each.operation.name.removeprefix("stablehlo.")
                 if name == "func.call" or name == "call":
                     _walk(functions[str(each.attributes["callee"]).lstrip("@").strip('"')], functions, found, looped)
-                if name in COUNTED:
+                if name in COUNTED and _chosen(each) is None:
                     found[looped][_sort(each) if name == "sort" else name] += 1
                 if name != "sort" and name != "scatter":  # their regions compare and combine single numbers
                     _walk(each.operation, functions, found, looped or name == "while")
+
+
+def _chosen(operation: Any) -> int | None:
+    """Which branch of a conditional is taken in every run, if the program says so."""
+    if operation.name != "stablehlo.case":
+        return None
+    index = operation.operands[0].owner
+    if index.name == "stablehlo.case":  # which platform it is, and which branch is for that
+        inner = _chosen(index)
+        if inner is None:
+            return None
+        index = list(index.regions[inner].blocks[0].operations)[-1].operands[0].owner
+    return int(np.asarray(index.attributes["value"])) if index.name == "stablehlo.constant" else None
 
 
 def _sort(operation: Any) -> str:
@@ -85,7 +104,7 @@ def row(name: str, sizes: tuple[Any, ...], timed: bool) -> list[str]:
     ]
     cells += ["; ".join(sorts)]
     cells += [_both(outside[each], inside[each]) for each in ("gather", "scatter")]
-    cells += [str(outside[each] + inside[each]) for each in ("while", "case")]
+    cells += [str(outside["while"] + inside["while"])]
     if timed:
         jax.clear_caches()
         cells += [f"{each:.1f}" for each in seconds(TRIALS[name].make(*sizes))]
@@ -96,7 +115,7 @@ def _both(outside: int, inside: int) -> str:
     return f"{outside} + {inside}" if inside else str(outside)
 
 
-HEAD = ("contest", "cell", "sorts (keys, length)", "gathers (+ in loops)", "scatters", "loops", "conditionals")
+HEAD = ("contest", "cell", "sorts (keys, length)", "gathers (+ in loops)", "scatters", "loops")
 SECONDS = ("tracing, s", "XLA, s")
 
 

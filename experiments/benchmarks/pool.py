@@ -34,7 +34,7 @@ class Pool:
         context = multiprocessing.get_context("spawn")
         ready = context.Barrier(self.processes + 1)
         # One thread each: a linear algebra library would start as many as there are cores. It reads this when it is loaded.
-        with _environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"):
+        with environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"):
             self._pool = context.Pool(self.processes, _start, (ready,))
         ready.wait(timeout=START_SECONDS)
         return self
@@ -53,7 +53,7 @@ class Pool:
 
 
 @contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
+def environment(**variables: str) -> Iterator[None]:
     """The environment with these variables, for a while."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
