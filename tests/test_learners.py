@@ -16,6 +16,7 @@ from scipy import stats
 
 from dpjax import Sample, Status, bounds, fingerprinting, mechanisms
 from dpjax.concepts import thresholds as concept
+from dpjax.core import random
 from dpjax.data import algorithm
 from dpjax.data.sample import bucket
 from dpjax.domains import events, wide
@@ -49,6 +50,7 @@ KINDS = (
     Kind("rec_concave", _rec_concave("proved"), 5.0),
     Kind("rec_concave_printed", _rec_concave("printed"), 5.0),
 )
+SIDES = ("left", "right")  # how many examples are below a midpoint, and how many at it or below
 SLOW = ("erm", "binary_search_delta", "rec_concave_printed")  # much like another one
 SIMPLE = (*SLOW, "exponential")  # what RecConcave does too
 
@@ -218,6 +220,40 @@ def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
         good = (50 - quality) / 50 <= ERROR
         found = [learner.success_probability(sample, error=ERROR), learner.failure_probability(sample, error=ERROR)]
         np.testing.assert_allclose(found, [law[good].sum(), law[~good].sum()], rtol=1e-9)
+
+
+@pytest.mark.parametrize("bits", [3, 40])
+@pytest.mark.parametrize("kind", ["anywhere", "at one end", "one"])
+def test_a_binary_search_ends_where_all_of_its_turns_lead(bits: int, kind: str) -> None:
+    """The run leaves its loop once no example is among the candidates. Here every turn is made, by whole numbers, with the same coins."""
+    rng, top = np.random.default_rng(bits), 2**bits
+    xs = sorted(
+        {"anywhere": (top * rng.random(20)).astype(int), "at one end": [0] * 9 + [top - 1] * 2, "one": [1]}[kind]
+    )
+    ys = [int(x < top // 3) for x in xs]
+    learner, sample = thresholds.binary_search(bits=bits, epsilon=20.0), sample_of(xs, ys, bits, 31)
+    keys = jax.random.split(jax.random.key(8), 40)
+    found = wide.to_ints(jax.jit(jax.vmap(lambda key: learner(key, sample).hypothesis))(jax.random.clone(keys)))
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, None, None, None))
+    def is_right(key: jax.Array, turn: jax.Array, here: jax.Array, after: jax.Array) -> jax.Array:
+        odds = learner._log_turn_at(learner.prepare(sample), here, after)
+        return random.decide(random.exponential(jax.random.fold_in(key, turn)), *odds)
+
+    low, high = [0] * len(keys), [top] * len(keys)
+    for turn in range(bits + 1):
+        at = [[np.searchsorted(xs, (a + b) // 2, side=side) for a, b in zip(low, high, strict=True)] for side in SIDES]
+        pairs = sorted(set(zip(*at, strict=True)))
+        right = {
+            pair: np.asarray(is_right(jax.random.clone(keys), jnp.int32(turn), *map(jnp.int32, pair))) for pair in pairs
+        }
+        for i, pair in enumerate(zip(*at, strict=True)):
+            middle = (low[i] + high[i]) // 2
+            if low[i] < high[i]:
+                low[i], high[i] = (middle + 1, high[i]) if right[pair][i] else (low[i], middle)
+    assert low == high == found
+    assert len(set(found)) > 1
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(40, 10.0), (50, 20.0), (63, 40.0)])

@@ -130,12 +130,13 @@ def test_what_leading_words_do_not_show_decides():
 
 @pytest.mark.slow
 def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
-    """Of the same keys: the sample row by row, the answers of three learners, and exact failure probabilities."""
+    """Of the same keys: the sample row by row, the answers of four learners, and exact failure probabilities."""
     law = concept.log_uniform(bits=BITS)
     learners = (
         thresholds.erm(bits=BITS),
         thresholds.exponential(bits=BITS, epsilon=1.0),
         thresholds.rec_concave(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2),
+        thresholds.binary_search(bits=BITS, epsilon=500.0),
     )
 
     @jax.jit
@@ -162,7 +163,8 @@ def test_who_gets_scaled_points():
     """Wide ones in a bucket, and learners that take them; others get whole rows."""
     wide_law, narrow = concept.log_uniform(bits=BITS), concept.log_uniform(bits=64)
     assert pac.scales(wide_law, 255) and not pac.scales(wide_law, 254) and not pac.scales(narrow, 255)
-    taker, other = thresholds.erm(bits=BITS), thresholds.binary_search(bits=BITS, epsilon=1.0)
+    taker = thresholds.erm(bits=BITS)
+    other = thresholds.length_search(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.2)
     given = [
         pac.Experiment(learner=each, distribution=wide_law, n=9, alpha=0.1, capacity=15) for each in (taker, other)
     ]

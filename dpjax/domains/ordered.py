@@ -1,5 +1,6 @@
 """Functions on an ordered wide range that are constant on pieces: what any finite sample makes of a quality function."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -107,6 +108,12 @@ class Pieces:
             return self.starts.at(index)
         start = wide.rows_of(self.starts)(jnp.minimum(index, self.count - 1))
         return wide.select(index < self.count, start, jnp.broadcast_to(self.end, start.shape))
+
+    def written_out(self) -> "Pieces":
+        """The same, with starts as whole rows."""
+        if not isinstance(self.starts, Starts):
+            return self
+        return dataclasses.replace(self, starts=self.at(jnp.arange(self.count, dtype=jnp.int32)))
 
     def search(self, position: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
         """How many starts are < position (side="left") or <= position (side="right")."""

@@ -4,7 +4,7 @@ Its plain twin is `dpjax.verify.plain.binary_search`.
 """
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +15,13 @@ from jaxtyping import Array, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.core import arguments, random, staging
+from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
+from dpjax.domains.scaled import Starts
 from dpjax.learners.thresholds import base
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.mechanisms import laplace
@@ -34,6 +36,8 @@ class BinarySearch(ThresholdLearner):
     D(mid) = #{ones at x >= mid} - #{zeros at x <= mid}. Replacing an example changes D by at most 2, so each of the at most d + 1
     comparisons is epsilon_0-private: epsilon_0 = epsilon / (d + 1), or `accounting.closed_form_epsilon` if that is more (delta > 0).
     """
+
+    takes_scaled: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
@@ -63,28 +67,29 @@ class BinarySearch(ThresholdLearner):
         left, right = laplace.log_tails(-difference * self.comparison_epsilon() / 2)
         return right, left
 
-    def _walk(self, pieces: Pieces, step: Any, start: Any, turns: Any = None) -> Any:
-        """(where, state): runs `step(pieces, index, low, high, middle, state) -> (go_right, state)` down the search tree.
+    def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
+        """(where, state): runs `step(pieces, low, high, middle, state) -> (go_right, state)` down the search tree.
 
-        At most bits + 1 `turns` are needed. By default a loop of fixed length makes more of them, since laws have derivatives.
+        At most bits + 1 turns are needed. A loop of fixed length makes more of them, since laws have derivatives.
         """
-
         parts = staging.apart(pieces)
 
-        def body(index: Array, carry: Any) -> Any:
+        def body(_: Array, carry: Any) -> Any:
             low, high, state = carry
-            middle = wide.midpoint(low, high)
-            is_open = wide.less(low, high)
-            go_right, changed = step(staging.together(parts), index, low, high, middle, state)
-            low = wide.select(is_open & go_right, self._after(middle), low)
-            high = wide.select(is_open & ~go_right, middle, high)
+            is_open, middle = wide.less(low, high), wide.midpoint(low, high)
+            go_right, changed = step(staging.together(parts), low, high, middle, state)
+            low, high = self._half(low, high, middle, go_right)
             return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
 
         zero = jnp.zeros((self.limbs,), jnp.uint32)
-        low, _, state = jax.lax.fori_loop(
-            0, 32 * self.limbs if turns is None else turns, body, (zero, pieces.last, start)
-        )
+        low, _, state = jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
         return low, state
+
+    def _half(self, low: Array, high: Array, middle: Array, go_right: Array) -> tuple[Array, Array]:
+        """The candidates that a turn leaves; one stays as it is."""
+        is_open = wide.less(low, high)
+        after = wide.select(is_open & go_right, self._after(middle), low)
+        return after, wide.select(is_open & ~go_right, middle, high)
 
     def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
         """position + 1."""
@@ -94,24 +99,63 @@ class BinarySearch(ThresholdLearner):
         # The words of all turns at once: in a loop, a few at a time cost as much again.
         keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(32 * self.limbs, dtype=jnp.int32))
         rarity = jax.vmap(random.exponential)(keys)
-        find = wide.searcher(pieces.starts)
+        low, below, turns = self._until_alone(rarity, pieces)
+        return self._rest(rarity, low, turns, *self._log_turn_at(pieces, below, below)), jnp.bool_(True), {}
+
+    def _until_alone(self, rarity: Float[Array, "turns"], pieces: Pieces) -> tuple[Array, Array, Array]:
+        """(low, how many examples lie below, turns): until none is among the candidates but the last, or only that is left.
+
+        Then no midpoint has another number of examples before or behind it. On a wide domain that is soon: a search that has gone wrong
+        ends in a gap between examples.
+        """
+        find = pieces.search if isinstance(pieces.starts, Starts) else wide.searcher(pieces.starts)
+        parts = staging.apart(pieces)
 
         def locate(position: Array) -> Array:
             return find(position, side="right") - 1
 
-        def step(pieces: Pieces, index: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+        def not_alone(low: Array, high: Array, below: Array) -> Array:
+            return wide.less(low, high) & ~wide.less(high, staging.together(parts).at(below + 1))
+
+        def turn(state: tuple[Array, ...]) -> tuple[Array, ...]:
+            _, index, low, high, below = state
+            middle = wide.midpoint(low, high)
             here, behind = locate(middle), self._after(middle)
             # Few midpoints are examples, whose number takes another search.
-            nobody = wide.less(behind, pieces.at(here + 1))
+            nobody = wide.less(behind, staging.together(parts).at(here + 1))
             after = staging.unless(nobody, here, locate, behind)
-            return random.decide(rarity[index], *self._log_turn_at(pieces, here, after)), state
+            right = random.decide(rarity[index], *self._log_turn_at(staging.together(parts), here, after))
+            low, high = self._half(low, high, middle, right)
+            below = jnp.where(right, after, below)
+            return not_alone(low, high, below), index + 1, low, high, below
 
-        return self._walk(pieces, step, (), jnp.asarray(self.bits, jnp.int32) + 1)[0], jnp.bool_(True), {}
+        start = jnp.zeros((self.limbs,), jnp.uint32), pieces.last, jnp.int32(0)
+        _, turns, low, _, below = lax.while_loop(
+            lambda state: state[0], turn, (not_alone(*start), jnp.int32(0), *start)
+        )
+        return low, below, turns
+
+    def _rest(
+        self, rarity: Float[Array, "turns"], low: Array, turns: Array, log_right: Array, log_left: Array
+    ) -> UInt32[Array, "limbs"]:
+        """Where the turns that are left end, if each has these odds: a turn to the right is a digit 1 of the result less 1.
+
+        Where all were to the left, one more chooses between 0 and 1.
+        """
+        bits, one = jnp.asarray(self.bits, jnp.int32), wide.from_uint32(jnp.uint32(1), self.limbs)
+        right = jax.vmap(random.decide, (0, None, None))(rarity, log_right, log_left)
+        level = bits - 1 - jnp.arange(32 * self.limbs, dtype=jnp.int32)  # at which each place is decided
+        digits = packed.pack(right[jnp.maximum(level, 0)] & (level >= turns))[::-1]
+        never_right = ~jnp.any(low != 0)
+        digits = digits | jnp.where(never_right, low, wide.subtract(low, one))
+        undecided = never_right & ~jnp.any(digits != 0)  # 0 or 1, if it is not 0 already
+        is_above = jnp.where(undecided, (turns <= bits) & right[bits], True)
+        return wide.add(digits, jnp.where(is_above, one, jnp.zeros_like(one)))
 
     def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array, Array]:
         """Along the path to `target`: its end, P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""
 
-        def step(pieces: Pieces, _: Array, low: Array, high: Array, middle: Array, state: Any) -> Any:
+        def step(pieces: Pieces, low: Array, high: Array, middle: Array, state: Any) -> Any:
             reach, aside = state
             right, left = self._log_turn(pieces, middle)
             go_right = wide.less(middle, target)
@@ -211,6 +255,7 @@ class BinarySearch(ThresholdLearner):
         return jnp.concatenate([jnp.zeros((1,)), inner, jnp.zeros((1,))])
 
     def law(self, pieces: Pieces, event: Goal) -> Float[Array, "2"]:
+        pieces = pieces.written_out()
         low, high = event.within.low, event.within.high
         outside = self._tails(pieces, low)[0] + self._tails(pieces, high)[1]
         if event.marked is None:  # two paths instead of one for every piece, and a small failure keeps its digits
