@@ -81,7 +81,7 @@ def measured(number: int, name: str, settings: Settings, seed: int) -> list[Row]
 
 def failure(case: Listed, settings: Settings, plan: Any, n: int, *, key: Any) -> float:
     """The share of failures in `runs` runs on n examples, each on data of its own."""
-    keys = jax.random.split(key, settings["runs"])
+    keys = jax.random.split(jax.random.clone(key), settings["runs"])  # the same data for all plans and n
     return float(_share(plan, jnp.int32(n), settings["alpha"], keys, case.wrong))
 
 
@@ -121,7 +121,7 @@ def _cover_wrong(learner: Any, n: Any, alpha: Any, data: Any, key: Any) -> Any:
     sample = Assignments(x=packed[:, :-1], y=packed[:, -1], n_valid=n)
     found = learner(key, sample)
     missed = bits.count((label(found.hypothesis.literals, sample.x, disjunction=False) ^ sample.y) & sample.valid)
-    return (found.status != 0) | (missed > alpha * n)
+    return (found.status != 0) | (missed.astype(float) > alpha * n.astype(float))
 
 
 def _packed(rows: Any) -> Any:

@@ -78,18 +78,13 @@ class BinarySearch(ThresholdLearner):
             low, high, state = carry
             is_open, middle = wide.less(low, high), wide.midpoint(low, high)
             go_right, changed = step(staging.together(parts), low, high, middle, state)
-            low, high = self._half(low, high, middle, go_right)
+            low = wide.select(is_open & go_right, self._after(middle), low)
+            high = wide.select(is_open & ~go_right, middle, high)
             return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
 
         zero = jnp.zeros((self.limbs,), jnp.uint32)
         low, _, state = jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
         return low, state
-
-    def _half(self, low: Array, high: Array, middle: Array, go_right: Array) -> tuple[Array, Array]:
-        """The candidates that a turn leaves; one stays as it is."""
-        is_open = wide.less(low, high)
-        after = wide.select(is_open & go_right, self._after(middle), low)
-        return after, wide.select(is_open & ~go_right, middle, high)
 
     def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
         """position + 1."""
@@ -114,9 +109,6 @@ class BinarySearch(ThresholdLearner):
         def locate(position: Array) -> Array:
             return find(position, side="right") - 1
 
-        def not_alone(low: Array, high: Array, below: Array) -> Array:
-            return wide.less(low, high) & ~wide.less(high, staging.together(parts).at(below + 1))
-
         def turn(state: tuple[Array, ...]) -> tuple[Array, ...]:
             _, index, low, high, below = state
             middle = wide.midpoint(low, high)
@@ -125,14 +117,14 @@ class BinarySearch(ThresholdLearner):
             nobody = wide.less(behind, staging.together(parts).at(here + 1))
             after = staging.unless(nobody, here, locate, behind)
             right = random.decide(rarity[index], *self._log_turn_at(staging.together(parts), here, after))
-            low, high = self._half(low, high, middle, right)
+            low, high = wide.select(right, behind, low), wide.select(right, high, middle)
             below = jnp.where(right, after, below)
-            return not_alone(low, high, below), index + 1, low, high, below
+            alone = ~wide.less(low, high) | wide.less(high, staging.together(parts).at(below + 1))
+            return ~alone, index + 1, low, high, below
 
-        start = jnp.zeros((self.limbs,), jnp.uint32), pieces.last, jnp.int32(0)
-        _, turns, low, _, below = lax.while_loop(
-            lambda state: state[0], turn, (not_alone(*start), jnp.int32(0), *start)
-        )
+        zero = jnp.zeros((self.limbs,), jnp.uint32)
+        start = jnp.bool_(True), jnp.int32(0), zero, pieces.last, jnp.int32(0)
+        _, turns, low, _, below = lax.while_loop(lambda state: state[0], turn, start)
         return low, below, turns
 
     def _rest(

@@ -136,6 +136,7 @@ def tree(*, bits: int, n: Any, epsilon: Any) -> Tree:
     Raises:
       TypeError, ValueError: an argument out of range.
 
+    >>> import jax
     >>> from dpjax import Weighted
     >>> from dpjax.domains import wide
     >>> data = Weighted.create(wide.from_ints([3, 200], 8), [600, 400])
