@@ -104,7 +104,7 @@ def test_committed_figures_still_say_what_the_code_says(name):
     """By the command in a process of its own: tests compile without most optimisations, which may move what is learned."""
     if name in EXTRAS and importlib.util.find_spec(EXTRAS[name]) is None:
         pytest.skip(f"needs {EXTRAS[name]}")
-    plain = {
+    plain = {"JAX_ENABLE_COMPILATION_CACHE": "false"} | {
         key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS")
     }
     asked = [sys.executable, "-m", "experiments", "check", name, "--out", f"figures/{name}", "--seed", "1"]

@@ -222,16 +222,18 @@ def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
         np.testing.assert_allclose(found, [law[good].sum(), law[~good].sum()], rtol=1e-9)
 
 
-@pytest.mark.parametrize("bits", [3, 40])
-@pytest.mark.parametrize("kind", ["anywhere", "at one end", "one"])
+@pytest.mark.parametrize("bits", [1, 3, 40, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["anywhere", "at one end", "one", "labels of any kind"])
 def test_a_binary_search_ends_where_all_of_its_turns_lead(bits: int, kind: str) -> None:
     """The run leaves its loop once no example is among the candidates. Here every turn is made, by whole numbers, with the same coins."""
     rng, top = np.random.default_rng(bits), 2**bits
-    xs = sorted(
-        {"anywhere": (top * rng.random(20)).astype(int), "at one end": [0] * 9 + [top - 1] * 2, "one": [1]}[kind]
-    )
-    ys = [int(x < top // 3) for x in xs]
-    learner, sample = thresholds.binary_search(bits=bits, epsilon=20.0), sample_of(xs, ys, bits, 31)
+    anywhere = sorted(map(int, top * rng.random(20)))
+    middles = [top // 2] * 5 + [top // 2 - 1] * 4 + [top // 4] * 3
+    given = {"at one end": [0] * 9 + [top - 1] * 2, "one": [1], "labels of any kind": anywhere[:8] + middles}
+    xs = sorted(given.get(kind, anywhere))
+    ys = rng.integers(0, 2, len(xs)).tolist() if kind == "labels of any kind" else [int(x < top // 3) for x in xs]
+    epsilon = 20.0 if bits > 1 else 1.0
+    learner, sample = thresholds.binary_search(bits=bits, epsilon=epsilon), sample_of(xs, ys, bits, 31)
     keys = jax.random.split(jax.random.key(8), 40)
     found = wide.to_ints(jax.jit(jax.vmap(lambda key: learner(key, sample).hypothesis))(jax.random.clone(keys)))
 

@@ -445,7 +445,7 @@ def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
         of_rows, of_counts = (made(jax.random.key(3), each).hypothesis for each in (data, Weighted.of(data)))
         asked = wide.from_ints(range(8), 3)
         np.testing.assert_array_equal(of_rows.answer(asked), of_counts.answer(asked))
-        assert float(of_rows.total(asked)) > 0.25  # something is kept
+        assert float(of_rows.total(asked)) > 0.4  # the heaviest point, 14 of 31, is kept by both
     with pytest.raises(ValueError, match="points must be n = 31"):
         points.histogram(**given)(jax.random.key(0), Weighted.create(wide.from_ints([1], 3), [30]))
 

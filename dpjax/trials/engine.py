@@ -252,6 +252,9 @@ def traffic(run: Run, params: Any, *, batch: int | None = None) -> float:
     Args:
         run, params, batch: as for `count`.
 
+    Raises:
+        RuntimeError: the compiler gives no account.
+
     Example:
         >>> def largest(key, n):
         ...     return jnp.sort(jax.random.bits(key, (1024,)))[n]
@@ -260,7 +263,10 @@ def traffic(run: Run, params: Any, *, batch: int | None = None) -> float:
     """
     lanes = _check_batch(batch) or default_batch(run, params)
     program = _counting(_traceable(run), devices.everywhere(tree_of_arrays(params)), lanes)
-    return float(program.cost_analysis()["bytes accessed"]) / lanes
+    account = program.cost_analysis() or {}
+    if "bytes accessed" not in account:
+        raise RuntimeError(f"the compiler for {jax.default_backend()!r} gives no account of bytes")
+    return float(account["bytes accessed"]) / lanes
 
 
 def outcome_structure(run: Run, params: Any) -> Any:
@@ -312,7 +318,7 @@ def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> 
 
 
 def _counting(traceable: Run, given: Any, lanes: int) -> Any:
-    """The compiled program of `count`; JAX finds it again."""
+    """The compiled program of `count`; a second call finds it in JAX's cache."""
     mesh = devices.mesh()
     bounds = np.zeros((mesh.size, 3), np.uint32)
     with staging.uncollected():

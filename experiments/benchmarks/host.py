@@ -17,10 +17,11 @@ MOST_TRIALS = 2**14
 
 
 def start() -> concurrent.futures.ProcessPoolExecutor:
-    """Processes for `successes`, on half of the cores; JAX in them sees the CPU alone."""
+    """Processes for `successes`, one for four cores; JAX in them sees the CPU alone."""
     processes = max(1, (os.cpu_count() or 1) // 4)
     pool = concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
-    with environment(JAX_PLATFORMS="cpu"):  # read when processes start, one with each task that finds none idle
+    # A process reads this as it starts. One is started with each task that finds none idle.
+    with environment(JAX_PLATFORMS="cpu"):
         concurrent.futures.wait([pool.submit(_wait_for_the_others) for _ in range(processes)])
     return pool
 

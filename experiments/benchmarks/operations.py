@@ -27,10 +27,13 @@ COUNTED = ("sort", "gather", "scatter", "while", "case", "dot_general")
 
 def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[str], collections.Counter[str]]:
     """How often each operation of `COUNTED` stands outside of loops, and in loops; a sort as "sort" with its keys and its length."""
-    with mock.patch.object(
-        jax, "default_backend", return_value=platform
-    ):  # dpjax asks it what to store, and what to run one by one
-        module = _traced(contest).lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+    # dpjax asks JAX for the device to know what to store and what to run one by one; traces for the one are wrong for the other.
+    jax.clear_caches()
+    try:
+        with mock.patch.object(jax, "default_backend", return_value=platform):
+            module = _traced(contest).lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+    finally:
+        jax.clear_caches()
     functions = {str(function.name).strip('"'): function for function in module.body.operations}
     outside: collections.Counter[str] = collections.Counter()
     inside: collections.Counter[str] = collections.Counter()

@@ -98,10 +98,10 @@ class BinarySearch(ThresholdLearner):
         return self._rest(rarity, low, turns, *self._log_turn_at(pieces, below, below)), jnp.bool_(True), {}
 
     def _until_alone(self, rarity: Float[Array, "turns"], pieces: Pieces) -> tuple[Array, Array, Array]:
-        """(low, how many examples lie below, turns): until none is among the candidates but the last, or only that is left.
+        """(low, how many examples lie below, turns): until no candidate but the last is an example, or one candidate is left.
 
-        Then no midpoint has another number of examples before or behind it. On a wide domain that is soon: a search that has gone wrong
-        ends in a gap between examples.
+        Then no midpoint has another number of examples before or behind it. A search that has gone wrong is alone soon, in a gap between
+        examples; one that goes right seldom is before its last turns.
         """
         find = pieces.search if isinstance(pieces.starts, Starts) else wide.searcher(pieces.starts)
         parts = staging.apart(pieces)
@@ -109,7 +109,7 @@ class BinarySearch(ThresholdLearner):
         def locate(position: Array) -> Array:
             return find(position, side="right") - 1
 
-        def turn(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        def turn(state: Any) -> Any:
             _, index, low, high, below = state
             middle = wide.midpoint(low, high)
             here, behind = locate(middle), self._after(middle)
@@ -132,12 +132,12 @@ class BinarySearch(ThresholdLearner):
     ) -> UInt32[Array, "limbs"]:
         """Where the turns that are left end, if each has these odds: a turn to the right is a digit 1 of the result less 1.
 
-        Where all were to the left, one more chooses between 0 and 1.
+        If no turn went right, one more chooses between 0 and 1.
         """
         bits, one = jnp.asarray(self.bits, jnp.int32), wide.from_uint32(jnp.uint32(1), self.limbs)
         right = jax.vmap(random.decide, (0, None, None))(rarity, log_right, log_left)
-        level = bits - 1 - jnp.arange(32 * self.limbs, dtype=jnp.int32)  # at which each place is decided
-        digits = packed.pack(right[jnp.maximum(level, 0)] & (level >= turns))[::-1]
+        turn = bits - 1 - jnp.arange(32 * self.limbs, dtype=jnp.int32)  # the turn that decides each place
+        digits = packed.pack(right[jnp.maximum(turn, 0)] & (turn >= turns))[::-1]
         never_right = ~jnp.any(low != 0)
         digits = digits | jnp.where(never_right, low, wide.subtract(low, one))
         undecided = never_right & ~jnp.any(digits != 0)  # 0 or 1, if it is not 0 already

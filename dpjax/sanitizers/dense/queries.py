@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from dpjax.core import arguments, logspace, staging
+from dpjax.core import sums as running
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential
 
@@ -223,12 +223,7 @@ class Listed(Queries):
 
 def _sums_below(difference: Real[Array, "points *many"]) -> Real[Array, "sums *many"]:
     """<1[x < j], d> for j = 0, ..., N."""
-    if jax.default_backend() == "cpu":
-        sums = jnp.cumsum(difference, axis=0, dtype=difference.dtype)
-    else:
-        # On an H200 (JAX 0.11.2) `blr` released databases far from the data, and jnp.cumsum along the first axis of a table is the only
-        # operation in it that no algorithm whose answers were right there has.
-        sums = lax.associative_scan(jnp.add, difference)
+    sums = running.along(difference, 0)
     return jnp.concatenate([jnp.zeros_like(sums[:1]), sums])
 
 
