@@ -80,9 +80,9 @@ def test_items_are_points_with_their_most_frequent_vector() -> None:
 # ------------------------------------------------------------------------------------------------- laws and references
 
 
-def point_learner(calibration: str) -> Any:
+def point_learner(calibration: str, n: int = len(CLOSE + SINGLE)) -> Any:
     budget = {"bits": 8, "k": 2, "epsilon": 3.0, "delta": 0.2, "alpha": 0.9, "calibration": calibration}
-    return points.point_learner(**budget, n=len(CLOSE + SINGLE), allow_unproved=True)
+    return points.point_learner(**budget, n=n, allow_unproved=True)
 
 
 def thresholds(learner: Any) -> dict[str, float]:
@@ -94,13 +94,14 @@ def thresholds(learner: Any) -> dict[str, float]:
     "name", [pytest.param("printed", marks=pytest.mark.slow), builders.slow("proved"), "histogram"]
 )
 def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
-    examples, runs = CLOSE if name == "histogram" else CLOSE + SINGLE, 4000
+    # As printed, points that occur once may be heavy: of 120 of them no list of all sets has an end.
+    examples, runs = CLOSE + SINGLE if name == "proved" else CLOSE, 4000
     sample, (epsilon, delta) = sample_of(examples, rows=255), (3.0, 0.2)
     if name == "histogram":
         learner = points.histogram_learner(bits=8, k=2, epsilon=epsilon / 6, delta=delta)
         law = twin.histogram_law(examples, **thresholds(learner), scale=12 / epsilon)
     else:
-        learner = point_learner(name)
+        learner = point_learner(name, len(examples))
         width, threshold = (2 / epsilon, 2 / epsilon * math.log(2 / delta))
         if name == "proved":
             width, threshold = 4 / epsilon, 2 + 4 / epsilon * math.log(1 / delta)
