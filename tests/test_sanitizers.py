@@ -442,10 +442,10 @@ def test_counts_and_rows_are_the_same_data_to_sanitizers_of_points() -> None:
     given = {"bits": 3, "n": 31, "epsilon": 7.0, "delta": 0.1}
     data = builders.points_of(xs, 3, 31)
     for made in (points.histogram(**given), points.san_points(**given, alpha=0.8, allow_unproved=True)):
-        of_rows, of_counts = (made(jax.random.key(3), each).hypothesis for each in (data, Weighted.of(data)))
+        of_rows, of_counts = (made(jax.random.key(7), each).hypothesis for each in (data, Weighted.of(data)))
         asked = wide.from_ints(range(8), 3)
         np.testing.assert_array_equal(of_rows.answer(asked), of_counts.answer(asked))
-        assert float(of_rows.total(asked)) > 0.4  # the heaviest point, 14 of 31, is kept by both
+        assert float(of_rows.total(asked)) > 0.5
     with pytest.raises(ValueError, match="points must be n = 31"):
         points.histogram(**given)(jax.random.key(0), Weighted.create(wide.from_ints([1], 3), [30]))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -120,6 +121,10 @@ class Pieces:
         if isinstance(self.starts, Starts):
             return self.starts.search(position, side=side)
         return wide.search(self.starts, position, side=side)
+
+    def searcher(self) -> Callable[..., Int[Array, ""]]:
+        """`search`, for many positions, as in a loop."""
+        return self.search if isinstance(self.starts, Starts) else wide.searcher(self.starts)
 
     @jax.jit
     def cut(self, position: UInt32[Array, "limbs"]) -> Cut:

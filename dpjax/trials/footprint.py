@@ -78,8 +78,11 @@ def _constants(equation: Any, count: int) -> int:
 
 def _inside(equation: Any) -> list[Any]:
     """The programs inside an operation that run for all trials at once; those of `staging.one_by_one` do not."""
-    if equation.primitive.name == "custom_vmap_call":
-        return []
+    return [] if equation.primitive.name == "custom_vmap_call" else programs(equation)
+
+
+def programs(equation: Any) -> list[Any]:
+    """The programs inside an operation: its body, its branches."""
     return [part for value in equation.params.values() for part in _members(value) if hasattr(part, "eqns")]
 
 

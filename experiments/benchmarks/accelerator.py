@@ -32,9 +32,9 @@ from experiments.benchmarks.draw_accelerator import (
     LAWS,
     MEAN,
     NAME,
-    RATES,
     draw,
 )
+from experiments.benchmarks.measure import RATES
 from experiments.records import Row, exact
 from experiments.refusals import Refused
 from experiments.runner import Context, Experiment

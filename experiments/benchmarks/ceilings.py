@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from dpjax.core import random
+from dpjax.trials import footprint
 from experiments.benchmarks import timing
 from experiments.benchmarks.contests import Trial
 
@@ -60,6 +61,5 @@ def _calls(equation: Any) -> int:
     name, given = equation.primitive.name, equation.params
     if name in ("random_bits", "threefry2x32") or given.get("name") == "_threefry":
         return equation.outvars[0].aval.size
-    members = [part for value in given.values() for part in (value if isinstance(value, tuple | list) else (value,))]
-    inside = [_drawn(getattr(part, "jaxpr", part)) for part in members if hasattr(getattr(part, "jaxpr", part), "eqns")]
+    inside = [_drawn(part) for part in footprint.programs(equation)]
     return max(inside, default=0) if name == "cond" else given.get("length", 1) * sum(inside)

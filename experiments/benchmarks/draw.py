@@ -31,7 +31,8 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     (out / "benchmarks.md").write_text("\n".join(_tables(rows)) + "\n")
 
 
-def _panels(rows: list[Row], prefix: str) -> list[str]:
+def panels_of(rows: list[Row], prefix: str) -> list[str]:
+    """Those whose names begin so, in order."""
     return [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(prefix)]
 
 
@@ -48,7 +49,7 @@ def _mark(series: str) -> tuple[str, str]:
 
 def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """One line a cell: everybody's trials per second."""
-    panels = _panels(rows, RATES)[::-1]
+    panels = panels_of(rows, RATES)[::-1]
     fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
     labelled: set[str] = set()
     for place, panel in enumerate(panels):
@@ -79,7 +80,7 @@ def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 
 def _scaling(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """Seconds against n, d and the number of trials, fitted exponents in the legends."""
-    panels = _panels(rows, SCALING)
+    panels = panels_of(rows, SCALING)
     fig, grid = style.figure(1, len(panels), figsize=(4.4 * len(panels), 5.4), squeeze=False)
     for axes, panel in zip(grid[0], panels, strict=True):
         axis = panel.removeprefix(SCALING)
@@ -114,7 +115,7 @@ def _tables(rows: list[Row]) -> list[str]:
         "| learner | cell | trials/s | words alone / dpjax | dpjax / NumPy | / specialised NumPy | / OpenDP | / diffprivlib |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for panel in _panels(rows, RATES):
+    for panel in panels_of(rows, RATES):
         learner, _, sizes = panel.removeprefix(RATES).partition(", ")
         rate = {series: row.value for series, row in _row_of_each(rows, panel).items()}
         ours = rate.pop("dpjax")
@@ -137,12 +138,12 @@ def _tables(rows: list[Row]) -> list[str]:
                 f"| {row.series} | {axis} | {row.x:,.0f} | {row.value:.2f} | {row.low:.2f} to {row.high:.2f} |"
             )
     lines += ["", f"| until a first answer | cell | {firsts.COLD}, s | {firsts.CACHED}, s |", "|---|---|---|---|"]
-    for panel in _panels(rows, firsts.PANEL):
+    for panel in panels_of(rows, firsts.PANEL):
         what, _, sizes = panel.removeprefix(firsts.PANEL).partition(", ")
         spent = _row_of_each(rows, panel)
         lines.append(f"| {what} | {sizes} | {spent[firsts.COLD].value:.1f} | {spent[firsts.CACHED].value:.1f} |")
     lines += ["", f"| cells per second | learner | {grids.TOGETHER} | {grids.ALONE} | ratio |", "|---|---|---|---|---|"]
-    for panel in _panels(rows, grids.PANEL):
+    for panel in panels_of(rows, grids.PANEL):
         what, _, learner = panel.removeprefix(grids.PANEL).partition(", ")
         both = _row_of_each(rows, panel)
         together, alone = both[grids.TOGETHER].value, both[grids.ALONE].value

@@ -5,12 +5,13 @@ import pathlib
 from dpjax.plotting import style
 from experiments import records
 from experiments.benchmarks import ceilings
-from experiments.benchmarks.draw import ratio
+from experiments.benchmarks.draw import panels_of, ratio
+from experiments.benchmarks.measure import RATES
 from experiments.records import Row
 from experiments.settings import Settings
 
 NAME = "device"
-RATES, COST, AGREEMENT = "trials per second, ", "of a trial, ", "successes, "
+COST, AGREEMENT = "of a trial, ", "successes, "
 BATCHES, LAWS, CEILINGS = "by trials a block, ", "failure by law, ", "ceilings, per second"
 DEVICE, FLOOR, CPU, HOST = "dpjax", "words alone", "two cores", "host"
 MEAN, DIFFERENCE = "mean failure", "largest difference"
@@ -26,17 +27,13 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     (out / "accelerator.md").write_text("\n".join(_tables(rows)) + "\n")
 
 
-def _panels(rows: list[Row], prefix: str) -> list[str]:
-    return [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(prefix)]
-
-
 def _values(rows: list[Row], panel: str) -> dict[str, float]:
     return {row.series: row.value for row in rows if row.panel == panel}
 
 
 def _rates(rows: list[Row], device: str, settings: Settings, path: pathlib.Path) -> None:
     """One line a cell."""
-    panels = _panels(rows, RATES)[::-1]
+    panels = panels_of(rows, RATES)[::-1]
     fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
     label = {DEVICE: device, CPU: "two cores", FLOOR: f"{device}: words drawn and sorted\nor moved once"}
     for series, (marker, colour) in MARKS.items():
@@ -60,7 +57,7 @@ def _rates(rows: list[Row], device: str, settings: Settings, path: pathlib.Path)
 def _batches(rows: list[Row], device: str, settings: Settings, path: pathlib.Path) -> None:
     """Rates against the number of trials a block."""
     fig, axes = style.figure(figsize=(6.4, 4.2))
-    for panel in _panels(rows, BATCHES):
+    for panel in panels_of(rows, BATCHES):
         (part,) = records.series(rows, panel).values()
         style.interval(axes, *records.columns(part), label=panel.removeprefix(BATCHES), marker="o")
     axes.set(xscale="log", yscale="log", xlabel="trials a block", ylabel="trials per second")
@@ -86,7 +83,7 @@ def _contests(rows: list[Row]) -> list[str]:
         "| contest | cell | trials a block | trials/s | / two cores | words | bytes | words alone / dpjax | successes | on the host |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for panel in _panels(rows, RATES):
+    for panel in panels_of(rows, RATES):
         cell = panel.removeprefix(RATES)
         name, _, sizes = cell.partition(", ")
         rate, cost, good = (_values(rows, f"{prefix}{cell}") for prefix in (RATES, COST, AGREEMENT))
@@ -107,7 +104,7 @@ def _ceilings(rows: list[Row]) -> list[str]:
 
 
 def _by_batch(rows: list[Row]) -> list[str]:
-    panels = _panels(rows, BATCHES)
+    panels = panels_of(rows, BATCHES)
     batches = sorted({row.x for row in rows if row.panel in panels})
     lines = [
         f"| contest | {' | '.join(f'{batch:,.0f} a block' for batch in batches)} |",
@@ -121,7 +118,7 @@ def _by_batch(rows: list[Row]) -> list[str]:
 
 def _laws(rows: list[Row]) -> list[str]:
     lines = [f"| law | {MEAN} | {DIFFERENCE} |", "|---|---|---|"]
-    for panel in _panels(rows, LAWS):
+    for panel in panels_of(rows, LAWS):
         found = _values(rows, panel)
         lines.append(f"| {panel.removeprefix(LAWS)} | {found[MEAN]:.2g} | {found[DIFFERENCE]:.2g} |")
     return lines

@@ -22,11 +22,11 @@ def start() -> concurrent.futures.ProcessPoolExecutor:
     pool = concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
     # A process reads this as it starts. One is started with each task that finds none idle.
     with environment(JAX_PLATFORMS="cpu"):
-        concurrent.futures.wait([pool.submit(_wait_for_the_others) for _ in range(processes)])
+        concurrent.futures.wait([pool.submit(_start_jax) for _ in range(processes)])
     return pool
 
 
-def _wait_for_the_others() -> None:
+def _start_jax() -> None:
     jax.devices()
 
 

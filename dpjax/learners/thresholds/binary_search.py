@@ -21,7 +21,6 @@ from dpjax.data.algorithm import whole
 from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
-from dpjax.domains.scaled import Starts
 from dpjax.learners.thresholds import base
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.mechanisms import laplace
@@ -103,8 +102,7 @@ class BinarySearch(ThresholdLearner):
         Then no midpoint has another number of examples before or behind it. A search that has gone wrong is alone soon, in a gap between
         examples; one that goes right seldom is before its last turns.
         """
-        find = pieces.search if isinstance(pieces.starts, Starts) else wide.searcher(pieces.starts)
-        parts = staging.apart(pieces)
+        find, parts = pieces.searcher(), staging.apart(pieces)
 
         def locate(position: Array) -> Array:
             return find(position, side="right") - 1
