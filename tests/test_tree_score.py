@@ -90,18 +90,25 @@ def test_the_guarantee_holds_without_any_rounding():
 # ------------------------------------------------------------------------------------------------------ the worst data
 
 
-def test_groups_of_points_only_add_to_what_is_needed():
-    """Between the exact least n and what the theorem says; no size from there on fails, and groups bound what is exact."""
-    numbers = planning.numbers(planning.plain(4))
-    given = (4, 0.2, *numbers, 0.2)
-    exact, enough = (planning.least_n(*given, most) for most in (planning.MOST_STEPS, 0.0))
-    grouped = planning.least_n_in_groups(*given, 4 * 25.0**3)
-    assert exact < grouped < enough
-    case = planning._Case(4, 0.2, *numbers)
-    assert all(case.keeps(n, 0.25) for n in range(grouped, enough, 3)) and not case.keeps(exact - 1, 0.25)
-    # Groups bound the exact excess from above, in each of them.
-    coarse = planning._Grouped(4, 0.2, *numbers, 3)
-    assert all(coarse.excess(n, 0.25) >= case.excess(3 * n + 2, 0.25) for n in (2, 5, 9))
+def test_no_size_that_the_theorem_calls_enough_fails():
+    """For offsets of all kinds, so that each of its conditions decides somewhere; ten sizes from there on, by the programme."""
+    rng, margins = np.random.default_rng(3), []
+    for bits in (1, 2, 3, 5, 8) * 6:
+        epsilon, beta = rng.uniform(0.3, 2.0), rng.choice([0.02, 0.1, 0.4, 0.95])
+        offsets = (rng.uniform(0, bits + 2), *rng.uniform(-0.2, 0.6, 3)) if rng.random() < 0.7 else (0.7 * bits, 0, 0, 0)
+        case = planning._Case(bits, epsilon, *offsets)
+        enough = case.enough(beta)
+        assert all(case.keeps(n, beta / (1 - beta)) for n in range(enough, enough + 10))
+        margins.append(enough - planning.least_n(bits, epsilon, *offsets, beta, planning.MOST_STEPS))
+    assert 0 <= min(margins) <= 1  # it is not idle
+
+
+@pytest.mark.parametrize("bits", [10, 16, 24])
+@pytest.mark.parametrize(("epsilon", "beta"), [(0.5, 0.1), (1.0, 0.1), (1.0, 0.001)])
+def test_the_theorem_is_nearly_exact_with_plain_offsets(bits, epsilon, beta):
+    case = planning._Case(bits, epsilon, *planning.numbers(planning.plain(bits)))
+    enough = case.enough(beta)
+    assert case.keeps(enough, beta / (1 - beta)) and not case.keeps(enough - 3, beta / (1 - beta))
 
 
 @pytest.mark.parametrize(("bits", "n"), [(1, 1), (1, 4), (2, 5), (3, 4)])
@@ -118,6 +125,21 @@ def test_the_programme_finds_the_worst_of_all_multisets(bits, n):
         own = twin.failure(twin.tree_score_law(points, bits, epsilon, *offsets), points)
         np.testing.assert_allclose(own, failure, rtol=1e-12)
         assert max(failures) > min(failures) or n == 1
+
+
+@pytest.mark.parametrize(("bits", "n"), [(64, 58), (256, 194)])
+def test_three_heaps_show_that_one_point_less_would_be_too_few(bits, n):
+    """The good keys that the theorem reckons with: two that cut off as many points as the third has left, less A."""
+    solver = make(bits)
+    assert solver.sample_size(beta=0.1) == n
+    middle, outside = 2 ** (bits - 1), round((n - float(solver.offsets.a)) / 3)
+
+    def failure(size, below, above):
+        heaps = [middle - 2] * below + [middle - 1] * (size - below - above) + [middle + 1] * above
+        return float(solver.failure_probability(builders.points_of(heaps, bits, 255)))
+
+    around = [(outside + i, outside + j) for i in (-1, 0) for j in (-1, 0, 1)]
+    assert max(failure(n, *sides) for sides in around) <= 0.1 < max(failure(n - 1, *sides) for sides in around)
 
 
 def adversarial(rng, worst, bits):
@@ -218,7 +240,7 @@ def test_4096_bits():
     bits = 4096
     solver = make(bits)
     n = solver.sample_size(beta=0.1)
-    assert n == 2865 and interior_point.exponential(bits=bits, epsilon=1.0).sample_size(beta=0.1) == 5683
+    assert n == 2862 and interior_point.exponential(bits=bits, epsilon=1.0).sample_size(beta=0.1) == 5683
     rng = np.random.default_rng(0)
     values = [2**4095 + 2 ** int(k) for k in rng.integers(0, 4095, n)]
     points = builders.points_of(values, bits)

@@ -8,8 +8,8 @@
 
   which two neighbouring keys with h and n - h points, or a single key, attain. (L = G = 0 is the second case, and if L = 0 < G the
   mirror image of the first.)
-- `tree_score`: its theorem, and exactly by its dynamic programme as far as that takes a few milliseconds; in groups of points beyond,
-  for the domains where it is close to the exponential mechanism.
+- `tree_score`: its theorem, which is at most a point or two above its exact worst case, and that itself by its dynamic programme as far as
+  it takes a few milliseconds.
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` asks for. `tree_log`: the plan by basic composition with one level,
   whose split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
 """
@@ -31,13 +31,7 @@ from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
 MOST_STEPS = 4e6  # of a programme of the tree score, where n is asked for
-MANY_STEPS = 1e6  # where epsilon is
-SMALL_STEPS = 4e5  # where the domain is so small that the exponential mechanism is as good
-FEW_STEPS = 1e5  # where a solver is a part of something else
-GROUPS_STEPS = 3e6  # of a programme in groups of points
-CLOSE = range(
-    9, 25
-)  # bits for which the tree score and the exponential mechanism are close: there groups are looked at
+FEW_STEPS = 1e5  # where epsilon is, or a solver is a part of something else
 NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
 _FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality
 
@@ -60,11 +54,7 @@ def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, 
         odds = math.log(beta) - math.log1p(-beta)
         return bisection.least_int(lambda n: exponential_odds(bits, epsilon, n) <= odds, 1)
     if name == "tree_score":
-        given = (bits, epsilon, *_plain(bits), beta)
-        least = tree_planning.least_n(*given, steps or FEW_STEPS)
-        if (steps or 0) < MANY_STEPS or bits not in CLOSE or bits * float(least) ** 3 <= (steps or 0):
-            return least
-        return min(least, tree_planning.least_n_in_groups(*given, GROUPS_STEPS))
+        return tree_planning.least_n(bits, epsilon, *_plain(bits), beta, steps or FEW_STEPS)
     if not 0.0 < delta <= 0.5:
         raise UnavailableError("needs a delta in (0, 1/2]")
     if name == "rec_concave":
@@ -168,8 +158,7 @@ def best(bits: int, epsilon: float, delta: float, beta: float, *, steps: float |
 def _candidate(name: str) -> Candidate:
     def offer(question: Question) -> Offer:
         given = (name, question.bits, *question.step(), question.beta)
-        steps = MOST_STEPS if question.n is None else MANY_STEPS
-        steps = steps if question.bits >= CLOSE.start - 1 else SMALL_STEPS
+        steps = MOST_STEPS if question.n is None else FEW_STEPS
         return Offer(points_for(*given, steps), lambda n: made(*given), name)
 
     def floor(question: Question) -> float:

@@ -2,22 +2,40 @@
 
 Notation of `dpjax.optimizers.interior_point.tree_score`; a key is good if it is an interior point, else bad.
 
-**By a theorem.** Let n >= 2 B - 1 and y* the shallowest key in [x_(B), x_(n+1-B)], of level z. All keys of that interval lie in its
-subtree, and so do all points of it: m_y* >= n - 2 (B - 1), while #<= and #>= are at least B. So the good keys weigh at least
+**By a theorem.** Cut points off from both ends. While some are left, l being cut off below and r above, let y be the shallowest key from
+the least to the greatest of them. Its subtree holds them all: m_y >= n - l - r. If #<=y <= #>=y, cut off the points up to y, else those
+from y on: l becomes #<=y, or r becomes #>=y. The keys so met are good, and no two the same. With a and b the greatest epsilon A_z and
+epsilon b_z, and c the new l or r, y weighs at least exp(min(epsilon c - b, epsilon (n - l - r) - a)). Up to the first y where the second of
+these is not the greater, the last cuts on both sides count in full; so for some l and r the good keys weigh at least
 
-    exp(min(epsilon B - epsilon b_z, epsilon (n - 2B + 2) - epsilon A_z)).
+    e^(epsilon l - b) [l > 0] + e^(epsilon r - b) [r > 0] + e^(epsilon (n - l - r) - a),
 
-A bad key has #<= or #>= zero. If m_y = 0 it weighs at most exp(-epsilon A_z); if not it has keys below it (at a leaf's points its key is
-good), lies on the search path of the least or of the greatest point, and weighs at most exp(-epsilon b_z). So the bad keys weigh at most
+or, where there is no such y, e^(epsilon n/2 - b), since a cut has reached n/2 when all points are off.
 
-    W = sum_{z > 0} min(2, N_z) exp(-epsilon b_z) + sum_z N_z exp(-epsilon A_z),    N_0 = 1, N_z = 2^(bits - z) keys of level z,
+A bad key has #<= or #>= zero. If m_y = 0 it weighs at most exp(-epsilon A_z). If not it has keys below it (at a leaf's points its key is
+good), is an ancestor of the least or of the greatest point, and weighs at most exp(-epsilon b_z). Above the first key that was met there is
+at most one such key a level, as all points lie below it. Under it there is at most one on each side, and on the side that is cut off first
+are c points at most, c being that cut. So the bad keys weigh at most
 
-and they are drawn with probability at most beta where, with L = ln(W (1 - beta)/beta) and B_z = ceil((L + epsilon b_z)/epsilon),
+    W(c) = sum_z N_z e^(-epsilon A_z) + sum_{z > 0} e^(-epsilon b_z) + sum_{0 < z < bits} e^min(-epsilon b_z, epsilon c - epsilon A_z),
 
-    n >= 2 B_z - 2 + max{1, ceil((L + epsilon A_z)/epsilon)}    for every level z.
+N_0 = 1, N_z = 2^(bits - z) keys of level z, and always W = W(n). The first cut is at most max(l, r). Let K = (1 - beta)/beta and
+L_0 = ln(K W): where epsilon max(l, r) - b >= L_0 one key is enough. Else the bad ones weigh at most W((L_0 + b)/epsilon). Let L_1 be
+ln of K times that, and so on, to L. By the inequality of the means they are drawn with probability at most beta if
 
-With b = 0 and A_z = A that is n = A + 3 B - 2, least about where exp(-epsilon A) M = bits: those are the `plain` offsets, and
-n = (ln M + 2 ln(bits) + O(1 + ln(1/beta)))/epsilon.
+    epsilon n >= max{a + L_0, a + b + 2 (L - ln 2), a + 2 b + 3 (L - ln 3)}    and    epsilon ceil(n/2) >= b + L_0.
+
+With b = 0 and A_z = A the last one of the three decides, and asks for the fewest points at about exp(-epsilon A) M = bits: those are the
+`plain` offsets, for which n = (ln M + 2 ln(bits) + 3 ln(2K/3) + o(1))/epsilon. That is at most one point above the exact least size for
+bits = 24, 28 and 32, and at most 2/epsilon above it for 16, 18, 20 and 22 (epsilon = 0.3, 0.5, 1, 2; beta = 0.1, 0.01, 0.001). On wider
+domains three heaps of points show how little it can be above it: l at M/2 - 2, r at M/2 + 1 and the others at M/2 - 1, the three good keys
+that the means are of. At epsilon = 1, beta = 0.1 it says 194, 730 and 2862 for bits = 256, 1024 and 4096, and by the exact law some 193, 728
+and 2861 such points fail more often than that.
+
+Where offsets differ much one key may say more: if n >= 2 B - 1, the shallowest key in [x_(B), x_(n+1-B)], of level z, weighs at least
+exp(min(epsilon B - epsilon b_z, epsilon (n - 2B + 2) - epsilon A_z)). So with B_z = max{1, ceil((L_0 + epsilon b_z)/epsilon)} this is enough:
+
+    n >= 2 B_z - 2 + max{1, ceil((L_0 + epsilon A_z)/epsilon)}    for every level z.
 
 **Exactly.** The failure is at most beta on all data of n points iff F(S) = bad - odds good <= 0 for all of them, odds = beta/(1 - beta): a
 sum over keys, in which a key counts with the numbers of points before its subtree, before it, at it and below it. So the maximum of F
@@ -29,12 +47,6 @@ levels 1, ..., z that holds the points i + 1, ..., t in order. If the points up 
 
 As f is a function of the lesser one of q and n - j, the maximum over the other one is a running maximum: n^3 steps a level instead of n^4.
 Subtrees with the key 0 are those that begin at i = 0, and have a row W_z(t) of their own. On a domain of 2^64 points a tenth of a second.
-
-**In groups.** Where n is too large for that, let n = g N + g - 1 and look at every g-th point only: at x_(g), x_(2g), ..., x_(gN). If a key
-has l of these up to it, r from it on and m in its subtree, then #<= is at least g l, #>= at least g r, and m_y is from g m - (g - 1) to
-g m + g - 1. So min(l, r) >= 1 makes a key good, of weight exp(min(epsilon g min(l, r) - epsilon b_z, epsilon (g m - g + 1) - epsilon A_z))
-at least, and all others weigh exp(min(-epsilon b_z, epsilon (g m + g - 1) - epsilon A_z)) at most if they are bad. The same programme for
-N points with these weights bounds F from above, and F <= 0 for n with odds e^(-epsilon (g - 1)) times as large holds for n, ..., n + g - 1.
 """
 
 import functools
@@ -51,6 +63,7 @@ from dpjax.domains.wide import MAX_BITS
 
 MOST_STEPS = 5e7  # of one programme; a second or so
 LARGEST = 600.0  # ln of the largest weight
+_TURNS = 8  # from L_0 to L; more hardly tell
 _SLACK = 1e-9  # of W: above what rounding in float64 can add up to
 _MARGIN = 0.5  # of ln odds, where sizes are passed without a programme of their own
 _NAMES = ("a", "alpha", "p", "tau")
@@ -115,29 +128,6 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
     return n
 
 
-@functools.lru_cache(1024)
-def least_n_in_groups(
-    bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, beta: float, most: float
-) -> int:
-    """The same by the theorem and groups of points, as many as one programme of `most` steps has room for: nearly exact for large n.
-
-    >>> least_n_in_groups(8, 0.1, *numbers(plain(8)), 0.1, 2e6) < least_n(8, 0.1, *numbers(plain(8)), 0.1, 0)
-    True
-    """
-    enough = _Case(bits, epsilon, a, alpha, p, tau).enough(beta)
-    size = math.ceil(enough / max(1.0, (most / bits) ** (1 / 3)))
-    grouped = _Grouped(bits, epsilon, a, alpha, p, tau, size)
-    if size < 2 or grouped.log_bad >= LARGEST:
-        return enough
-    odds = beta / (1 - beta) * math.exp(-epsilon * (size - 1))
-    groups = -(-(enough + 1) // size) - 2  # the last whose sizes are not all above what the theorem says
-    n = enough
-    while groups >= 1 and grouped.keeps(groups, odds):
-        n, groups = size * (groups + 1) - 1, groups - 1
-    return min(n, enough)
-
-
-@functools.lru_cache(256)
 def worst(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, n: int) -> tuple[float, list[int]]:
     """The largest failure over all data of n points, and data that have it (Dinkelbach's iteration on the odds)."""
     return _Case(bits, epsilon, a, alpha, p, tau).worst(n)
@@ -217,16 +207,31 @@ class _Case:
         self.bits, self.epsilon = bits, epsilon
         self.sizes, self.ranks = a - alpha * level, p * np.log1p(level) + tau * level
         self.keys = np.append(0.0, (bits - level[1:]) * math.log(2.0))
-        on_paths = np.minimum(self.keys, math.log(2.0))[1:] - self.ranks[1:]
-        self.log_bad = float(np.logaddexp.reduce(np.append(on_paths, self.keys - self.sizes)))
+        self.log_bad = self._log_bad(math.inf)
         self.bad = math.exp(min(self.log_bad, LARGEST))
+
+    def _log_bad(self, first: float) -> float:
+        """ln W(c), from epsilon c."""
+        other = np.minimum(-self.ranks[1:-1], first - self.sizes[1:-1])
+        return float(np.logaddexp.reduce(np.concatenate([-self.ranks[1:], other, self.keys - self.sizes])))
 
     def enough(self, beta: float) -> int:
         """n by the theorem, a hair more where rounding could tell."""
-        needed = self.log_bad + math.log1p(-beta) - math.log(beta) + 1e-9
-        each = 2 * np.ceil((needed + self.ranks) / self.epsilon) - 2
+        log_odds = math.log1p(-beta) - math.log(beta) + 1e-9
+        return max(min(self._by_cuts(log_odds), self._by_one_key(self.log_bad + log_odds)), 1)
+
+    def _by_cuts(self, log_odds: float) -> int:
+        a, b, most = self.sizes.max(), self.ranks.max(), self.log_bad + log_odds
+        needed = most
+        for _ in range(_TURNS):
+            needed = self._log_bad(needed + b) + log_odds
+        nats = max(a + most, a + b + 2 * (needed - math.log(2)), a + 2 * b + 3 * (needed - math.log(3)))
+        return max(math.ceil(nats / self.epsilon), 2 * math.ceil((most + b) / self.epsilon) - 1)
+
+    def _by_one_key(self, needed: float) -> int:
+        each = 2 * np.maximum(np.ceil((needed + self.ranks) / self.epsilon), 1) - 2
         each += np.maximum(np.ceil((needed + self.sizes) / self.epsilon), 1)
-        return max(int(each.max()), 1)
+        return int(each.max())
 
     def weights(self, n: int, odds: float, level: int) -> np.ndarray:
         """f_z(r, m)."""
@@ -324,20 +329,3 @@ class _Case:
         for z in range(1, level + 1):
             log_weight = self.log_weight(min(self.epsilon * rank - self.ranks[z], -self.sizes[z]))
             add(rank, log_weight + (level - z) * math.log(2.0))
-
-
-class _Grouped(_Case):
-    """The same in groups of `size` points; see the module. Counts are of groups, and `bad` is not below what all bad keys can weigh."""
-
-    def __init__(self, bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, size: int) -> None:
-        self.inside = epsilon * (size - 1)  # what a subtree may hold besides, in nats
-        super().__init__(bits, size * epsilon, a - self.inside, alpha, p, tau)
-
-    def weights(self, n: int, odds: float, level: int) -> np.ndarray:
-        """Bounds of f_z(r, m): from above for r = 0, where A_z is less by `inside`, else from below, where it is more."""
-        count = self.epsilon * np.arange(n + 1.0)
-        sizes = self.sizes[level] + 2 * self.inside
-        weight = np.exp(np.minimum(np.minimum(count[:, None] - self.ranks[level], count - sizes), LARGEST))
-        weight[0] = np.exp(np.minimum(-self.ranks[level], count - self.sizes[level]))
-        weight[1:] *= -odds
-        return weight
