@@ -29,11 +29,12 @@ With b = 0 and A_z = A the last one of the three decides, and asks for the fewes
 `plain` offsets, for which n = (ln M + 2 ln(bits) + 3 ln(2K/3) + o(1))/epsilon. That is at most one point above the exact least size for
 bits = 24, 28 and 32, and at most 2/epsilon above it for 16, 18, 20 and 22 (epsilon = 0.3, 0.5, 1, 2; beta = 0.1, 0.01, 0.001). On wider
 domains three heaps of points show how little it can be above it: l at M/2 - 2, r at M/2 + 1 and the others at M/2 - 1, the three good keys
-that the means are of. At epsilon = 1, beta = 0.1 it says 194, 730 and 2862 for bits = 256, 1024 and 4096, and by the exact law some 193, 728
-and 2861 such points fail more often than that.
+that the means are of. At epsilon = 1, beta = 0.1 it says 194, 730 and 2862 for bits = 256, 1024 and 4096, and by the exact law some 193,
+728 and 2861 such points fail more often than that.
 
 Where offsets differ much one key may say more: if n >= 2 B - 1, the shallowest key in [x_(B), x_(n+1-B)], of level z, weighs at least
-exp(min(epsilon B - epsilon b_z, epsilon (n - 2B + 2) - epsilon A_z)). So with B_z = max{1, ceil((L_0 + epsilon b_z)/epsilon)} this is enough:
+exp(min(epsilon B - epsilon b_z, epsilon (n - 2B + 2) - epsilon A_z)). With B_z = max{1, ceil((L_0 + epsilon b_z)/epsilon)} it is enough
+that
 
     n >= 2 B_z - 2 + max{1, ceil((L_0 + epsilon A_z)/epsilon)}    for every level z.
 
