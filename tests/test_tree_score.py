@@ -95,7 +95,9 @@ def test_no_size_that_the_theorem_calls_enough_fails():
     rng, margins = np.random.default_rng(3), []
     for bits in (1, 2, 3, 5, 8) * 6:
         epsilon, beta = rng.uniform(0.3, 2.0), rng.choice([0.02, 0.1, 0.4, 0.95])
-        offsets = (rng.uniform(0, bits + 2), *rng.uniform(-0.2, 0.6, 3)) if rng.random() < 0.7 else (0.7 * bits, 0, 0, 0)
+        offsets = (
+            (rng.uniform(0, bits + 2), *rng.uniform(-0.2, 0.6, 3)) if rng.random() < 0.7 else (0.7 * bits, 0, 0, 0)
+        )
         case = planning._Case(bits, epsilon, *offsets)
         enough = case.enough(beta)
         assert all(case.keeps(n, beta / (1 - beta)) for n in range(enough, enough + 10))
