@@ -598,3 +598,23 @@ def test_factories_that_compute_on_the_host_refuse_traced_numbers_by_name():
     }.items():
         with pytest.raises(TypeError, match=f"{name} must be a known number"):
             jax.make_jaxpr(lambda number, make=make: [make(number), number][1])(0.1)
+
+
+@pytest.mark.parametrize("bits", [6, 64])
+def test_erm_on_a_realizable_sample_needs_no_promise(bits):
+    """With it the gap between the labels is taken as it stands, without it is searched for: the same answers of the same keys."""
+    learner, law = thresholds.erm(bits=bits), concept.log_uniform(bits=bits)
+
+    def answers(key, n):
+        key_sample, key_coins = jax.random.split(key)
+        promised = law.sample(key_sample, 63, n)
+        plain = Sample.tree_unflatten((False, False), (promised.x, promised.y, promised.n_valid))
+        given = [learner(jax.random.clone(key_coins), sample).hypothesis for sample in (promised, plain)]
+        return jnp.stack(given)
+
+    keys = jax.random.split(jax.random.key(1), 64)
+    drawn = jax.jit(jax.vmap(answers, (0, None)))
+    found = [drawn(jax.random.clone(keys), jnp.int32(n)) for n in (1, 2, 5, 40, 63)]
+    mine, theirs = np.moveaxis(np.concatenate(found), 1, 0)
+    np.testing.assert_array_equal(mine, theirs)
+    assert len(np.unique(mine.reshape(-1, mine.shape[-1]), axis=0)) > 20

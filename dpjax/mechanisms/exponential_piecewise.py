@@ -248,6 +248,12 @@ def _of_rows(key: Array, pieces: Pieces, weights: Float[Array, "rows"], in_row: 
     return _within(key_point, pieces, row * lanes + descend(rarity, in_row(row)))
 
 
+def draw_top(key: Array, pieces: Pieces) -> Point:
+    """`draw_peak`, the same point, where nothing but the top piece weighs anything: no weight is worked out."""
+    _, key_point = jax.random.split(key)
+    return _within(key_point, pieces, ordered.top_of_peak(pieces))
+
+
 def _within(key: Array, pieces: Pieces, piece: Int[Array, ""]) -> Point:
     """A uniform point of a piece, as far as it belongs to the range."""
     beyond = everything(pieces).high

@@ -30,6 +30,8 @@ class ThresholdErm(ThresholdLearner):
         return jnp.where(pieces.values == best, 0.0, -jnp.inf)
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
+        if pieces.is_peak:  # of a realizable sample: the pieces beside the top are worse
+            return base.released(piecewise.draw_top(key, pieces))
         return base.released(piecewise.draw_everywhere(key, pieces, self._log_density(pieces)))
 
     def law(self, pieces: Pieces, goal: Goal) -> Array:

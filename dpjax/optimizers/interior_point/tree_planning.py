@@ -129,6 +129,7 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
     return n
 
 
+@functools.lru_cache(256)
 def worst(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, n: int) -> tuple[float, list[int]]:
     """The largest failure over all data of n points, and data that have it (Dinkelbach's iteration on the odds)."""
     return _Case(bits, epsilon, a, alpha, p, tau).worst(n)
