@@ -105,6 +105,13 @@ def test_no_size_that_the_theorem_calls_enough_fails():
     assert 0 <= min(margins) <= 1  # it is not idle
 
 
+def test_offsets_that_rise_with_the_level_are_reckoned_with_at_their_greatest():
+    """By each level's own offsets alone ten points were said to be enough, where 0.126 is the worst failure."""
+    offsets = planning.offsets(a=11.13, alpha=0.514, p=-1.488, tau=0.348)
+    solver = interior_point.tree_score(bits=24, epsilon=3.7, offsets=offsets)
+    assert solver.worst(10)[0] > 0.1 >= solver.worst(solver.sample_size(beta=0.1))[0]
+
+
 @pytest.mark.parametrize("bits", [10, 16, 24])
 @pytest.mark.parametrize(("epsilon", "beta"), [(0.5, 0.1), (1.0, 0.1), (1.0, 0.001)])
 def test_the_theorem_is_nearly_exact_with_plain_offsets(bits, epsilon, beta):

@@ -32,12 +32,6 @@ domains three heaps of points show how little it can be above it: l at M/2 - 2, 
 that the means are of. At epsilon = 1, beta = 0.1 it says 194, 730 and 2862 for bits = 256, 1024 and 4096, and by the exact law some 193,
 728 and 2861 such points fail more often than that.
 
-Where offsets differ much one key may say more: if n >= 2 B - 1, the shallowest key in [x_(B), x_(n+1-B)], of level z, weighs at least
-exp(min(epsilon B - epsilon b_z, epsilon (n - 2B + 2) - epsilon A_z)). With B_z = max{1, ceil((L_0 + epsilon b_z)/epsilon)} it is enough
-that
-
-    n >= 2 B_z - 2 + max{1, ceil((L_0 + epsilon A_z)/epsilon)}    for every level z.
-
 **Exactly.** The failure is at most beta on all data of n points iff F(S) = bad - odds good <= 0 for all of them, odds = beta/(1 - beta): a
 sum over keys, in which a key counts with the numbers of points before its subtree, before it, at it and below it. So the maximum of F
 over all data, on domains of any size, comes from a programme over subtrees. Let V_z(i, t) be the largest sum over a subtree of keys of
@@ -220,20 +214,12 @@ class _Case:
     def enough(self, beta: float) -> int:
         """n by the theorem, a hair more where rounding could tell."""
         log_odds = math.log1p(-beta) - math.log(beta) + 1e-9
-        return max(min(self._by_cuts(log_odds), self._by_one_key(self.log_bad + log_odds)), 1)
-
-    def _by_cuts(self, log_odds: float) -> int:
         a, b, most = self.sizes.max(), self.ranks.max(), self.log_bad + log_odds
         needed = most
         for _ in range(_TURNS):
             needed = self._log_bad(needed + b) + log_odds
         nats = max(a + most, a + b + 2 * (needed - math.log(2)), a + 2 * b + 3 * (needed - math.log(3)))
-        return max(math.ceil(nats / self.epsilon), 2 * math.ceil((most + b) / self.epsilon) - 1)
-
-    def _by_one_key(self, needed: float) -> int:
-        each = 2 * np.maximum(np.ceil((needed + self.ranks) / self.epsilon), 1) - 2
-        each += np.maximum(np.ceil((needed + self.sizes) / self.epsilon), 1)
-        return int(each.max())
+        return max(math.ceil(nats / self.epsilon), 2 * math.ceil((most + b) / self.epsilon) - 1, 1)
 
     def weights(self, n: int, odds: float, level: int) -> np.ndarray:
         """f_z(r, m)."""

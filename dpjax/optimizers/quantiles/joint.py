@@ -180,8 +180,9 @@ class JointQuantiles(RankedQuantiles):
         logs = jnp.zeros(1) if alone else _first(log_total, pairs, measures * index.size)
         if self.shared:
             key_place, key_level = jax.random.split(key_place)
-            levels, by_level = self._by_level(points)
-            logs = jnp.concatenate([logs, logspace.logsumexp(by_level) + self._log_share(about)])
+            levels = self._levels(points)
+            by_block = levels.log_blocks(self.rate())
+            logs = jnp.concatenate([logs, logspace.logsumexp(by_block) + self._log_share(about)])
         one = logspace.draw(key_candidate, logspace.sum_tree(logs))
         by_gaps, pair = one < pairs[0].size, jnp.minimum(one, pairs[0].size - 1)
         targets, measure = self._targets(pairs[0][pair], points), pairs[1][pair]
@@ -193,8 +194,8 @@ class JointQuantiles(RankedQuantiles):
         start, stop = self._places(key_empty, keys[:, 0], points, parts, measure, found)
         if self.shared:
             measure = jnp.where(by_gaps, measure, one - pairs[0].size)
-            of_level = logspace.sum_tree(by_level[jnp.maximum(one - pairs[0].size, 0)])
-            here = self._ranges(points, levels[logspace.draw(key_level, of_level)])
+            kind = jnp.maximum(one - pairs[0].size, 0)
+            here = self._ranges(points, levels.draw(key_level, by_block[kind], kind, self.rate()))
             start, stop = wide.select(by_gaps, start, here.start), wide.select(by_gaps, stop, here.stop)
         answers = jax.vmap(lambda key, start, stop: axis.within(key, start, stop, measure))(keys[:, 1], start, stop)
         ordered = wide.sort(answers)[0]  # those in one stretch come in any order
@@ -242,15 +243,13 @@ class JointQuantiles(RankedQuantiles):
         """Where outputs lie whose largest rank error is at most `level`."""
         return largest.ranges(points, largest.ranks(self.fractions, points.n_valid), level, self.axis.end())
 
-    def _by_level(self, points: Points) -> tuple[Int[Array, "levels"], Float[Array, "measures levels"]]:
-        """(the levels, ln of what tuples weigh from each of them)."""
-        levels = largest.levels(points.rows)
-
-        def tuples(level: Array) -> Array:
-            return jnp.sum(largest.weigh(self._ranges(points, level), self.axis.log_weight), axis=1)
-
-        by_level = lax.map(tuples, levels, batch_size=largest.RUN_BATCH).T
-        return levels, by_level + largest.log_steps(levels, self.rate())[None]
+    def _levels(self, points: Points) -> largest.Levels:
+        """Tuples by their largest rank error, as runs look at them."""
+        return largest.Levels(
+            ranges=lambda level: self._ranges(points, level),
+            log_weight=self.axis.log_weight,
+            levels=largest.levels(points.rows),
+        )
 
     def _about(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
         """How many points the example has, by a rounded noisy count."""

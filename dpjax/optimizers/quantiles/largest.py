@@ -15,9 +15,11 @@ of m base weights of a point at least.
 **Levels.** With x_1 <= ... <= x_n the points, e_j <= t from x_a to x_b, both included, where a = ceil(k_j - t) and b = floor(k_j + t) + 1
 (the first point of the domain if a < 1, the last if b > n). So the tuples with max e <= t are a product of m intervals, of weight W_t, and
 all weights add up to the sum of W_t (exp(-r t) - exp(-r (t + 1/q))) over the multiples t of 1/q: a run draws t, then each z_j on its own.
-For t < 0 an interval is a value that 2 |t| points or more share.
+For t < 0 an interval is a value that 2 |t| points or more share. No W_t is above 1: what is drawn beyond t adds up to exp(-r t) at most, so
+that a run looks at levels from the least one t_0 with tuples on, until that is 2^-64 of what t_0 has.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -26,7 +28,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace
+from dpjax.core import bisection, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -34,8 +36,9 @@ from dpjax.optimizers.quantiles.base import nearest_rank
 
 PARTS = 16  # q
 MOST_ROWS = 2**30 // PARTS - 1  # so that sums of multiples of 1/q are int32
-RUN_BATCH = 4096  # levels at once, of a run
+BLOCK = 4096  # levels at once, of a run; a power of two
 BATCH = 64  # of a law
+NEGLIGIBLE = 45.0  # nats: coins look at 64 bits
 
 # ln of how much each base measure gives to start, ..., stop - 1.
 LogWeight = Callable[[UInt32[Array, "n limbs"], UInt32[Array, "n limbs"]], Float[Array, "measures n"]]
@@ -88,10 +91,14 @@ def _row(points: Points, at: Int[Array, "k"], limbs: int) -> UInt32[Array, "k li
     return wide.resize(points.x[jnp.clip(at, 0, points.rows - 1)], limbs)
 
 
-def log_steps(levels: Int[Array, "levels"], rate: Float[Array, ""]) -> Float[Array, "levels"]:
+def log_steps(
+    levels: Int[Array, "levels"], rate: Float[Array, ""], last: Int[Array, ""] | None = None
+) -> Float[Array, "levels"]:
     """ln(exp(-r t) - exp(-r t')) of evenly spaced q t, t' the next one; ln exp(-r t) for the last, as beyond it are no tuples."""
     decay, step = -rate / PARTS * levels.astype(float), (levels[1] - levels[0]).astype(float)
-    return decay + jnp.where(levels == levels[-1], 0.0, logspace.log1mexp(-rate / PARTS * step))
+    return decay + jnp.where(
+        levels == (levels[-1] if last is None else last), 0.0, logspace.log1mexp(-rate / PARTS * step)
+    )
 
 
 def weigh(each: Ranges, log_weight: LogWeight) -> Float[Array, "measures *levels outputs"]:
@@ -113,6 +120,68 @@ def log_total(
     up_to = jnp.concatenate([jnp.zeros(1), jnp.cumsum(lengths)])
     tuples = jnp.sum(jnp.log(up_to[last + 1] - up_to[first]), axis=0)
     return logspace.logsumexp(tuples + log_steps(PARTS * level, rate))
+
+
+@dataclasses.dataclass(frozen=True)
+class Levels:
+    """All levels of a run, in blocks of `BLOCK`.
+
+    Attributes:
+      ranges: where each output may lie at some level.
+      log_weight: of the base measures.
+      levels: q t.
+    """
+
+    ranges: Callable[[Int[Array, ""]], Ranges]
+    log_weight: LogWeight
+    levels: Int[Array, "levels"]
+
+    @property
+    def _digits(self) -> int:
+        """Of the place of a level within its block."""
+        return min(self._depth, BLOCK.bit_length() - 1)
+
+    @property
+    def _depth(self) -> int:
+        """Of the place of a level."""
+        return (self.levels.shape[0] - 1).bit_length()
+
+    def _tuples(self, level: Int[Array, ""]) -> Float[Array, "measures"]:
+        """ln W_t."""
+        return jnp.sum(weigh(self.ranges(level), self.log_weight), axis=1)
+
+    def _of_block(self, block: Int[Array, ""], rate: Float[Array, ""]) -> Float[Array, "measures block"]:
+        """ln of what is drawn from each level of a block; nothing behind the last one."""
+        place = (block << self._digits) + jnp.arange(1 << self._digits, dtype=jnp.int32)
+        level = self.levels[0] + place
+        logs = jax.vmap(self._tuples)(level).T + log_steps(level, rate, self.levels[-1])[None]
+        return jnp.where(place < self.levels.shape[0], logs, -jnp.inf)
+
+    def log_blocks(self, rate: Float[Array, ""]) -> Float[Array, "measures blocks"]:
+        """ln of what is drawn from each block; -inf for those that never are."""
+        count = self.levels.shape[0]
+        first = bisection.first_where(
+            lambda place: jnp.all(self.ranges(self.levels[0] + place).there), jnp.int32(0), jnp.int32(count), count
+        )
+        tuples = self._tuples(self.levels[0] + first)
+        nats = NEGLIGIBLE - jnp.max(tuples) - logspace.log1mexp(-rate / PARTS)
+        last = first.astype(float) + jnp.minimum(PARTS * nats / rate, float(count)) + 1
+        last = jnp.minimum(last, count - 1).astype(jnp.int32)
+
+        def step(block: Array, found: Array) -> Array:
+            return found.at[:, block].set(logspace.logsumexp(self._of_block(block, rate)))
+
+        nothing = jnp.full((tuples.shape[0], 1 << (self._depth - self._digits)), -jnp.inf)
+        return lax.fori_loop(first >> self._digits, (last >> self._digits) + 1, step, nothing)
+
+    def draw(
+        self, key: Array, by_block: Float[Array, "blocks"], measure: Int[Array, ""], rate: Float[Array, ""]
+    ) -> Int[Array, ""]:
+        """q t by one measure: the block, then the level within it, as one draw from all levels would find them."""
+        rarity = random.exponential(key, (self._depth + 1,))  # the last one for the choice of a single block
+        block = logspace.descend(rarity[self._digits :], logspace.sum_tree(by_block))
+        within = logspace.sum_tree(self._of_block(block, rate)[measure])
+        return self.levels[0] + (block << self._digits) + logspace.descend(rarity, within)
 
 
 def running_maximum(z: UInt32[Array, "outputs limbs"]) -> UInt32[Array, "outputs limbs"]:
