@@ -234,6 +234,36 @@ def test_it_compiles_nothing(caplog):
     assert "Compiling" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        # Accountants add their own numerical error to delta, which was not left to them.
+        {"task": "k_concepts", "bits": 8, "k": 1000, "concept": "thresholds", "delta": 1e-12, "beta": 0.5},
+        {"task": "quantiles", "bits": 4096, "fractions": [i / 1001 for i in range(1, 1001)], "delta": 1e-13},
+        # Promises under the other relation were converted after they were composed.
+        {
+            "task": "k_concepts",
+            "bits": 1024,
+            "k": 2,
+            "concept": "thresholds",
+            "delta": 1e-6,
+            "beta": 0.5,
+            "alpha": 0.99,
+        },
+    ],
+)
+def test_no_more_is_promised_than_was_asked_for(question):
+    given = {"epsilon": 5.0, "alpha": 0.1, **question}
+    choice = dpjax.choose(**given)
+    assert choice.guarantee.covers(given["epsilon"], given["delta"])
+
+
+def test_an_algorithm_that_refuses_its_numbers_is_no_answer():
+    """The least epsilon of `joint` is above this one; other algorithms have none."""
+    choice = dpjax.choose("median", bits=8, epsilon=2.0**-20, alpha=0.1, relation=REPLACE_ONE)
+    assert "epsilon must be >=" in choice.candidates["joint"]
+
+
 def test_what_is_not_far_below_the_rest_is_not_left_out():
     """Floors, by which candidates are passed over, are below what these then offer."""
     rng = random.Random(3)

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpjax import MultiSample, Sample, bounds
-from dpjax.accounting import REPLACE_ONE, Guarantee, with_replacement
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, with_replacement
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
@@ -582,3 +582,22 @@ def test_outputs_and_chances_that_are_none_are_refused_by_name():
             learner.log_prob(sample, output)
     with pytest.raises(TypeError, match="beta must be a real number, got None"):
         learner.sample_size(alpha=0.1, beta=None)
+
+
+def test_promises_are_converted_before_they_are_composed():
+    """Under REPLACE_ONE two learners cost twice what one does; the sum as a group of two steps costs e^epsilon more in delta."""
+    each = Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE)
+
+    class Learner:
+        bits, predict, __call__ = 8, None, None
+
+        def guarantee(self):
+            return each
+
+    summed = direct_sum.of(Learner(), k=2)
+    together = summed.guarantee_under(REPLACE_ONE)
+    assert summed.guarantee() == Guarantee(2.0, 2e-6, ADD_OR_REMOVE_ONE)
+    assert (
+        together == basic({each.under(REPLACE_ONE): 2})
+        and together.delta < 0.5 * summed.guarantee().under(REPLACE_ONE).delta
+    )

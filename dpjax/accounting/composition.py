@@ -24,7 +24,7 @@ Guarantees = Iterable[Guarantee] | Mapping[Guarantee, int]
 
 # The convolutions are done by FFT: against exact sums in 50 digits their error stayed under a fifth of this
 # a mechanism (up to 10^5 mechanisms).
-_FFT_ERROR = 2.0**-52
+FFT_ERROR = 2.0**-52
 # Points of the loss grid when budgets are no multiples of the smallest: at least so many, and so many a
 # mechanism. Every budget is then raised by at most 2/_CELLS_EACH of the average one.
 _CELLS = 2**16
@@ -205,7 +205,7 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
 
 def _allowance(parts: Counter[Guarantee]) -> float:
     """What is added to a delta for the rounding of the convolutions."""
-    return parts.total() * _FFT_ERROR
+    return parts.total() * FFT_ERROR
 
 
 def _loss_distribution(parts: Counter[Guarantee]) -> Any:

@@ -259,6 +259,19 @@ class Guarantee:
         return np.array([views.type_two_error(self.epsilon, self.delta, error) for error in checked])
 
 
+def promised(algorithm: Any, relation: str) -> Guarantee:
+    """What an algorithm promises under a relation: by its own `guarantee_under`, where it knows better than to convert, or by `guarantee`.
+
+    Raises:
+        ValueError: nothing follows from its relation.
+    """
+    if hasattr(algorithm, "guarantee_under"):
+        known: Guarantee = algorithm.guarantee_under(relation)
+        return known
+    stated: Guarantee = algorithm.guarantee()
+    return stated.under(relation)
+
+
 def _group_delta(epsilon: float, delta: float, size: int) -> float:
     """delta times the geometric sum of group privacy, rounded up and never above 1."""
     if delta == 0.0 or size == 1:

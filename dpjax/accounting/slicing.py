@@ -57,6 +57,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax.accounting import composition, synchronization
+from dpjax.accounting.composition import FFT_ERROR
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.losses import Law, discretised
 from dpjax.accounting.rounding import at_least, at_most
@@ -73,8 +74,6 @@ _CALLS = 2048
 _CELLS = 64
 # But no more than about so many in the sum of the extras.
 _MOST_CELLS = 2**20
-# What dp-accounting's convolutions may be wrong by, each.
-_FFT_ERROR = 2.0**-52
 # Sums of positive terms, each good to a few thousand roundings.
 _UP = 1.0 + 2.0**-36
 # exp(2 epsilon) must stay a float64; a larger epsilon counts as no promise.
@@ -230,7 +229,7 @@ class Run:
             losses = self.loss_distribution()
         except IndexError:  # of dp-accounting, where hardly any loss is finite and what it cuts off leaves none
             return lambda epsilon: 1.0
-        allowance = (self.applications + Counter(self.extra).total()) * _FFT_ERROR
+        allowance = (self.applications + Counter(self.extra).total()) * FFT_ERROR
         return lambda epsilon: min(1.0, _UP * max(0.0, float(losses.get_delta_for_epsilon(epsilon))) + allowance)
 
     def _hopeless(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.accounting.composition import FFT_ERROR
 
 PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
 EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
@@ -125,7 +126,7 @@ def ranked(
         limit = found[1].value if len(found) > 1 else math.inf
         try:
             each = _solved(candidate, question, absent, limit)
-        except UnavailableError as reason:
+        except ValueError as reason:  # its own theory may refuse numbers, too
             others[candidate.name] = str(reason)
             continue
         others[each.offer.name] = each.value
@@ -153,7 +154,7 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
             return low
         try:
             offers[value] = candidate.offer(asked)
-        except UnavailableError as reason:
+        except ValueError as reason:
             reasons.append(str(reason))
             return math.inf
         return offers[value].n
@@ -246,8 +247,11 @@ def largest_each(
 ) -> float | None:
     """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), `own` of delta being spent besides."""
     count = sum(number for _, number in parts(1.0))
+    kept = 0.995 * (delta - own) - 2 * count * FFT_ERROR  # accountants reckon with their own error
+    if kept <= 0:
+        return None
     near = float(closed_form_epsilon(epsilon, delta - own, count))
-    return largest_kept(lambda e: composed_delta(parts(e), own, epsilon) - own, 0.995 * (delta - own), near)
+    return largest_kept(lambda e: composed_delta(parts(e), own, epsilon) - own, kept, near)
 
 
 @functools.lru_cache(4096)

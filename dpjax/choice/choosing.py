@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import promised
 from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
 from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, ranked
 from dpjax.core import arguments
@@ -152,9 +153,9 @@ def choose(
         | "rectangle" (dimensions=) | population error, of the class | all distributions | A |
         | "k_concepts" (k=, concept="points", "thresholds", "parities") | largest of k population errors | all; parities: uniform | R |
       bits: the domain is {0, ..., 2^bits - 1} (on each axis), 1 to 4096.
-      n: number of records, up to 2^30. epsilon: total. alpha: tolerated error, in (0, 1).
+      n: number of records, up to 2^30. epsilon: total, from 2^-20 to 32. alpha: tolerated error, from 2^-40 on and below 1.
       delta: total, in [0, 1); with 0 only pure algorithms are candidates.
-      beta: failure probability, in (0, 1).
+      beta: failure probability, from 2^-100 on and below 1.
       relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at
         half of epsilon under R; one that is private under R, where n is public, is no candidate under A.
       fractions, dimensions, k, concept: of tasks that have them.
@@ -183,16 +184,13 @@ def choose(
         bits=arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS),
         n=None if n is None else arguments.integer("n", n, at_least=1, at_most=MOST_RECORDS),
         epsilon=math.nan if epsilon is None else arguments.known("epsilon", epsilon, at_least=2.0**-20, at_most=32.0),
-        alpha=math.nan if alpha is None else arguments.known_fraction("alpha", alpha),
+        alpha=math.nan if alpha is None else arguments.known("alpha", alpha, at_least=2.0**-40, below=1.0),
         delta=arguments.known("delta", delta, at_least=0.0, below=1.0),
-        beta=arguments.known_fraction("beta", beta),
+        beta=arguments.known("beta", beta, at_least=2.0**-100, below=1.0),
         relation=kind.relation if relation is None else arguments.choice("relation", relation, RELATIONS),
         **own,
     )
     found, others = ranked(kind.candidates(question), question, absent)
-    if not found:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in others.items())
-        raise ValueError(f"{_blamed(absent, others)} must be such that some algorithm is proved to do it ({reasons})")
     return _chosen(task, found, others, absent, without_alpha)
 
 
@@ -247,15 +245,13 @@ def _blamed(absent: str, others: dict[str, float | str]) -> str:
 
 def _chosen(task: str, found: list[Found], others: dict[str, float | str], absent: str, without_alpha: bool) -> Choice:
     """The answer."""
-    best = found[0]
-    n = best.offer.n if best.question.n is None else best.question.n
-    algorithm = best.offer.make(n)
+    best, n, algorithm = _built(found, others, absent)
     return Choice(
         task=task,
         name=best.offer.name,
         algorithm=algorithm,
         parameters=_numbers(algorithm),
-        guarantee=_promise(algorithm, best.question.relation),
+        guarantee=promised(algorithm, best.question.relation),
         solved=absent,
         n=n,
         epsilon=best.question.epsilon,
@@ -267,13 +263,22 @@ def _chosen(task: str, found: list[Found], others: dict[str, float | str], absen
     )
 
 
-def _promise(algorithm: Any, relation: str) -> Guarantee:
-    """Its guarantee under the relation."""
-    if hasattr(algorithm, "guarantee_under"):
-        promise: Guarantee = algorithm.guarantee_under(relation)
-        return promise
-    stated: Guarantee = algorithm.guarantee()
-    return stated.under(relation)
+def _built(found: list[Found], others: dict[str, float | str], absent: str) -> tuple[Found, int, Any]:
+    """(the best offer whose algorithm takes so many records, how many, the algorithm); what takes fewer is struck from `found`.
+
+    Raises:
+      ValueError: there is none.
+    """
+    while found:
+        best = found[0]
+        n = best.offer.n if best.question.n is None else best.question.n
+        try:
+            return best, n, best.offer.make(n)
+        except ValueError as reason:
+            others[best.offer.name] = str(reason)
+            del found[0]
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in others.items())
+    raise ValueError(f"{_blamed(absent, others)} must be such that some algorithm is proved to do it ({reasons})")
 
 
 def _numbers(algorithm: Any) -> dict[str, Any]:

@@ -134,10 +134,7 @@ def joint(question: Question) -> Offer:
     """By its own worst case."""
     epsilon, _ = question.step()
     algorithm = quantiles.joint(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
-    try:
-        n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
-    except ValueError as reason:
-        raise UnavailableError(str(reason)) from None
+    n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
     return Offer(n, lambda n: algorithm, "joint")
 
 

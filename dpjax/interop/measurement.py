@@ -56,7 +56,7 @@ def to_opendp(algorithm: Any, *, low: Any, high: Any, unit: Any = None) -> Any:
     """
     if not isinstance(algorithm, Ordered | Quantiles) or algorithm.kind is not Points:
         raise TypeError(f"algorithm must find points among points (optimizers), got {type(algorithm).__name__}")
-    whole = all(isinstance(each, int) for each in (low, high, 1 if unit is None else unit))
+    whole = all(isinstance(each, int | np.integer) for each in (low, high, 1 if unit is None else unit))
     dtype: Any = np.int64 if whole else np.float64
     empty = encoding.encode(np.zeros(0, dtype), low=low, high=high, unit=unit)
     if int(algorithm.bits) != empty.bits:

@@ -39,6 +39,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
+from dpjax.accounting.guarantee import promised
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.core.logspace import all_happen, any_fails
@@ -133,7 +134,15 @@ class DirectSum(KLearner):
 
         At the total epsilon for "optimal", with all the delta that the learners leave for "advanced".
         """
-        each, epsilon, delta = self.learner.guarantee(), float(self.epsilon), float(self.delta)
+        return self._composed(self.learner.guarantee())
+
+    def guarantee_under(self, relation: str) -> Guarantee:
+        """The same under another relation: what each learner promises is converted first, which costs less than to convert the whole."""
+        return self._composed(promised(self.learner, relation))
+
+    def _composed(self, each: Guarantee) -> Guarantee:
+        """What k such promises are together."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
         if self.accountant == "basic":
             return basic({each: self.k})
         if self.accountant == "advanced":

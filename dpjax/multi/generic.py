@@ -43,6 +43,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
+from dpjax.accounting.guarantee import promised
 from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thresholds
 from dpjax.core import arguments
 from dpjax.core.logspace import any_fails
@@ -150,7 +151,7 @@ class GenericLearner(KLearner):
 
     def guarantee(self) -> Guarantee:
         """The sanitizer's promise, plus the composition of the k exponential mechanisms; under REPLACE_ONE."""
-        sanitizer = _promised(self.sanitizer)
+        sanitizer = promised(self.sanitizer, REPLACE_ONE)
         each = Guarantee(float(self.each_epsilon), 0.0, REPLACE_ONE)
         left = Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE).minus(sanitizer).delta
         if self.accountant == "basic":
@@ -197,13 +198,6 @@ def _law_given(generic: GenericLearner, points: Array, where: Array, sample: Mul
     return concepts, jnp.exp(log_pmf(generic.right(concepts, sample))), fit
 
 
-def _promised(sanitizer: Any) -> Guarantee:
-    """What a sanitizer promises when a point is replaced."""
-    if hasattr(sanitizer, "guarantee_under"):
-        return sanitizer.guarantee_under(REPLACE_ONE)
-    return sanitizer.guarantee().under(REPLACE_ONE)
-
-
 def learner(
     *, sanitizer: Any, concepts: Any, k: int, epsilon: float, delta: float = 0.0, accountant: str = "basic"
 ) -> GenericLearner:
@@ -232,7 +226,7 @@ def learner(
         REPLACE_ONE,
     )
     arguments.choice("accountant", accountant, ACCOUNTANTS)
-    left = total.minus(_promised(sanitizer), "sanitizer")
+    left = total.minus(promised(sanitizer, REPLACE_ONE), "sanitizer")
     each = calibrate(left, k, accountant=accountant, delta_share=0.0)
     return GenericLearner(
         sanitizer=sanitizer,

@@ -16,6 +16,7 @@ from dpjax.core import arguments
 from dpjax.data.encoding import Column
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
+from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
@@ -195,7 +196,7 @@ def quantiles(
       delta: likewise, in [0, 1).
       rho: likewise, of zero-concentrated privacy, in place of epsilon and delta.
       key: PRNG key.
-      beta: with what probability `rank_error` may be exceeded.
+      beta: with what probability `rank_error` may be exceeded; for `joint` above 0.0025 or so, at which its noisy count is too far off.
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
       algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions and the kind of total, never by the data.
 
@@ -232,6 +233,8 @@ def quantiles(
     else:
         budget = {"rho": arguments.known("rho", rho)}
     made = of_choice(algorithm, bits=bits, fractions=fractions, origin=origin, **budget)
+    if isinstance(made, JointQuantiles):
+        made.check_beta(beta)  # before anything is spent
     outcome = made(key, points)
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),
@@ -256,4 +259,6 @@ def _points(data: Any) -> tuple[Points, Any]:
     """The points, and what a list of outputs stands for."""
     if isinstance(data, Column):
         return data.points, data.decode
+    if not isinstance(data, Points | Sample):
+        raise TypeError(f"data must be a Column of dpjax.encode, or dpjax.Points, got {type(data).__name__}")
     return Points.of(data), np.array

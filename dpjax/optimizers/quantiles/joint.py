@@ -460,18 +460,32 @@ class JointQuantiles(RankedQuantiles):
         ]  # over what is uniform
         nats = places + math.log(by_gaps) + m * (scales.LN2 + math.log(n + 1.0))
         worst = 1 / np.max(np.maximum(f, 1 - f))
-        step, outside = STEP / epsilon, 0.0
-        if self.fitted:
-            # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
-            beyond = math.floor(step * (self.candidates // 2)) + 1
-            outside = 2 * math.exp(-self.share * epsilon * beyond) / (1 + math.exp(-self.share * epsilon))
-            if outside >= beta:
-                return math.inf
+        step, outside = STEP / epsilon, self.outside()
+        if outside >= beta:
+            return math.inf
         rest = math.log(1 / (beta - outside))
         by_largest = (places + math.log(by_error) + rest) / rate + 0.5 / largest.PARTS if self.shared else 0.0
         if not self.fitted:
             return max((nats + rest + kappa * m) / (2 * kappa), by_largest)
         return max((nats + math.log(self.candidates) + rest + kappa * (step / 2 + m)) / (kappa * worst), by_largest)
+
+    def outside(self) -> float:
+        """With what probability the noisy count is so far off that n is not within the grid, and no error can be stated."""
+        if not self.fitted:
+            return 0.0
+        # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
+        epsilon = float(self.epsilon)
+        beyond = math.floor(STEP / epsilon * (self.candidates // 2)) + 1
+        return 2 * math.exp(-self.share * epsilon * beyond) / (1 + math.exp(-self.share * epsilon))
+
+    def check_beta(self, beta: float) -> None:
+        """ValueError for a beta that the noisy count alone exceeds.
+
+        Raises:
+          ValueError: see above.
+        """
+        if self.outside() >= beta:
+            raise ValueError(f"beta must be above what the noisy count fails with, {self.outside():.3g}, got {beta}")
 
     def released_error(self, count: Any, *, beta: float) -> float:
         """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.
@@ -488,8 +502,7 @@ class JointQuantiles(RankedQuantiles):
           ValueError: alpha or beta outside (0, 1), or a beta that the noisy count alone exceeds.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        if math.isinf(self.error(1, beta=beta)):
-            raise ValueError(f"beta must be above what the noisy count fails with, got {beta}")
+        self.check_beta(beta)
         n, more = 0, 1
         while more > n:  # error grows with ln n only
             n, more = more, whole((self.error(more, beta=beta) + 1) / alpha)
