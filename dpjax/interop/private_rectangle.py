@@ -21,7 +21,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     errors raised for bad data tell nothing; floating-point side channels; a cryptographic generator.
 
     Args:
-      epsilon: > 0. delta: in (0, 1). Of the whole.
+      epsilon: > 0. delta: in [0, 1). Of the whole, at most.
       beta: what the learner may fail with on enough examples.
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
