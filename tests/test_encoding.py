@@ -29,6 +29,7 @@ def back(column):
 
 EXACT = [
     np.array([-5, 3, 3, 2**40, -(2**63), 2**63 - 1]),
+    np.array([True, False, True]),
     np.array([0, 7, 255], np.uint8),
     np.array([0, 2**64 - 1, 2**63], np.uint64),
     np.array([-128, 127, 0], np.int8),
@@ -47,7 +48,7 @@ def test_all_values_of_a_type_come_back_in_order(values):
     column = dpjax.encode(values)
     again = back(column)
     assert again.dtype == values.dtype.newbyteorder("=") and np.array_equal(again, values)
-    assert column.bits == 8 * values.dtype.itemsize and column.clipped == 0
+    assert column.bits == (1 if values.dtype == bool else 8 * values.dtype.itemsize) and column.clipped == 0
     order = np.argsort(values, kind="stable")
     assert np.array_equal(np.argsort(np.array(codes(column), object), kind="stable"), order)
 
@@ -99,7 +100,59 @@ def test_python_values_are_exact():
     assert back(column).tolist() == large and column.bits == 82 and column.decode(0) == -(2**80)
     small = dpjax.encode([-1, 2**63], low=-1, high=2**64)  # NumPy would make floats of these
     assert codes(small) == [0, 2**63 + 1]
-    assert codes(dpjax.encode([True, False], low=0, high=1)) == [1, 0]
+    unsigned = dpjax.encode([np.uint64(2**63), np.int64(-1)], low=np.int64(-1), high=2**64)
+    assert codes(unsigned) == [2**63 + 1, 0]
+
+
+def test_booleans_have_one_bit():
+    """A private quantile of a column of truths is one of them."""
+    for given in ({}, {"low": False, "high": True}, {"low": 0, "high": 1}, {"low": np.False_, "high": 1.0, "unit": 1}):
+        column = dpjax.encode([True, False], **given)
+        assert codes(column) == [1, 0] and column.bits == 1 and back(column).dtype == bool
+    assert codes(dpjax.encode(np.array([False, np.True_], object))) == [0, 1]
+
+
+def test_numbers_of_an_object_column_are_those_of_a_list():
+    """Floats if there is one among them, and only where no integer is rounded; nothing at all as integers."""
+    for values in ([1.5, 2.5], [1, 2.5], [2**70, 0.5], [np.float32(0.5), 2]):
+        for each in (values, np.array(values, object)):
+            assert np.array_equal(back(dpjax.encode(each)), values) and back(dpjax.encode(each)).dtype == float
+    for values in ([], (), np.array([], object)):
+        assert dpjax.encode(values).encoding == dpjax.encode(np.array([], np.int64)).encoding
+
+
+def test_what_lies_outside_is_told_before_it_is_rounded():
+    decimals = [decimal.Decimal("-0.4"), decimal.Decimal(5), decimal.Decimal("10.49")]
+    for values in (decimals, np.array(decimals, float), np.array(decimals, np.float32)):
+        with pytest.raises(ValueError, match="got 2 of 3 rows: 0, 2"):
+            dpjax.encode(values, unit=1, low=0, high=10)
+        column = dpjax.encode(values, unit=1, low=0, high=10, clip=True)
+        assert column.clipped == 2 and codes(column) == [0, 5, 10]
+    far = [decimal.Decimal("Infinity"), decimal.Decimal("-Infinity")]
+    assert codes(dpjax.encode(far, unit=1, low=0, high=10, clip=True)) == [10, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("low", "high", "unit"), [(0.1, 0.3, 0.1), (-0.7, 1e6, 0.1), (0.3, 0.7, 1e-9), (1 / 3, 1 / 3, 1)]
+)
+def test_a_float_equals_the_bound_that_it_is_nearest_to(low, high, unit, dtype):
+    ends = np.array([low, high], dtype)
+    column = dpjax.encode(ends, unit=unit, low=low, high=high)
+    assert np.array_equal(back(column), ends)
+    beyond = np.nextafter(ends, np.array([-1, 2e6], dtype))
+    assert dpjax.encode(beyond, unit=unit, low=low, high=high, clip=True).clipped == 2
+
+
+def test_decimals_far_from_zero_are_exact():
+    """Where float64 rounds the bounds, or products of values to half a step, codes are computed one by one."""
+    above = np.array([2.0**53 + 2, 2.0**53 + 8])
+    assert codes(dpjax.encode(above, unit=1, low=2**53 + 1, high=2**53 + 9)) == [1, 7]
+    cents = [10**14 + 0.25, 10**14 + 0.5]
+    assert codes(dpjax.encode(cents, unit=0.01, low=10**14, high=10**14 + 1)) == [25, 50]
+    low, high = 38032804634565.16, 38099469456053.0  # between them the product with 100 may be half a step off
+    assert codes(dpjax.encode([38042531976409.27], unit=0.01, low=low, high=high)) == [972734184411]
+    assert codes(dpjax.encode([0.0, 3e-320], unit=1e-320, low=0, high=1e-319)) == [0, 3]
 
 
 def test_dates_and_times():
@@ -130,8 +183,28 @@ def test_pandas_columns():
     assert back(dpjax.encode(nullable)).tolist() == [3, 1]
     with pytest.raises(ValueError, match="no missing entries, got 1 of 3 rows: 1"):
         dpjax.encode(pandas.Series([3, None, 1], dtype="Int64"))
-    local = pandas.Series(pandas.to_datetime(["2024-01-01 02:00"]).tz_localize("Europe/Paris"))
-    assert str(back(dpjax.encode(local))[0]).startswith("2024-01-01T01:00")
+    local = pandas.to_datetime(["2024-01-01 02:00"]).tz_localize("Europe/Paris")
+    for each in (pandas.Series(local), local, local.array):
+        assert str(back(dpjax.encode(each))[0]).startswith("2024-01-01T01:00")
+    assert back(dpjax.encode(pandas.Series([True, False], dtype="boolean"))).tolist() == [True, False]
+    assert dpjax.encode(pandas.Series([], dtype=object), low=0, high=7).bits == 3
+
+
+def test_moments_of_pandas_keep_their_nanoseconds():
+    pandas = pytest.importorskip("pandas")
+    exact = np.array(["2024-01-01T00:00:00.123456789"], "M8[ns]")
+    moment = pandas.Timestamp(exact[0])
+    local = moment.tz_localize("UTC").tz_convert("Europe/Paris")
+    assert dpjax.encode(exact, low=local, high="2025-01-01").encoding.value(0) == exact[0]
+    for each in ([moment], [local], pandas.Series([local], dtype=object)):
+        assert np.array_equal(back(dpjax.encode(each)), exact)
+    step = pandas.Timedelta("100ns")
+    assert dpjax.encode(exact, low="2024-01-01", high="2024-01-02", unit=step).encoding.unit == 100
+    assert back(dpjax.encode([step])) == np.timedelta64(100, "ns")
+    old = pandas.Timestamp("1500-01-01").as_unit("us")
+    assert str(back(dpjax.encode([old]))[0]).startswith("1500-01-01")
+    with pytest.raises(ValueError, match=r"that datetime64\[ns\] can hold, got 1 of 2 rows: 1"):
+        dpjax.encode([moment, old])
 
 
 def test_clipping_is_said():
@@ -188,6 +261,11 @@ def test_an_empty_column_has_no_valid_row():
     assert int(column.points.n_valid) == 0 and column.bits == 3
 
 
+DAY = np.array(["2024-01-01"], "M8[D]")
+MASKED = np.ma.array([1.0, -999.0, 3.0], mask=[0, 1, 0])
+NOT_A_NUMBER = decimal.Decimal("NaN")
+SECOND = np.timedelta64(1, "s")
+
 WRONG = [
     (["a"], {}, TypeError, "values must be numbers"),
     ("abc", {}, TypeError, "values must be a column"),
@@ -195,9 +273,17 @@ WRONG = [
     ([[1, 2]], {}, ValueError, "values must have one axis"),
     ([1, None], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),
     ([1.0, float("nan")], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),
+    (MASKED, {}, ValueError, "no missing entries, got 1 of 3 rows: 1"),
+    (MASKED.astype(int), {}, ValueError, "no missing entries, got 1 of 3 rows: 1"),
+    ([decimal.Decimal(1), decimal.Decimal("sNaN")], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),
     (np.array(["NaT", "2020"], "M8[Y]"), {}, ValueError, "no missing entries, got 1 of 2 rows: 0"),
     ([1, "x", None], {}, ValueError, "no missing entries"),
     ([decimal.Decimal(1), "x"], {}, TypeError, r"values\[1\] must be a number"),
+    ([decimal.Decimal(1), 0.5], {}, TypeError, r"values\[0\] must be a float or an integer, like all others"),
+    ([2**53 + 1, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got 9007199254740993"),
+    ([2**2000, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got an int of 2001 bits"),
+    (np.array([SECOND], object), {}, TypeError, r"values\[0\] must be a number, a date or a time"),
+    ([[1], [1, 2]], {}, ValueError, "values must have one axis, got rows of different lengths"),
     (np.array([1], np.float16), {}, TypeError, "floats of 32 or 64 bits"),
     ([1 + 2j], {}, TypeError, "values must be numbers"),
     ([1.0], {"unit": 0.1}, ValueError, "unit, low and high must all be given"),
@@ -206,11 +292,35 @@ WRONG = [
     ([1.0], {"unit": -0.1, "low": 0, "high": 1}, ValueError, "unit must be > 0"),
     ([1.0], {"unit": 1e-18, "low": 0, "high": 1}, ValueError, "fewer than 2\\^53 steps"),
     ([1.0], {"unit": "cent", "low": 0, "high": 1}, TypeError, "unit must be a real number"),
+    ([1.0], {"unit": NOT_A_NUMBER, "low": 0, "high": 1}, ValueError, "unit must be a finite number, got NaN"),
+    ([1.0], {"unit": 1, "low": 0, "high": decimal.Decimal("Infinity")}, ValueError, "high must be a finite number"),
+    ([1.0], {"unit": 10**399, "low": 0, "high": 0}, ValueError, "unit must be a number that float64 can hold"),
+    ([1.0], {"unit": 1e-320, "low": 0, "high": 1}, ValueError, "fewer than 2\\^53 steps"),
+    ([1.0], {"unit": np.timedelta64(1, "ns"), "low": 0, "high": 1}, TypeError, "unit must be a number, as the values"),
+    (np.float32([1]), {"low": 0, "high": 1e39}, ValueError, r"high must be a number that float32 can hold, got 1e\+39"),
+    (
+        np.float32([1]),
+        {"unit": 1e38, "low": -1e39, "high": 0},
+        ValueError,
+        "low must be a number that float32 can hold",
+    ),
     ([1], {"low": 5, "high": 1}, ValueError, "high must be at least low"),
+    ([1.0], {"low": 2.0, "high": 1.0}, ValueError, "high must be at least low, got 1.0 below 2.0"),
+    (DAY, {"low": "2025-01-01", "high": "2024-01-01"}, ValueError, "at least low, got 2024-01-01 below 2025-01-01"),
+    (DAY, {"low": ["2024-01-01", "2024-01-02"]}, TypeError, "low must be a date or a time"),
+    (
+        [1],
+        {"unit": SECOND, "low": 0, "high": 1},
+        TypeError,
+        "unit must be a number, as the values are, got np.timedelta64",
+    ),
+    ([1], {"low": np.timedelta64(1, "ns")}, TypeError, "low must be a number, as the values are"),
+    ([True], {"low": 0, "high": 2}, ValueError, "high must be from 0 to 1"),
     ([1], {"low": 0.5, "high": 1}, TypeError, "low must be an int"),
     ([1], {"low": "0", "high": 1}, TypeError, "low must be an int"),
     (np.array([1], np.uint8), {"low": -1}, ValueError, "low must be"),
     ([2**70], {}, ValueError, "unit, low and high must all be given"),
+    ([2**70], {"unit": 0.5, "low": 0, "high": 2**80}, ValueError, "unit must be a whole number, as the values are"),
     (np.array([1], "M8[D]"), {"low": 5}, TypeError, "low must be a date or a time"),
     (np.array([1], "M8[D]"), {"low": "soon"}, TypeError, "low must be a date or a time"),
     (np.array([1], "M8[D]"), {"low": "2024-01-01T12"}, ValueError, "one of the values that datetime64"),

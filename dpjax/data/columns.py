@@ -2,39 +2,52 @@
 
 import datetime
 import decimal
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from dpjax.core import arguments
+
 SHOWN = 5  # rows named in a refusal
-MISSING = ("NAType", "NaTType", "NoneType")
+MISSING = ("NAType", "NaTType", "NoneType", "MaskedConstant")
+WHOLE = int | np.integer
+MOMENTS = ((datetime.datetime, "M8"), (datetime.date, "M8"), (datetime.timedelta, "m8"), (datetime.time, "m8"))
 
 
 def read(values: Any) -> np.ndarray:
     """The column as an array of one axis without missing values: of NumPy's own types if it can be."""
     if hasattr(values, "isna"):  # pandas: its own idea of what is missing, and of types
         _refuse_missing(np.asarray(values.isna()))
-        kind = getattr(values, "dtype", None)
-        if getattr(kind, "tz", None) is not None:
-            values = values.dt.tz_convert("UTC").dt.tz_localize(None)
-        values = values.to_numpy(dtype=getattr(kind, "numpy_dtype", None))
+        kind: Any = getattr(values, "dtype", None)
+        zoned = getattr(kind, "tz", None) is not None
+        values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))  # in UTC
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
-    array = np.asarray(values) if len(values) else np.asarray(values, getattr(values, "dtype", np.int64))
+    untyped = getattr(values, "dtype", "O") == "O"
+    try:
+        array = np.asarray(values, None if len(values) or not untyped else np.int64)
+    except ValueError as error:
+        raise ValueError("values must have one axis, got rows of different lengths") from error
     if array.ndim != 1:
         raise ValueError(f"values must have one axis, got shape {array.shape}")
-    if array.dtype.kind == "f" and isinstance(values, list | tuple) and all(isinstance(each, int) for each in values):
-        array = np.asarray(values, object)  # NumPy rounds lists of integers that no type of its own holds
+    if array.dtype.kind not in "biufmMO" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
+        raise TypeError(f"values must be numbers (floats of 32 or 64 bits), dates or times, got {array.dtype}")
+    _refuse_missing(np.ma.getmask(values))
+    if array.dtype.kind == "f" and isinstance(values, list | tuple) and any(isinstance(each, WHOLE) for each in values):
+        array = np.asarray(values, object)  # NumPy rounds integers that floats do not hold
     if array.dtype == object:
-        _refuse_missing(np.array([type(each).__name__ in MISSING or each != each for each in array], bool))
+        _refuse_missing(np.array([_is_missing(each) for each in array], bool))
         array = _of_python(array)
     if array.dtype.kind in "fmM":
         _refuse_missing(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))
-    if array.dtype.kind not in "biufmMO" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
-        raise TypeError(f"values must be numbers (floats of 32 or 64 bits), dates or times, got {array.dtype}")
-    return array.astype(np.uint8 if array.dtype.kind == "b" else array.dtype.newbyteorder("="), copy=False)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _is_missing(each: Any) -> Any:
+    if isinstance(each, decimal.Decimal):
+        return each.is_nan()  # a signalling one may not be compared
+    return type(each).__name__ in MISSING or each != each
 
 
 def _refuse_missing(missing: np.ndarray) -> None:
@@ -50,47 +63,57 @@ def rows(wrong: np.ndarray) -> str:
 
 
 def _of_python(array: np.ndarray) -> np.ndarray:
-    """Python's dates and times as NumPy's; numbers as they are."""
-    kinds: list[tuple[type | tuple[type, ...], str, Callable[[Any], Any]]] = [
-        (datetime.datetime, "M8[us]", _in_utc),
-        (datetime.date, "M8[D]", lambda each: each),
-        (datetime.timedelta, "m8[us]", lambda each: each),
-        (datetime.time, "m8[us]", _since_midnight),
-    ]
-    for kind, dtype, convert in kinds:
+    """Python's dates, times and booleans as NumPy's, pandas' too, and floats, with or without integers; other numbers as they are."""
+    if all(isinstance(each, bool | np.bool_) for each in array):
+        return array.astype(bool)
+    for kind, dtype in MOMENTS:
         mixed = kind is datetime.date and any(isinstance(each, datetime.datetime) for each in array)
         if all(isinstance(each, kind) for each in array) and not mixed:
-            return np.array([convert(each) for each in array], dtype)
+            return _of_moments([_plain("values", each) for each in array], dtype)
+    floats = any(isinstance(each, float | np.floating) for each in array)
+    kinds = WHOLE | float | np.floating if floats else WHOLE | decimal.Decimal | Fraction
     for row, each in enumerate(array):
-        if not isinstance(each, int | np.integer | decimal.Decimal | Fraction) or isinstance(each, bool):
-            raise TypeError(f"values[{row}] must be a number, a date or a time, like all others, got {each!r}")
+        if not isinstance(each, kinds) or isinstance(each, bool | np.timedelta64):
+            rule = "a float or an integer" if floats else "a number, a date or a time"
+            raise TypeError(f"values[{row}] must be {rule}, like all others, got {each!r}")
+        if floats and not isinstance(each, float) and arguments.number(f"values[{row}]", each) != each:
+            raise ValueError(f"values[{row}] must be a number that float64 can hold, got {each!r}")
+    if floats:
+        return array.astype(np.float64)
+    return np.array([int(each) if isinstance(each, np.integer) else each for each in array], object)
+
+
+def _of_moments(moments: list[Any], dtype: str) -> np.ndarray:
+    """In the finest of their units: days, microseconds, or what pandas has. NumPy finds it, and wraps what it cannot hold."""
+    array, seconds = np.array(moments, dtype), np.array(moments, dtype + "[s]")
+    wrapped = array.astype(seconds.dtype) != seconds
+    if wrapped.any():
+        raise ValueError(f"values must be dates or times that {array.dtype} can hold, got {rows(wrapped)}")
     return array
 
 
-def _in_utc(moment: datetime.datetime) -> datetime.datetime:
-    return moment if moment.tzinfo is None else moment.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _since_midnight(time: datetime.time) -> datetime.timedelta:
-    if time.tzinfo is not None:
-        raise TypeError(f"values must be times without a zone, got {time!r}")
-    return datetime.datetime.combine(datetime.date.min, time) - datetime.datetime.min
+def _plain(name: str, moment: Any) -> Any:
+    """A date or a time as what NumPy takes whole: in UTC, a time of the day since midnight, and pandas' with their nanoseconds."""
+    if isinstance(moment, datetime.time):
+        if moment.tzinfo is not None:
+            raise TypeError(f"{name} must have no time with a zone, got {moment!r}")
+        return datetime.datetime.combine(datetime.date.min, moment) - datetime.datetime.min
+    if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    return moment.to_numpy() if hasattr(moment, "to_numpy") else moment
 
 
 def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if it is none that the dtype can hold."""
-    if isinstance(bound, datetime.datetime):
-        bound = _in_utc(bound)
-    if isinstance(bound, datetime.time):
-        bound = _since_midnight(bound)
+    plain = _plain(name, bound)
     try:
-        if isinstance(bound, int | float | np.number) and not isinstance(bound, np.timedelta64):
+        if isinstance(plain, int | float | np.number | np.bool_) and not isinstance(plain, np.timedelta64):
             raise TypeError("a number without a unit")
-        found = np.array([bound], dtype.kind + "8")  # in a unit of its own
+        found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)
     except (TypeError, ValueError) as error:
         rule = "a date or a time" if dtype.kind == "M" else "a duration"
         raise TypeError(f"{name} must be {rule}, got {bound!r}") from error
-    if np.isnat(same[0]) or same.astype(found.dtype)[0] != found[0]:
+    if np.isnat(same) or same.astype(found.dtype) != found:
         raise ValueError(f"{name} must be one of the values that {dtype} can hold, got {bound!r}")
-    return same[0]
+    return same[()]

@@ -2,12 +2,13 @@
 
 An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. (Of a Python
 list or an object array the type is read off the values: where that may not be known, give an array of a fixed type.) It keeps the
-order, so that whatever is found between two codes is found between their values:
+order, so that whatever is found between two codes is found between their values. What lies outside the bounds is told before anything is
+rounded to a step; a float equals the bound that it is the nearest float to.
 
 | values | codes |
 |---|---|
-| integers, dates, times | steps of one unit from `low` on, exact; between two steps the nearest, half to even |
-| decimals (floats with a unit) | the same; the unit is taken as it is written, so that 0.1 is a tenth |
+| integers, booleans, dates, times | steps of one unit from `low` on, exact; between two steps the nearest, half to even |
+| decimals (floats with a unit) | the same; unit and bounds are taken as they are written, so that 0.1 is a tenth |
 | floats | all floats from `low` to `high` in order: the bits of a float are an integer, and negative ones are turned over; -0 is 0 |
 """
 
@@ -26,7 +27,8 @@ from dpjax.data.columns import moment, read, rows
 from dpjax.data.points import Points
 from dpjax.domains import wide
 
-MOST_STEPS = 2**53  # of decimals, which are computed in float64
+MOST_STEPS = 2**53  # of decimals, which float64 holds
+FAST = 2**51  # up to here a decimal times its denominator is rounded by 1/4 + 1/8 at most: the nearest integer is right
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +111,8 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
 
     Args:
       values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list, also of
-        `decimal.Decimal`, `datetime.date`, `datetime.datetime` (those with a zone are brought to UTC) and `datetime.time`.
+        `decimal.Decimal`, `datetime.date`, `datetime.datetime` and pandas' moments (those with a zone are brought to UTC) and
+        `datetime.time`. Floats and integers in one list are floats of 64 bits.
       unit: one step: a number for numbers, a `numpy.timedelta64` or a `datetime.timedelta` for dates and times. Absent: 1 for integers,
         the array's own unit for dates and times, and every float for floats. Another unit needs bounds.
       low, high: public bounds, both inclusive, in the values' own type, a whole number of units apart. Absent: all values of the type.
@@ -134,6 +137,9 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     """
     clip = arguments.flag("clip", clip)
     array = read(values)
+    for name, given in (("unit", unit), ("low", low), ("high", high)):
+        if isinstance(given, np.timedelta64) and array.dtype.kind not in "mM":  # which NumPy counts among the integers
+            raise TypeError(f"{name} must be a number, as the values are, got {given!r}")
     if array.dtype == object:
         encoding, codes = _python_numbers(array, unit, low, high)
     elif array.dtype.kind == "f":
@@ -183,20 +189,20 @@ Codes = Callable[[np.ndarray], tuple[Any, np.ndarray]]
 def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
     """Integers, and dates and times by the integers that they are."""
     timed = array.dtype.kind in "mM"
-    ends = np.iinfo(np.int64 if timed else array.dtype)
-    least = ends.min + 1 if timed else ends.min  # the least stands for no time
+    least, most = _ends(array.dtype)
+    shown = unit, low, high
     if unit is not None and (low is None or high is None):
         raise ValueError(f"low and high must be given with a unit, got {low!r} and {high!r}")
     low = least if low is None else _whole("low", low, array.dtype)
-    high = ends.max if high is None else _whole("high", high, array.dtype)
+    high = most if high is None else _whole("high", high, array.dtype)
     step = 1 if unit is None else _step(unit, array.dtype)
-    encoding = Encoding("integers", array.dtype.str, low, step, _last(low, high, step))
+    encoding = Encoding("integers", array.dtype.str, low, step, _last(step, low, high, shown))
 
     def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = array.view(np.int64) if timed else array
         below, above = (
-            (whole < low) if low > ends.min else _none(whole),
-            (whole > high) if high < ends.max else _none(whole),
+            (whole < low) if low > least else _none(whole),
+            (whole > high) if high < most else _none(whole),
         )
         # Modulo 2^64, so that no difference is too large.
         away = np.where(below, low, np.where(above, high, whole)) if below.any() or above.any() else whole
@@ -221,24 +227,35 @@ def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
     if encoding.last >= MOST_STEPS:
         raise ValueError(f"unit must leave fewer than 2^53 steps from low to high, got {encoding.last}")
     q = _denominator(encoding.low, encoding.unit)
-    start, step = float(encoding.low * q), float(encoding.unit * q)
+    start, step = int(encoding.low * q), int(encoding.unit * q)
+    width = step * encoding.last
+    fast = max(q, step, abs(start), abs(start + width), width) <= FAST
+    least, most = (array.dtype.type(end / q) for end in (start, start + width))
 
     def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        with np.errstate(over="ignore"):  # beyond the bounds, and clipped
-            steps = np.rint((array.astype(np.float64) * q - start) / step)
-        outside = (steps < 0) | (steps > encoding.last)
+        outside = (array < least) | (array > most)
+        inside = np.clip(array, least, most)
+        if not fast:
+            return np.array(_nearest(inside.tolist(), encoding), np.uint64), outside
+        steps = np.rint((inside.astype(np.float64) * q - start) / step)
         return np.clip(steps, 0, encoding.last).astype(np.uint64), outside
 
     return encoding, codes
+
+
+def _nearest(values: Iterable[Any], encoding: Encoding) -> list[int]:
+    """Codes one by one, exactly."""
+    steps = (round((Fraction(each) - encoding.low) / encoding.unit) for each in values)
+    return [min(max(step, 0), encoding.last) for step in steps]
 
 
 def _floats(array: np.ndarray, unit: None, low: Any, high: Any) -> tuple[Encoding, Codes]:
     """All floats in order."""
     dtype = array.dtype
     ends = {"low": -math.inf if low is None else low, "high": math.inf if high is None else high}
-    ends = {name: arguments.number(name, end) for name, end in ends.items()}
-    first, final = (int(_ordered(np.array([end], dtype))[0]) for end in ends.values())
-    encoding = Encoding("floats", dtype.str, first, 1, _last(first, final, 1))
+    held = [_held(name, arguments.number(name, end), end, dtype) for name, end in ends.items()]
+    first, final = _ordered(np.array(held, dtype)).tolist()
+    encoding = Encoding("floats", dtype.str, first, 1, _last(1, first, final, (unit, low, high)))
 
     def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         places = _ordered(array)
@@ -249,16 +266,17 @@ def _floats(array: np.ndarray, unit: None, low: Any, high: Any) -> tuple[Encodin
 
 
 def _python_numbers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
-    """Python's integers beyond 64 bits, decimals and fractions: one by one, exactly."""
+    """Python's integers beyond 64 bits, decimals and fractions."""
     whole = all(isinstance(each, int | np.integer) for each in array)
     encoding = _grid(1 if unit is None and whole else unit, low, high, "object" if whole else "<f8")
     if whole:
         encoding = dataclasses.replace(encoding, kind="integers", low=int(encoding.low), unit=int(encoding.unit))
 
     def codes(array: np.ndarray) -> tuple[list[int], np.ndarray]:
-        steps = [round((Fraction(each) - encoding.low) / encoding.unit) for each in array]
-        outside = np.array([not 0 <= step <= encoding.last for step in steps], bool)
-        return [min(max(step, 0), encoding.last) for step in steps], outside
+        least, most = encoding.low, encoding.low + encoding.unit * encoding.last
+        outside = np.array([not least <= each <= most for each in array], bool)
+        inside = (min(max(each, least), most) for each in array)  # an infinite one has no fraction
+        return _nearest(inside, encoding), outside
 
     return encoding, codes
 
@@ -267,25 +285,43 @@ def _grid(unit: Any, low: Any, high: Any, dtype: str) -> Encoding:
     """Steps of a unit, as fractions that are what was written."""
     if unit is None or low is None or high is None:
         raise ValueError(f"unit, low and high must all be given for these values, got {unit!r}, {low!r} and {high!r}")
-    unit, low, high = (_written(name, given) for name, given in (("unit", unit), ("low", low), ("high", high)))
-    return Encoding("decimals", dtype, low, unit, _last(low, high, unit))
+    shown = unit, low, high
+    unit, low, high = (_written(name, each, dtype) for name, each in zip(("unit", "low", "high"), shown, strict=True))
+    return Encoding("decimals", dtype, low, unit, _last(unit, low, high, shown))
 
 
-def _written(name: str, value: Any) -> Fraction:
+def _written(name: str, value: Any, dtype: str) -> Fraction:
     """A number as it is written: 0.1 is a tenth."""
-    if isinstance(value, decimal.Decimal | Fraction) or (isinstance(value, int) and not isinstance(value, bool)):
-        return Fraction(value)
-    return Fraction(repr(arguments.number(name, value, above=-math.inf, below=math.inf)))
+    if isinstance(value, decimal.Decimal) and not value.is_finite():
+        raise ValueError(f"{name} must be a finite number, got {value}")
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        found = Fraction(int(value))
+    elif isinstance(value, decimal.Decimal | Fraction):
+        found = Fraction(value)
+    else:
+        found = Fraction(repr(arguments.number(name, value, above=-math.inf, below=math.inf)))
+    if dtype == "object" and found.denominator > 1:
+        raise ValueError(f"{name} must be a whole number, as the values are, got {value}")
+    return found if dtype == "object" else _held(name, found, value, np.dtype(dtype))
 
 
-def _last(low: Any, high: Any, unit: Any) -> int:
+def _held(name: str, value: Any, shown: Any, dtype: np.dtype) -> Any:
+    """The value, unless it is no infinity and floats of this type would make it one."""
+    if float(np.finfo(dtype).max) < abs(value) < math.inf:
+        raise ValueError(f"{name} must be a number that {dtype} can hold, got {shown}")
+    return value
+
+
+def _last(unit: Any, low: Any, high: Any, shown: tuple[Any, Any, Any]) -> int:
+    """The last code; what is refused is shown as it was given."""
+    step, least, most = shown
     if unit <= 0:
-        raise ValueError(f"unit must be > 0, got {unit}")
+        raise ValueError(f"unit must be > 0, got {step}")
     if high < low:
-        raise ValueError(f"high must be at least low, got {high} below {low}")
+        raise ValueError(f"high must be at least low, got {most} below {least}")
     last, rest = divmod(high - low, unit)
     if rest:
-        raise ValueError(f"high must be a whole number of units above low, got {low} to {high} in steps of {unit}")
+        raise ValueError(f"high must be a whole number of units above low, got {least} to {most} in steps of {step}")
     return int(last)
 
 
@@ -293,14 +329,23 @@ def _denominator(low: Fraction, unit: Fraction) -> int:
     return math.lcm(low.denominator, unit.denominator)
 
 
+def _ends(dtype: np.dtype) -> tuple[int, int]:
+    """The least and the greatest value, as integers in units of the type."""
+    if dtype.kind == "b":
+        return 0, 1
+    ends = np.iinfo(np.int64 if dtype.kind in "mM" else dtype)
+    return int(ends.min) + (dtype.kind in "mM"), int(ends.max)  # the least of 64 bits stands for no time
+
+
 def _whole(name: str, bound: Any, dtype: np.dtype) -> int:
     """A bound as an integer in the units of the values."""
     if dtype.kind in "mM":
         return int(moment(name, bound, dtype).view(np.int64))
-    ends = np.iinfo(dtype)
-    if isinstance(bound, float | np.floating) and float(bound).is_integer():
+    of_type = dtype.kind == "b" and isinstance(bound, bool | np.bool_)
+    if of_type or (isinstance(bound, float | np.floating) and float(bound).is_integer()):
         bound = int(bound)
-    return arguments.integer(name, bound, at_least=int(ends.min), at_most=int(ends.max))
+    least, most = _ends(dtype)
+    return arguments.integer(name, bound, at_least=least, at_most=most)
 
 
 def _step(unit: Any, dtype: np.dtype) -> int:
