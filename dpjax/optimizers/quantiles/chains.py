@@ -25,6 +25,8 @@ from jaxtyping import Array, Bool, Float, Int
 from dpjax.core import logspace
 from dpjax.core.pytree import frozen, static
 
+SHORT = 256  # stretches: a loop along so few takes longer than one expression, which XLA works out across its vectors
+
 
 @frozen
 class Targets:
@@ -86,27 +88,38 @@ def undivided(log_length: Float[Array, "stretches"], n: Int[Array, ""]) -> Stret
 def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Array, "*k n"]:
     """y_i = ln(exp(y_(i-1) - decay_i) + exp(logs_i)) along the last axis.
 
-    First within rows of about sqrt(n) entries, all rows at a time, then from row to row: few steps, and each number meets few roundings.
+    First within rows of about sqrt(n) entries, all rows at a time, then from row to row, and what comes from the rows before fades along
+    each: few steps, and each number meets few roundings. All of it lies across the rows, where steps are vectors.
     """
     n = logs.shape[-1]
     width = 1 << ((n - 1).bit_length() + 1) // 2
     pad = [(0, 0)] * (logs.ndim - 1) + [(0, -n % width)]
-    shape = (*logs.shape[:-1], -1, width)
-    rows = jnp.pad(logs, pad, constant_values=-jnp.inf).reshape(shape)
-    decays = jnp.cumsum(jnp.pad(decay, pad).reshape(shape), axis=-1)
+
+    def across(values: Array, fill: float) -> Float[Array, "width *k rows"]:
+        rows = jnp.pad(values, pad, constant_values=fill).reshape(*values.shape[:-1], -1, width)
+        return jnp.moveaxis(rows, -1, 0)
 
     def along(carry: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
         log, step = here
         carry = logspace.logaddexp(carry - step, log)
         return carry, carry
 
-    steps = jnp.moveaxis(jnp.pad(decay, pad).reshape(shape), -1, 0)
-    nothing = jnp.full(rows.shape[:-1], -jnp.inf)
-    inside = jnp.moveaxis(lax.scan(along, nothing, (jnp.moveaxis(rows, -1, 0), steps))[1], 0, -1)
-    totals = (jnp.moveaxis(inside[..., -1], -1, 0), jnp.moveaxis(decays[..., -1], -1, 0))
-    ends = jnp.moveaxis(lax.scan(along, nothing[..., 0], totals)[1], 0, -1)
-    before = jnp.concatenate([jnp.full((*ends.shape[:-1], 1), -jnp.inf), ends[..., :-1]], axis=-1)
-    return logspace.logaddexp(inside, before[..., None] - decays).reshape(*logs.shape[:-1], -1)[..., :n]
+    def fading(carry: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
+        log, step = here
+        carry = carry - step
+        return carry, logspace.logaddexp(carry, log)
+
+    steps = across(decay, 0.0)
+    nothing = jnp.full(steps.shape[1:], -jnp.inf)
+    inside = lax.scan(along, nothing, (across(logs, -jnp.inf), steps))[1]
+    of_rows = (jnp.moveaxis(inside[-1], -1, 0), jnp.moveaxis(jnp.sum(steps, axis=0), -1, 0))
+    ends = jnp.moveaxis(lax.scan(along, nothing[..., 0], of_rows)[1], 0, -1)
+    before = jnp.concatenate([nothing[..., :1], ends[..., :-1]], axis=-1)
+    if n <= SHORT:
+        found = logspace.logaddexp(before[None] - jnp.cumsum(steps, axis=0), inside)
+    else:
+        found = lax.scan(fading, before, (inside, steps))[1]
+    return jnp.moveaxis(found, 0, -1).reshape(*logs.shape[:-1], -1)[..., :n]
 
 
 @frozen
