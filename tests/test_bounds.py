@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from dpjax import accounting, bounds
+from dpjax.accounting import set_cover
 from dpjax.fingerprinting import boneh_shaw
 from dpjax.verify.plain.choosing import choosing_law
 
@@ -58,6 +59,22 @@ def test_vc_bounds_by_hand():
     assert bounds.pac_lower_bound(3, 0.1, constant=0.5) == pytest.approx(15.0)
     assert bounds.realizable(2, 0.2, 0.05) == pytest.approx(40 * (2 * math.log(80) + math.log(40)))
     assert bounds.agnostic(2, 0.2, 0.05) == pytest.approx(2500 * math.log(100))
+
+
+@pytest.mark.parametrize("vc", [1, 2, 30])
+def test_the_agnostic_bound_is_proved_for_every_alpha_and_beta(vc):
+    """By the inequality of its docstring; for its formula without 1/6 that says nothing near 1."""
+    for alpha, beta in itertools.product([0.01, 0.3, 0.9, 0.95, 0.999], repeat=2):
+        n = bounds.agnostic(vc, alpha, beta)
+        log_failure = math.log(4) + vc * math.log(2 * math.e * n / vc) - (alpha * n - 1) ** 2 / (n + 1)
+        assert log_failure <= math.log(beta)
+
+
+def test_one_example_deviates_from_its_own_point_concept():
+    points, alpha = 4000, 0.999
+    n = math.ceil(bounds.agnostic(1, alpha, 0.999))
+    assert 1 - 1 / points > alpha and n > 1  # one example surely fails
+    assert points * stats.binom.sf(math.floor((alpha + 1 / points) * n), n, 1 / points) < 0.999
 
 
 # -------------------------------------------------------------------------------- mechanisms
@@ -173,6 +190,63 @@ def test_choosing_mechanism_printed_is_the_stronger_demand(growth, alpha, beta, 
         < printed
         == pytest.approx(16 / (alpha * epsilon) * math.log(16 * growth / (alpha * beta * epsilon * delta)))
     )
+
+
+@pytest.mark.parametrize(("alpha", "beta", "epsilon", "delta"), [(0.9, 0.9, 16.0, 0.1), (0.5, 0.99, 30.0, 0.01)])
+def test_choosing_mechanism_is_private_at_large_epsilons_too(alpha, beta, epsilon, delta):
+    def spent(size):
+        """All records but one count for nothing, and that one moves: its solution was the only one with a score."""
+        m = math.ceil(size)
+        lone = choosing_law((1, 0), m, alpha, epsilon)[0]
+        assert choosing_law((0, 1), m, alpha, epsilon)[0] == 0.0
+        return max(lone, choosing_delta(m, alpha, epsilon))
+
+    lemma = 16 / (alpha * epsilon) * math.log(16 / (alpha * beta * epsilon * delta))
+    assert spent(lemma) > delta  # Lemma 4.4 is false here
+    assert spent(bounds.choosing_mechanism(1, alpha, beta, epsilon, delta)) <= delta
+
+
+# -------------------------------------------------------------------------------- parities
+
+
+@pytest.mark.parametrize(("size", "bits"), [(8, 8), (12, 8), (40, 32), (3000, 8)])
+def test_few_numbers_of_votes_are_all_that_matter(size, bits):
+    for epsilon, m in itertools.product([0.01, 1.0, 50.0], [1, 7, 400, 20_000]):
+        scale, threshold = bounds.stability_noise(epsilon, 1e-6)
+        votes = np.arange(m + 1)
+        weights = stats.binom.pmf(m - votes, m, bounds.rank_deficiency(size, bits))
+        summed = weights[0] + weights[1:] @ stats.laplace.cdf((threshold - votes[1:]) / scale)
+        assert bounds.parity_learner_failure(m * size, size, bits, epsilon, 1e-6) == pytest.approx(summed, rel=1e-9)
+
+
+def test_parities_of_a_tiny_epsilon_need_no_sum_over_all_votes():
+    """The noise is so large that P[noise < threshold - N] is exp((threshold - N)/scale)/2 for every N that occurs."""
+    size, bits, epsilon, delta = 37, 32, 2.0**-40, 1e-6
+    n = bounds.parity_learner_exact(0.1, size, bits, epsilon, delta)
+    scale, threshold = bounds.stability_noise(epsilon, delta)
+    full = 1 - bounds.rank_deficiency(size, bits)
+    failure = math.exp(threshold / scale + n // size * math.log1p(full * math.expm1(-1 / scale))) / 2
+    assert n % size == 0 and failure == pytest.approx(0.1, rel=1e-9)
+    assert bounds.parity_learner_failure(n, size, bits, epsilon, delta) == pytest.approx(failure, rel=1e-9)
+
+
+def test_the_best_size_is_the_best_of_all():
+    for bits, epsilon, beta in itertools.product([1, 16], [0.01, 1.0, 9.0], [0.9, 0.1, 1e-6]):
+        needed = {size: bounds.parity_learner_exact(beta, size, bits, epsilon, 1e-6) for size in range(bits, bits + 41)}
+        best = bounds.parity_learner_size(bits=bits, epsilon=epsilon, delta=1e-6, beta=beta)
+        assert best == min(needed, key=lambda size: (needed[size], size))
+
+
+def test_subsamples_of_fewer_than_d_rows_are_refused():
+    with pytest.raises(ValueError, match="size must be >= 8, got 4"):
+        bounds.parity_learner_exact(0.1, 4, 8, 1.0, 1e-6)
+    with pytest.raises(ValueError, match="epsilon must be >= "):
+        bounds.parity_learner_size(bits=8, epsilon=1e-30, delta=1e-6, beta=0.1)
+
+
+def test_exponential_parities_keep_their_digits():
+    assert bounds.exponential_parities(10, 0.1, 1e-9) == pytest.approx(36932319440.40, rel=1e-12)
+    assert bounds.exponential_parities(10, 0.1, 1e-200) == pytest.approx(4e200 * math.log(10230), rel=1e-12)
 
 
 # -------------------------------------------------------------------------------- thresholds
@@ -547,6 +621,59 @@ def test_formulas_refuse_by_name_what_they_once_took():
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             call()
+
+
+def test_what_floats_cannot_hold_is_computed_or_refused_by_name():
+    printed = {"calibration": "printed"}
+    for call, words in (
+        (lambda: bounds.histogram_thresholds(1024, 0.1, 0.1, 1.0), "bits must be from 1 to 1023"),
+        (lambda: bounds.rec_concave(2**64, 400, 0.1, 0.1, 1.0, 1e-6, **printed), "depth must be from 1 to 341"),
+        (lambda: bounds.rec_concave(2**64, 10**400, 0.1, 0.1, 1.0, 1e-6, **printed), "depth must be from 1 to 341"),
+        (lambda: bounds.rec_concave_lemma(2**64, 400, 0.1, 0.1, 1.0, 1e-6), "depth must be from 1 to 341"),
+        (lambda: bounds.rec_concave_error(1, 400, 0.1, 1.0, 1e-6), "levels must be from 1 to 341"),
+        (lambda: bounds.pure_points(2000, 2**1500, 0.1, 0.1, 1.0, **printed), "concepts must be from 1 to"),
+        (lambda: bounds.iterated_log2(2**4096, 0), "number must be a number that float64 can hold"),
+        (lambda: bounds.agnostic(1, 1e-300, 0.1), "alpha must be > .*, got 1e-300"),
+        (lambda: bounds.finite_class(1.0, 1e-300, 0.1, 1.0), "alpha must be > .*, got 1e-300"),
+        (lambda: bounds.approximating_rows(1, 1e-300), "alpha must be > .*, got 1e-300"),
+        (
+            lambda: bounds.approximating_rows(1, 1e-12),
+            "alpha must be such that 2\\^64 rows are enough, got alpha = 1e-12",
+        ),
+        (lambda: bounds.pure_packing_padded(5, 0.1, 0.1, 1e-25), "epsilon must be such that .*epsilon = 1e-25"),
+        (lambda: bounds.pure_points(64, 2, 1e-25, 0.1, 1.0), "alpha and epsilon must be such that .*alpha = 1e-25"),
+        (lambda: bounds.labelled_histogram(1e-25, 0.1, 1.0, 30.0), "alpha and count must be such that"),
+        (lambda: set_cover.shared_test(rate=800.0, noise_epsilon=0.0, delta=1e-6), "rate must be <= 709"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert bounds.tree_thresholds(1024, 0.1, 0.1, 1.0) == pytest.approx(
+        1.0007 * bounds.tree_thresholds(1023, 0.1, 0.1, 1.0), rel=1e-2
+    )
+    assert bounds.noise_tail(1, 1e17) == 0.0
+    assert bounds.rows_of_empirical(800.0) == math.inf == -bounds.fingerprinting_delta(10, 1e-4, 0.1, 800.0)
+    assert bounds.fingerprinting_thresholds_pac(10**6, 1e-3, 800.0) == 0.0
+    assert bounds.approximate_proper_thresholds(64, 0.1, 800.0, 0.0) == 1
+    assert bounds.pure_points(2000, 2**1000, 0.1, 0.1, 1.0, **printed) > 2**1000
+    rate = set_cover.rate_for(epsilon=1500.0, delta=1e-6)
+    assert 1499.0 < set_cover.shared_test(rate=rate, noise_epsilon=0.0, delta=1e-6).epsilon <= 1500.0
+    assert set_cover.process_delta(800.0, 1.0) == 1.0
+
+
+def test_exponential_points_near_nothing_to_gain():
+    """r = (1 - sqrt(g))^2, where g = 1 - 4e-16."""
+    lost = 1.0 - 2.0**-51
+    assert bounds.exponential_points(4.0, 0.5, 0.5, 1.0, lost=lost) == pytest.approx(
+        2 * (4 + math.log(2)) * 2.0**104, rel=1e-6
+    )
+
+
+def test_numbers_of_rows_and_rounds_at_tiny_errors():
+    assert bounds.point_rows(1e-10, 0.0) == 10**10
+    assert bounds.san_points_rounds(1e-13) == 2 * 10**13
+    for rows in range(3, 3000):  # rounding makes no further row, or round
+        assert bounds.point_rows(1 / rows, 0.0) == rows == bounds.san_points_rounds(2 / rows)
+    assert bounds.point_rows(0.1, 0.04) == 50
 
 
 @pytest.mark.parametrize(("points", "vc"), [(1, 1), (4, 2), (5, 4), (7, 10), (101, 50), (300, 200), (300, 299)])

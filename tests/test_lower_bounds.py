@@ -18,7 +18,7 @@ from scipy import optimize, sparse, stats
 
 import dpjax
 from dpjax import bounds
-from dpjax.bounds import optimal
+from dpjax.bounds import optimal, towers
 from experiments import records
 
 ABOVE = 1 + 1e-6  # past the tolerance of the solver
@@ -198,6 +198,16 @@ def test_k_points_directly_and_by_learning():
     assert small < bounds.agnostic(2, 0.02, 1 / 50) < large / 1e6
 
 
+def test_k_points_at_alpha_near_one_half_and_for_many_concepts():
+    """m from c to 1.0000002 c, c copies, is excluded for all c < L/epsilon, one by one; and the bound grows with k."""
+    needed = math.ceil((math.log(2**64 - 2) + math.log(9)) / 1e-6) - 1
+    assert bounds.sanitizer_k_points(64, 1, 0.4999999, 0.1, 1e-6) == math.ceil(needed / (2 * 0.4999999))
+    few, many = (bounds.sanitizer_k_points(64, k, 0.1, 0.1, 1.0) for k in (2**12, 2**18))
+    assert many > 50 * few
+    with pytest.raises(ValueError, match=f"concepts must be from 1 to {2**24}"):
+        bounds.pure_points(64, 2**40, 0.1, 0.1, 1.0)
+
+
 # ------------------------------------------------------------------------------------------------------------------ packing
 
 
@@ -358,6 +368,16 @@ def test_amplified_privacy_needs_twice_the_points_at_the_next_level(base, copies
     if beta > 0:
         assert bounds.amplified_interior_point(base**2, beta, epsilon, 0.0) > 2 * copies
         assert bounds.amplified_interior_point(base**2, best * ABOVE, epsilon, 0.0) <= 10 * copies
+
+
+def test_copies_are_found_by_bisection():
+    """t_c falls in c, and a tiny epsilon takes no time."""
+    for epsilon, delta in itertools.product([1e-3, 0.5, 3.0], [0.0, 1e-6, 0.2, 0.9]):
+        told = [towers._two_values(copies, epsilon, delta) for copies in range(1, 60)]
+        assert (np.diff(told) <= 1e-15).all()
+    assert bounds.approximate_proper_thresholds(64, 0.1, 2.0**-40, 0.0) == 4095  # the largest number it looks at
+    copies = bounds.quasi_concave_error(1, 0.1, 2.0**-40, 0.0)
+    assert copies == pytest.approx(2 * math.log(5) * 2.0**40, rel=1e-9)
 
 
 def test_theorem_1_3_doubles_with_every_level_and_stays_below_what_is_achieved():

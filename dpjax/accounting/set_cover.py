@@ -24,6 +24,8 @@ import math
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments, bisection
 
+_LARGEST_RATE = 709.0  # e^r is a float
+
 
 def process_delta(rate: float, epsilon: float) -> float:
     """The exact price of the process, of any number of rounds, at this epsilon; see the module.
@@ -33,7 +35,7 @@ def process_delta(rate: float, epsilon: float) -> float:
     """
     arguments.positive(rate=rate)
     arguments.number("epsilon", epsilon, at_least=0.0)
-    return math.exp(-(epsilon + rate) / math.expm1(rate)) * -math.expm1(-rate)
+    return math.exp(-(epsilon + rate) / math.expm1(min(rate, _LARGEST_RATE))) * -math.expm1(-rate)
 
 
 def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee:
@@ -50,7 +52,7 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     >>> print(shared_test(rate=0.05, noise_epsilon=0.25, delta=1e-6))
     (0.7534654584062593, 1e-06)-private under ADD_OR_REMOVE_ONE
     """
-    arguments.positive(rate=rate)
+    arguments.number("rate", rate, above=0.0, at_most=_LARGEST_RATE)
     arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
     arguments.number("delta", delta, above=0.0, below=1.0)
     shared = math.expm1(rate) * math.log(-math.expm1(-rate) / delta) - rate
@@ -70,4 +72,4 @@ def rate_for(*, epsilon: float, delta: float) -> float:
     def allowed(rate: float) -> bool:
         return shared_test(rate=rate, noise_epsilon=0.0, delta=delta).epsilon <= epsilon
 
-    return bisection.largest_float(allowed, 0.0, epsilon, precision=1e-12)
+    return bisection.largest_float(allowed, 0.0, min(epsilon, _LARGEST_RATE), precision=1e-12)

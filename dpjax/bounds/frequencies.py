@@ -84,7 +84,8 @@ def point_histogram(epsilon: float, high: float, alpha: float, beta: float) -> i
         return (low_noise + n * math.exp(-epsilon / 2 * alpha * n)) / 2
 
     # Both terms decrease from 2 / (alpha epsilon) on.
-    return bisection.least_int(lambda n: failure(n) <= beta, math.ceil(max(high, 2 / epsilon) / alpha))
+    first = math.ceil(max(high, 2 / epsilon) / alpha)
+    return bisection.least_rows(lambda n: failure(n) <= beta, first, alpha=alpha, epsilon=epsilon)
 
 
 # SanPoints (BNS Figure 9) -------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def san_points_rounds(alpha: float) -> int:
         4
     """
     arguments.fractions(alpha=alpha)
-    return math.ceil(2 / alpha * (1 - 1e-12))
+    return math.ceil(2 / alpha * (1 - 2**-52))
 
 
 def san_points_budget(
@@ -240,4 +241,8 @@ def _until_seen(alpha: float, beta: float, count: float) -> int:
     from scipy.stats import binom  # slow to import
 
     needed = math.ceil(count)
-    return bisection.least_int(lambda n: binom.cdf(needed - 1, n, alpha) <= alpha * beta / 2, needed)
+
+    def seen(n: int) -> bool:
+        return binom.cdf(float(needed - 1), float(n), alpha) <= alpha * beta / 2
+
+    return bisection.least_rows(seen, needed, alpha=alpha, count=count)

@@ -11,6 +11,7 @@ here.
 import math
 
 from dpjax.bounds.frequencies import point_release
+from dpjax.bounds.learning import square
 from dpjax.bounds.mechanisms import exponential_mechanism
 from dpjax.bounds.multi import generic_learner
 from dpjax.bounds.sanitizers import (
@@ -50,7 +51,7 @@ def finite_class(log_concepts: float, alpha: float, beta: float, epsilon: float)
     arguments.positive(log_concepts=log_concepts)
     arguments.fractions(alpha=alpha, beta=beta)
     private = exponential_mechanism(log_concepts, alpha / 2, beta / 2, epsilon)
-    return max(private, 8 / alpha**2 * (log_concepts + math.log(4 / beta)))
+    return max(private, 8 / square(alpha=alpha) * (log_concepts + math.log(4 / beta)))
 
 
 def each_epsilon(concepts: int, epsilon: float, delta: float = 0.0) -> float:
@@ -178,7 +179,7 @@ def generic_weights(
     arguments.positive(log_domain=log_domain, log_concepts=log_concepts, epsilon=epsilon)
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     within, half = alpha / 10.0, (epsilon / 2.0, delta / 2.0)
-    rounds = math.ceil(2.0 * log_domain / within**2)
+    rounds = math.ceil(2.0 * log_domain / square(alpha=within))
     log_candidates = math.log(2.0) + 2.0 * log_concepts
     m = private_multiplicative_weights(
         log_domain, log_candidates, rounds, within, beta / 5.0, each_epsilon(rounds, *half)

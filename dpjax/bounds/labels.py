@@ -31,7 +31,7 @@ Here setting points aside is the cheaper way, as a union over few hypotheses bea
 import math
 from collections.abc import Iterable
 
-from dpjax.bounds.learning import realizable
+from dpjax.bounds.learning import realizable, square
 from dpjax.bounds.mechanisms import exponential_mechanism
 from dpjax.core import arguments, bisection
 
@@ -116,7 +116,7 @@ def label_private(
     least = label_private_unlabelled(vc, alpha, beta, calibration=calibration)
     arguments.positive(epsilon=epsilon)
     if calibration == "printed":
-        return 768 / (alpha**2 * epsilon) * (vc * math.log(64 / alpha) + 2 * math.log(8 / beta))
+        return 768 / (square(alpha=alpha) * epsilon) * (vc * math.log(64 / alpha) + 2 * math.log(8 / beta))
     n = _set_aside(least, alpha, beta, unlabelled)
     log_hypotheses = _log_hypotheses(n, vc, log_concepts)
     first = 24 / alpha * math.log(4 / beta)
@@ -154,7 +154,7 @@ def label_private_agnostic(
     arguments.positive(epsilon=epsilon)
     n = _set_aside(realizable(vc, alpha / 4, beta / 4), alpha, beta, unlabelled)
     log_hypotheses = _log_hypotheses(n, vc, log_concepts)
-    deviation = 8 / alpha**2 * (log_hypotheses + math.log(4 / beta))
+    deviation = 8 / square(alpha=alpha) * (log_hypotheses + math.log(4 / beta))
     return n + max(deviation, exponential_mechanism(log_hypotheses, alpha / 4, beta / 4, epsilon))
 
 
@@ -184,7 +184,8 @@ def label_private_whole(
         chosen = exponential_mechanism(_log_hypotheses(m, vc, log_concepts), alpha / 2, beta / 2, epsilon)
         return m >= max(deviation, chosen)
 
-    return float(bisection.least_int(enough, 1))  # ln Pi(m) is concave: once m is ahead it stays so
+    # ln Pi(m) is concave: once m is ahead it stays so
+    return float(bisection.least_rows(enough, 1, alpha=alpha, epsilon=epsilon))
 
 
 def label_private_agnostic_whole(
@@ -199,10 +200,11 @@ def label_private_agnostic_whole(
     arguments.counts(vc=vc)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
+    squared = square(alpha=alpha)
 
     def enough(m: int) -> bool:
         log_hypotheses = _log_hypotheses(m, vc, log_concepts)
-        deviation = 8 / alpha**2 * (math.sqrt(log_hypotheses) + math.sqrt(math.log(4 / beta))) ** 2
+        deviation = 8 / squared * (math.sqrt(log_hypotheses) + math.sqrt(math.log(4 / beta))) ** 2
         return m >= max(deviation, exponential_mechanism(log_hypotheses, alpha / 2, beta / 2, epsilon))
 
-    return float(bisection.least_int(enough, 1))
+    return float(bisection.least_rows(enough, 1, alpha=alpha, epsilon=epsilon))

@@ -130,10 +130,13 @@ def printed_equivalent(epsilon: float, delta: float) -> float:
 
 
 def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
-    """Examples for the Choosing Mechanism: (16/(a eps)) ln(16 k / (a b eps delta)).
+    """Examples for the Choosing Mechanism: (16/(a eps)) ln(16 k / (a b eps delta)), or what privacy needs where that is more.
 
     At that size it is (eps, delta)-private under replace-one, the size being public (BNS, Lemma 4.4), and
     picks a solution within alpha m of the best with probability 1 - beta (Lemma 4.5, same formula).
+
+    The proof of Lemma 4.4 needs `choosing_mechanism_privacy`, whose 4/a + (16/(a eps)) ln(k/delta) is more than the
+    formula if exp(eps/4) > 16/(a b eps), hence only if eps > 4.8. There the printed lemma may be false.
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.
@@ -161,7 +164,7 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
         raise ValueError(
             f"epsilon must be < 16 growth / (alpha beta delta) for Lemma 4.4 to say anything, got {epsilon}"
         )
-    return 16.0 / (alpha * epsilon) * logarithm
+    return max(16.0 / (alpha * epsilon) * logarithm, choosing_mechanism_privacy(growth, alpha, epsilon, delta))
 
 
 def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta: float) -> float:

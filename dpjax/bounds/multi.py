@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable
 
+from dpjax.bounds.learning import square
 from dpjax.core import arguments, bisection
+
+_LARGEST_EXPONENT = 709.78  # exp of more is infinite
 
 
 def empirical_to_pac(
@@ -39,7 +42,7 @@ def empirical_to_pac(
     if not arguments.flag("agnostic", agnostic):
         return 32.0 / alpha * (vc * math.log(32.0 / alpha) + math.log(8.0 / beta))
     deviation = alpha if calibration == "printed" else alpha / 2.0
-    return 64.0 / deviation**2 * (vc * math.log(6.0 / deviation) + math.log(8.0 * concepts / beta))
+    return 64.0 / square(alpha=deviation) * (vc * math.log(6.0 / deviation) + math.log(8.0 * concepts / beta))
 
 
 def generic_learner(
@@ -81,7 +84,7 @@ def generic_learner(
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(sanitizer=sanitizer, each_epsilon=each_epsilon, constant=constant)
     part = alpha / 5.0
-    seen = 64.0 / part**2 * (vc * math.log(6.0 / part) + math.log(20.0 * concepts / beta))
+    seen = 64.0 / square(alpha=part) * (vc * math.log(6.0 / part) + math.log(20.0 * concepts / beta))
     size = constant * vc * math.log(1.0 / alpha) / alpha**2 * math.log(2.0)
     if log_hypotheses is not None:
         arguments.positive(log_hypotheses=log_hypotheses)
@@ -157,7 +160,7 @@ def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> 
     arguments.counts(users=users)
     arguments.fractions(xi=xi, beta=beta)
     arguments.positive(epsilon=epsilon)
-    return (1.0 - xi - beta) / users - math.exp(epsilon) * xi
+    return (1.0 - xi - beta) / users - (math.exp(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf) * xi
 
 
 def fingerprinting_thresholds(
@@ -317,7 +320,7 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
         calibration: "proved" or "printed".
 
     Returns:
-        The factor, >= 1.
+        The factor, >= 1; infinite where float64 cannot hold exp(eps).
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -328,7 +331,7 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
     """
     arguments.positive(epsilon=epsilon)
     if arguments.calibration(calibration) == "proved":
-        return math.expm1(epsilon) / epsilon
+        return math.expm1(epsilon) / epsilon if epsilon < _LARGEST_EXPONENT else math.inf
     if epsilon > 1.0:
         raise ValueError(f"epsilon must be <= 1 (MULTI Theorem 28), got {epsilon}")
     return 9.0

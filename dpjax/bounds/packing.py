@@ -17,7 +17,6 @@ replaced. PAC learners; an empirical learner is a PAC learner of the uniform dis
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dpjax.core import arguments, bisection
 
 # Sums of logarithms as large as 10^7 are right to 10^-6: so much is taken off what would otherwise be rounded up.
 _SLACK = 1e-12
+LARGEST_SET = 2**24  # points in a set, for sums over all that two sets may share
 
 
 def pure_interior_point(domain: int, beta: float, epsilon: float, relation: str = "REPLACE_ONE") -> int:
@@ -56,7 +56,7 @@ def pure_interior_point(domain: int, beta: float, epsilon: float, relation: str 
         arguments.fractions(beta=beta)
         arguments.positive(epsilon=epsilon)
         return max(math.ceil((math.log1p(-beta) + math.log(domain)) / epsilon * (1.0 - _SLACK)), 0)
-    return _needed(math.log(domain - 1), 1.0, beta, epsilon)
+    return _needed(math.log(domain - 1), beta, epsilon)
 
 
 def pure_proper_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
@@ -85,7 +85,7 @@ def pure_proper_thresholds(bits: int, alpha: float, beta: float, epsilon: float)
     arguments.domain_bits(bits, at_least=2)
     arguments.number("alpha", alpha, above=0.0, below=0.5)
     others = 2**bits - 3
-    return _needed(math.log(others), 2.0 * alpha, beta, epsilon)
+    return _needed(math.log(others), beta, epsilon, mass=2.0 * alpha, alpha=alpha)
 
 
 def pure_points(
@@ -111,7 +111,7 @@ def pure_points(
 
     Args:
         bits: d.
-        concepts: k < 2^d; for the printed one even, with 2^d >= k^1.1.
+        concepts: k < 2^d, 2^24 at most; for the printed one even, with 2^d >= k^1.1.
         alpha: error, in (0, 1); for the printed one below 1/5.
         beta: failure probability, in (0, 1); for the printed one 1/2 at most, and it plays no part.
         epsilon: > 0, under replace-one.
@@ -128,21 +128,19 @@ def pure_points(
         (535, 633, 194)
     """
     arguments.domain_bits(bits)
-    arguments.integer("concepts", concepts, at_least=1, at_most=2**bits - 1)
+    most = LARGEST_SET if arguments.calibration(calibration) == "proved" else 2**1000
+    arguments.integer("concepts", concepts, at_least=1, at_most=min(2**bits - 1, most))
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
-    if arguments.calibration(calibration) == "printed":
+    if calibration == "printed":
         return _lemma_5_7(bits, concepts, alpha, beta, epsilon)
-    logs = log_spread_sets(2**bits - 1, concepts)
-    choices = []
-    for missing in range((concepts + 1) // 2):
-        mass = concepts * alpha / (missing + 1)
-        if mass < 1.0:
-            choices.append((logs[concepts - 2 * missing - 1] / mass, logs[concepts - 2 * missing - 1], mass))
-    if not choices:
+    masses = concepts * alpha / np.arange(1, (concepts + 1) // 2 + 1)
+    logs = log_spread_sets(2**bits - 1, concepts)[::-2]
+    possible = np.flatnonzero(masses < 1.0)
+    if not len(possible):
         return 0
-    _, log_targets, mass = max(choices)
-    return _needed(_less_one(log_targets), mass, beta, epsilon)
+    best = possible[np.argmax(logs[possible] / masses[possible])]
+    return _needed(_less_one(float(logs[best])), beta, epsilon, mass=float(masses[best]), alpha=alpha)
 
 
 def pure_packing_padded(concepts: int, alpha: float, beta: float, epsilon: float) -> int:
@@ -170,41 +168,42 @@ def pure_packing_padded(concepts: int, alpha: float, beta: float, epsilon: float
     """
     arguments.counts(concepts=concepts)
     arguments.fractions(alpha=alpha)
-    return _needed(_less_one(concepts * math.log(2.0)), alpha, beta, epsilon)
+    return _needed(_less_one(concepts * math.log(2.0)), beta, epsilon, mass=alpha, alpha=alpha)
 
 
-def log_spread_sets(points: int, size: int) -> Sequence[float]:
+def log_spread_sets(points: int, size: int) -> np.ndarray:
     """For t = 0, ..., size - 1, ln of a number of `size`-subsets of `points` points, any two of which share at most t (rounded down).
 
     Gilbert and Varshamov's greedy choice: ln C(M, q) - ln sum_(j > t) C(q, j) C(M - q, q - j).
 
     Raises:
-        TypeError, ValueError: size < 1, or more than there are points.
+        TypeError, ValueError: size < 1, more than there are points, or more than 2^24.
 
     Example:
         >>> [round(float(value), 3) for value in log_spread_sets(7, 3)]  # 35 sets of 3; the greedy choice is sure of 2 disjoint ones
         [0.121, 0.99, 3.555]
     """
-    arguments.counts(size=size, unbounded=True)
+    arguments.integer("size", size, at_least=1, at_most=LARGEST_SET)
     arguments.integer("points", points, at_least=size)
     shares = _log_binomials(size, size)
     others = _log_binomials(points - size, size)
     near = np.logaddexp.accumulate((shares + others[::-1])[::-1])[::-1]  # sets that share at least j points
     total = _log_binomials(points, size)[size]
-    return list(np.maximum(0.0, total - near[1:] - _SLACK * (1.0 + total)))
+    return np.maximum(0.0, total - near[1:] - _SLACK * (1.0 + total))
 
 
 def _log_binomials(points: int, most: int) -> np.ndarray:
     """ln C(points, j) for j = 0, ..., most; -inf where j > points. `points` may have thousands of bits."""
-    factors = [math.log(points - j) - math.log(j + 1) if j < points else -math.inf for j in range(most)]
-    return np.concatenate([[0.0], np.cumsum(factors)])
+    j = np.arange(min(points, most))
+    factors = math.log(max(points, 1)) + np.log1p(-j / float(min(points, 2**1000))) - np.log1p(j)
+    return np.concatenate([[0.0], np.cumsum(factors), np.full(most - len(j), -np.inf)])
 
 
 def _lemma_5_7(bits: int, concepts: int, alpha: float, beta: float, epsilon: float) -> int:
     """The printed bound of `pure_points`."""
     if concepts % 2:
         raise ValueError(f"concepts must be even for the printed Lemma 5.7, got {concepts}")
-    if 2**bits < concepts**1.1:
+    if bits < 1.1 * math.log2(concepts):
         raise ValueError(f"concepts must be at most 2^(bits/1.1) for Lemma 5.7, got {concepts} with {bits} bits")
     arguments.number("alpha", alpha, above=0.0, below=0.2)
     arguments.number("beta", beta, above=0.0, at_most=0.5)
@@ -218,7 +217,7 @@ def _less_one(log_number: float) -> float:
     return log_number + math.log(-math.expm1(-log_number)) if log_number > 0.0 else -math.inf
 
 
-def _needed(log_others: float, mass: float, beta: float, epsilon: float) -> int:
+def _needed(log_others: float, beta: float, epsilon: float, *, mass: float = 1.0, alpha: float = 1.0) -> int:
     """The least n with 1 - beta <= E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass)."""
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
@@ -227,7 +226,11 @@ def _needed(log_others: float, mass: float, beta: float, epsilon: float) -> int:
         return 0
     if mass == 1.0:
         return math.ceil(odds / epsilon * (1.0 - _SLACK))
-    return bisection.least_int(lambda n: _succeeds(n, log_others, mass, epsilon) >= 1.0 - beta, 1)
+
+    def allowed(n: int) -> bool:
+        return _succeeds(n, log_others, mass, epsilon) >= 1.0 - beta
+
+    return bisection.least_rows(allowed, 1, alpha=alpha, epsilon=epsilon)
 
 
 def _succeeds(n: int, log_others: float, mass: float, epsilon: float) -> float:
@@ -239,5 +242,5 @@ def _succeeds(n: int, log_others: float, mass: float, epsilon: float) -> float:
     if mean > 1e9:  # N is hardly random any more
         return float(special.expit(epsilon * high - log_others)) + 1e-9
     changed = np.unique(np.linspace(low, high, min(801, high - low + 1)).astype(np.int64))
-    weights = np.diff(stats.binom.cdf(changed, n, mass), prepend=0.0)
+    weights = np.diff(stats.binom.cdf(changed, float(n), mass), prepend=0.0)
     return float((weights * special.expit(epsilon * changed - log_others)).sum()) + 1e-9

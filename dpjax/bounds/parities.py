@@ -1,6 +1,5 @@
 """Sample sizes of learners of parities from uniform points (MULTI §4.2.1): floats, or ints where they are exact."""
 
-import functools
 import math
 
 import numpy as np
@@ -11,6 +10,7 @@ from dpjax.core import arguments, bisection
 
 # How many rows beyond d a subsample may have: with 40 it has full rank but for 2^-40, and more never pays.
 _SPARE_ROWS = 40
+_LEAST_EPSILON = 2.0**-50  # numbers of subsamples are int64
 
 
 def exponential_parities(bits: int, beta: float, epsilon: float) -> float:
@@ -42,7 +42,7 @@ def exponential_parities(bits: int, beta: float, epsilon: float) -> float:
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     wrong = math.log(2**bits - 1) - math.log(beta)
-    rate = math.log(2.0) - math.log1p(math.exp(-epsilon / 2))
+    rate = -math.log1p(math.expm1(-epsilon / 2) / 2)
     return max(1.0, wrong / rate)
 
 
@@ -88,9 +88,11 @@ def parity_learner_failure(
 def parity_learner_exact(
     beta: float, size: int, bits: int, epsilon: float, delta: float, *, calibration: str = "proved"
 ) -> int:
-    """The least n from which on `parity_learner_failure` is at most beta: a multiple of s, the same for every k."""
-    arguments.counts(size=size, bits=bits)
+    """The least n from which on `parity_learner_failure` is at most beta: a multiple of s >= d, the same for every k."""
+    arguments.counts(bits=bits)
+    arguments.integer("size", size, at_least=bits)  # fewer rows never have full rank
     arguments.fractions(beta=beta)
+    arguments.number("epsilon", epsilon, at_least=_LEAST_EPSILON)
     return size * _least_votes(beta, size, bits, *stability_noise(epsilon, delta, calibration=calibration))
 
 
@@ -103,14 +105,15 @@ def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float,
     """
     arguments.counts(bits=bits)
     arguments.fractions(beta=beta)
+    arguments.number("epsilon", epsilon, at_least=_LEAST_EPSILON)
     noise = stability_noise(epsilon, delta, calibration=calibration)
-    most = bits + _SPARE_ROWS
-    fewest = _least_votes(beta, most, bits, *noise)  # larger subsamples need no more votes
-    best = most * fewest, most
-    for size in range(bits, most):
-        if size * fewest > best[0]:
-            break
-        best = min(best, (size * _least_votes(beta, size, bits, *noise), size))
+    sizes = range(bits, bits + _SPARE_ROWS + 1)
+    first, *others = sorted(sizes, key=lambda size: size * _about_votes(beta, size, bits, *noise))
+    best = first * _least_votes(beta, first, bits, *noise), first
+    for size in others:
+        votes = (best[0] - (size > best[1])) // size  # with more of them it is no better
+        if _enough(votes, beta, size, bits, *noise):
+            best = size * _least_votes(beta, size, bits, *noise), size
     return best[1]
 
 
@@ -174,17 +177,53 @@ def rank_deficiency(rows: int, columns: int) -> float:
 
 
 def _failure(m: int, size: int, bits: int, scale: float, threshold: float) -> float:
-    """P[the truth is not released] from m subsamples."""
+    """P[the truth is not released] from m subsamples, to the last digit.
+
+    The terms P[N] P[noise < threshold - N], N >= 1, are log-concave: the logarithm of the ratio of neighbours falls by 1/(m - N + 1) at
+    least from one to the next. So k terms behind the largest, at N*, they are at most exp(-k (k - 1) / (2 (m - N* + 1 + k))) of it, which
+    is less than exp(-50) for the k that is taken here. Of more than 2^20, which are as good as a smooth curve, one in so many is summed.
+    """
     from scipy import stats  # slow to import
 
-    votes = np.arange(m + 1)
-    weights = stats.binom.pmf(votes, m, 1 - rank_deficiency(size, bits))
-    kept_not = stats.laplace.cdf((threshold - votes) / scale)
-    kept_not[0] = 1.0
-    return min(1.0, math.fsum(weights * kept_not))
+    lost = rank_deficiency(size, bits)
+
+    def falls(votes: int) -> bool:
+        ratio = math.exp(_log_cdf((threshold - votes - 1) / scale) - _log_cdf((threshold - votes) / scale))
+        return (m - votes) * (1.0 - lost) * ratio < (votes + 1) * lost
+
+    largest = bisection.least_int(falls, 1, max(m, 1))
+    reach = 102 + 10 * math.isqrt(m - min(largest, m) + 1)
+    step = 1 + (reach >> 19)
+    votes = np.arange(max(1, largest - reach), min(m, largest + reach) + 1, step)
+    weights = stats.binom.pmf(m - votes, m, lost)
+    return min(1.0, lost**m + step * float(np.sum(weights * stats.laplace.cdf((threshold - votes) / scale))))
+
+
+def _enough(m: int, beta: float, size: int, bits: int, scale: float, threshold: float) -> bool:
+    """Whether `_failure` <= beta. It is not where m votes would be too few, all subsamples being of full rank, and that is told at once."""
+    hopeless = m < 1 or _log_cdf((threshold - m) / scale) > math.log(beta) + 1e-9
+    return not hopeless and _failure(m, size, bits, scale, threshold) <= beta
+
+
+def _log_cdf(x: float) -> float:
+    """ln P[Lap(1) < x]."""
+    return x - math.log(2.0) if x <= 0.0 else math.log1p(-math.exp(-x) / 2.0)
+
+
+def _about_votes(beta: float, size: int, bits: int, scale: float, threshold: float) -> int:
+    """About `_least_votes`: the m with E exp((threshold - N)/scale) / 2 = beta, as if P[noise < x] were exp(x/scale) / 2 for all x."""
+    full = min(1.0 - rank_deficiency(size, bits), 1.0 - 2.0**-53)
+    each = -math.log1p(full * math.expm1(-1.0 / scale))
+    return max(1, math.ceil((threshold / scale - math.log(2.0 * beta)) / each))
 
 
 def _least_votes(beta: float, size: int, bits: int, scale: float, threshold: float) -> int:
-    """Least m with `_failure` <= beta; it falls in m, since the number of votes rises stochastically."""
-    failure = functools.partial(_failure, size=size, bits=bits, scale=scale, threshold=threshold)
-    return bisection.least_int(lambda m: failure(m) <= beta, 1)
+    """Least m with `_failure` <= beta; it falls in m, since the number of votes rises stochastically. The search begins near it."""
+
+    def enough(m: int) -> bool:
+        return _enough(m, beta, size, bits, scale, threshold)
+
+    start = _about_votes(beta, size, bits, scale, threshold)
+    if not enough(start):
+        return start + bisection.least_int(lambda more: enough(start + more), 1)
+    return start + 1 - bisection.least_int(lambda fewer: not enough(start - fewer), 1)

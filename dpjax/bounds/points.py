@@ -94,5 +94,7 @@ def exponential_points(log_hypotheses: float, alpha: float, beta: float, epsilon
     arguments.positive(log_hypotheses=log_hypotheses, epsilon=epsilon)
     lost = arguments.number("lost", lost, at_least=0.0, below=1.0)
     rate = epsilon / 2 if lost == 0.0 else min(epsilon / 2, -math.log(lost) / 2)
-    gain = -math.expm1(-rate) - lost * math.expm1(rate)
+    gain = -math.expm1(-rate)  # r = (1 - exp(-l)) (1 - g exp(l))
+    if lost > 0.0:
+        gain *= -math.expm1(rate + math.log(lost))
     return (log_hypotheses - math.log(beta)) / (alpha * gain)

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from dpjax.bounds.learning import agnostic
+from dpjax.bounds.learning import agnostic, square
 from dpjax.bounds.mechanisms import exponential_mechanism
-from dpjax.bounds.packing import log_spread_sets, pure_points
+from dpjax.bounds.packing import LARGEST_SET, log_spread_sets, pure_points
 from dpjax.core import arguments, bisection
 
 _SLACK = 1e-12
@@ -211,8 +211,8 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
     at most t, and databases with c copies of each point of A, the other rows at a point outside. The query of A (and of k - q points
     without rows) differs by (q - t) c/m at least; with c = floor(2 alpha m/(q - t)) + 1 that is more than 2 alpha. At most q c rows
     differ. So m is impossible if q c <= m and q c < L/eps, L = ln(P - 1) + ln((1 - beta)/beta), P the number of sets (`log_spread_sets`).
-    With q = k and t = k/2 that is k d ln 2/(8 alpha eps). Smaller q exclude the smaller m. A sanitizer for k-POINT^label serves k-POINT
-    on rows of label 0.
+    With q = k and t = k/2 that is k d ln 2/(8 alpha eps). Smaller q exclude the smaller m; q is at most 2^24 here. A sanitizer for
+    k-POINT^label serves k-POINT on rows of label 0.
 
     Args:
         bits: d. concepts: k < 2^d.
@@ -235,7 +235,8 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
     arguments.number("alpha", alpha, above=0.0, below=0.5)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
-    sizes = sorted({*range(1, min(concepts, 16) + 1), *(concepts >> shift for shift in range(12))} - {0})
+    largest = min(concepts, LARGEST_SET)
+    sizes = sorted({*range(1, min(concepts, 16) + 1), *(largest >> shift for shift in range(largest.bit_length()))})
     families = [_Family.of(2**bits - 1 - (concepts - size), size, alpha, beta, epsilon) for size in sizes]
     first = 1  # the least m not excluded yet
     while (further := max(family.excluded_below(first) for family in families)) > first:
@@ -259,7 +260,7 @@ class _Family:
 
     @classmethod
     def of(cls, points: int, size: int, alpha: float, beta: float, epsilon: float) -> "_Family":
-        logs = np.asarray(log_spread_sets(points, size))
+        logs = log_spread_sets(points, size)
         with np.errstate(divide="ignore"):
             needed = logs + np.log(-np.expm1(-logs)) + math.log1p(-beta) - math.log(beta)
         copies = np.ceil(np.maximum(needed, 0.0) / epsilon / size * (1.0 - _SLACK)) - 1.0
@@ -269,8 +270,8 @@ class _Family:
         """An m such that this family excludes first, ..., m - 1; `first` if it does not exclude that."""
         copies = np.floor(first / self.differ) + 1.0
         excluded = (copies <= self.copies) & (self.size * copies <= first)
-        # q c(m) <= m for all larger m if q (m/differ + 1) <= m; else until c grows.
-        for_ever = self.size * (first / self.differ + 1.0) <= first
+        # c grows at m = ceil(c differ), and q (c + 1) is at most that if it is below c differ + 1: then for all larger c, too.
+        for_ever = copies * (self.differ - self.size) > self.size - 1.0
         ends = np.where(for_ever, self.copies, copies) * self.differ
         return max(first, int(np.max(np.ceil(ends), initial=0.0, where=excluded)))
 
@@ -306,7 +307,9 @@ def sanitizer_k_points_by_learning(
     arguments.number("epsilon", epsilon, above=0.0, at_most=1 / 8)
     if alpha is None:
         learned = pure_points(bits, concepts, 9 / 50, 1 / 15, 6.0 * epsilon, calibration=calibration)
-        return bisection.least_int(lambda rows: sanitizer_to_learner(rows, 1 / 150, 1 / 150, epsilon) >= learned, 1)
+        return bisection.least_rows(
+            lambda rows: sanitizer_to_learner(rows, 1 / 150, 1 / 150, epsilon) >= learned, 1, epsilon=epsilon
+        )
     arguments.number("alpha", alpha, above=0.0, at_most=1 / 50)
     blocks = math.ceil(100 * 50**3 * math.log(2500))
     needed = math.ceil(pure_points(bits, concepts, 9 / 50, 1 / 25, epsilon, calibration=calibration) / blocks)
@@ -341,12 +344,14 @@ def approximating_rows(vc: int, alpha: float, *, calibration: str = "proved") ->
     """
     arguments.counts(vc=vc)
     arguments.fractions(alpha=alpha)
+    squared = square(alpha=alpha)
     if arguments.calibration(calibration) == "printed":
-        return math.floor(50.0 * vc / alpha**2 * -math.log(alpha)) + 1
+        return math.floor(50.0 * vc / squared * -math.log(alpha)) + 1
     # The logarithm falls from n = 8 VC/alpha^2 on.
-    return bisection.least_int(
-        lambda n: math.log(4.0) + vc * math.log(2.0 * math.e * n / vc) < alpha**2 * n / 8.0,
-        math.ceil(8.0 * vc / alpha**2),
+    return bisection.least_rows(
+        lambda n: math.log(4.0) + vc * math.log(2.0 * math.e * n / vc) < squared * n / 8.0,
+        math.ceil(8.0 * vc / squared),
+        alpha=alpha,
     )
 
 
@@ -373,7 +378,7 @@ def point_rows(error: float, answers: float) -> int:
     """
     arguments.fractions(error=error)
     arguments.number("answers", answers, at_least=0.0, below=error / 2.0)
-    return math.ceil(1.0 / (error - 2.0 * answers) * (1.0 - 1e-9))
+    return math.ceil(1.0 / (error - 2.0 * answers + 2.0**-51 * error))  # so much rounding may have taken off
 
 
 def blr(log_domain: float, vc: int, alpha: float, beta: float, epsilon: float) -> float:
@@ -427,7 +432,8 @@ def multiplicative_weights(
     """
     arguments.positive(log_domain=log_domain, log_concepts=log_concepts, epsilon=epsilon, constant=constant)
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
-    return constant * (log_concepts - math.log(beta)) * math.sqrt(-log_domain * math.log(delta)) / (alpha**2 * epsilon)
+    grown = constant * (log_concepts - math.log(beta)) * math.sqrt(-log_domain * math.log(delta))
+    return grown / (square(alpha=alpha) * epsilon)
 
 
 def private_multiplicative_weights(
@@ -583,7 +589,7 @@ def sanitizer_to_learner(rows: int, alpha: float, beta: float, epsilon: float) -
     arguments.number("alpha", alpha, above=0.0, at_most=1 / 8)
     arguments.number("epsilon", epsilon, above=0.0, at_most=1 / 8)
     blocks = math.ceil(18.0 / beta * math.log(2.0 / (alpha * beta)) * (1.0 + 1.0 / (rows * epsilon)))
-    return math.ceil(6.0 / alpha**2) * blocks * rows
+    return math.ceil(6.0 / square(alpha=alpha)) * blocks * rows
 
 
 def _class(concepts: np.ndarray) -> np.ndarray:

@@ -117,7 +117,7 @@ def san_thresholds(
 
     # 2n exp(-eps alpha n/256) falls from 256/(alpha eps) on.
     first = math.ceil(max(san_thresholds_private(alpha, epsilon, delta), 256.0 / (alpha * epsilon)))
-    return bisection.least_int(suffices, first)
+    return bisection.least_rows(suffices, first, alpha=alpha, epsilon=epsilon)
 
 
 # Noisy counts ------------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
     1/(1 - (sinh(s/2)/sinh(1/(2b)))^2), at most that of Laplace noise, as sinh is convex.) Of order 2^(d/2), where a tree pays d^2.5.
 
     Args:
-        bits: d.
+        bits: d, at most 1023.
         alpha, beta: error and failure probability, in (0, 1).
         epsilon: > 0.
 
@@ -146,6 +146,7 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
         (281, 17724)
     """
     _check(bits, alpha, beta, epsilon)
+    arguments.integer("bits", bits, at_least=1, at_most=1023)  # 2^d is a float
     return _rows(2.0 / epsilon * noise_deviation(2**bits - 1, math.log(2.0 / beta)), alpha)
 
 
@@ -171,7 +172,8 @@ def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int
     """
     _check(bits, alpha, beta, epsilon)
     scale = 2.0 * bits / epsilon * math.sqrt((bits + 1) // 2)
-    return _rows(scale * noise_deviation(1, math.log(2.0 * (2**bits - 1) / beta)), alpha)
+    log_odds = math.log(2.0 / beta) + bits * math.log(2.0) + math.log1p(-(2.0**-bits))
+    return _rows(scale * noise_deviation(1, log_odds), alpha)
 
 
 def _check(bits: int, alpha: float, beta: float, epsilon: float) -> None:
@@ -216,5 +218,5 @@ def noise_tail(noises: int, deviation: float) -> float:
     """
     if deviation <= 0.0:
         return 1.0
-    s = deviation / (noises + math.hypot(noises, deviation))
+    s = min(deviation / (noises + math.hypot(noises, deviation)), 1.0 - 2.0**-53)
     return math.exp(-s * deviation - noises * math.log1p(-s * s))

@@ -13,6 +13,7 @@ from dpjax.bounds.mechanisms import exponential_mechanism, printed_equivalent, s
 from dpjax.core import arguments
 
 _SMALL_RANGE = 32  # Figure 5, step 1
+_DEEPEST = 341  # 8^N is a float
 
 
 def log_star(number: int) -> int:
@@ -67,7 +68,7 @@ def iterated_log2(number: int, times: int, *, ceil: bool = False) -> float:
         if value <= 1:
             break
         value = (int(value) - 1).bit_length() if ceil else math.log2(value)
-    return float(value)
+    return arguments.number("number", value)
 
 
 def rec_concave_lemma(
@@ -103,8 +104,8 @@ def rec_concave_lemma(
         87689
     """
     arguments.counts(size=size, depth=depth, unbounded=True)
-    logarithm = _log2_of(32.0, beta, delta) + iterated_log2(size, depth, ceil=True)
-    return _promise(depth, alpha, beta, epsilon, delta, calibration) * logarithm
+    promise = _promise(depth, alpha, beta, epsilon, delta, calibration)
+    return promise * (_log2_of(32.0, beta, delta) + iterated_log2(size, depth, ceil=True))
 
 
 def levels_run(last: int, depth: int) -> int:
@@ -174,7 +175,8 @@ def rec_concave_error(size: int, levels: int, beta: float, epsilon: float, delta
         >>> round(rec_concave_error(2**64, 2, 0.1, 1.0, 1e-6))
         485
     """
-    arguments.counts(size=size, levels=levels, unbounded=True)
+    arguments.counts(size=size, unbounded=True)
+    arguments.integer("levels", levels, at_least=1, at_most=_DEEPEST)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     delta = arguments.number("delta", delta, at_least=0.0, at_most=0.5)
@@ -232,9 +234,10 @@ def rec_concave(
         arguments.fractions(alpha=alpha)
         return rec_concave_error(size, levels_run(size, depth), beta, epsilon, delta) / alpha
     arguments.fractions(delta=delta)
-    logarithm = _log2_of(6.0 * depth, beta, delta) + iterated_log2(size, depth)
+    arguments.integer("depth", depth, at_least=1, at_most=_DEEPEST)
     # 36 N / eps is 3 times the 4 / eps of Lemma 3.14 at eps / (3N).
-    return 3.0 * _promise(depth, alpha, beta, epsilon / (3 * depth), delta / (3 * depth), "printed") * logarithm
+    promise = 3.0 * _promise(depth, alpha, beta, epsilon / (3 * depth), delta / (3 * depth), "printed")
+    return promise * (_log2_of(6.0 * depth, beta, delta) + iterated_log2(size, depth))
 
 
 def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
@@ -576,7 +579,7 @@ def pure_lower_bound(bits: int, *, constant: float = 1.0) -> float:
 
 def _promise(depth: int, alpha: float, beta: float, epsilon: float, delta: float, calibration: str) -> float:
     """8^N 4/(alpha eps), the factor of Lemma 3.14, with all arguments checked."""
-    arguments.counts(depth=depth)
+    arguments.integer("depth", depth, at_least=1, at_most=_DEEPEST)
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     arguments.positive(epsilon=epsilon)
     arguments.calibration(calibration)

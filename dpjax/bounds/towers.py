@@ -39,6 +39,7 @@ a larger promise is no help, since a constant may be added to Q. So the additive
 level, where the interior point problem itself needs one point more.
 """
 
+import functools
 import math
 
 from dpjax.core import arguments, bisection
@@ -106,7 +107,7 @@ def approximate_proper_thresholds(
     arguments.positive(epsilon=epsilon)
     arguments.number("delta", delta, at_least=0.0, below=1.0)
     arguments.fractions(beta=beta)
-    doubled = min(1.0 - 2.0**-53, (1.0 + math.exp(epsilon)) * delta)
+    doubled = min(1.0 - 2.0**-53, (1.0 + math.exp(min(epsilon, 700.0))) * delta)
     needed = 1
     for most in (8, 64, 512, 4096):  # what the coincidences are counted for
         for free in range(2 * most.bit_length(), min(bits, 48), 2):
@@ -173,18 +174,28 @@ def quasi_concave_error(size: int, beta: float, epsilon: float, delta: float) ->
 def _excluded(
     domain: int, beta: float, epsilon: float, delta: float, factor: float, missed: float
 ) -> list[tuple[int, int]]:
-    """All (c, N) for which S(N) values are too many: t_c - (N - 1) (factor/b + missed) > beta, with the greatest N for each c."""
+    """(c, N) for which S(N) values are too many: t_c - (N - 1) (factor/b + missed) > beta, with the greatest c for each N.
+
+    t_c falls in c, so c is found by bisection: from 2j to 2j + 1 copies 1/2 becomes (1 - delta)/(1 + e^eps), which is less; from 2j + 1 to
+    2j + 2, in units of e^(-(j + 1) eps), (1 - delta)/(1 + e^-eps) becomes 1/2 - delta.
+    """
     arguments.counts(at_least=2, domain=domain, unbounded=True)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     arguments.number("delta", delta, at_least=0.0, below=1.0)
-    most = bisection.least_int(lambda copies: _two_values(copies, epsilon, delta) <= beta, 1) - 1
-    found = []
-    for copies in range(1, most + 1):
-        spare, levels = _two_values(copies, epsilon, delta) - beta, 1
-        while (base := _base(spare, levels, factor, missed)) and _fits(domain, base, levels + 1):
-            levels += 1
-        found.append((copies, levels))
+
+    def allowed(copies: int, levels: int) -> bool:
+        """That many values, as far as this argument goes."""
+        spare = _two_values(copies, epsilon, delta) - beta
+        if spare <= 0.0 or levels == 1:
+            return spare <= 0.0
+        base = _base(spare, levels - 1, factor, missed)
+        return not base or not _fits(domain, base, levels)
+
+    found, levels = [], 1
+    while (most := bisection.least_rows(functools.partial(allowed, levels=levels), 1, epsilon=epsilon) - 1) > 0:
+        found.append((most, levels))
+        levels += 1
     return found
 
 

@@ -11,7 +11,6 @@ A direct sum gives each learner beta/k and what basic composition leaves it, or 
 """
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -160,15 +159,9 @@ def parity_learner(question: Question) -> Offer:
     if question.bits > 1024:
         raise UnavailableError("up to 1024 bits")
     given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
-    size = _size(question.bits, round(4 * math.log2(question.epsilon)), question.delta, question.beta)
+    size = bounds.parity_learner_size(**given, beta=question.beta)
     n = bounds.parity_learner_exact(question.beta, size, *given.values())
     return Offer(n, lambda n: parities.parity_learner(**given, k=question.k, size=size), "parity_learner")
-
-
-@functools.lru_cache(1024)
-def _size(bits: int, quarter_octaves: int, delta: float, beta: float) -> int:
-    """The best number of rows of a subsample at nearly this epsilon: it hardly moves with it."""
-    return bounds.parity_learner_size(bits=bits, epsilon=2.0 ** (quarter_octaves / 4), delta=delta, beta=beta)
 
 
 def _one_parity(question: Question) -> Offer:

@@ -36,6 +36,21 @@ def least_int(holds: Callable[[int], bool], low: int, high: int | None = None) -
     return high
 
 
+def least_rows(holds: Callable[[int], bool], low: int, **given: float) -> int:
+    """`least_int` of a number of rows; if more than 2^64 are needed, it says what for.
+
+    >>> least_rows(lambda n: n * 1e-30 >= 1.0, 1, alpha=1e-30)
+    Traceback (most recent call last):
+    ...
+    ValueError: alpha must be such that 2^64 rows are enough, got alpha = 1e-30
+    """
+    try:
+        return least_int(holds, low)
+    except ValueError as reason:
+        got = ", ".join(f"{name} = {value}" for name, value in given.items())
+        raise ValueError(f"{' and '.join(given)} must be such that 2^64 rows are enough, got {got}") from reason
+
+
 def largest_float(holds: Callable[[float], bool], low: float, high: float, *, precision: float) -> float:
     """The largest number from low to high with a property that all smaller ones have, rounded down.
 

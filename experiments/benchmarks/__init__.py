@@ -46,6 +46,7 @@ SMOKE = [
 FULL = {
     "contests": CONTESTS,
     "laws": [*([name, [64, 2000]] for name in THRESHOLDS), ["rec_concave", [1024, 2000]]],
+    "columns": [[1, 3000], [3, 3000], [9, 3000], [3, 30_000]],
     "grids": ["exponential", "rec_concave"],
     "epsilons": 16,
     "seconds": 10.0,
@@ -67,6 +68,7 @@ EXPERIMENT = Experiment(
         "smoke": {
             "contests": SMOKE,
             "laws": [["exponential", [31, 500]]],
+            "columns": [[1, 100]],
             "grids": ["exponential"],
             "epsilons": 2,
             "seconds": 0.1,

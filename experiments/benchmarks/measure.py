@@ -24,6 +24,8 @@ def measure(settings: Settings, context: Context) -> list[Row]:
                 progress.done(1)
         for name, (bits, n) in settings["laws"]:
             rows += firsts.law(name, bits, n, context)
+        for count, n in settings["columns"]:
+            rows += firsts.quantiles(count, n, context)
         rows += grids.measure(settings, context)
         rows += answers.measure(settings, pool, context)
         return rows + scaling.measure(settings, pool, context)
