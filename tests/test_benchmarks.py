@@ -331,7 +331,7 @@ def test_pictures_and_tables_hold_every_cell(tmp_path):
     answer = [records.exact("seconds to answer, why?", "law", 42.0, 1.5)]
     first = [
         records.exact("seconds to a first answer, erm, d=31, n=9", series, 0, x)
-        for series, x in (("cold", 3), ("from disk", 1))
+        for series, x in (("cold", 3), ("from disk", 1), ("again", 0.0123))
     ]
     grid = [
         records.exact("cells per second, least_n, erm", series, 0, x)
@@ -340,7 +340,7 @@ def test_pictures_and_tables_hold_every_cell(tmp_path):
     draw([*rates, *first, *grid, *grown, *scaling.fitted(grown), *answer], {"repeats": 1}, tmp_path)
     text = (tmp_path / "benchmarks.md").read_text()
     assert "| erm | d=31, n=9 | 200 | 2.00 | 2 |  | 100 |  |" in text
-    assert "| erm | d=31, n=9 | 3.0 | 1.0 |" in text and "| least_n | erm | 6 | 2 | 3 |" in text
+    assert "| erm | d=31, n=9 | 3.0 | 1.0 | 0.012 |" in text and "| least_n | erm | 6 | 2 | 3 |" in text
     assert "| why? | law | 42 | 1.5 |" in text and "| dpjax, a law | n | 1 | 1.00 | 1.00 to 1.00 |" in text
     assert {path.name for path in tmp_path.iterdir()} == {
         "benchmarks.md",

@@ -109,6 +109,11 @@ def _power(row: Row | None, axis: str) -> str:
     return f"$\\propto {letter}^{{{row.value:.2f}}}$ [{row.low:.2f}, {row.high:.2f}]"
 
 
+def _seconds(value: float) -> str:
+    """Tenths; less than one with two digits."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
 def _tables(rows: list[Row]) -> list[str]:
     """One table of dpjax's rates and their ratios, one each of seconds to an answer, exponents, seconds to a first answer, and grids."""
     lines = [
@@ -146,7 +151,7 @@ def _tables(rows: list[Row]) -> list[str]:
     for panel in panels_of(rows, firsts.PANEL):
         what, _, sizes = panel.removeprefix(firsts.PANEL).partition(", ")
         spent = _row_of_each(rows, panel)
-        lines.append(f"| {what} | {sizes} | {' | '.join(f'{spent[each].value:.2g}' for each in times)} |")
+        lines.append(f"| {what} | {sizes} | {' | '.join(_seconds(spent[each].value) for each in times)} |")
     lines += ["", f"| cells per second | learner | {grids.TOGETHER} | {grids.ALONE} | ratio |", "|---|---|---|---|---|"]
     for panel in panels_of(rows, grids.PANEL):
         what, _, learner = panel.removeprefix(grids.PANEL).partition(", ")
