@@ -88,6 +88,12 @@ def test_scales_lie_around_the_value_zero():
     assert np.asarray(answer.algorithm.origin).tolist() == [10**9]
 
 
+def test_public_data_of_another_domain_are_refused():
+    answer = asked()
+    with pytest.raises(ValueError, match="bits of the answer's domain, got 2"):
+        answer.exactly(dpjax.encode(INCOMES % 4, unit=1, low=0, high=3))
+
+
 def test_points_give_integers():
     points = Points.create(wide.from_ints(range(60), 8))
     assert asked(data=points, bits=8).values.dtype.kind == "i"

@@ -108,10 +108,13 @@ class Answer:
 
         Raises:
           TypeError: the algorithm was "approximate", which has no law of ranks.
+          ValueError: a column of another domain.
         """
         algorithm = self.algorithm
         if not isinstance(algorithm, RankedQuantiles):
             raise TypeError(f"algorithm must have a law of ranks, got {type(algorithm).__name__}")
+        if isinstance(data, Column) and data.bits != int(algorithm.bits):
+            raise ValueError(f"data must have the {int(algorithm.bits)} bits of the answer's domain, got {data.bits}")
         points, decode = _points(data)
         points = algorithm.fit(points)
         n = int(points.n_valid)
