@@ -116,10 +116,11 @@ def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Ar
     ends = jnp.moveaxis(lax.scan(along, nothing[..., 0], of_rows)[1], 0, -1)
     before = jnp.concatenate([nothing[..., :1], ends[..., :-1]], axis=-1)
     if n <= SHORT:
-        found = logspace.logaddexp(before[None] - jnp.cumsum(steps, axis=0), inside)
+        faded = before[..., None] - jnp.cumsum(jnp.moveaxis(steps, 0, -1), axis=-1)
+        found = logspace.logaddexp(jnp.moveaxis(inside, 0, -1), faded)
     else:
-        found = lax.scan(fading, before, (inside, steps))[1]
-    return jnp.moveaxis(found, 0, -1).reshape(*logs.shape[:-1], -1)[..., :n]
+        found = jnp.moveaxis(lax.scan(fading, before, (inside, steps))[1], 0, -1)
+    return found.reshape(*logs.shape[:-1], -1)[..., :n]
 
 
 @frozen
