@@ -4,14 +4,18 @@ import functools
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import dpjax
 from dpjax import Points, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import logspace
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import largest
 from dpjax.verify.plain.quantiles import joint_law
 
 
@@ -252,3 +256,28 @@ def test_the_noisy_count_leaves_the_grid_no_more_often_than_the_error_reckons():
     outside = 1 - sum((1 - r) / (1 + r) * r ** abs(k) for k in range(-int(half), int(half) + 1))
     assert outside > 1.2 * r**half
     assert np.isinf(made.error(100, beta=0.999 * outside)) and np.isfinite(made.error(100, beta=1.001 * outside))
+
+
+@pytest.mark.parametrize("n", [40, 200, 900])
+def test_levels_are_drawn_by_blocks_as_they_are_all_at_once(n):
+    """One block, two, and some of which most are never looked at; the same sums, and the same levels of the same keys."""
+    values = np.sort(np.random.default_rng(n).integers(0, 6, n) * 1000)
+    made = quantiles.joint(bits=16, fractions=[0.3, 0.5, 0.8], epsilon=1.0, base="scales", shared=True)
+    points = made.prepare(made.fit(points_of(values.tolist(), 16, bucket(n))))
+
+    @jax.jit
+    def both(keys):
+        levels, rate = made._levels(points), made.rate()
+        each = (
+            jax.vmap(levels._tuples)(levels.levels).T + largest.log_steps(levels.levels, rate, levels.levels[-1])[None]
+        )
+        by_block = levels.log_blocks(rate)
+        drawn = jax.vmap(lambda key: levels.draw(jax.random.clone(key), by_block[1], jnp.int32(1), rate))(keys)
+        at_once = jax.vmap(lambda key: levels.levels[logspace.draw(key, logspace.sum_tree(each[1]))])(keys)
+        return by_block, logspace.logsumexp(each), drawn, at_once
+
+    by_block, total, drawn, at_once = both(jax.random.split(jax.random.key(n), 200))
+    assert by_block.shape[1] == {40: 1, 200: 2, 900: 8}[n] and (n < 900 or np.isneginf(by_block).any())
+    np.testing.assert_allclose(logspace.logsumexp(by_block), total, rtol=1e-6)
+    np.testing.assert_array_equal(drawn, at_once)
+    assert len(np.unique(drawn)) > 5

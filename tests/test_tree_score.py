@@ -15,6 +15,7 @@ from frequencies import FALSE_ALARM, p_value
 from dpjax import Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE
 from dpjax.bounds import pure_interior_point
+from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import interior
 from dpjax.optimizers import interior_point
@@ -136,8 +137,21 @@ def test_the_programme_finds_the_worst_of_all_multisets(bits, n):
         assert max(failures) > min(failures) or n == 1
 
 
-@pytest.mark.parametrize(("bits", "n"), [(64, 58), (256, 194)])
-def test_three_heaps_show_that_one_point_less_would_be_too_few(bits, n):
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [16, 18, 20, 22, 24, 28, 32])
+def test_how_far_the_theorem_is_above_the_exact_least_size(bits):
+    """What the module says of plain offsets."""
+    for epsilon, beta in itertools.product((0.3, 0.5, 1.0, 2.0), (0.1, 0.01, 0.001)):
+        given = (bits, epsilon, *planning.numbers(planning.plain(bits)), beta)
+        least, enough = planning.least_n(*given, 3e8), planning.least_n(*given, 0.0)
+        assert 0 <= enough - least <= (1 if bits >= 24 else 2 / epsilon)
+
+
+@pytest.mark.parametrize(
+    ("bits", "n", "too_few"),
+    [(64, 58, 57), (256, 194, 193), *(builders.slow(*case) for case in ((1024, 730, 728), (4096, 2862, 2861)))],
+)
+def test_three_heaps_show_that_hardly_fewer_points_are_enough(bits, n, too_few):
     """The good keys that the theorem reckons with: two that cut off as many points as the third has left, less A."""
     solver = make(bits)
     assert solver.sample_size(beta=0.1) == n
@@ -145,10 +159,10 @@ def test_three_heaps_show_that_one_point_less_would_be_too_few(bits, n):
 
     def failure(size, below, above):
         heaps = [middle - 2] * below + [middle - 1] * (size - below - above) + [middle + 1] * above
-        return float(solver.failure_probability(builders.points_of(heaps, bits, 255)))
+        return float(solver.failure_probability(builders.points_of(heaps, bits, bucket(n))))
 
     around = [(outside + i, outside + j) for i in (-1, 0) for j in (-1, 0, 1)]
-    assert max(failure(n, *sides) for sides in around) <= 0.1 < max(failure(n - 1, *sides) for sides in around)
+    assert max(failure(n, *sides) for sides in around) <= 0.1 < max(failure(too_few, *sides) for sides in around)
 
 
 def adversarial(rng, worst, bits):

@@ -8,8 +8,8 @@
 
   which two neighbouring keys with h and n - h points, or a single key, attain. (L = G = 0 is the second case, and if L = 0 < G the
   mirror image of the first.)
-- `tree_score`: its theorem, which is at most a point or two above its exact worst case, and that itself by its dynamic programme as far as
-  it takes a few milliseconds.
+- `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), and that itself
+  by its dynamic programme as far as it takes a few milliseconds.
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` asks for. `tree_log`: the plan by basic composition with one level,
   whose split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
 """

@@ -91,14 +91,10 @@ def _row(points: Points, at: Int[Array, "k"], limbs: int) -> UInt32[Array, "k li
     return wide.resize(points.x[jnp.clip(at, 0, points.rows - 1)], limbs)
 
 
-def log_steps(
-    levels: Int[Array, "levels"], rate: Float[Array, ""], last: Int[Array, ""] | None = None
-) -> Float[Array, "levels"]:
-    """ln(exp(-r t) - exp(-r t')) of evenly spaced q t, t' the next one; ln exp(-r t) for the last, as beyond it are no tuples."""
+def log_steps(levels: Int[Array, "levels"], rate: Float[Array, ""], last: Int[Array, ""]) -> Float[Array, "levels"]:
+    """ln(exp(-r t) - exp(-r t')) of evenly spaced q t, t' the next one; ln exp(-r t) for the last of all, as beyond it are no tuples."""
     decay, step = -rate / PARTS * levels.astype(float), (levels[1] - levels[0]).astype(float)
-    return decay + jnp.where(
-        levels == (levels[-1] if last is None else last), 0.0, logspace.log1mexp(-rate / PARTS * step)
-    )
+    return decay + jnp.where(levels == last, 0.0, logspace.log1mexp(-rate / PARTS * step))
 
 
 def weigh(each: Ranges, log_weight: LogWeight) -> Float[Array, "measures *levels outputs"]:
@@ -119,7 +115,7 @@ def log_total(
     first, last = jnp.maximum(ranks[:, None] - level[None], 0), jnp.minimum(ranks[:, None] + level[None], n)
     up_to = jnp.concatenate([jnp.zeros(1), jnp.cumsum(lengths)])
     tuples = jnp.sum(jnp.log(up_to[last + 1] - up_to[first]), axis=0)
-    return logspace.logsumexp(tuples + log_steps(PARTS * level, rate))
+    return logspace.logsumexp(tuples + log_steps(PARTS * level, rate, PARTS * level[-1]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,7 +216,7 @@ def split(
         over = weigh(Ranges(start=above, stop=here.stop, there=here.there & wide.less(above, here.stop)), log_weight)
         return jax.vmap(_walk)(totals, cells, over)
 
-    logs = lax.map(one, levels, batch_size=BATCH) + log_steps(levels, rate)[:, None, None]
+    logs = lax.map(one, levels, batch_size=BATCH) + log_steps(levels, rate, levels[-1])[:, None, None]
     return logspace.logsumexp(logs.reshape(-1, 2).T)
 
 
