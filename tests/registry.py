@@ -1002,15 +1002,13 @@ QUERIES = [
         law_of="quantiles.rank_exponential",
     ),
     Entry(
-        "quantiles.joint, shared values by places",
-        lambda e: quantiles.joint(
-            bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=1, base="places", origin=3, shared=True
-        ),
+        "quantiles.joint by places",
+        lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=1, base="places", origin=3),
         _counted,
         0.7,
         place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
         single=False,
-        twin=_joint_twin(1, base="places", origin=3, shared=True),
+        twin=_joint_twin(1, base="places", origin=3),
         events=False,  # they are tuples of intervals
         error=0.2,
     ),

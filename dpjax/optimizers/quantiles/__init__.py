@@ -10,7 +10,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
 | `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
 | `approximate` | any q fractions, the middle one first, then both sides; without a solver | a total: (epsilon, delta) or rho |
-| `joint` | any q fractions at once, by the gaps between them and, `shared`, their largest rank error; no solver | a total epsilon or rho |
+| `joint` | any q fractions at once, by the gaps between them, ties broken as suits them best; no solver | a total epsilon or rho |
 | `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
 | `rank_exponential` | any q fractions, a run each of the exponential mechanism on rank errors, no solver | total (epsilon, delta) or rho |
 | `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, however many |

@@ -26,9 +26,8 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
 def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
-    """One mechanism finds all quantiles, wherever they lie and also among values that many points share: a small delta would bring next to
-    nothing, and is left over."""
-    return joint(**given, base="places", shared=True)
+    """One mechanism finds all quantiles, wherever they lie: a small delta would bring next to nothing, and is left over."""
+    return joint(**given, base="places")
 
 
 def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
@@ -242,20 +241,13 @@ def quantiles(
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),
         fractions=tuple(float(fraction) for fraction in fractions),
-        rank_error=_rank_error(made, outcome, beta),
+        rank_error=made.error(beta=beta) + 0.5,  # f n is rounded to a whole rank
         beta=beta,
         algorithm=made,
         guarantee=made.guarantee(),
         rho=made.zcdp(),
         outcome=outcome,
     )
-
-
-def _rank_error(made: Any, outcome: Outcome, beta: float) -> float:
-    """The theorem's bound, from what was released: it must not look at n."""
-    if isinstance(made, JointQuantiles):
-        return made.released_error(int(outcome.info["count"]), beta=beta) + 0.5
-    return made.error(beta=beta) + 0.5  # f n is rounded to a whole rank
 
 
 def _points(data: Any) -> tuple[Points, Any]:

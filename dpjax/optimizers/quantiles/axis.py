@@ -14,50 +14,29 @@ once, l ln 2, and m times for the ratio of the interval to the gaps. Levels are 
 them has intervals at most 2^(d / LEVELS) times as long as they need to be (unless an end of intervals lies among the data); those of the
 last level hold one integer.
 
-So a stretch between two points may hold an end of intervals: what lies before it belongs to the interval of the point before, what lies
+So a gap between two points may hold an end of intervals: what lies before it belongs to the interval of the point before, what lies
 behind to that of the following point, and intervals between both are empty. Below the first point the axis is cut as if there were a point
-before 0, and above the last one as if there were one at 2^d, both without length.
+before 0, and above the last one as if there were one at 2^d.
+
+A sorted tuple weighs the product of what its parts do: all tuples together weigh no more than those in any order, which is 1.
 """
 
-import dataclasses
 import math
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.optimizers.quantiles import scales, ties
-from dpjax.optimizers.quantiles.chains import Stretches
+from dpjax.optimizers.quantiles import chains, scales
+from dpjax.optimizers.quantiles.chains import Pieces
 
 LEVELS = 8
 PLACES = 0.1  # little: where places help, they save far more nats than ln(1 / PLACES); elsewhere they cost ln(1 / (1 - PLACES))
 BASES = (*scales.BASES, "places")
 ANYWHERE = 2  # of the measures of "places": those that know no intervals
-
-
-@frozen
-class Parts:
-    """What lies before each of some sorted rows, and after all of them, by each measure: a stretch each.
-
-    Attributes:
-      log_length: of the four parts of a stretch: the rest of the cell of the row before; the integers between both rows that lie in the
-        interval of the row before (both are the tail of that interval, if the next row lies in another); the cell of the row up to it;
-        the integers that lie in the interval of the row, if it is another (the head of it, before that cell on the axis: the order of
-        the parts is that in which a draw looks at them).
-      opens: whether the interval of the row begins within the stretch.
-      log_empty: ln of the number of intervals between that of the row before and that of the row.
-      rank: how many points lie below.
-    """
-
-    log_length: Float[Array, "measures stretches 4"]
-    opens: Bool[Array, "measures stretches"]
-    log_empty: Float[Array, "measures stretches"]
-    rank: Int[Array, "stretches"]
 
 
 @frozen
@@ -124,120 +103,161 @@ class Axis:
         """2^d."""
         return wide.power_of_two(self.d(), self.wider)
 
-    def log_weight(self, start: UInt32[Array, "n limbs"], stop: UInt32[Array, "n limbs"]) -> Float[Array, "kinds n"]:
-        """ln of what start, ..., stop - 1 weigh for one output by the uniform measure, and by scales if there are such."""
-        uniform = wide.log(wide.subtract(stop, start)) - self._log_size(jnp.int32(0))
-        if self.base == "uniform":
-            return uniform[None]
-        return jnp.stack([uniform, scales.log_weight(start, stop, self.bits, self.origin)])
-
     def d(self) -> Int[Array, ""]:
         """d as an array."""
         return jnp.asarray(self.bits, jnp.int32)
 
-    def _log_size(self, level: Int[Array, "*k"]) -> Float[Array, "*k"]:
+    def _log_size(self, measure: Int[Array, ""]) -> Float[Array, ""]:
         """ln of the length of an interval."""
-        return scales.LN2 * (self.d() - level).astype(float)
+        return scales.LN2 * (self.d() - self.levels()[measure]).astype(float)
 
-    # ------------------------------------------------------------------------------------------------- stretches
+    # ------------------------------------------------------------------------------------------------- weights
 
-    def gap(self, points: Points, at: Int[Array, ""], level: Int[Array, ""]) -> Gap:
-        """Before row `at` of sorted ones, 0 to n."""
+    def log_powers(
+        self, start: UInt32[Array, "*n limbs"], stop: UInt32[Array, "*n limbs"], measure: Int[Array, ""], count: int
+    ) -> Float[Array, "count *n"]:
+        """ln of the sums of first, second, ... powers of what start, ..., stop - 1 weigh for one output, within an interval; -inf where
+        there are none."""
+        there = wide.less(start, stop)
+        stop = wide.select(there, stop, wide.add(start, scales.one_like(start)))
+        power = jnp.arange(1, count + 1, dtype=jnp.int32)
+        length, size = wide.log(wide.subtract(stop, start)), self._log_size(measure)
+        logs = jax.vmap(lambda i: length - i.astype(float) * size)(power)
+        if self.base != "uniform":
+            by_scale = jax.vmap(lambda i: scales.log_weight(start, stop, self.bits, self.origin, i))(power)
+            logs = jnp.where(measure == 1, by_scale, logs)
+        return jnp.where(there[None], logs, -jnp.inf)
+
+    def _log_cells(self, points: Points, measure: Int[Array, ""]) -> Float[Array, "ranks"]:
+        """ln of what the value of each point weighs."""
+        x = wide.resize(points.x, self.wider)
+        logs = jnp.broadcast_to(-self._log_size(measure), x.shape[:1])
+        if self.base != "uniform":
+            logs = jnp.where(measure == 1, scales.log_density(x, self.bits, self.origin), logs)
+        inside = wide.less(x, jnp.broadcast_to(self.end(), x.shape))
+        return jnp.append(jnp.where(points.valid & inside, logs, -jnp.inf), -jnp.inf)
+
+    # ------------------------------------------------------------------------------------------------- pieces
+
+    def gap(
+        self, points: Points, at: Int[Array, ""], level: Int[Array, ""], counted: Bool[Array, "rows"] | None = None
+    ) -> Gap:
+        """Before row `at` of sorted ones, 0 to n. Rows that are not `counted` are no points: they cut the axis just before them."""
         x = wide.resize(points.x, self.wider)
         first, last = at <= 0, at >= points.n_valid
-        before, row = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
+        at_before = jnp.maximum(at - 1, 0)
+        before, row = x[at_before], x[jnp.minimum(at, points.rows - 1)]
+        after = wide.add(before, self.unit())
+        if counted is not None:
+            after = wide.select(counted[at_before], after, before)
         size = wide.power_of_two(self.d() - level, self.wider)
         mask, zero = wide.subtract(size, self.unit()), jnp.zeros_like(size)
         greatest = wide.subtract(self.end(), self.unit())
         own = wide.select(first, zero, wide.minimum(before, greatest)) & ~mask
         next_start = wide.select(last, greatest, wide.minimum(row, greatest)) & ~mask
         return Gap(
-            start=wide.select(first, zero, wide.add(before, self.unit())),
+            start=wide.select(first, zero, after),
             end=wide.select(last, self.end(), row),
             stop=wide.add(own, size),
             next_start=next_start,
             opens=~wide.equal(own, next_start),
         )
 
-    def cut(self, points: Points, counted: Bool[Array, "rows"] | None = None) -> Parts:
-        """By sorted rows. Between equal ones there is the first part only. Rows that are not `counted` are no points; they only cut."""
-        counted = points.valid if counted is None else counted & points.valid
-        below = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted, dtype=jnp.int32)])
-        at, levels = jnp.arange(points.rows + 1, dtype=jnp.int32), self.levels()
-        gaps = jax.vmap(lambda level: jax.vmap(lambda each: self.gap(points, each, level))(at))(levels)
-        there = (at <= points.n_valid)[None]
+    def pieces(self, points: Points, outputs: int, measure: Int[Array, ""]) -> Pieces:
+        """By sorted points."""
+        rank = jnp.arange(points.rows + 1, dtype=jnp.int32)
+        return self._pieces(points, points, points.valid, rank, outputs, measure, cut=False)
+
+    def cut_pieces(
+        self, points: Points, rows: Points, counted: Bool[Array, "rows"], outputs: int, measure: Int[Array, ""]
+    ) -> Pieces:
+        """By sorted points, and gaps by sorted rows: these points, and others, which are not `counted` and before points equal to them."""
+        rank = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted & rows.valid, dtype=jnp.int32)])
+        return self._pieces(points, rows, counted, rank, outputs, measure, cut=True)
+
+    def _pieces(
+        self,
+        points: Points,
+        rows: Points,
+        counted: Bool[Array, "rows"],
+        rank: Int[Array, "gaps"],
+        outputs: int,
+        measure: Int[Array, ""],
+        cut: bool,
+    ) -> Pieces:
+        at, level = jnp.arange(rows.rows + 1, dtype=jnp.int32), self.levels()[measure]
+        gaps = jax.vmap(lambda each: self.gap(rows, each, level, counted if cut else None))(at)
+        there = at <= rows.n_valid
         opens = gaps.opens & there
-        starts, ends = gaps.sides()
-        filled = wide.less(starts, ends) & there[None]
-        sides = self._weigh(starts, wide.select(filled, ends, wide.add(starts, scales.one_like(starts))))
+        log_h = [
+            jnp.where(there[None], chains.complete(self.log_powers(start, stop, measure, outputs)), -jnp.inf)
+            for start, stop in zip(*gaps.sides(), strict=True)
+        ][: self.sides]
+        if cut:
+            pieces = jnp.stack(log_h, axis=2).reshape(outputs + 1, -1)
+            begins = jnp.stack([jnp.zeros_like(opens), opens], axis=1)[:, : self.sides].reshape(-1)
+            tail = None
+        else:
+            pieces, begins = jnp.where(opens[None], log_h[-1], log_h[0]), opens
+            tail = jnp.where(opens[None], log_h[0], -jnp.inf)[1:] if self.sides > 1 else None
         empty = wide.less(gaps.stop, gaps.next_start) & opens
         between = wide.subtract(
             wide.select(empty, gaps.next_start, wide.add(gaps.stop, scales.one_like(gaps.stop))), gaps.stop
         )
-        tail, head = jnp.where(filled, sides, -jnp.inf)
-        after, here = self._cells(points, counted, below)
-        return Parts(
-            log_length=jnp.stack([after, tail, here, head], axis=2),
-            opens=opens,
-            log_empty=jnp.where(empty, wide.log(between) - self._log_size(levels)[:, None], -jnp.inf),
-            rank=below,
-        )
-
-    def _weigh(
-        self, start: UInt32[Array, "2 measures n limbs"], stop: UInt32[Array, "2 measures n limbs"]
-    ) -> Float[Array, "2 measures n"]:
-        """ln of what start, ..., stop - 1 weigh for one output by each measure, within their interval."""
-        logs = wide.log(wide.subtract(stop, start)) - self._log_size(self.levels())[None, :, None]
-        if self.base == "uniform":
-            return logs
-        return logs.at[:, 1].set(scales.log_weight(start[:, 1], stop[:, 1], self.bits, self.origin))
-
-    def _cells(
-        self, points: Points, counted: Bool[Array, "rows"], below: Int[Array, "stretches"]
-    ) -> tuple[Float[Array, "measures stretches"], Float[Array, "measures stretches"]]:
-        """(the first part, the last part) of each stretch: equal points share the cell of their value (`ties`)."""
-        rows, valid = points.rows, points.valid
+        size = self._log_size(measure)
+        whole = chains.complete(-jnp.arange(outputs, dtype=jnp.int32).astype(float) * size)[-1]
         x = wide.resize(points.x, self.wider)
-        place = jnp.arange(rows, dtype=jnp.int32)
-        new = jnp.concatenate([jnp.ones(1, bool), ~wide.equal(x[1:], x[:-1])]) | (place == points.n_valid)
-        first = lax.cummax(jnp.where(new, place, 0))
-        stop = lax.cummin(jnp.where(jnp.append(new[1:], True), place + 1, rows), reverse=True)
-        copies = below[stop] - below[first]
-        cell = jnp.broadcast_to(-self._log_size(self.levels())[:, None], (self.measures, rows))
-        if self.base != "uniform":
-            cell = cell.at[1].set(scales.log_weight(x, wide.add(x, scales.one_like(x)), self.bits, self.origin))
-        inside = wide.less(x, jnp.broadcast_to(self.end(), x.shape))
-        here = jnp.where(
-            (new & valid & inside)[None], cell + ties.log_width(jnp.zeros_like(copies), copies)[None], -jnp.inf
+        no = jnp.zeros(1, bool)
+        asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
+        piece_rank = jnp.repeat(rank, self.sides) if cut else rank
+        last = jnp.searchsorted(piece_rank, asked, side="right").astype(jnp.int32) - 1 if cut else asked
+        return Pieces(
+            log_cell=self._log_cells(points, measure),
+            inside=jnp.concatenate([no, wide.equal(x[1:], x[:-1]) & points.valid[1:], no]),
+            log_gap=chains.ratios(pieces),
+            log_tail=tail,
+            rank=piece_rank,
+            opens=begins,
+            last=last,
+            log_empty=jnp.where(empty, wide.log(between) - size, -jnp.inf) + whole,
+            gap_rank=rank,
+            n=points.n_valid,
+            cut=cut,
         )
-        after = jnp.where(counted[None], cell + ties.log_width(below[1:] - below[first], copies)[None], -jnp.inf)
-        none = jnp.full((self.measures, 1), -jnp.inf)
-        return jnp.concatenate([none, after], axis=1), jnp.concatenate([here, none], axis=1)
+
+    @property
+    def sides(self) -> int:
+        """Of a gap, in order: what lies in the interval of the row before, then in that of the row."""
+        return 2 if self.base == "places" else 1
 
     # ------------------------------------------------------------------------------------------------- draws
 
-    def part(
-        self, key: Array, points: Points, parts: Float[Array, "4"], at: Int[Array, ""], level: Int[Array, ""]
-    ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
-        """One of the four parts of the stretch before row `at` by weight, from start to stop - 1."""
-        part = logspace.draw(key, logspace.sum_tree(parts))
-        x = wide.resize(points.x, self.wider)
-        before, row = x[jnp.maximum(at - 1, 0)], x[jnp.minimum(at, points.rows - 1)]
-        starts, ends = self.gap(points, at, level).sides()
-        side = (part == 3).astype(jnp.int32)
-        cell = wide.select(part == 0, before, row)
-        between = (part == 1) | (part == 3)
-        return wide.select(between, starts[side], cell), wide.select(between, ends[side], wide.add(cell, self.unit()))
+    def stretch(
+        self, points: Points, found: chains.Drawn, measure: Int[Array, ""]
+    ) -> tuple[UInt32[Array, "outputs limbs"], UInt32[Array, "outputs limbs"]]:
+        """For each output integers start, ..., stop - 1 among which it lies; if they are empty intervals, all of them."""
+        level, x = self.levels()[measure], wide.resize(points.x, self.wider)
 
-    def empty(
-        self, key: Array, points: Points, at: Int[Array, ""], level: Int[Array, ""]
+        def one(kind: Array, at: Array, tail: Array) -> tuple[Array, Array]:
+            gap = self.gap(points, at, level)
+            starts, ends = gap.sides()
+            side = (gap.opens & ~tail).astype(jnp.int32)
+            cell = x[jnp.clip(jnp.where(kind == chains.UPPER, at - 1, at), 0, points.rows - 1)]
+            between = kind == chains.BETWEEN
+            start = wide.select(found.empty, gap.stop, wide.select(between, starts[side], cell))
+            stop = wide.select(between, ends[side], wide.add(cell, self.unit()))
+            return start, wide.select(found.empty, gap.next_start, stop)
+
+        return jax.vmap(one)(found.kind, found.at, found.tail)
+
+    def interval(
+        self, key: Array, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"], measure: Int[Array, ""]
     ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
-        """One of the intervals between that of row `at` - 1 and that of row `at`, from start to stop - 1."""
-        gap = self.gap(points, at, level)
-        size = wide.power_of_two(self.d() - level, self.wider)
-        offset = wide.uniform(key, wide.subtract(gap.next_start, gap.stop)) & ~wide.subtract(size, self.unit())
-        start = wide.add(gap.stop, offset)
-        return start, wide.add(start, size)
+        """One of the whole intervals start, ..., stop - 1."""
+        size = wide.power_of_two(self.d() - self.levels()[measure], self.wider)
+        offset = wide.uniform(key, wide.subtract(stop, start)) & ~wide.subtract(size, self.unit())
+        chosen = wide.add(start, offset)
+        return chosen, wide.add(chosen, size)
 
     def within(
         self,
@@ -245,58 +265,10 @@ class Axis:
         start: UInt32[Array, "limbs"],
         stop: UInt32[Array, "limbs"],
         measure: Int[Array, ""],
+        power: Int[Array, ""],
     ) -> UInt32[Array, "limbs"]:
-        """One of start, ..., stop - 1, by a measure."""
+        """One of start, ..., stop - 1, by a power of what they weigh by a measure."""
         inside = wide.add(start, wide.uniform(key, wide.subtract(stop, start)))
         if self.base == "uniform":
             return inside
-        return wide.select(measure == 1, scales.draw(key, start, stop, self.origin), inside)
-
-
-# ---------------------------------------------------------------------------------------------------------- chains
-
-
-def merged(parts: Parts, points: Points) -> Stretches:
-    """Chains of all measures, see `of_measure`: each stretch is all of its rank, but for what ends an interval before it begins another."""
-    opens, rank = parts.opens, parts.rank
-    tail, rest = (logspace.logsumexp(side) for side in (parts.log_length[..., :2], parts.log_length[..., 2:]))
-    return Stretches(
-        log_length=jnp.where(opens, rest, logspace.logsumexp(parts.log_length)),
-        rank=rank,
-        last=jnp.arange(rank.shape[0], dtype=jnp.int32),
-        n=points.n_valid,
-        opens=opens,
-        log_empty=parts.log_empty,
-        gap_rank=rank,
-        log_tail=jnp.where(opens, tail, -jnp.inf),
-        merged=True,
-    )
-
-
-def in_parts(parts: Parts, points: Points) -> Stretches:
-    """Chains of all measures, see `of_measure`: each part is a stretch of its own."""
-    ranks = jnp.repeat(parts.rank, 4)
-    in_order = jnp.array([0, 1, 3, 2], jnp.int32)
-    opens = jnp.zeros(parts.log_length.shape, bool).at[..., 2].set(parts.opens)
-    asked = jnp.arange(points.rows + 1, dtype=jnp.int32)
-    return Stretches(
-        log_length=parts.log_length[..., in_order].reshape(opens.shape[0], -1),
-        rank=ranks,
-        last=jnp.searchsorted(ranks, asked, side="right").astype(jnp.int32) - 1,
-        n=points.n_valid,
-        opens=opens.reshape(opens.shape[0], -1),
-        log_empty=parts.log_empty,
-        gap_rank=parts.rank,
-        log_tail=jnp.full(parts.log_empty.shape, -jnp.inf),
-    )
-
-
-def of_measure(chains: Stretches, measure: Int[Array, ""]) -> Stretches:
-    """The chain of one measure: lengths and intervals are its own, ranks those of all."""
-    return dataclasses.replace(
-        chains,
-        log_length=chains.log_length[measure],
-        opens=chains.opens[measure],
-        log_empty=chains.log_empty[measure],
-        log_tail=chains.log_tail[measure],
-    )
+        return wide.select(measure == 1, scales.draw(key, start, stop, self.origin, power), inside)

@@ -1,88 +1,181 @@
 """Chains of ranks: sums over all sorted tuples of outputs, weighed by what lies between neighbouring ones.
 
-The real axis [0, 2^d) is cut into stretches, each with a rank, how many points lie below it. A sorted tuple y_1 <= ... <= y_m weighs
+An output z that is no point has one rank, the number of points below it; a value that points share has all ranks from #{x < z} to
+#{x <= z}. A sorted tuple z_1 <= ... <= z_m weighs the product of what its parts weigh, times exp(-kappa c) with the cost
 
-    exp(-kappa (|r_1 - t_1| + |r_2 - r_1 - t_2| + ... + |n - r_m - t_(m+1)|)),    r_j the rank of y_j,
+    c = min over ranks r_j of z_j of |r_1 - t_1| + |r_2 - r_1 - t_2| + ... + |n - r_m - t_(m+1)|.
 
-and k outputs of one stretch of length M have a volume of M^k / k!, as they are sorted. Forward: the weight of all beginnings y_1 <= ...
-<= y_j whose last output lies in a given stretch. The kernel exp(-kappa |g - t|) rises up to t and falls from there, so what comes from
-further away than t is a first-order recursion, and what comes from nearer is a window: the end of one block of its length, and the
-beginning of the next. All are sums of positive terms, kept as logarithms, and take O(n) steps for an output (and m more for stretches
-with several outputs).
+**The best ranks.** Let T_j = t_1 + ... + t_j. The cost is how far e_j = r_j - T_j travels from e_0 = 0 to e_(m+1) = n - T_(m+1). It need
+not move before it must: if e_j is the point nearest to e_(j-1) among those that z_j allows, no other choice costs less. (Up to any j and
+any end e within reach of z_j, the least cost is that of the lazy path plus |e - e_j|: true for j = 0, and from e_j every other end is
+reached by way of e_j at no loss, by the triangle inequality.) So r_j is r_(j-1) + t_j, put within the ranks of z_j: it is *kept* within
+a value, or *set* to a rank at which something begins or ends.
 
-**Intervals.** The axis may be cut into intervals, in one of which all outputs of a tuple lie. Then sums over earlier stretches begin where
-the interval does. A stretch between two points may hold the end of one interval, the beginning of another, and any number of empty
+**States.** Of a tuple's beginning, what follows depends on its last output and rank alone. A rank set at output a to k is k + T_j - T_a as
+long as it is kept, and lies within the value of one point. So there are these states after output j: for each a < j and k a kept one; for
+each rank k one at the upper end of the value below it, one between two values, one at the lower end of the value above it. These are
+m + 3 rows of n + 1 weights. Only outputs between two values come several at a time, as parts of one sorted tuple.
+
+**Steps.** The next output's rank is set to r from below for what would come to less, and from above for what would come to more, but lies
+below r now (or at r, in order): a first-order recursion, and a window of the last t ranks, the end of one block of its length and the
+beginning of the next. A kept rank moves all of its row. All are sums of positive terms, kept as logarithms, and take O(m n) steps.
+
+**Outputs between two values.** What c of them weigh there, sorted, is the sum h_c over all multisets of the products of their weights
+(complete homogeneous symmetric polynomials): c h_c = p_1 h_(c-1) + ... + p_c h_0, p_i the sum of i-th powers of weights. Read as a choice
+this draws one: i of them, with a share of p_i h_(c-i), are one integer, drawn by the i-th powers, and c - i others follow.
+
+**Intervals.** The axis may be cut into intervals, in one of which all outputs of a tuple lie. Then sums over earlier ranks begin where
+the interval does. A gap between two points may hold the end of one interval, the beginning of another, and any number of empty
 intervals between both, in each of which all outputs have one rank."""
 
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import logspace
 from dpjax.core.pytree import frozen, static
 
-SHORT = 256  # stretches: a loop along so few takes longer than one expression, which XLA works out across its vectors
+SHORT = 256  # ranks: a loop along so few takes longer than one expression, which XLA works out across its vectors
+ULP = 2.0**-32
+KEPT, UPPER, LOWER, BETWEEN = range(4)  # how an output has its rank
 
 
 @frozen
 class Targets:
-    """t_1, ..., t_(m+1) >= 0 as whole numbers and rests in [0, 1), so that large ones lose no digit."""
+    """T_0 = 0 < T_1 < ... < T_(m+1): whole numbers, and 2^32 times the rests."""
 
-    whole: Int[Array, "gaps"]
-    rest: Float[Array, "gaps"]
+    whole: Int[Array, "ends"]
+    rest: UInt32[Array, "ends"]
+    meet: bool = static()  # whether two rests may be equal, so that a kept rank may meet the end of a value
 
-    def distance(self, index: Int[Array, ""], count: Int[Array, "*s"]) -> Float[Array, "*s"]:
-        """|count - t_index|."""
-        return jnp.abs((count - self.whole[index]).astype(float) - self.rest[index])
+    def since(self, first: Int[Array, "*k"], last: Int[Array, ""]) -> tuple[Int[Array, "*k"], UInt32[Array, "*k"]]:
+        """T_last - T_first, whole and rest."""
+        borrow = self.rest[last] < self.rest[first]
+        return self.whole[last] - self.whole[first] - borrow.astype(jnp.int32), self.rest[last] - self.rest[first]
+
+    @property
+    def outputs(self) -> int:
+        return self.whole.shape[0] - 2
 
 
 @frozen
-class Stretches:
-    """The axis in order, all ln of the length that one output sees.
+class Pieces:
+    """The axis in order: the values of points, and the pieces of what lies between them.
 
     Attributes:
-      log_length: of each stretch (-inf: there is none).
-      rank: of each stretch; starts at 0 and rises by 0 or 1.
-      last: the last stretch of rank r, for all r = 0, ..., n; past n it is anything.
-      n: the number of points.
-      opens: whether an interval begins with the stretch.
-      log_empty: ln of the number of empty intervals within each gap between points.
+      log_cell: ln of what the value of the q-th point weighs, q = 0, 1, ...; -inf from n on.
+      inside: whether rank q lies inside a value: points q - 1 and q (from 0) share theirs.
+      log_gap: ln(h_c / h_(c-1)) of each piece, c = 1, ..., m.
+      log_tail: ln h_c of what lies, at each rank, in an interval that ends there; if `cut` this is among the pieces.
+      rank: of each piece, in order; piece r without `cut`, all that lies in the interval in which rank r ends.
+      opens: whether an interval begins with the piece.
+      last: the last piece of rank r, for all r = 0, ..., n; past n it is anything.
+      log_empty: ln of what tuples weigh in all empty intervals within each gap between rows, but for their ranks.
       gap_rank: the rank of each gap.
-      log_tail: of what lies in each gap before a stretch that opens an interval, if `merged`: the end of the interval before.
-      merged: stretch r is all of rank r (static).
+      n: the number of points.
+      cut: whether one interval may have several pieces of one rank (static).
     """
 
-    log_length: Float[Array, "stretches"]
-    rank: Int[Array, "stretches"]
+    log_cell: Float[Array, "ranks"]
+    inside: Bool[Array, "ranks"]
+    log_gap: Float[Array, "outputs pieces"]
+    log_tail: Float[Array, "outputs ranks"] | None
+    rank: Int[Array, "pieces"]
+    opens: Bool[Array, "pieces"]
     last: Int[Array, "ranks"]
-    n: Int[Array, ""]
-    opens: Bool[Array, "stretches"]
     log_empty: Float[Array, "gaps"]
     gap_rank: Int[Array, "gaps"]
-    log_tail: Float[Array, "gaps"]
-    merged: bool = static(default=False)
+    n: Int[Array, ""]
+    cut: bool = static()
 
 
-def undivided(log_length: Float[Array, "stretches"], n: Int[Array, ""]) -> Stretches:
-    """All of the axis is one interval, and stretch r all of rank r."""
-    rank = jnp.arange(log_length.shape[0], dtype=jnp.int32)
-    nothing = jnp.full(log_length.shape, -jnp.inf)
-    no = jnp.zeros(log_length.shape, bool)
-    return Stretches(
-        log_length=log_length,
-        rank=rank,
-        last=rank,
-        n=n,
-        opens=no,
-        log_empty=nothing,
-        gap_rank=rank,
-        log_tail=nothing,
-        merged=True,
+@frozen
+class Borders:
+    """Where intervals begin.
+
+    Attributes:
+      opens: for each rank, whether one does there.
+      since: for each rank, that at which the interval began whose end, or inside, is the beginning of this rank.
+      within: for each rank, that at which the interval of its end began.
+      left: for each piece, whether it is of the interval in which its rank begins.
+    """
+
+    opens: Bool[Array, "ranks"]
+    since: Int[Array, "ranks"]
+    within: Int[Array, "ranks"]
+    left: Bool[Array, "pieces"]
+
+
+@frozen
+class States:
+    """ln of the weights of all beginnings whose last output has its rank in some way: see the module.
+
+    Attributes:
+      kept: for each output a at which the rank was set (0: none was, all of them are T_j), and each q <= the rank < q + 1.
+      upper: at rank r, the upper end of the value below.
+      lower: at rank r, the lower end of the value above.
+      between: c outputs of each piece, c = 1, ..., m.
+      ended: that, and all that follow, lie where an interval ends, unless this is a piece. It is of tuples, with all of their gaps.
+    """
+
+    kept: Float[Array, "*k outputs ranks"]
+    upper: Float[Array, "*k ranks"]
+    lower: Float[Array, "*k ranks"]
+    between: Float[Array, "*k outputs pieces"]
+    ended: Float[Array, "*k ranks"]
+
+
+def borders(pieces: Pieces) -> Borders:
+    """Where the intervals of pieces begin."""
+    place = jnp.arange(pieces.last.shape[0], dtype=jnp.int32)
+    begun = jnp.cumsum(pieces.opens, dtype=jnp.int32)
+    up_to = begun[pieces.last]
+    earlier = jnp.concatenate([jnp.zeros(1, jnp.int32), up_to[:-1]])
+    opens = up_to > earlier
+    within = lax.cummax(jnp.where(opens, place, 0))
+    rank = jnp.minimum(pieces.rank, place.size - 1)
+    return Borders(
+        opens=opens,
+        since=jnp.concatenate([jnp.zeros(1, jnp.int32), within[:-1]]),
+        within=within,
+        left=begun == earlier[rank],
     )
+
+
+def complete(log_power: Float[Array, "outputs *k"]) -> Float[Array, "more *k"]:
+    """ln h_0, ..., ln h_m of weights by the ln p_1, ..., ln p_m of their powers.
+
+    >>> weights = jnp.array([1.0, 2.0])
+    >>> jnp.exp(complete(jnp.log(jnp.stack([weights.sum(), (weights**2).sum()])))).round(3).tolist()
+    [1.0, 3.0, 7.0]
+    """
+    count = log_power.shape[0]
+    order = jnp.arange(count, dtype=jnp.int32)
+
+    def step(found: Array, c: Array) -> tuple[Array, Array]:
+        """found: ln h_(c-1), ..., ln h_0, then nothing."""
+        log_h = logspace.logsumexp(jnp.moveaxis(log_power + found, 0, -1)) - jnp.log(c.astype(float))
+        return jnp.concatenate([log_h[None], found[:-1]]), log_h
+
+    start = jnp.full(log_power.shape, -jnp.inf).at[0].set(0.0)
+    each = lax.scan(step, start, order + 1)[1]
+    return jnp.concatenate([jnp.zeros_like(log_power[:1]), each])
+
+
+def ratios(log_h: Float[Array, "more *k"]) -> Float[Array, "outputs *k"]:
+    """ln(h_c / h_(c-1)), -inf where there is nothing."""
+    return jnp.where(
+        jnp.isneginf(log_h[1:]), -jnp.inf, log_h[1:] - jnp.where(jnp.isneginf(log_h[:-1]), 0.0, log_h[:-1])
+    )
+
+
+def _add(a: Float[Array, "*s"], b: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """ln(exp a + exp b), by the logarithm that has vectors: beside the greater one no digit is lost that it holds."""
+    top = jnp.maximum(a, b)
+    return jnp.where(jnp.isneginf(top), -jnp.inf, top + jnp.log(1.0 + jnp.exp(-jnp.abs(a - b))))
 
 
 def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Array, "*k n"]:
@@ -101,13 +194,13 @@ def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Ar
 
     def along(carry: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
         log, step = here
-        carry = logspace.logaddexp(carry - step, log)
+        carry = _add(carry - step, log)
         return carry, carry
 
     def fading(carry: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
         log, step = here
         carry = carry - step
-        return carry, logspace.logaddexp(carry, log)
+        return carry, _add(carry, log)
 
     steps = across(decay, 0.0)
     nothing = jnp.full(steps.shape[1:], -jnp.inf)
@@ -117,69 +210,122 @@ def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Ar
     before = jnp.concatenate([nothing[..., :1], ends[..., :-1]], axis=-1)
     if n <= SHORT:
         faded = before[..., None] - jnp.cumsum(jnp.moveaxis(steps, 0, -1), axis=-1)
-        found = logspace.logaddexp(jnp.moveaxis(inside, 0, -1), faded)
+        found = _add(jnp.moveaxis(inside, 0, -1), faded)
     else:
         found = jnp.moveaxis(lax.scan(fading, before, (inside, steps))[1], 0, -1)
     return found.reshape(*logs.shape[:-1], -1)[..., :n]
 
 
+def _at(logs: Float[Array, "n"], index: Int[Array, "*k"], least: Int[Array, "*k"]) -> Float[Array, "*k"]:
+    """-inf at places below the least one, which is at least 0."""
+    return jnp.where(index >= least, logs[jnp.maximum(index, 0)], -jnp.inf)
+
+
+# ---------------------------------------------------------------------------------------------------------- one more output
+
+
 @frozen
-class Borders:
-    """Where intervals begin.
+class Move:
+    """From output j to the next one: t, and of each row of kept ranks how far it moves.
 
     Attributes:
-      opens: for each rank, whether one does there.
-      since: for each rank, that at which the interval began whose end, or inside, is the beginning of this rank.
-      fresh: for each stretch, whether its interval began at its rank.
+      whole, rest: t.
+      ahead: 2^-32 times the rests of the ranks before.
+      carry: whether the ranks reach one whole number more than t does.
+      exact: whether they are whole numbers after it.
     """
 
-    opens: Bool[Array, "ranks"]
-    since: Int[Array, "ranks"]
-    fresh: Bool[Array, "stretches"]
+    whole: Int[Array, ""]
+    rest: Float[Array, ""]
+    ahead: Float[Array, "outputs"]
+    carry: Bool[Array, "outputs"]
+    exact: Bool[Array, "outputs"]
+
+    def steps(self) -> Float[Array, ""]:
+        """t."""
+        return self.whole.astype(float) + self.rest
+
+    def shift(self) -> Int[Array, "outputs"]:
+        """How far q moves."""
+        return self.whole + self.carry.astype(jnp.int32)
+
+    def after(self) -> Float[Array, "outputs"]:
+        """The rests after it."""
+        return jnp.where(self.exact, 0.0, self.ahead + self.rest - self.carry.astype(float))
 
 
-def borders(chain: Stretches) -> Borders:
-    """Where the intervals of a chain begin."""
-    place = jnp.arange(chain.last.shape[0], dtype=jnp.int32)
-    if chain.merged:
-        opens = fresh = chain.opens
-    else:
-        begun = jnp.cumsum(chain.opens, dtype=jnp.int32)
-        up_to = begun[chain.last]
-        earlier = jnp.concatenate([jnp.zeros(1, jnp.int32), up_to[:-1]])
-        opens, fresh = up_to > earlier, begun > earlier[jnp.minimum(chain.rank, place.size - 1)]
-    since = jnp.concatenate([jnp.zeros(1, jnp.int32), lax.cummax(jnp.where(opens, place, 0))[:-1]])
-    return Borders(opens=opens, since=since, fresh=fresh)
+def _move(targets: Targets, index: Int[Array, ""], count: int) -> Move:
+    """Of so many rows: that of output `index`, and all that follow, have ranks that it has set."""
+    rows = jnp.arange(count, dtype=jnp.int32)
+    _, ahead = targets.since(jnp.minimum(rows, index), index)
+    whole, rest = targets.since(index, index + 1)
+    after = ahead + rest
+    return Move(
+        whole=whole,
+        rest=rest.astype(float) * ULP,
+        ahead=ahead.astype(float) * ULP,
+        carry=after < ahead,
+        exact=after == 0,
+    )
 
 
-def arrivals(
-    chain: Stretches,
-    cut: Borders,
-    before: Float[Array, "stretches"],
-    targets: Targets,
-    index: Int[Array, ""],
-    kappa: Float[Array, ""],
-) -> Float[Array, "stretches"]:
-    """ln of the weight that comes from all earlier stretches of an interval, each with its own weight `before`, over a gap with target
-    t_index; of a stretch of a merged chain that opens an interval, what comes to its tail."""
-    ranks = chain.last.shape[0]
-    place = jnp.arange(ranks, dtype=jnp.int32)
-    whole, rest = targets.whole[index], targets.rest[index]
-    # What is at least `far` ranks away comes over gaps of t or more; what is nearer, over gaps below t.
-    far = jnp.maximum(whole + (rest > 0).astype(jnp.int32), 1)
-    window = far - 1
-    size = jnp.maximum(window, 1)
-    inside = place % size
-    within, total, same = before, before, jnp.full(before.shape, -jnp.inf)
-    if not chain.merged:
-        anew = jnp.concatenate([jnp.ones(1, bool), chain.rank[1:] > chain.rank[:-1]]) | chain.opens
-        within = _add_up(before, jnp.where(anew, jnp.inf, 0.0))
-        total = within[chain.last]
-        earlier = jnp.concatenate([jnp.full(1, -jnp.inf), jnp.where(anew[1:], -jnp.inf, within[:-1])])
-        same = earlier - kappa * (whole.astype(float) + rest)
-    total = jnp.where(place <= chain.n, total, -jnp.inf)
+def _over_rows(logs: Float[Array, "k n"]) -> Float[Array, "n"]:
+    """ln of the sums over rows, which lie across vectors: several times as fast as along them."""
+    top = jnp.max(logs, axis=0)
+    top = jnp.where(jnp.isneginf(top), 0.0, top)
+    return top + jnp.log(jnp.sum(jnp.exp(logs - top[None]), axis=0))
+
+
+def _by_class(logs: Float[Array, "k n"], second: Bool[Array, "k"]) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
+    """The same over the rows that are not in the second class, and over those that are, by one exponential each."""
+    classes = ~second[:, None], second[:, None]
+    tops = [jnp.max(jnp.where(chosen, logs, -jnp.inf), axis=0) for chosen in classes]
+    plain, other = (jnp.where(jnp.isneginf(top), 0.0, top) for top in tops)
+    parts = jnp.exp(logs - jnp.where(classes[1], other[None], plain[None]))
+    sums = [jnp.sum(jnp.where(chosen, parts, 0.0), axis=0) for chosen in classes]
+    return plain + jnp.log(sums[0]), other + jnp.log(sums[1])
+
+
+def _onward(
+    pieces: Pieces, cut: Borders, closed: Float[Array, "pieces"]
+) -> tuple[Float[Array, "ranks"], Float[Array, "pieces"] | None]:
+    """(ln of what lies between values, in the interval in which each rank ends; of what lies before each piece in its own rank and
+    interval, if such pieces may be)."""
+    if not pieces.cut:
+        return closed, None
+    anew = jnp.concatenate([jnp.ones(1, bool), pieces.rank[1:] > pieces.rank[:-1]]) | pieces.opens
+    up_to = _add_up(closed, jnp.where(anew, jnp.inf, 0.0))
+    earlier = jnp.concatenate([jnp.full(1, -jnp.inf), jnp.where(anew[1:], -jnp.inf, up_to[:-1])])
+    return up_to[pieces.last], earlier
+
+
+def _set_by_last(
+    pieces: Pieces, cut: Borders, states: States
+) -> tuple[Float[Array, "ranks"], Float[Array, "pieces"] | None]:
+    """(ln of what the last output has set to each rank, and may be kept from here on; see `_onward`)."""
+    onward, same = _onward(pieces, cut, _over_rows(states.between))
+    upper = jnp.where(cut.opens, -jnp.inf, states.upper)
+    return _over_rows(jnp.stack([onward, upper, states.lower])), same
+
+
+def _arrive(
+    cut: Borders, rows: Float[Array, "outputs ranks"], move: Move, kappa: Float[Array, ""]
+) -> tuple[Float[Array, "ranks"], Float[Array, "ranks"]]:
+    """(ln of what is set to each rank from above, from lower ranks than it; ln of what is set to it from below)."""
+    place = jnp.arange(rows.shape[1], dtype=jnp.int32)
+    whole, rest = move.whole, move.rest
+    fall, rise = kappa * move.ahead[:, None], kappa * (1 - rest)
+    plain, carried = _by_class(rows - fall, move.carry)  # of a cost that grows with the rest of the rank
+    plain_up, carried_up = _by_class(rows + fall, move.carry)  # of one that falls
+    plain_up, carried_up = plain_up - rise, carried_up - rise - kappa
+    # What comes to less than r: all of both classes at least this far away, and of one class what is one rank nearer.
+    # What comes to more: all of the window r - size, ..., r - 1, the end of one block of its size and the beginning of the next one (what
+    # is before `since` is cut), and of one class what is one rank further away.
+    size = jnp.maximum(whole, 1)
+    inside = lax.rem(place, size)  # the only division: it has no vectors
+    both = _add(plain, carried)
     faded, ends, starts = _add_up(
-        jnp.stack([total, total[::-1], total - kappa * inside.astype(float)]),
+        jnp.stack([_add(plain_up - kappa, carried_up), both[::-1], both - kappa * inside.astype(float)]),
         jnp.stack(
             [
                 jnp.where(cut.opens, jnp.inf, kappa),
@@ -188,192 +334,280 @@ def arrivals(
             ]
         ),
     )
-    beyond = _at(faded, place - far) - kappa * ((far - whole).astype(float) - rest)
-    beyond = jnp.where(place - far >= cut.since, beyond, -jnp.inf)
-    # The window r - size, ..., r - 1: the end of one block of its size, and the beginning of the next one. What is before `since` is cut.
+    at = place - whole - 1
+    below = _add(_at(faded, at - 1, cut.since), _at(plain_up, at, cut.since))
     first = place - size
-    start = (place - 1) - (place - 1) % size
-    one_block = first % size == 0
+    start = (place - 1) - jnp.concatenate([inside[:1], inside[:-1]])
+    one_block = inside == 0
     least = jnp.maximum(first, cut.since)
-    end_part = _at(ends[::-1], least) - kappa * ((whole - (place - least)).astype(float) + rest)
+    end_part = _at(ends[::-1], least, least) - kappa * (whole - (place - least)).astype(float)
     end_part = jnp.where((first >= 0) & (one_block | (least < start)), end_part, -jnp.inf)
-    start_part = _at(starts, place - 1) - kappa * ((whole - place + start).astype(float) + rest)
+    start_part = _at(starts, place - 1, jnp.zeros_like(place)) - kappa * (whole - place + start).astype(float)
     start_part = jnp.where(one_block, -jnp.inf, start_part)
-    nearer = jnp.where(window > 0, logspace.logaddexp(end_part, start_part), -jnp.inf)
-    across = logspace.logaddexp(beyond, nearer)
-    if chain.merged:
-        return across
-    across = jnp.where(cut.fresh, -jnp.inf, across[jnp.minimum(chain.rank, ranks - 1)])
-    return logspace.logaddexp(across, same)
+    window = jnp.where(whole > 0, _add(end_part, start_part), -jnp.inf) - kappa * rest
+    return _add(window, _at(carried, at, cut.since) + rise), below
 
 
-def _at(logs: Float[Array, "n"], index: Int[Array, "k"]) -> Float[Array, "k"]:
-    """-inf at negative places."""
-    return jnp.where(index >= 0, logs[jnp.maximum(index, 0)], -jnp.inf)
+def _first(
+    targets: Targets, ranks: int, kappa: Float[Array, ""]
+) -> tuple[Float[Array, "ranks"], Float[Array, "ranks"]]:
+    """The same for the first output."""
+    place = jnp.arange(ranks, dtype=jnp.int32)
+    whole, rest = targets.since(jnp.int32(0), jnp.int32(1))
+    logs = -kappa * jnp.abs((place - whole).astype(float) - rest.astype(float) * ULP)
+    return jnp.where(place <= whole, logs, -jnp.inf), jnp.where(place > whole, logs, -jnp.inf)
+
+
+def step(
+    pieces: Pieces, cut: Borders, targets: Targets, kappa: Float[Array, ""], states: States, index: Int[Array, ""]
+) -> States:
+    """States after one more output than `index`."""
+    move, begins = _move(targets, index, targets.outputs), index == 0
+    place = jnp.arange(pieces.last.shape[0], dtype=jnp.int32)
+    newest, same = _set_by_last(pieces, cut, states)
+    row = jnp.arange(targets.outputs, dtype=jnp.int32)[:, None]
+    rows = jnp.where((row == index) & ~begins, newest[None], states.kept)
+    above, below = (
+        jnp.where(begins, states.kept[0, 0] + first, later)
+        for first, later in zip(_first(targets, place.size, kappa), _arrive(cut, rows, move, kappa), strict=True)
+    )
+    stays = kappa * move.steps()
+    free = begins | ~cut.opens  # what may come to the lower end of a value
+
+    # Kept: all of a row moves, as long as it stays within its interval.
+    came_from = place[None] - move.shift()[:, None]
+    least = jnp.where(begins, 0, cut.within)[None]
+    kept = jnp.where(
+        came_from >= least, jnp.take_along_axis(rows, jnp.clip(came_from, 0, place.size - 1), axis=1), -jnp.inf
+    )
+    cells = pieces.log_cell[None]
+    at_edge = below
+    if targets.meet:
+        meets = _over_rows(jnp.where(move.exact[:, None], kept, -jnp.inf))
+        at_edge = _add(below, meets)
+        cells = jnp.where(move.exact[:, None] & ~pieces.inside[None], -jnp.inf, cells)
+
+    before = jnp.concatenate([jnp.full(1, -jnp.inf), pieces.log_cell[:-1]])
+    set_above = _add(above, states.upper - stays)
+    arrived = _add(set_above, below)
+    each = jnp.where(begins | cut.left, _of_pieces(pieces, arrived), -jnp.inf)
+    if same is not None:
+        each = _add(each, jnp.where(begins, -jnp.inf, same - stays))
+    more = jnp.concatenate([each[None], states.between[:-1] - stays])
+    ended = jnp.full(place.shape, -jnp.inf)
+    if pieces.log_tail is not None:
+        ended = (
+            arrived + pieces.log_tail[targets.outputs - 1 - index] + _staying(pieces, targets, kappa, index + 1, place)
+        )
+    return States(
+        kept=kept + cells,
+        upper=jnp.where(pieces.inside, -jnp.inf, set_above + before),
+        lower=jnp.where(pieces.inside | ~free, -jnp.inf, at_edge + pieces.log_cell),
+        between=more + pieces.log_gap,
+        ended=ended,
+    )
+
+
+def _of_pieces(pieces: Pieces, by_rank: Float[Array, "ranks"]) -> Float[Array, "pieces"]:
+    """What is said of the rank of each piece."""
+    if pieces.cut:
+        return by_rank[jnp.minimum(pieces.rank, by_rank.size - 1)]
+    return by_rank
+
+
+def start(pieces: Pieces) -> States:
+    """Before any output: the rank is 0."""
+    outputs, ranks = pieces.log_gap.shape[0], pieces.last.shape[0]
+    nothing = jnp.full(ranks, -jnp.inf)
+    return States(
+        kept=jnp.full((outputs, ranks), -jnp.inf).at[0, 0].set(0.0),
+        upper=nothing,
+        lower=nothing,
+        between=jnp.full(pieces.log_gap.shape, -jnp.inf),
+        ended=nothing,
+    )
+
+
+def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: States) -> States:
+    """States after all outputs, with the last gap, from each rank to n."""
+    move = _move(targets, jnp.int32(targets.outputs), targets.outputs)
+    place = jnp.arange(pieces.last.shape[0], dtype=jnp.int32)
+    left = (pieces.n - place).astype(float)
+    ends = -kappa * jnp.abs(left - move.steps())
+    kept = -kappa * jnp.abs(left[None] - move.ahead[:, None] - move.steps())
+    return States(
+        kept=states.kept + kept,
+        upper=states.upper + ends,
+        lower=states.lower + ends,
+        between=states.between + _of_pieces(pieces, ends)[None],
+        ended=jnp.full_like(states.ended, -jnp.inf),
+    )
+
+
+def _total(states: States) -> Float[Array, ""]:
+    parts = (states.kept, states.upper, states.lower, states.between)
+    return logspace.logsumexp(jnp.concatenate([part.reshape(-1) for part in parts]))
+
+
+def _staying(
+    pieces: Pieces, targets: Targets, kappa: Float[Array, ""], index: Int[Array, ""], rank: Int[Array, "*k"]
+) -> Float[Array, "*k"]:
+    """ln of the factor of all gaps behind output `index`, if it and all that follow are set to a rank from above."""
+    m = jnp.int32(targets.outputs)
+    stays, last = _float(targets.since(index, m)), _float(targets.since(m, m + 1))
+    return -kappa * (stays + jnp.abs((pieces.n - rank).astype(float) - last))
+
+
+def _alone(pieces: Pieces, targets: Targets, kappa: Float[Array, ""]) -> Float[Array, "gaps"]:
+    """ln of the weight of tuples in the empty intervals of each gap: all outputs have its rank, set from above but for the first."""
+    first = _float(targets.since(jnp.int32(0), jnp.int32(1)))
+    come = -kappa * jnp.abs(pieces.gap_rank.astype(float) - first)
+    return pieces.log_empty + come + _staying(pieces, targets, kappa, jnp.int32(1), pieces.gap_rank)
+
+
+def _float(parts: tuple[Array, Array]) -> Float[Array, ""]:
+    whole, rest = parts
+    return whole.astype(float) + rest.astype(float) * ULP
+
+
+# ---------------------------------------------------------------------------------------------------------- sums
+
+
+def forward(pieces: Pieces, targets: Targets, kappa: Float[Array, ""]) -> tuple[Float[Array, ""], States]:
+    """ln of the weight of all tuples, and the states after each output."""
+    cut = borders(pieces)
+
+    def one(carry: tuple[States, Array], index: Array) -> tuple[tuple[States, Array], States]:
+        states, ended = carry
+        states = step(pieces, cut, targets, kappa, states, index)
+        return (states, logspace.logaddexp(ended, logspace.logsumexp(states.ended))), states
+
+    begin = start(pieces), jnp.full((), -jnp.inf)
+    (last, ended), each = lax.scan(one, begin, jnp.arange(targets.outputs, dtype=jnp.int32))
+    others = logspace.logaddexp(ended, logspace.logsumexp(_alone(pieces, targets, kappa)))
+    return logspace.logaddexp(_total(finish(pieces, targets, kappa, last)), others), each
 
 
 @frozen
-class Beginnings:
-    """Of one more output: ln of the weight of what arrives in each stretch, of all beginnings that end there with it, and of all tuples
-    of which it is the first output in the tail before a stretch (or, if it is the first of all, in an empty interval there)."""
+class Marks:
+    """For each output, what is marked for it: the values of points, pieces, and gaps with their empty intervals."""
 
-    arrived: Float[Array, "*outputs stretches"]
-    ended: Float[Array, "*outputs stretches"]
-    tails: Float[Array, "*outputs stretches"]
-
-
-def forward(chain: Stretches, targets: Targets, kappa: Float[Array, ""]) -> tuple[Float[Array, ""], Beginnings]:
-    """ln of the weight of all tuples on a merged chain, and the beginnings for every output."""
-    outputs, cut = targets.whole.shape[0] - 1, borders(chain)
-
-    def step(carry: tuple[Array, Array], index: Array) -> tuple[tuple[Array, Array], Beginnings]:
-        crowds, ended = carry
-        arrived = _arrive(chain, cut, ended, targets, index, kappa)
-        tails = _crowded(chain, outputs - index, index == 0) + arrived + _staying(chain, targets, kappa, index)
-        tails = jnp.where(chain.opens, tails, -jnp.inf)
-        arrived = jnp.where(chain.opens & (index > 0), -jnp.inf, arrived)
-        crowds = _crowd(crowds, arrived, index, targets, kappa) + chain.log_length[None]
-        ended = logspace.logsumexp(crowds.T)
-        return (crowds, ended), Beginnings(arrived=arrived, ended=ended, tails=tails)
-
-    nothing = jnp.full(chain.rank.shape, -jnp.inf)
-    start = (jnp.full((outputs, chain.rank.shape[0]), -jnp.inf), nothing)
-    (_, ended), kept = lax.scan(step, start, jnp.arange(outputs, dtype=jnp.int32))
-    log_tails = logspace.logsumexp(kept.tails.reshape(-1))
-    return logspace.logaddexp(logspace.logsumexp(ended + ending(chain, targets, kappa)), log_tails), kept
+    cell: Bool[Array, "outputs ranks"]
+    piece: Bool[Array, "outputs pieces"]
+    gap: Bool[Array, "outputs gaps"]
 
 
-def _crowded(chain: Stretches, count: Int[Array, ""], all_of_them: Bool[Array, ""]) -> Float[Array, "stretches"]:
-    """ln of the volume of so many outputs in each tail; with that of an empty interval each, if it is all of them."""
-    volume = count.astype(float) * chain.log_tail
-    volume = jnp.where(all_of_them, logspace.logaddexp(volume, chain.log_empty), volume)
-    return volume - lax.lgamma(count.astype(float) + 1)
+def split(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], marks: Marks) -> Float[Array, "2"]:
+    """(ln of the weight of tuples whose every output is marked for it, that of all others)."""
+    cut = borders(pieces)
+
+    def one(states: States, here: tuple[Array, Array, Array]) -> tuple[States, None]:
+        """Two of them: with all outputs so far marked, and others."""
+        index, cell, piece = here
+        stepped = jax.vmap(lambda each: step(pieces, cut, targets, kappa, each, index))(states)
+        before = jnp.concatenate([jnp.zeros(1, bool), cell[:-1]])
+        marked = States(kept=cell[None], upper=before, lower=cell, between=piece[None], ended=cell)
+
+        def part(logs: Array, marked: Array) -> Array:
+            good = jnp.where(marked, logs[0], -jnp.inf)
+            return jnp.stack([good, logspace.logaddexp(logs[1], jnp.where(marked, -jnp.inf, logs[0]))])
+
+        return jax.tree.map(part, stepped, marked), None
+
+    good = start(pieces)
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf, jnp.full_like(leaf, -jnp.inf)]), good)
+    index = jnp.arange(targets.outputs, dtype=jnp.int32)
+    states, _ = lax.scan(one, states, (index, marks.cell, marks.piece))
+    totals = jax.vmap(lambda each: _total(finish(pieces, targets, kappa, each)))(states)
+    alone, all_marked = _alone(pieces, targets, kappa), jnp.all(marks.gap, axis=0)
+    apart = jnp.stack([jnp.where(all_marked, alone, -jnp.inf), jnp.where(all_marked, -jnp.inf, alone)])
+    return logspace.logaddexp(totals, logspace.logsumexp(apart))
 
 
-def _staying(chain: Stretches, targets: Targets, kappa: Float[Array, ""], index: Int[Array, ""]) -> Float[Array, "s"]:
-    """ln of the factor of all gaps after output `index`, if it and all that follow have the rank of each stretch."""
-    whole, rest = targets.whole[:-1].astype(float), targets.rest[:-1]
-    after = jnp.arange(whole.shape[0], dtype=jnp.int32) > index
-    return ending(chain, targets, kappa) - kappa * jnp.sum(jnp.where(after, whole + rest, 0.0))
-
-
-def ending(chain: Stretches, targets: Targets, kappa: Float[Array, ""]) -> Float[Array, "stretches"]:
-    """ln of the weight of the last gap, from each stretch to the end."""
-    return -kappa * targets.distance(jnp.int32(targets.whole.shape[0] - 1), chain.n - chain.rank)
-
-
-def _arrive(
-    chain: Stretches, cut: Borders, ended: Array, targets: Targets, index: Array, kappa: Array
-) -> Float[Array, "stretches"]:
-    first = -kappa * targets.distance(index, chain.rank)
-    return jnp.where(index == 0, first, arrivals(chain, cut, ended, targets, index, kappa))
-
-
-def _crowd(crowds: Array, arrived: Array, index: Array, targets: Targets, kappa: Array) -> Float[Array, "k stretches"]:
-    """Row k - 1: the newest output is the k-th of its stretch; its own length is still to come."""
-    number = jnp.arange(2, crowds.shape[0] + 1, dtype=jnp.int32).astype(float)
-    stay = kappa * targets.distance(index, jnp.int32(0))
-    return jnp.concatenate([arrived[None], crowds[:-1] - jnp.log(number)[:, None] - stay])
-
-
-def split(
-    chain: Stretches,
-    targets: Targets,
-    kappa: Float[Array, ""],
-    inside: Bool[Array, "outputs stretches"],
-    between: Bool[Array, "outputs gaps"],
-) -> Float[Array, "2"]:
-    """(ln of the weight of tuples whose every output is in a stretch, or an empty interval of a gap, marked for it, that of all others)."""
-    outputs, cut = targets.whole.shape[0] - 1, borders(chain)
-
-    def step(carry: tuple[Array, Array], here: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
-        crowds, ended = carry
-        index, marked = here
-        arrived = jax.vmap(lambda each: _arrive(chain, cut, each, targets, index, kappa))(ended)
-        arrived = arrived.at[1].set(jnp.where(index == 0, -jnp.inf, arrived[1]))
-        crowds = (
-            jax.vmap(lambda c, a: _crowd(c, a, index, targets, kappa))(crowds, arrived) + chain.log_length[None, None]
-        )
-        good = jnp.where(marked[None], crowds[0], -jnp.inf)
-        bad = logspace.logaddexp(crowds[1], jnp.where(marked[None], -jnp.inf, crowds[0]))
-        crowds = jnp.stack([good, bad])
-        return (crowds, logspace.logsumexp(jnp.swapaxes(crowds, 1, 2))), None
-
-    size = chain.rank.shape[0]
-    start = (jnp.full((2, outputs, size), -jnp.inf), jnp.full((2, size), -jnp.inf))
-    (_, ended), _ = lax.scan(step, start, (jnp.arange(outputs, dtype=jnp.int32), inside))
-    ended = jnp.concatenate(
-        [ended + ending(chain, targets, kappa)[None], _together(chain, targets, kappa, between)], axis=1
-    )
-    return logspace.logsumexp(ended)
-
-
-def _together(
-    chain: Stretches, targets: Targets, kappa: Float[Array, ""], marked: Bool[Array, "outputs gaps"]
-) -> Float[Array, "2 gaps"]:
-    """ln of the weight of tuples in empty intervals, of those marked for all outputs and of all others."""
-    last = jnp.int32(targets.whole.shape[0] - 1)
-    stays = jnp.sum(targets.whole[1:-1].astype(float) + targets.rest[1:-1])
-    distance = targets.distance(jnp.int32(0), chain.gap_rank) + targets.distance(last, chain.n - chain.gap_rank) + stays
-    logs = chain.log_empty - kappa * distance - math.lgamma(marked.shape[0] + 1)
-    good = jnp.all(marked, axis=0)
-    return jnp.stack([jnp.where(good, logs, -jnp.inf), jnp.where(good, -jnp.inf, logs)])
+# ---------------------------------------------------------------------------------------------------------- one tuple
 
 
 @frozen
 class Drawn:
-    """Where the outputs of a tuple lie: in a stretch each, in order; the last ones perhaps in its tail, or all in an empty interval."""
+    """Where the outputs of a tuple lie.
 
-    stretch: Int[Array, "outputs"]
+    Attributes:
+      kind: KEPT: the value of point `at`; UPPER: that of point `at` - 1; LOWER: that of point `at`; BETWEEN: the gap before point `at`.
+      at: see above.
+      tail: what lies in the gap in the interval of the point before it, which ends there.
+      empty: all lie in one of the empty intervals of the gap before point `at`.
+    """
+
+    kind: Int[Array, "outputs"]
+    at: Int[Array, "outputs"]
     tail: Bool[Array, "outputs"]
     empty: Bool[Array, ""]
 
 
-def draw(key: Any, chain: Stretches, targets: Targets, kappa: Float[Array, ""], kept: Beginnings) -> Drawn:
-    """One tuple of a merged chain, from the last output to the first."""
-    outputs, cut = targets.whole.shape[0] - 1, borders(chain)
-    factorial = jnp.cumsum(jnp.log(jnp.arange(1, outputs + 1, dtype=jnp.int32).astype(float)))
-    stay = kappa * (targets.whole[:outputs].astype(float) + targets.rest[:outputs])
-    place = jnp.arange(chain.rank.shape[0], dtype=jnp.int32)
-    crowd = jnp.arange(outputs, dtype=jnp.int32)
-    last = kept.ended[-1] + ending(chain, targets, kappa)
-    tail, tail_stretch, tail_first, empty = _draw_tail(key, chain, logspace.logsumexp(last), kept.tails)
+def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], each: States) -> Drawn:
+    """One tuple, from the last output to the first; the states are those of `forward`, and nothing is cut."""
+    outputs, ranks = targets.outputs, pieces.last.shape[0]
+    cut, place = borders(pieces), jnp.arange(ranks, dtype=jnp.int32)
+    keys = jax.random.split(jax.random.fold_in(key, outputs), 3)  # those of outputs are below
+    last = jax.tree.map(lambda leaf: leaf[-1], each)
+    alone, ended = _alone(pieces, targets, kappa), each.ended.reshape(-1)
+    in_all = (_total(finish(pieces, targets, kappa, last)), logspace.logsumexp(alone), logspace.logsumexp(ended))
+    whole = logspace.draw(keys[0], logspace.sum_tree(jnp.stack(in_all)))
+    gap = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(alone)), alone.size - 1)
+    in_tail = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(ended)), ended.size - 1)
+    # The first output, from 1, of those where an interval ends, and that rank.
+    first, end = jnp.where(whole == 2, in_tail // ranks + 1, outputs + 1), in_tail % ranks
 
-    def step(state: tuple[Array, Array], index: Array) -> tuple[tuple[Array, Array], Array]:
-        """`ahead` more outputs lie where the next one does; else it is drawn anew."""
-        stretch, ahead = state
-        key_stretch, key_crowd = jax.random.split(jax.random.fold_in(key, index))
-        gap = chain.rank[stretch] - chain.rank
-        following = kept.ended[index] - kappa * targets.distance(index + 1, gap)
-        earlier = (place < stretch) & (place >= cut.since[stretch])
-        logs = jnp.where(index == outputs - 1, last, jnp.where(earlier, following, -jnp.inf))
-        anew = logspace.draw(key_stretch, logspace.sum_tree(logs))
-        stretch = jnp.where(ahead > 0, stretch, anew)
-        # How many outputs in all are there, k + 1: those of index - k + 1, ..., index stayed.
-        first = index - crowd
-        stayed = jnp.cumsum(jnp.concatenate([jnp.zeros(1), stay[jnp.maximum(index - crowd, 0)]]))[:-1]
-        lengths = (crowd + 1).astype(float) * chain.log_length[stretch] - factorial
-        weights = kept.arrived[jnp.maximum(first, 0), stretch] + lengths - stayed
-        together = logspace.draw(key_crowd, logspace.sum_tree(jnp.where(first >= 0, weights, -jnp.inf)))
-        ahead = jnp.where(ahead > 0, ahead - 1, together)
-        return (stretch, ahead), stretch
+    def set_at(states: States, rank: Array, ends: Array) -> Float[Array, "ways"]:
+        """ln of what is set to a rank: upper (unless its interval ends, but something follows), lower, then c outputs of its piece."""
+        upper = jnp.where(ends | ~cut.opens[rank], states.upper[rank], -jnp.inf)
+        return jnp.concatenate([jnp.stack([upper, states.lower[rank]]), states.between[:, rank]])
 
-    order = jnp.arange(outputs - 1, -1, -1, dtype=jnp.int32)
-    start = jnp.where(tail, tail_stretch, 0), jnp.where(tail, outputs - tail_first, 0)
-    _, found = lax.scan(step, start, order)
-    return Drawn(stretch=found[::-1], tail=tail & (crowd >= tail_first), empty=tail & empty)
+    def one(state: Any, here: tuple[Array, States]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """From the output that follows, its kind, rank, row, and how many before it lie in the same piece, to this one."""
+        kind, at, which, ahead = state
+        index, states = here  # the states after output `index` = 1, ..., m
+        key_before, key_way = jax.random.split(jax.random.fold_in(key, index - 1))
+        move, ends = _move(targets, index, outputs + 1), index == outputs
+        newest, _ = _set_by_last(pieces, cut, states)
+        everything = _over_rows(jnp.concatenate([jnp.stack([states.upper, states.lower]), states.between]))
+        rows = jnp.concatenate([states.kept, jnp.where(ends, everything, newest)[None]])
+        # From which ranks it may have been set, from below or from above, within its interval; and what has the same rank.
+        reached = place[None] + move.shift()[:, None]
+        before = ((place < at) & (place >= cut.since[at]))[None]
+        fits = jnp.where(kind == UPPER, reached >= at, True) & jnp.where(
+            kind == LOWER, (reached < at) | ((reached == at) & move.exact[:, None]), True
+        )
+        over = (reached - at).astype(float) + move.after()[:, None]
+        logs = jnp.where(ends | (fits & before), rows - kappa * jnp.abs(over), -jnp.inf)
+        same = ~ends & ((kind == UPPER) | (kind == BETWEEN))
+        stays = jnp.where(same, states.upper[at] - kappa * move.steps(), -jnp.inf)
+        choice = logspace.draw(key_before, logspace.sum_tree(jnp.append(logs.reshape(-1), stays)))
+        stayed = choice >= logs.size
+        choice = jnp.minimum(choice, logs.size - 1)
+        keeps = ~ends & (kind == KEPT)
+        a = jnp.where(keeps, which, choice // ranks)
+        q = jnp.where(keeps, at - move.shift()[which], choice % ranks)
+        ways = set_at(states, q, ends)
+        way = jnp.minimum(logspace.draw(key_way, logspace.sum_tree(ways)), ways.size - 1)
+        newly = jnp.select([way == 0, way == 1], [UPPER, LOWER], BETWEEN), q, 0, jnp.maximum(way - 2, 0)
+        found = _select((a == index) | (a == outputs), newly, (KEPT, q, a, 0))
+        found = _select(stayed & ~keeps, (UPPER, at, 0, 0), found)
+        found = _select(~ends & (kind == BETWEEN) & (ahead > 0), (kind, at, which, ahead - 1), found)
+        found = _select(index >= first, (BETWEEN, end, 0, 0), found)
+        return found, found[:2]
+
+    order = jnp.arange(1, outputs + 1, dtype=jnp.int32)
+    behind: Any = (
+        jnp.int32(KEPT),
+        pieces.n,
+        jnp.int32(0),
+        jnp.int32(0),
+    )  # of whatever kind: all ranks may come before it
+    _, (kind, at) = lax.scan(one, behind, (order, each), reverse=True)
+    empty = whole == 1
+    return Drawn(kind=jnp.where(empty, BETWEEN, kind), at=jnp.where(empty, gap, at), tail=order >= first, empty=empty)
 
 
-def _draw_tail(
-    key: Any, chain: Stretches, log_others: Float[Array, ""], tails: Float[Array, "outputs stretches"]
-) -> tuple[Bool[Array, ""], Int[Array, ""], Int[Array, ""], Bool[Array, ""]]:
-    """(whether the last outputs are in a tail; of which stretch; the first of them; whether it is an empty interval)."""
-    outputs = tails.shape[0]
-    keys = jax.random.split(jax.random.fold_in(key, outputs), 4)  # those of `draw` are below
-    by_stretch = logspace.logsumexp(tails.T)
-    tail = logspace.draw(keys[0], logspace.sum_tree(jnp.stack([log_others, logspace.logsumexp(by_stretch)])))
-    stretch = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(by_stretch)), by_stretch.size - 1)
-    first = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(tails[:, stretch])), outputs - 1)
-    volumes = jnp.stack([outputs * chain.log_tail[stretch], chain.log_empty[stretch]])
-    empty = logspace.draw(keys[3], logspace.sum_tree(volumes))
-    return tail == 1, stretch, first, (first == 0) & (empty == 1)
+def _select(chosen: Bool[Array, ""], here: tuple[Any, ...], else_: tuple[Any, ...]) -> tuple[Int[Array, ""], ...]:
+    return tuple(jnp.where(chosen, a, b).astype(jnp.int32) for a, b in zip(here, else_, strict=True))

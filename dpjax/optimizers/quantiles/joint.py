@@ -1,50 +1,42 @@
 """All quantiles at once by the exponential mechanism on the sizes of the gaps between them (JointExp: Gillenwater, Joseph, Kulesza 2021).
 
-Sorted outputs y_1 <= ... <= y_m cut n points into gaps of n_1, ..., n_(m+1) points, which should be w_j n, w_j the differences of
-neighbouring fractions. With targets t_j the tuple has a density proportional to exp(-kappa (|n_1 - t_1| + ... + |n_(m+1) - t_(m+1)|)).
+Sorted outputs z_1 <= ... <= z_m cut n points into gaps of n_1, ..., n_(m+1) points, which should be w_j n, w_j the differences of
+neighbouring fractions. With targets t_j the tuple weighs exp(-kappa c), c = |n_1 - t_1| + ... + |n_(m+1) - t_(m+1)|.
 
-**Ties.** The domain is spread over the reals [0, 2^d): equal points a are put at places in [a, a + 1) that do not depend on how many
-there are (`ties`), outputs are real numbers, and what is released is rounded down. So an output inside [a, a + 1) has any share of those
-points below it, as its rank requires, and one more point is one more place and moves no other.
+**Ties** (ours). Points equal to an output may lie on either side of it, in whatever numbers suit: c is the least over all ranks
+r_j = n_1 + ... + n_j with #{x < z_j} <= r_j <= #{x <= z_j}, real numbers, in order (`chains` says how it is found). So a value that many
+points share is as good as it can be for each rank that lies within it. (The paper parts equal points by noise: then a value has every
+rank somewhere in its cell, and the right one in a small part of it only.)
 
-**Privacy** (ADD_OR_REMOVE_ONE), targets w_j n (`candidates=1`). One more point raises one n_i by 1 and every target by w_j, so that the
-sum moves by at most (1 - w_i) + the sum of the other w_j = 2 (1 - w_i), up or down. The log of a probability moves by kappa times the
-range of these moves at most, so kappa = epsilon / (4 (1 - min w)) makes all outputs together (epsilon, 0)-private: the paper's constant.
-It is sharp: gaps i whose n_i is too small while all others are too large gain 2 (1 - w_i), and others lose it.
+**Privacy** (ADD_OR_REMOVE_ONE), targets w_j n (`candidates=1`). When a point x comes, let r_j rise by 1 for all z_j > x: these are ranks
+for the new points, and one n_i has risen by 1. When x leaves, let r_j fall by 1 for all z_j > x, and for z_j = x to #{x <= z_j} - 1 if it
+is above: as these falls rise from 0 to 1 along the outputs, the n_i fall by some d_i >= 0 that add up to 1. So each choice of ranks is
+matched by one whose gaps differ by such d_i in all, in one direction. The targets change by w_i, and sum |d_i - w_i| is 2 (1 - w_i) for
+some i at most: so much may c move, up or down. The log of a probability moves by kappa times the range of these moves at most, so kappa =
+epsilon / (4 (1 - min w)) makes all outputs together (epsilon, 0)-private: the paper's constant. It is sharp: gaps i whose n_i is too
+small while all others are too large gain 2 (1 - w_i), and others lose it.
 
 **Fitted counts** (`candidates` > 1; ours). What costs the factor 2 (1 - w) is that the targets move with n. With targets w_j N for a
-public N the sum moves by 1 at most, so that kappa = epsilon / 2. N need not be close to n with certainty, and it need not be paid for by
+public N the cost moves by 1 at most, so that kappa = epsilon / 2. N need not be close to n with certainty, and it need not be paid for by
 itself: it is one more output of the same mechanism. First a noisy count n + geometric noise of rate a = `share` * epsilon is released,
-rounded to i_0 h with h = 8 / epsilon; then (N, y) is drawn from the product of the public grid N = i h, i >= 0 with |i - i_0| <=
-(candidates - 1)/2, and the sorted tuples, with density proportional to exp(-kappa sum |n_j - w_j N|), kappa = (1 - share) epsilon / 2.
-That is (a + 2 kappa, 0) = (epsilon, 0)-private. N comes out close to n, as the sum is at least |n - N|. For m quartiles, ..., the rate
-rises by 2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19.
+rounded to i_0 h with h = 8 / epsilon; then (N, z) is drawn from the product of the public grid N = i h, i >= 1 with |i - i_0| <=
+(candidates - 1)/2, and the sorted tuples, with weights exp(-kappa c), kappa = (1 - share) epsilon / 2. That is (a + 2 kappa, 0) =
+(epsilon, 0)-private. N comes out close to n, as c >= |n - N|. For m quartiles, ..., the rate rises by 2 (1 - share)(1 - w): 1.42 for
+m = 3, 1.8 for 19. (Any public targets would do: f_j N is cut to multiples of 2^-16, and j 2^-32 added, so that no two have one rest.)
 
-**Utility.** For an output with D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 -
-f_j} for every N. With K candidates, all tuples have a volume of 2^(dm) / m! and those whose ranks are right up to rounding one of
-(2n + 2)^-m / m! at least, so that D > t for some output has probability at most K exp(-kappa t / max f + kappa (h / 2 + m))
-(2^(d + 1) (n + 1))^m, once n is within the grid. This is the worst of all data; the exact law says what holds for given ones.
+**Utility.** For an output D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 - f_j} for
+every N. Some tuple, of the points at these ranks, has a cost of |n - N|, and weighs 2^-(dm) at least of what all tuples do. So with K
+candidates, D > t for some output has probability at most K exp(-kappa t / max f + kappa h / 2) 2^(dm), once n is within the grid (with
+targets w_j n: exp(-2 kappa t) 2^(dm)). This is the worst of all data; the exact law says what holds for given ones.
 
-**Scales.** Lengths are a public choice of what outputs weigh before they see data. With `base="scales"` it is a mixture for all outputs
-together: half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above
-doubles at most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
+**Scales.** What outputs weigh before they see data is a public choice. With `base="scales"` it is a mixture for all outputs together:
+half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above doubles at
+most, for any m, while a mixture for each output on its own would pay a factor of 2 for each.
 
 **Places.** With `base="places"` a tenth of the mixture is a third part: all outputs in one interval of 2^(d - l) integers, for eight levels
 l (`axis`). So outputs pay once for their common place, l ln 2 in place of m l ln 2, and the probability above has a factor of 2/0.9 in all.
 Where the count pays for more than ENOUGH m d ln 2, wrong ranks cost so much more than wrong places that this brings nothing: a run leaves
 it out by what the noisy count says, which is public.
-
-**Shared values.** Where many points share values, gaps say little: within one value places have every rank, but the better part of them a
-wrong one, and no place is better than a right one just beside another value. With `shared` there is one more part of the mixture, tuples by
-their largest rank error (`largest`), which sees how deep the wanted ranks lie within their values: a tuple of depth t weighs exp(r t), at
-the rate r at which one more point moves it by half of what the mixture may lose, as it does all others: r w = kappa with a noisy count,
-else epsilon / 2. On other points it errs more than the gaps do, as it lets all outputs err as much as one. So it has a public factor,
-SHARED exp(-m^2 / 7) of what the gaps weigh (for one N and one measure) over what it weighs in an example: i_0 h points, EXAMPLE if there
-are more or no count is released, evenly spread over 1/33 of the axis, and whole ranks. The square is measured: on 36 cells of real and
-simulated columns this part mostly erred more than the gaps; where it did although its weight, but for SHARED and the square, was the
-greater one, that was by factors of up to e^16 or so for 11 quantiles and e^5 for 7; where it erred a third as much or less, the factors
-were e^7 to e^9 for 2 to 5 quantiles, and e^23 for 9. Its error is above t with probability 2^(d m) exp(-r t) at most (twice that by scales)
-for each noisy count. So given a count within reach of n, the error of the whole is at most the greater of this and what is said above.
 
 **zCDP.** The losses of what is drawn lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon
 once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) <= a^2/2 at most (4 share^2 + (1 - share)^2) epsilon^2/8
@@ -75,10 +67,10 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, largest, scales
-from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis, Parts, in_parts, merged, of_measure
-from dpjax.optimizers.quantiles.base import MOST_ROWS, nearest_rank, total
-from dpjax.optimizers.quantiles.chains import Drawn, Stretches, Targets
+from dpjax.optimizers.quantiles import chains, scales
+from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis
+from dpjax.optimizers.quantiles.base import MOST_ROWS, total
+from dpjax.optimizers.quantiles.chains import Marks, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 STEP = 8.0  # h in units of 1 / epsilon
@@ -86,11 +78,8 @@ CANDIDATES = 31
 BATCH = 8  # of candidates weighed at once by a run
 ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing
 SHARE = 0.05
-# What `largest` weighs in an example, in units of exp(-m^2 / 7) of what the gaps do: that of so many evenly spread points at most (more
-# would change nothing), and on both sides as much of the axis as this many times what they fill.
-SHARED = 0.05
-EXAMPLE = 1024
-OUTSIDE = 16
+FEWEST_DIGITS = 16  # of the rest of a target
+MOST = 2**FEWEST_DIGITS - 2  # outputs
 
 
 @frozen
@@ -109,7 +98,6 @@ class JointQuantiles(RankedQuantiles):
       share: of epsilon, for the noisy count (static).
       origin: of scales.
       base: "uniform", "scales" or "places" (static).
-      shared: whether tuples are also weighed by their largest rank error (static).
     """
 
     bits: Int[Array, ""]
@@ -121,7 +109,6 @@ class JointQuantiles(RankedQuantiles):
     candidates: int = static()
     share: float = static()
     base: str = static()
-    shared: bool = static()
 
     @property
     def fitted(self) -> bool:
@@ -150,58 +137,39 @@ class JointQuantiles(RankedQuantiles):
             return (1 - self.share) * epsilon / 2
         return epsilon / (4 * (1 - jnp.min(self.weights())))
 
-    def rate(self) -> Float[Array, ""]:
-        """The rate at which weights fall with the largest rank error."""
-        half = self.kappa() if self.fitted else jnp.asarray(self.epsilon, float) / 2
-        return half / largest.width(jnp.asarray(self.fractions))
-
     # ------------------------------------------------------------------------------------------------- one run
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
-        axis, parts = self.axis, self.axis.cut(points)
-        index, count, about = jnp.zeros(1, jnp.int32), jnp.int32(MOST_ROWS), jnp.int32(EXAMPLE)
+        index, count = jnp.ones(1, jnp.int32), jnp.int32(MOST_ROWS)
         if self.fitted:
             count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
-            about = self._about(self._rounded(count))
             index = self._rounded(count) + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
-        kappa, measures = self.kappa(), self._measures(self._rounded(count))
-        chains_of = merged(parts, points)
+        kappa, axis, outputs = self.kappa(), self.axis, self.fractions.shape[0]
 
-        def log_total(pair: tuple[Array, Array]) -> Array:
-            """ln of the weight of all tuples for N = index h and a measure; nothing for N < 0."""
-            index, measure = pair
-            total, _ = chains.forward(of_measure(chains_of, measure), self._targets(index, points), kappa)
-            return jnp.where(index >= 0, total + axis.log_priors()[measure], -jnp.inf)
+        def weigh(measure: Array) -> Float[Array, "candidates"]:
+            """ln of the weight of all tuples by a measure for each N = index h; nothing for N < h."""
+            pieces = axis.pieces(points, outputs, measure)
 
-        # Measure by measure, so that those that are not used are at the end.
-        pairs = jnp.tile(index, axis.measures), jnp.repeat(jnp.arange(axis.measures, dtype=jnp.int32), index.size)
-        alone = pairs[0].size == 1 and not self.shared
-        logs = jnp.zeros(1) if alone else _first(log_total, pairs, measures * index.size)
-        if self.shared:
-            key_place, key_level = jax.random.split(key_place)
-            levels = self._levels(points)
-            by_block = levels.log_blocks(self.rate())
-            logs = jnp.concatenate([logs, logspace.logsumexp(by_block) + self._log_share(about)])
-        one = logspace.draw(key_candidate, logspace.sum_tree(logs))
-        by_gaps, pair = one < pairs[0].size, jnp.minimum(one, pairs[0].size - 1)
-        targets, measure = self._targets(pairs[0][pair], points), pairs[1][pair]
-        chain = of_measure(chains_of, measure)
-        _, kept = chains.forward(chain, targets, kappa)
-        found = chains.draw(key_chain, chain, targets, kappa, kept)
-        keys = jax.vmap(jax.random.split)(jax.random.split(key_place, self.fractions.shape[0]))
-        key_empty = jax.random.fold_in(key_chain, keys.shape[0] + 1)  # after those of the chain
-        start, stop = self._places(key_empty, keys[:, 0], points, parts, measure, found)
-        if self.shared:
-            measure = jnp.where(by_gaps, measure, one - pairs[0].size)
-            kind = jnp.maximum(one - pairs[0].size, 0)
-            here = self._ranges(points, levels.draw(key_level, by_block[kind], kind, self.rate()))
-            start, stop = wide.select(by_gaps, start, here.start), wide.select(by_gaps, stop, here.stop)
-        answers = jax.vmap(lambda key, start, stop: axis.within(key, start, stop, measure))(keys[:, 1], start, stop)
-        ordered = wide.sort(answers)[0]  # those in one stretch come in any order
-        if self.shared:
-            ordered = wide.select(by_gaps, ordered, largest.running_maximum(answers))
-        return wide.resize(ordered, self.limbs), jnp.bool_(True), {"by_gaps": by_gaps, "count": count}
+            def one(index: Array) -> Array:
+                total, _ = chains.forward(pieces, self._targets(index, points), kappa)
+                return jnp.where(index >= 1, total + axis.log_priors()[measure], -jnp.inf)
+
+            return _in_batches(one, index, BATCH)
+
+        alone = index.size == 1 and axis.measures == 1
+        logs = (
+            jnp.zeros((1, 1))
+            if alone
+            else _first(weigh, axis.measures, self._measures(self._rounded(count)), index.size)
+        )
+        chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
+        measure = jnp.minimum(chosen // index.size, axis.measures - 1)
+        targets, pieces = self._targets(index[chosen % index.size], points), axis.pieces(points, outputs, measure)
+        _, each = chains.forward(pieces, targets, kappa)
+        found = chains.draw(key_chain, pieces, targets, kappa, each)
+        answers = self._answers(key_place, points, found, measure)
+        return wide.resize(wide.sort(answers)[0], self.limbs), jnp.bool_(True), {"count": count}
 
     @property
     def axis(self) -> Axis:
@@ -219,69 +187,71 @@ class JointQuantiles(RankedQuantiles):
 
     def _targets(self, index: Int[Array, ""], points: Points) -> Targets:
         """Of N = index h, or of n if N is no output."""
-        return self._at(jnp.maximum(index, 0)) if self.fitted else self._own(points.n_valid)
+        return self._at(index) if self.fitted else self._own(points.n_valid)
 
-    def _places(
-        self, key: Array, keys: Array, points: Points, parts: Parts, measure: Int[Array, ""], found: Drawn
-    ) -> tuple[UInt32[Array, "outputs limbs"], UInt32[Array, "outputs limbs"]]:
-        """For each output integers start, ..., stop - 1 that a measure draws it from."""
-        level, axis = self.axis.levels()[measure], self.axis
+    def _answers(
+        self, key: Array, points: Points, found: chains.Drawn, measure: Int[Array, ""]
+    ) -> UInt32[Array, "outputs limbs"]:
+        """One integer for each output, those of one piece in any order."""
+        axis, outputs = self.axis, found.at.shape[0]
+        key_empty, key_powers, key_places = jax.random.split(key, 3)
+        start, stop = axis.stretch(points, found, measure)
+        only = axis.interval(key_empty, start[0], stop[0], measure)
+        start, stop = (wide.select(found.empty, one[None], each) for one, each in zip(only, (start, stop), strict=True))
+        # Of the outputs of one piece: how many are left, and how many of these are one integer (`chains.complete`).
+        place = jnp.arange(outputs, dtype=jnp.int32)
+        piece = jnp.stack([found.kind, found.at, found.tail.astype(jnp.int32)], axis=1)
+        last = jnp.append(jnp.any(piece[1:] != piece[:-1], axis=1), True)
+        left = lax.cummin(jnp.where(last, place, outputs), reverse=True) - place + 1
 
-        def place(key: Array, at: Array, tail: Array) -> Any:
-            side = jnp.array([0, 0, 1, 1], jnp.int32)
-            ours = jnp.where(tail, side == 0, (side == 1) | ~parts.opens[measure, at])
-            weights = jnp.where(ours, parts.log_length[measure, at], -jnp.inf)
-            return axis.part(key, points, weights, at, level)
+        def together(key: Array, start: Array, stop: Array, left: Array) -> Array:
+            log_power = axis.log_powers(start, stop, measure, outputs)
+            others = left - 1 - place
+            log_h = chains.complete(log_power)[jnp.maximum(others, 0)]
+            return logspace.draw(key, logspace.sum_tree(jnp.where(others >= 0, log_power + log_h, -jnp.inf))) + 1
 
-        start, stop = jax.vmap(place)(keys, found.stretch, found.tail)
-        empty_start, empty_stop = axis.empty(key, points, found.stretch[0], level)
-        return wide.select(found.empty, empty_start, start), wide.select(found.empty, empty_stop, stop)
+        power = jnp.minimum(jax.vmap(together)(jax.random.split(key_powers, outputs), start, stop, left), left)
+        power = jnp.where(found.kind == chains.BETWEEN, power, 1)
 
-    # ------------------------------------------------------------------------------------------------- shared values
+        def whose(busy: tuple[Array, Array], here: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
+            """(of which output an integer is, before which output its last one is)."""
+            index, power = here
+            first, until = busy
+            begins = index >= until
+            first, until = jnp.where(begins, index, first), jnp.where(begins, index + power, until)
+            return (first, until), first
 
-    def _ranges(self, points: Points, level: Int[Array, ""]) -> largest.Ranges:
-        """Where outputs lie whose largest rank error is at most `level`."""
-        return largest.ranges(points, largest.ranks(self.fractions, points.n_valid), level, self.axis.end())
-
-    def _levels(self, points: Points) -> largest.Levels:
-        """Tuples by their largest rank error, as runs look at them."""
-        return largest.Levels(
-            ranges=lambda level: self._ranges(points, level),
-            log_weight=self.axis.log_weight,
-            levels=largest.levels(points.rows),
+        _, first = lax.scan(whose, (jnp.int32(0), jnp.int32(0)), (place, power))
+        each = jax.vmap(lambda *of: axis.within(of[0], of[1], of[2], measure, of[3]))(
+            jax.random.split(key_places, outputs), start, stop, power
         )
-
-    def _about(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
-        """How many points the example has, by a rounded noisy count."""
-        return jnp.clip(index.astype(float) * self._step(), 0.0, float(EXAMPLE)).astype(jnp.int32)
-
-    def _log_share(self, n: Int[Array, ""]) -> Float[Array, ""]:
-        """ln of the factor of tuples by their largest rank error, which look at an example of n <= EXAMPLE points."""
-        rank = jnp.arange(EXAMPLE + 1, dtype=jnp.int32)
-        end = (rank == 0) | (rank == n)
-        lengths = jnp.where(end, jnp.maximum(OUTSIDE * n, 1).astype(float), (rank < n).astype(float))
-        chain = chains.undivided(jnp.log(lengths), n)
-        ranks = nearest_rank(self.fractions, n)
-        gaps = jnp.concatenate([ranks, n[None]]) - jnp.concatenate([jnp.zeros(1, jnp.int32), ranks])
-        by_gaps, _ = chains.forward(chain, Targets(whole=gaps, rest=jnp.zeros(gaps.shape)), self.kappa())
-        by_largest = largest.log_total(lengths, ranks, n, self.rate())
-        return math.log(SHARED) - self.fractions.shape[0] ** 2 / 7 + by_gaps - by_largest
+        return each[first]
 
     # ------------------------------------------------------------------------------------------------- parts of one run
 
     def _own(self, n: Int[Array, ""]) -> Targets:
-        """w_j n."""
-        gaps, count = self._gaps(), n.astype(jnp.uint32)
+        """f_j n."""
+        fractions, count = jnp.asarray(self.fractions), n.astype(jnp.uint32)
+        whole = wide.high_product(fractions, jnp.broadcast_to(count, fractions.shape)).astype(jnp.int32)
+        none = jnp.zeros(1, jnp.uint32)
         return Targets(
-            whole=wide.high_product(gaps, jnp.broadcast_to(count, gaps.shape)).astype(jnp.int32),
-            rest=(gaps * count).astype(float) * 2.0**-32,
+            whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole, n[None]]),
+            rest=jnp.concatenate([none, fractions * count, none]),
+            meet=True,
         )
 
     def _at(self, index: Int[Array, ""]) -> Targets:
-        """w_j N for N = index h: any public numbers would do, so roundings are harmless."""
-        targets = self.weights() * (index.astype(float) * self._step())
+        """f_j N for N = index h, up to roundings: any public numbers would do. More than an array can have points need no target."""
+        each = jnp.append(jnp.asarray(self.fractions).astype(float) * 2.0**-32, 1.0)
+        targets = jnp.minimum(each * (index.astype(float) * self._step()), float(MOST_ROWS))
         floor = jnp.floor(targets)
-        return Targets(whole=floor.astype(jnp.int32), rest=targets - floor)
+        digits = ((targets - floor) * 2.0**FEWEST_DIGITS).astype(jnp.uint32) << (32 - FEWEST_DIGITS)
+        order = jnp.arange(each.size + 1, dtype=jnp.uint32)
+        return Targets(
+            whole=jnp.concatenate([jnp.zeros(1, jnp.int32), floor.astype(jnp.int32)]),
+            rest=order.at[1:].add(digits),
+            meet=False,
+        )
 
     def _step(self) -> Float[Array, ""]:
         """h."""
@@ -297,36 +267,25 @@ class JointQuantiles(RankedQuantiles):
     # ------------------------------------------------------------------------------------------------- the law
 
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
-        chains_of, inside, between = self._cut(points, intervals)
-        by_largest = self._split_largest(points, intervals) if self.shared else jnp.full(2, -jnp.inf)
+        low, high = self._within(intervals)
+        rows, counted = self._cut(points, low, high)
+        marks = self._marks(points, rows, low, high)
+        outputs = self.fractions.shape[0]
 
-        def split(targets: Targets, measures: Array) -> Array:
-            """For each measure, as far as it is used."""
+        def weigh(targets: Callable[[Array], Targets], index: Int[Array, "k"], measures: Int[Array, ""]) -> Array:
+            """For each measure, as far as it is used, and each target."""
 
-            def one(measure: Array) -> Array:
-                logs = chains.split(of_measure(chains_of, measure), targets, self.kappa(), inside, between)
+            def one(measure: Array) -> Float[Array, "k 2"]:
+                pieces = self.axis.cut_pieces(points, rows, counted, outputs, measure)
+                logs = _in_batches(lambda i: chains.split(pieces, targets(i), self.kappa(), marks), index, 2 * BATCH)
                 return logs + self.axis.log_priors()[measure]
 
-            def used(measure: Array) -> Array:
-                return lax.cond(measure < measures, one, lambda _: jnp.full(2, -jnp.inf), measure)
-
-            return lax.map(used, jnp.arange(self.axis.measures, dtype=jnp.int32))
-
-        def share(n: Array) -> Array:
-            return by_largest + (self._log_share(n) if self.shared else 0.0)
+            return _first(one, self.axis.measures, measures, (index.size, 2))
 
         if not self.fitted:
-            logs = logspace.logsumexp(split(self._own(points.n_valid), jnp.int32(self.axis.measures)).T)
-            return _shares(logspace.logaddexp(logs, share(jnp.int32(EXAMPLE))))
-        return self._mixed(split, share, points.n_valid)
-
-    def _split_largest(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
-        """ln of what tuples by their largest rank error weigh, inside and outside of the intervals."""
-        low, high = self._within(intervals)
-        levels = largest.levels(points.rows)
-        return largest.split(
-            lambda level: self._ranges(points, level), levels, self.rate(), low, high, self.axis.log_weight
-        )
+            logs = weigh(lambda _: self._own(points.n_valid), jnp.ones(1, jnp.int32), jnp.int32(self.axis.measures))
+            return _shares(logspace.logsumexp(logs.reshape(-1, 2).T))
+        return self._mixed(weigh, points.n_valid)
 
     def _within(self, intervals: Interval) -> tuple[UInt32[Array, "quantiles wider"], UInt32[Array, "quantiles wider"]]:
         """The ends of the intervals, at 2^d at most."""
@@ -338,62 +297,50 @@ class JointQuantiles(RankedQuantiles):
         return low, high
 
     def _cut(
-        self, points: Points, intervals: Interval
-    ) -> tuple[Stretches, Bool[Array, "outputs stretches"], Bool[Array, "outputs gaps"]]:
-        """All parts of stretches by each measure, which the ends of the intervals cut, too; which of them lie in each interval, and which
-        integers between two rows do."""
-        low, high = self._within(intervals)
-        cuts = wide.concatenate(low, high)
-        counted = jnp.concatenate([points.valid, jnp.zeros(cuts.shape[0], bool)])
-        kept = jnp.concatenate([points.valid, jnp.ones(cuts.shape[0], bool)])
-        x = wide.concatenate(wide.resize(points.x, self.wider), cuts)
-        x, counted = wide.sort(wide.select(kept, x, ~jnp.zeros_like(x)), counted)
-        rows = Points(x=x, n_valid=points.n_valid + cuts.shape[0], ordered=True)
-        chains_of = in_parts(self.axis.cut(rows, counted), points)
-        inside, between = jax.vmap(lambda a, b: self._inside(x, a, b))(low, high)
-        return chains_of, inside, between
+        self, points: Points, low: UInt32[Array, "quantiles wider"], high: UInt32[Array, "quantiles wider"]
+    ) -> tuple[Points, Bool[Array, "rows"]]:
+        """(sorted rows: the ends of the intervals, and the points, after ends equal to them; which of them are points)."""
+        ends = wide.concatenate(low, high)
+        no = jnp.zeros(ends.shape[0], bool)
+        x = wide.concatenate(ends, wide.resize(points.x, self.wider))
+        kept = jnp.concatenate([~no, points.valid])
+        x, counted = wide.sort(wide.select(kept, x, ~jnp.zeros_like(x)), jnp.concatenate([no, points.valid]))
+        return Points(x=x, n_valid=points.n_valid + ends.shape[0], ordered=True), counted
 
-    def _inside(
-        self, x: UInt32[Array, "rows limbs"], low: Array, high: Array
-    ) -> tuple[Bool[Array, "stretches"], Bool[Array, "gaps"]]:
-        """Which parts lie in [low, high): those at a row if the row does, those between two rows if their first integer does."""
+    def _marks(self, points: Points, rows: Points, low: Array, high: Array) -> Marks:
+        """Which values, pieces and gaps lie in the interval of each output: a gap does if the row before it does, or the end that it begins
+        with."""
+        before = wide.concatenate(jnp.zeros((1, self.wider), jnp.uint32), rows.x)
 
-        def within(value: Array) -> Array:
-            least, beyond = jnp.broadcast_to(low, value.shape), jnp.broadcast_to(high, value.shape)
-            return wide.less_equal(least, value) & wide.less(value, beyond)
+        def one(low: Array, high: Array) -> Marks:
+            def within(value: Array) -> Array:
+                least, beyond = jnp.broadcast_to(low, value.shape), jnp.broadcast_to(high, value.shape)
+                return wide.less_equal(least, value) & wide.less(value, beyond)
 
-        at, after = within(x), within(wide.add(x, jnp.broadcast_to(self.axis.unit(), x.shape)))
-        no = jnp.zeros(1, bool)
-        between = jnp.concatenate([within(jnp.zeros_like(x[:1])), after])
-        parts = (jnp.concatenate([no, at]), between, between, jnp.concatenate([at, no]))
-        return jnp.stack(parts, axis=1).reshape(-1), between
+            gap = within(before)
+            cell = jnp.append(within(wide.resize(points.x, self.wider)), False)
+            return Marks(cell=cell, piece=jnp.repeat(gap, self.axis.sides), gap=gap)
 
-    def _mixed(
-        self, split: Callable[[Targets, Array], Array], share: Callable[[Array], Array], n: Int[Array, ""]
-    ) -> Float[Array, "2"]:
-        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them, and has its share."""
+        return jax.vmap(one)(low, high)
+
+    def _mixed(self, weigh: Callable[..., Array], n: Int[Array, ""]) -> Float[Array, "2"]:
+        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them."""
         reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
         windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
         counts = self._rounded(n) - reach + windows
-        first = counts[0] - self.candidates // 2
         measures = self._measures(counts)
-        most = jnp.max(jnp.where(counts >= 0, measures, 0))
-
-        def weigh(index: Array) -> Array:
-            logs = split(self._at(jnp.maximum(index, 0)), most)
-            return jnp.where(index >= 0, logs, -jnp.inf)
-
-        index = first + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
-        logs = lax.map(weigh, index, batch_size=16)
+        index = counts[0] - self.candidates // 2 + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
+        logs = weigh(lambda i: self._at(jnp.maximum(i, 1)), index, jnp.max(jnp.where(counts >= 0, measures, 0)))
+        logs = jnp.where((index >= 1)[None, :, None], logs, -jnp.inf)
         looked = windows[:, None] + jnp.arange(self.candidates, dtype=jnp.int32)[None]
-        shares = lax.map(share, self._about(counts), batch_size=16)
         used = jnp.arange(self.axis.measures, dtype=jnp.int32)[None] < measures[:, None]
 
-        def law_of(rows: Array, used: Array, more: Array) -> Array:
-            by_gaps = jnp.where(used[None, :, None], logs[rows], -jnp.inf).reshape(-1, 2)
-            return _shares(logspace.logaddexp(logspace.logsumexp(by_gaps.T), more))
+        def law_of(looked: Array, used: Array) -> Array:
+            return _shares(
+                logspace.logsumexp(jnp.where(used[:, None, None], logs[:, looked], -jnp.inf).reshape(-1, 2).T)
+            )
 
-        each = jax.vmap(law_of)(looked, used, shares)
+        each = jax.vmap(law_of)(looked, used)
         chances, beyond = self._noisy(counts, n)
         law = jnp.sum(jnp.where(counts >= 0, chances, 0.0)[:, None] * each, axis=0)
         return law.at[1].add(beyond)
@@ -448,26 +395,20 @@ class JointQuantiles(RankedQuantiles):
         part = _per_root(self.share, self.candidates)
         return (arguments.known("epsilon", self.epsilon) / part) ** 2 / 8 * (1 + 2.0**-44)
 
-    def error(self, n: int, *, beta: float) -> float:
-        """By how many ranks the outputs miss f n at most on n points, whatever they are, but with probability beta: see the module."""
+    def error(self, *, beta: float) -> float:
+        """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
         m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
         with jax.enable_x64(True):
-            kappa, rate, epsilon = float(self.kappa()), float(self.rate()), float(self.epsilon)
-        f = np.asarray(self.fractions, float) * 2.0**-32
-        places = m * int(self.bits) * scales.LN2
-        by_gaps, by_error = {"uniform": (1, 1), "scales": (2, 2), "places": (2 / (1 - PLACES), 2)}[
-            self.base
-        ]  # over what is uniform
-        nats = places + math.log(by_gaps) + m * (scales.LN2 + math.log(n + 1.0))
-        worst = 1 / np.max(np.maximum(f, 1 - f))
-        step, outside = STEP / epsilon, self.outside()
-        if outside >= beta:
+            kappa, epsilon = float(self.kappa()), float(self.epsilon)
+        if self.outside() >= beta:
             return math.inf
-        rest = math.log(1 / (beta - outside))
-        by_largest = (places + math.log(by_error) + rest) / rate + 0.5 / largest.PARTS if self.shared else 0.0
+        mixture = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}[self.base]
+        nats = m * int(self.bits) * scales.LN2 + math.log(mixture) + math.log(1 / (beta - self.outside()))
         if not self.fitted:
-            return max((nats + rest + kappa * m) / (2 * kappa), by_largest)
-        return max((nats + math.log(self.candidates) + rest + kappa * (step / 2 + m)) / (kappa * worst), by_largest)
+            return nats / (2 * kappa)
+        f = np.asarray(self.fractions, float) * 2.0**-32
+        worst = 1 / float(np.max(np.maximum(f, 1 - f)))
+        return (nats + math.log(self.candidates) + kappa * STEP / epsilon / 2) / (kappa * worst)
 
     def outside(self) -> float:
         """With what probability the noisy count is so far off that n is not within the grid, and no error can be stated."""
@@ -487,14 +428,6 @@ class JointQuantiles(RankedQuantiles):
         if self.outside() >= beta:
             raise ValueError(f"beta must be above what the noisy count fails with, {self.outside():.3g}, got {beta}")
 
-    def released_error(self, count: Any, *, beta: float) -> float:
-        """The same without n: from the `count` that a run releases, with probability beta in all, as both look at one noise.
-
-        Without candidates no count is released, and `count` is the most rows that an array can have.
-        """
-        more = STEP / float(self.epsilon) * (self.candidates // 2) if self.fitted else 0.0
-        return self.error(max(int(count), 0) + math.ceil(more), beta=beta)
-
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
 
@@ -503,10 +436,7 @@ class JointQuantiles(RankedQuantiles):
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         self.check_beta(beta)
-        n, more = 0, 1
-        while more > n:  # error grows with ln n only
-            n, more = more, whole((self.error(more, beta=beta) + 1) / alpha)
-        return n
+        return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
 
 
 def _per_root(share: float, candidates: int) -> float:
@@ -514,17 +444,18 @@ def _per_root(share: float, candidates: int) -> float:
     return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
 
 
-def _first(one: Callable[[Any], Float[Array, ""]], given: Any, count: Int[Array, ""]) -> Float[Array, "n"]:
-    """`one` of each of the first `count`, some at a time; -inf for all others."""
-    size = jax.tree.leaves(given)[0].shape[0]
+def _in_batches(one: Callable[[Array], Any], index: Int[Array, "n"], size: int) -> Float[Array, "n *k"]:
+    """`one` of each, so many at a time, the last ones together with numbers that nobody asked for: a smaller batch is one more program."""
+    batch = min(size, index.size)
+    batches = jnp.pad(index, (0, -index.size % batch)).reshape(-1, batch)
+    found = lax.map(jax.vmap(one), batches)
+    return found.reshape(-1, *found.shape[2:])[: index.size]
 
-    def step(i: Array, found: Array) -> Array:
-        number = i * BATCH + jnp.arange(BATCH, dtype=jnp.int32)
-        here = jax.vmap(one)(jax.tree.map(lambda leaf: leaf[jnp.minimum(number, size - 1)], given))
-        return lax.dynamic_update_slice_in_dim(found, jnp.where(number < count, here, -jnp.inf), i * BATCH, axis=0)
 
-    nothing = jnp.full(size + -size % BATCH, -jnp.inf)
-    return lax.fori_loop(0, (count + BATCH - 1) // BATCH, step, nothing)[:size]
+def _first(one: Callable[[Any], Any], size: int, count: Int[Array, ""], shape: Any) -> Float[Array, "size *k"]:
+    """`one` of each of 0, ..., count - 1; -inf for all others."""
+    nothing = jnp.full((size, *np.atleast_1d(shape)), -jnp.inf)
+    return lax.fori_loop(0, count, lambda i, found: found.at[i].set(one(i)), nothing)
 
 
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
@@ -543,7 +474,6 @@ def joint(
     share: float = SHARE,
     base: str = "uniform",
     origin: int = 0,
-    shared: bool = False,
 ) -> JointQuantiles:
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
@@ -561,7 +491,6 @@ def joint(
       base: what outputs weigh before they see data: "uniform", as in the paper; "scales", half of it by `scales`, for values of
         unknown scale; "places", a tenth of it for values that lie close together, wherever that is.
       origin: the public point around which scales lie, 0 to 2^bits.
-      shared: whether tuples are also weighed by their largest rank error, for values that many points share.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none.
@@ -573,6 +502,8 @@ def joint(
     True
     """
     each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
+    if each.size > MOST:
+        raise ValueError(f"fractions must be at most {MOST}, got {each.size}")
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     candidates = arguments.integer("candidates", candidates, at_least=1, at_most=2**16)
     if candidates % 2 == 0:
@@ -591,5 +522,4 @@ def joint(
         epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least),
         share=share,
         candidates=candidates,
-        shared=arguments.flag("shared", shared),
     )

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments, logspace, random
 from dpjax.domains import wide
 
 LN2 = 0.6931471805599453
@@ -47,12 +47,16 @@ def log_weight(
     stop: UInt32[Array, "*n limbs"],
     bits: Int[Array, ""],
     origin: UInt32[Array, "limbs"],
+    power: Int[Array, ""] | int = 1,
 ) -> Float[Array, "*n"]:
-    """ln of the weight of {start, ..., stop - 1}, which must not be empty."""
+    """ln of the weight of {start, ..., stop - 1}, which must not be empty: the sum of some power of what each point weighs."""
     near, far, there = _sides(start, stop, origin)
-    terms, _ = _parts(near, far)
+    exponent = jnp.asarray(power, jnp.int32)
+    terms, _ = _parts(near, far, exponent)
     both = jnp.where(there[..., None], terms, -jnp.inf)
-    return logspace.logsumexp(jnp.concatenate([both[0], both[1]], axis=-1)) - _log_total(bits, origin)
+    return logspace.logsumexp(jnp.concatenate([both[0], both[1]], axis=-1)) - exponent.astype(float) * _log_total(
+        bits, origin
+    )
 
 
 def log_density(
@@ -84,18 +88,23 @@ def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, 
 
 
 def draw(
-    key: Any, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"], origin: UInt32[Array, "limbs"]
+    key: Any,
+    start: UInt32[Array, "limbs"],
+    stop: UInt32[Array, "limbs"],
+    origin: UInt32[Array, "limbs"],
+    power: Int[Array, ""] | int = 1,
 ) -> UInt32[Array, "limbs"]:
-    """One of start, ..., stop - 1 by weight."""
+    """One of start, ..., stop - 1 by weight, or by some power of it."""
     key_part, key_scale, key_place = jax.random.split(key, 3)
     near, far, there = _sides(start, stop, origin)
-    terms, scales = _parts(near, far)
+    exponent = jnp.asarray(power, jnp.int32)
+    terms, scales = _parts(near, far, exponent)
     logs = jnp.where(there[:, None], terms, -jnp.inf).reshape(6)
     chosen = logspace.draw(key_part, logspace.sum_tree(logs))
     side, part = chosen // 3, chosen % 3
     near, far, first, last = near[side], far[side], scales[0][side], scales[1][side]
     limbs, one = start.shape[-1], one_like(start)
-    between = jax.random.randint(key_scale, (), first + 1, jnp.maximum(last, first + 2))
+    between = _scale_between(key_scale, first + 1, jnp.maximum(last, first + 2), exponent - 1)
     scale = wide.power_of_two(between, limbs)
     # Parts: the first scale from its beginning on; scales between; the last one up to its end. The scales are of t + 1.
     low = [near, wide.subtract(scale, one), wide.subtract(wide.power_of_two(last, limbs), one)]
@@ -133,8 +142,16 @@ def _sides(
     return near, wide.select(there, far, wide.add(near, one_like(near))), there
 
 
-def _parts(near: Array, far: Array) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
-    """ln of s (d + 1) times the weight of each part of `draw`, and the first and the last scale."""
+def _scale_between(key: Any, first: Int[Array, ""], stop: Int[Array, ""], fall: Int[Array, ""]) -> Int[Array, ""]:
+    """One of first, ..., stop - 1, each with 2^-fall of the share of the one before: uniform, or geometric, which forgets."""
+    key_even, key_falling = jax.random.split(key)
+    even = jax.random.randint(key_even, (), first, stop)
+    steps = jnp.floor(random.exponential(key_falling, ()) / (LN2 * jnp.maximum(fall, 1).astype(float)))
+    return jnp.where(fall == 0, even, first + steps.astype(jnp.int32) % (stop - first))
+
+
+def _parts(near: Array, far: Array, power: Int[Array, ""]) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
+    """ln of what each part of `draw` weighs, with weights 2^-k of one point to some power, and the first and the last scale."""
     limbs, one = near.shape[-1], one_like(near)
     first = wide.bit_length(wide.add(near, one)) - 1
     last = wide.bit_length(far) - 1
@@ -142,9 +159,14 @@ def _parts(near: Array, far: Array) -> tuple[Float[Array, "*n 3"], tuple[Array, 
     same = first == last
     rest = wide.subtract(wide.power_of_two(first + 1, limbs), wide.add(near, one))
     begun = wide.subtract(wide.add(far, one), wide.power_of_two(last, limbs))
-    first_log, last_log = LN2 * first.astype(float), LN2 * last.astype(float)
+    exponent, fall = power.astype(float), (power - 1).astype(float)
+    first_log, last_log = exponent * LN2 * first.astype(float), exponent * LN2 * last.astype(float)
     head = jnp.where(same, whole, wide.log(wide.select(same, one, rest))) - first_log
-    middle = jnp.log(jnp.maximum(last - first - 1, 1).astype(float))
+    # Scale k has 2^k points: 2^(-fall k) in all.
+    count = jnp.maximum(last - first - 1, 1).astype(float)
+    rate = LN2 * jnp.maximum(fall, 1.0)
+    falling = logspace.log1mexp(-rate * count) - logspace.log1mexp(-rate) - rate * (first + 1).astype(float)
+    middle = jnp.where(fall == 0, jnp.log(count), falling)
     tail = wide.log(wide.select(same, one, begun)) - last_log
     scales = [head, jnp.where(last - first > 1, middle, -jnp.inf), jnp.where(same, -jnp.inf, tail)]
     return jnp.stack(scales, axis=-1), (first, last)

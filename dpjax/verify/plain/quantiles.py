@@ -4,7 +4,6 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -91,6 +90,20 @@ def van_der_corput(i: int) -> float:
     return int(f"{i:b}"[::-1], 2) / 2 ** i.bit_length()
 
 
+def gap_cost(ranks: np.ndarray, targets: Sequence[float]) -> np.ndarray:
+    """How far the gaps between ranks r_0 = 0 <= r_1 <= ... are from those of the targets in all, each r_j chosen best within its lowest and
+    highest: for each row of such pairs.
+
+    >>> gap_cost(np.array([[(0, 2), (2, 2)], [(1, 2), (3, 3)]]), [1.5, 2.0])  # r = (1.5, 2) and (1.5, 3)
+    array([0., 1.])
+    """
+    ahead, cost = np.zeros(len(ranks)), np.zeros(len(ranks))  # r_j less its target, which changes no more than it must
+    for j, target in enumerate(targets):
+        here = np.clip(ahead, ranks[:, j, 0] - target, ranks[:, j, 1] - target)
+        cost, ahead = cost + np.abs(here - ahead), here
+    return cost
+
+
 def joint_law(
     points: Sequence[int],
     fractions: Sequence[float],
@@ -101,70 +114,49 @@ def joint_law(
     share: float = 0.05,
     base: str = "uniform",
     origin: int = 0,
-    shared: bool = False,
 ) -> np.ndarray:
-    """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, by all sorted tuples of cells between spread points.
+    """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, over all sorted tuples.
 
-    k points equal to z cut [z, z + 1) into k + 1 cells, at z + 1/2, z + 1/4, ... (`van_der_corput`); a tuple of cells of which one is taken
-    c times has the volume of its lengths, over c!; z weighs 1/size, and with base "scales" the volumes are added up in which each z
-    weighs `by_scale`; with base "places" those of `place_weights`, too, unless the noisy count is large. With candidates the number of
-    points is fitted, by summing over noisy counts. With shared, `largest_weights` join in.
+    A tuple weighs the product of what its parts do, 1/size each; with base "scales" the products are added up in which z weighs `by_scale`;
+    with base "places" those of `place_weights`, too, unless the noisy count is large. With candidates the number of points is fitted, by
+    summing over noisy counts.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
-    [0.308, 0.385, 0.308]
+    [0.25, 0.5, 0.25]
     """
-    cells = []
-    for z in range(size):
-        below, copies = sum(x < z for x in points), sum(x == z for x in points)
-        measures = np.array([1 / size] + [by_scale(z, size, origin)] * (base != "uniform"))
-        edges = [0.0, *sorted(van_der_corput(i) for i in range(1, copies + 1)), 1.0]
-        cells += [(z, below + i, measures * (edges[i + 1] - edges[i])) for i in range(copies + 1)]
-    values, ranks, lengths = map(np.array, zip(*cells, strict=True))
     m, n = len(fractions), len(points)
-    tuples = np.array(list(itertools.combinations_with_replacement(range(len(cells)), m)))
-    crowds = np.array([math.prod(math.factorial(list(each).count(c)) for c in set(each)) for each in tuples.tolist()])
-    volumes = lengths[tuples].prod(axis=1).sum(axis=1) / crowds
-    in_places = np.zeros(len(tuples))
-    if base == "places":
-        in_places = place_weights(values[tuples], size) * lengths[tuples, 0].prod(axis=1) / crowds
-    ends = np.zeros((len(tuples), 1))
-    gaps = np.diff(np.concatenate([ends, ranks[tuples], ends + n], axis=1), axis=1)
-    shares = np.diff([0.0, *fractions, 1.0])
+    tuples = np.array(list(itertools.combinations_with_replacement(range(size), m)))
+    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base != "uniform") for z in range(size)])
+    volumes = measures[tuples].prod(axis=1).sum(axis=1)
+    in_places = place_weights(tuples, size) / size**m if base == "places" else np.zeros(len(tuples))
+    ranks = np.array([[sum(x < z for x in points), sum(x <= z for x in points)] for z in range(size)])
+    ranks = np.concatenate([ranks[tuples], np.full((len(tuples), 1, 2), n)], axis=1)
+    exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
 
-    def law_of(weights: np.ndarray) -> np.ndarray:
+    def weights(targets: Sequence[float], kappa: float, volumes: np.ndarray) -> np.ndarray:
         law = np.zeros((size,) * m)
-        np.add.at(law, tuple(values[tuples].T), weights)
+        np.add.at(law, tuple(tuples.T), volumes * np.exp(-kappa * gap_cost(ranks, targets)))
         return law
 
-    def weights(count: float, kappa: float, volumes: np.ndarray) -> np.ndarray:
-        return law_of(volumes * np.exp(-kappa * np.abs(gaps - shares * count).sum(axis=1)))
-
-    half_loss = epsilon / 2 if candidates == 1 else (1 - share) * epsilon / 2
-    rate = half_loss * 16 / max(math.ceil(16 * max(f, 1 - f)) for f in fractions)
-    by_largest = largest_weights(points, fractions, size=size, rate=rate, base=base, origin=origin) if shared else 0.0
-
-    def more(count: int, kappa: float) -> Any:
-        return by_largest * example_factor(min(count, 1024), fractions, kappa=kappa, rate=rate) if shared else 0.0
-
     if candidates == 1:
-        kappa = epsilon / (4 * (1 - min(shares)))
-        law = weights(n, kappa, volumes + in_places) + more(1024, kappa)
-        law /= law.sum()
-    else:
-        step, r, half = 8 / epsilon, math.exp(-share * epsilon), candidates // 2
-        noisy: dict[int, float] = {}
-        for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
-            centre = max(math.floor((n + noise) / step + 0.5), 0)
-            noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
-        counts = [i * step for i in range(max(noisy) + half + 1)]
-        each, placed = ([weights(count, half_loss, of) for count in counts] for of in (volumes, in_places))
-        law = np.zeros((size,) * m)
-        for centre, chance in noisy.items():
-            looked = slice(max(centre - half, 0), centre + half + 1)
-            window = np.sum(each[looked], axis=0) + more(int(centre * step), half_loss)
-            if half_loss * centre * step <= 2 * m * math.log(size):
-                window += np.sum(placed[looked], axis=0)
-            law += chance * window / window.sum()
+        kappa = epsilon / (4 * (1 - min(np.diff([0.0, *exact, 1.0]))))
+        law = weights([*(f * n for f in exact), n], kappa, volumes + in_places)
+        return law / law.sum()
+    step, r, half, kappa = 8 / epsilon, math.exp(-share * epsilon), candidates // 2, (1 - share) * epsilon / 2
+    noisy: dict[int, float] = {}
+    for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
+        centre = max(math.floor((n + noise) / step + 0.5), 0)
+        noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
+    counts = [i * step for i in range(1, max(noisy) + half + 1)]
+    public = [[math.floor(2**16 * f * N) / 2**16 + j / 2**32 for j, f in enumerate([*exact, 1.0], 1)] for N in counts]
+    each, placed = ([weights(targets, kappa, of) for targets in public] for of in (volumes, in_places))
+    law = np.zeros((size,) * m)
+    for centre, chance in noisy.items():
+        looked = slice(max(centre - half - 1, 0), centre + half)
+        window = np.sum(each[looked], axis=0)
+        if kappa * centre * step <= 2 * m * math.log(size):
+            window += np.sum(placed[looked], axis=0)
+        law += chance * window / window.sum()
     return law
 
 
@@ -181,69 +173,6 @@ def place_weights(values: np.ndarray, size: int) -> np.ndarray:
         place = values >> (bits - level)
         found += 2.0 ** (level * (outputs - 1)) / 36 * (place == place[:, :1]).all(axis=1)
     return found
-
-
-def largest_weights(
-    points: Sequence[int],
-    fractions: Sequence[float],
-    *,
-    size: int,
-    rate: float,
-    base: str = "uniform",
-    origin: int = 0,
-) -> np.ndarray:
-    """What tuples weigh by exp(-rate times their largest rank error), each counted where its running maximum is.
-
-    >>> (3 * largest_weights([1, 1], [0.5], size=3, rate=math.log(2))).tolist()
-    [0.5, 2.0, 0.5]
-    """
-    wanted = [math.floor(16 * f * len(points) + 0.5) / 16 for f in fractions]
-    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base != "uniform") for z in range(size)])
-    law = np.zeros((size,) * len(fractions))
-    for answers in itertools.product(range(size), repeat=len(fractions)):
-        error = max(
-            max(sum(x < z for x in points) - k, k - sum(x <= z for x in points))
-            for z, k in zip(answers, wanted, strict=True)
-        )
-        law[tuple(itertools.accumulate(answers, max))] += measures[list(answers)].prod(axis=0).sum() * math.exp(
-            -rate * error
-        )
-    return law
-
-
-@functools.cache
-def _example(n: int, fractions: tuple[float, ...], kappa: float, rate: float) -> float:
-    lengths = np.ones(n + 1)
-    lengths[[0, n]] = max(16 * n, 1)
-    ranks, m = np.arange(n + 1), len(fractions)
-    wanted = [rank(f, n) for f in fractions]
-    targets = np.diff([0, *wanted, n])
-    ended = [np.zeros(n + 1) for _ in range(m + 1)]  # by the number of outputs and the last one's stretch
-    for last in range(1, m + 1):
-        for first in range(last, 0, -1):  # outputs first, ..., last lie in one stretch
-            steps = np.exp(-kappa * np.abs(ranks[:, None] - ranks[None] - targets[first - 1]))
-            arrived = np.tril(steps, -1) @ ended[first - 1] if first > 1 else steps[:, 0]
-            stay, count = sum(targets[first:last]), last - first + 1
-            ended[last] += arrived * lengths**count / math.factorial(count) * math.exp(-kappa * stay)
-    by_gaps = ended[m] @ np.exp(-kappa * np.abs(n - ranks - targets[m]))
-    errors = [np.abs(ranks - k) for k in wanted]
-    by_largest = sum(
-        math.prod(lengths[error <= t].sum() for error in errors)
-        * (math.exp(-rate * t) - math.exp(-rate * (t + 1)) * (t < n))
-        for t in range(n + 1)
-    )
-    return float(0.05 * math.exp(-(m**2) / 7) * by_gaps / by_largest)
-
-
-def example_factor(n: int, fractions: Sequence[float], *, kappa: float, rate: float) -> float:
-    """0.05 exp(-m^2 / 7) of what tuples weigh by their gaps over what they do by their largest rank error, on n points, in whole ranks.
-
-    They are evenly spread and cut the axis into n + 1 stretches of length 1, the first and the last of length 16 n.
-
-    >>> round(example_factor(1, [0.5], kappa=math.log(2), rate=math.log(2)) / 0.05 * math.exp(1 / 7), 12)
-    0.833333333333
-    """
-    return _example(n, tuple(fractions), kappa, rate)
 
 
 def approximate_law(
