@@ -231,8 +231,8 @@ def test_sums_of_products_over_multisets_are_those_of_a_list():
 
 
 def test_values_that_many_points_share_are_found():
-    """400 records of 45 values, nine quantiles at epsilon = 4 in all, targets from n, 64 runs: a mean largest error of 1.2, and of 4.1 if
-    noise parts ties (2 is asked for, five standard errors from both)."""
+    """400 records of 45 values, nine quantiles at epsilon = 4 in all, targets from n, 24 runs: a mean largest error of 1.2, and of 4.1 if
+    noise parts ties (2.5 is asked for, five standard errors from both)."""
     rng = np.random.default_rng(0)
     values = np.sort(rng.choice(2500, 60, replace=False) + 80)
     records = np.sort(rng.choice(values, 400, p=rng.dirichlet(np.full(60, 0.5))))
@@ -240,9 +240,21 @@ def test_values_that_many_points_share_are_found():
     made = quantiles.joint(bits=14, fractions=fractions, epsilon=4.0, base="scales", candidates=1)
     points = points_of(records.tolist(), 14)
     ranks = quantiles.nearest_rank(made.fractions, 400)
-    answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 64))
+    answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 24))
     errors = jax.vmap(lambda each: quantiles.rank_errors(points.in_order(1), each, ranks))(answers)
-    assert np.mean(np.max(errors, axis=1)) < 2.0
+    assert np.mean(np.max(errors, axis=1)) < 2.5
+
+
+def test_values_are_told_from_their_neighbours_by_their_depth():
+    """Five incomes of 392 records, two quantiles at epsilon = 0.3, 200 runs: even a law that failed at 0.1 would make 45 failures or more
+    with a probability of 1e-6 only; without depth nearly all fail."""
+    incomes = {0: 214, 32581: 89, 39318: 23, 45643: 51, 46151: 15}
+    points = points_of([value for value, count in incomes.items() for _ in range(count)], 17)
+    made = quantiles.joint(bits=17, fractions=[0.321, 0.657], epsilon=0.3, candidates=1)
+    ranks = quantiles.nearest_rank(made.fractions, 392)
+    answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 200))
+    errors = jax.vmap(lambda each: quantiles.rank_errors(points.in_order(1), each, ranks))(answers)
+    assert np.sum(np.max(errors, axis=1) > 0) < 45
 
 
 @pytest.mark.slow

@@ -11,6 +11,9 @@ any end e within reach of z_j, the least cost is that of the lazy path plus |e -
 reached by way of e_j at no loss, by the triangle inequality.) So r_j is r_(j-1) + t_j, put within the ranks of z_j: it is *kept* within
 a value, or *set* to a rank at which something begins or ends.
 
+**Depth.** With targets f_j n a tuple costs nothing if each of its values has the rank T_j. If it has more, by d_j at least to either side,
+its cost is set to -2 min d_j. Of all tuples with d_j > 0 for all j there is one, in which no rank is ever set.
+
 **States.** Of a tuple's beginning, what follows depends on its last output and rank alone. A rank set at output a to k is k + T_j - T_a as
 long as it is kept, and lies within the value of one point. So there are these states after output j: for each a < j and k a kept one; for
 each rank k one at the upper end of the value below it, one between two values, one at the lower end of the value above it. These are
@@ -49,7 +52,9 @@ class Targets:
 
     whole: Int[Array, "ends"]
     rest: UInt32[Array, "ends"]
-    meet: bool = static()  # whether two rests may be equal, so that a kept rank may meet the end of a value
+    own: bool = (
+        static()
+    )  # whether they are shares of n: then rests may be equal, and kept ranks meet ends of values; and depth counts
 
     def since(self, first: Int[Array, "*k"], last: Int[Array, ""]) -> tuple[Int[Array, "*k"], UInt32[Array, "*k"]]:
         """T_last - T_first, whole and rest."""
@@ -382,7 +387,7 @@ def step(
     )
     cells = pieces.log_cell[None]
     at_edge = below
-    if targets.meet:
+    if targets.own:
         meets = _over_rows(jnp.where(move.exact[:, None], kept, -jnp.inf))
         at_edge = _add(below, meets)
         cells = jnp.where(move.exact[:, None] & ~pieces.inside[None], -jnp.inf, cells)
@@ -435,6 +440,8 @@ def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: St
     left = (pieces.n - place).astype(float)
     ends = -kappa * jnp.abs(left - move.steps())
     kept = -kappa * jnp.abs(left[None] - move.ahead[:, None] - move.steps())
+    if targets.own:
+        kept = kept.at[0].add(2 * kappa * _depth(pieces, targets))
     return States(
         kept=states.kept + kept,
         upper=states.upper + ends,
@@ -442,6 +449,15 @@ def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: St
         between=states.between + _of_pieces(pieces, ends)[None],
         ended=jnp.full_like(states.ended, -jnp.inf),
     )
+
+
+def _depth(pieces: Pieces, targets: Targets) -> Float[Array, ""]:
+    """How deep the T_j lie within values, the least of all; where one lies within none no tuple has use for it."""
+    place = jnp.arange(pieces.inside.size, dtype=jnp.int32)
+    at, rest = jnp.minimum(targets.whole[1:-1], place.size - 2), targets.rest[1:-1].astype(float) * ULP
+    first = lax.cummax(jnp.where(pieces.inside, 0, place))[at]
+    end = lax.cummin(jnp.where(pieces.inside, place.size, place), reverse=True)[at + 1]
+    return jnp.min(jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
 
 
 def _total(states: States) -> Float[Array, ""]:
@@ -580,6 +596,8 @@ def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], ea
         )
         over = (reached - at).astype(float) + move.after()[:, None]
         logs = jnp.where(ends | (fits & before), rows - kappa * jnp.abs(over), -jnp.inf)
+        if targets.own:
+            logs = logs.at[0].add(jnp.where(ends, 2 * kappa * _depth(pieces, targets), 0.0))
         same = ~ends & ((kind == UPPER) | (kind == BETWEEN))
         stays = jnp.where(same, states.upper[at] - kappa * move.steps(), -jnp.inf)
         choice = logspace.draw(key_before, logspace.sum_tree(jnp.append(logs.reshape(-1), stays)))

@@ -8,13 +8,18 @@ r_j = n_1 + ... + n_j with #{x < z_j} <= r_j <= #{x <= z_j}, real numbers, in or
 points share is as good as it can be for each rank that lies within it. (The paper parts equal points by noise: then a value has every
 rank somewhere in its cell, and the right one in a small part of it only.)
 
+**Depth** (ours; targets w_j n). If each z_j has the rank f_j n, c is -2 d, d the least of all f_j n - #{x < z_j} and #{x <= z_j} - f_j n:
+values are told from their neighbours by what they have to spare, too. Of 392 incomes of five values two quantiles are found at epsilon =
+0.3 with a mean largest error of 0.1 ranks, and of 42 if c is 0.
+
 **Privacy** (ADD_OR_REMOVE_ONE), targets w_j n (`candidates=1`). When a point x comes, let r_j rise by 1 for all z_j > x: these are ranks
 for the new points, and one n_i has risen by 1. When x leaves, let r_j fall by 1 for all z_j > x, and for z_j = x to #{x <= z_j} - 1 if it
 is above: as these falls rise from 0 to 1 along the outputs, the n_i fall by some d_i >= 0 that add up to 1. So each choice of ranks is
 matched by one whose gaps differ by such d_i in all, in one direction. The targets change by w_i, and sum |d_i - w_i| is 2 (1 - w_i) for
-some i at most: so much may c move, up or down. The log of a probability moves by kappa times the range of these moves at most, so kappa =
-epsilon / (4 (1 - min w)) makes all outputs together (epsilon, 0)-private: the paper's constant. It is sharp: gaps i whose n_i is too
-small while all others are too large gain 2 (1 - w_i), and others lose it.
+some i at most: so much may c move, up or down. So it may with depths: let the point come or leave bit by bit. Then c is continuous, as its
+two kinds meet at 0, and 2 d moves at a rate of 2 max{f_j, 1 - f_j} <= 2 (1 - min w). The log of a probability moves by kappa times the
+range of these moves at most, so kappa = epsilon / (4 (1 - min w)) makes all outputs together (epsilon, 0)-private: the paper's constant. It
+is sharp: gaps i whose n_i is too small while all others are too large gain 2 (1 - w_i), and others lose it.
 
 **Fitted counts** (`candidates` > 1; ours). What costs the factor 2 (1 - w) is that the targets move with n. With targets w_j N for a
 public N the cost moves by 1 at most, so that kappa = epsilon / 2. N need not be close to n with certainty, and it need not be paid for by
@@ -237,7 +242,7 @@ class JointQuantiles(RankedQuantiles):
         return Targets(
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole, n[None]]),
             rest=jnp.concatenate([none, fractions * count, none]),
-            meet=True,
+            own=True,
         )
 
     def _at(self, index: Int[Array, ""]) -> Targets:
@@ -250,7 +255,7 @@ class JointQuantiles(RankedQuantiles):
         return Targets(
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), floor.astype(jnp.int32)]),
             rest=order.at[1:].add(digits),
-            meet=False,
+            own=False,
         )
 
     def _step(self) -> Float[Array, ""]:

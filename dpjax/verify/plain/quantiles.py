@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -119,10 +120,10 @@ def joint_law(
 
     A tuple weighs the product of what its parts do, 1/size each; with base "scales" the products are added up in which z weighs `by_scale`;
     with base "places" those of `place_weights`, too, unless the noisy count is large. With candidates the number of points is fitted, by
-    summing over noisy counts.
+    summing over noisy counts; else right ranks that have some to spare cost less than nothing.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
-    [0.25, 0.5, 0.25]
+    [0.167, 0.667, 0.167]
     """
     m, n = len(fractions), len(points)
     tuples = np.array(list(itertools.combinations_with_replacement(range(size), m)))
@@ -133,14 +134,17 @@ def joint_law(
     ranks = np.concatenate([ranks[tuples], np.full((len(tuples), 1, 2), n)], axis=1)
     exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
 
-    def weights(targets: Sequence[float], kappa: float, volumes: np.ndarray) -> np.ndarray:
-        law = np.zeros((size,) * m)
-        np.add.at(law, tuple(tuples.T), volumes * np.exp(-kappa * gap_cost(ranks, targets)))
+    def weights(targets: Any, kappa: float, volumes: np.ndarray) -> np.ndarray:
+        law, cost = np.zeros((size,) * m), gap_cost(ranks, targets)
+        if candidates == 1:
+            spare = np.minimum(targets[:-1] - ranks[:, :-1, 0], ranks[:, :-1, 1] - targets[:-1]).min(axis=1)
+            cost = np.where(spare > 0, -2 * spare, cost)
+        np.add.at(law, tuple(tuples.T), volumes * np.exp(-kappa * cost))
         return law
 
     if candidates == 1:
         kappa = epsilon / (4 * (1 - min(np.diff([0.0, *exact, 1.0]))))
-        law = weights([*(f * n for f in exact), n], kappa, volumes + in_places)
+        law = weights(np.array([*(f * n for f in exact), n]), kappa, volumes + in_places)
         return law / law.sum()
     step, r, half, kappa = 8 / epsilon, math.exp(-share * epsilon), candidates // 2, (1 - share) * epsilon / 2
     noisy: dict[int, float] = {}
