@@ -29,6 +29,11 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         _looseness(rows, settings, out)
 
 
+def _nearest(places: np.ndarray, value: float) -> int:
+    """The index of a place of the grid: written on another machine, it may differ in its last digit."""
+    return int(np.argmin(np.abs(places - value)))
+
+
 def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     fig, panels = style.figure(2, 3, figsize=(13.2, 7.4))
     for axes, (panel, (x_axis, x_ends, y_axis, y_ends, _)) in zip(panels.flat, PLANES.items(), strict=True):
@@ -36,10 +41,9 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         xs, ys = grid(x_axis, x_ends, settings["columns"]), grid(y_axis, y_ends, settings["rows"])
         names = [name for name in sorted(found, key=lambda name: -len(found[name])) if name != NOTHING]
         cells = np.full((len(ys), len(xs)), np.nan)
-        at_x, at_y = ({float(place): i for i, place in enumerate(places)} for places in (xs, ys))
         for number, name in enumerate(names):
             for row in found[name]:
-                cells[at_y[row.value], at_x[row.x]] = number
+                cells[_nearest(ys, row.value), _nearest(xs, row.x)] = number
         colours = [_lighter(style.COLOURS[1 + number % 6]) for number in range(len(names))]
         shade: Any = np.ones((*cells.shape, 3)) * _rgb(WHITE)
         for number, colour in enumerate(colours):
