@@ -1,6 +1,7 @@
 """The pictures, from the table alone."""
 
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         _looseness(rows, settings, out)
 
 
-def _nearest(places: np.ndarray, value: float) -> int:
+def _nearest(places: Sequence[float], value: float) -> int:
     """The index of a place of the grid: written on another machine, it may differ in its last digit."""
-    return int(np.argmin(np.abs(places - value)))
+    return min(range(len(places)), key=lambda i: abs(places[i] - value))
 
 
 def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
