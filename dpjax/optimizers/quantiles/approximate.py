@@ -5,7 +5,7 @@ fractions take L = ceil(log2(m + 1)) levels. A node (l, r) between two answers, 
 the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is drawn from [y_l, y_r) with P[y] proportional to exp(-lambda_v
 |#{points of the node below y} - g n_v|).
 
-**Ties.** As in `joint`, points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
+**Ties.** Points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
 refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if
 2^b v_i <= u. So one more point moves the number below y by 0 or 1, and by no less for a greater y.
 

@@ -189,10 +189,11 @@ class Axis:
         gaps = jax.vmap(lambda each: self.gap(rows, each, level, counted if cut else None))(at)
         there = at <= rows.n_valid
         opens = gaps.opens & there
+        starts, ends = gaps.sides()
         log_h = [
             jnp.where(there[None], chains.complete(self.log_powers(start, stop, measure, outputs)), -jnp.inf)
-            for start, stop in zip(*gaps.sides(), strict=True)
-        ][: self.sides]
+            for start, stop in zip(starts[: self.sides], ends[: self.sides], strict=True)
+        ]
         if cut:
             pieces = jnp.stack(log_h, axis=2).reshape(outputs + 1, -1)
             begins = jnp.stack([jnp.zeros_like(opens), opens], axis=1)[:, : self.sides].reshape(-1)

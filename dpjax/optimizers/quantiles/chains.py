@@ -48,13 +48,16 @@ KEPT, UPPER, LOWER, BETWEEN = range(4)  # how an output has its rank
 
 @frozen
 class Targets:
-    """T_0 = 0 < T_1 < ... < T_(m+1): whole numbers, and 2^32 times the rests."""
+    """T_0 = 0 < T_1 < ... < T_(m+1).
+
+    Attributes:
+      whole, rest: whole numbers, and 2^32 times the rests.
+      own: whether they are shares of n (static): then rests may be equal, so that kept ranks meet the ends of values, and depth counts.
+    """
 
     whole: Int[Array, "ends"]
     rest: UInt32[Array, "ends"]
-    own: bool = (
-        static()
-    )  # whether they are shares of n: then rests may be equal, and kept ranks meet ends of values; and depth counts
+    own: bool = static()
 
     def since(self, first: Int[Array, "*k"], last: Int[Array, ""]) -> tuple[Int[Array, "*k"], UInt32[Array, "*k"]]:
         """T_last - T_first, whole and rest."""
@@ -292,7 +295,7 @@ def _by_class(logs: Float[Array, "k n"], second: Bool[Array, "k"]) -> tuple[Floa
 
 
 def _onward(
-    pieces: Pieces, cut: Borders, closed: Float[Array, "pieces"]
+    pieces: Pieces, closed: Float[Array, "pieces"]
 ) -> tuple[Float[Array, "ranks"], Float[Array, "pieces"] | None]:
     """(ln of what lies between values, in the interval in which each rank ends; of what lies before each piece in its own rank and
     interval, if such pieces may be)."""
@@ -308,7 +311,7 @@ def _set_by_last(
     pieces: Pieces, cut: Borders, states: States
 ) -> tuple[Float[Array, "ranks"], Float[Array, "pieces"] | None]:
     """(ln of what the last output has set to each rank, and may be kept from here on; see `_onward`)."""
-    onward, same = _onward(pieces, cut, _over_rows(states.between))
+    onward, same = _onward(pieces, _over_rows(states.between))
     upper = jnp.where(cut.opens, -jnp.inf, states.upper)
     return _over_rows(jnp.stack([onward, upper, states.lower])), same
 
@@ -440,8 +443,7 @@ def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: St
     left = (pieces.n - place).astype(float)
     ends = -kappa * jnp.abs(left - move.steps())
     kept = -kappa * jnp.abs(left[None] - move.ahead[:, None] - move.steps())
-    if targets.own:
-        kept = kept.at[0].add(2 * kappa * _depth(pieces, targets))
+    kept = kept.at[0].add(_spare(pieces, targets, kappa))
     return States(
         kept=states.kept + kept,
         upper=states.upper + ends,
@@ -451,13 +453,15 @@ def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: St
     )
 
 
-def _depth(pieces: Pieces, targets: Targets) -> Float[Array, ""]:
-    """How deep the T_j lie within values, the least of all; where one lies within none no tuple has use for it."""
+def _spare(pieces: Pieces, targets: Targets, kappa: Float[Array, ""]) -> Float[Array, ""]:
+    """ln of the factor of the tuple in which no rank is ever set, for its depth; where some T_j lies within no value there is none."""
+    if not targets.own:
+        return jnp.zeros(())
     place = jnp.arange(pieces.inside.size, dtype=jnp.int32)
     at, rest = jnp.minimum(targets.whole[1:-1], place.size - 2), targets.rest[1:-1].astype(float) * ULP
     first = lax.cummax(jnp.where(pieces.inside, 0, place))[at]
     end = lax.cummin(jnp.where(pieces.inside, place.size, place), reverse=True)[at + 1]
-    return jnp.min(jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
+    return 2 * kappa * jnp.min(jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
 
 
 def _total(states: States) -> Float[Array, ""]:
@@ -571,6 +575,7 @@ def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], ea
     whole = logspace.draw(keys[0], logspace.sum_tree(jnp.stack(in_all)))
     gap = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(alone)), alone.size - 1)
     in_tail = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(ended)), ended.size - 1)
+    spare = _spare(pieces, targets, kappa)
     # The first output, from 1, of those where an interval ends, and that rank.
     first, end = jnp.where(whole == 2, in_tail // ranks + 1, outputs + 1), in_tail % ranks
 
@@ -596,8 +601,7 @@ def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], ea
         )
         over = (reached - at).astype(float) + move.after()[:, None]
         logs = jnp.where(ends | (fits & before), rows - kappa * jnp.abs(over), -jnp.inf)
-        if targets.own:
-            logs = logs.at[0].add(jnp.where(ends, 2 * kappa * _depth(pieces, targets), 0.0))
+        logs = logs.at[0].add(jnp.where(ends, spare, 0.0))
         same = ~ends & ((kind == UPPER) | (kind == BETWEEN))
         stays = jnp.where(same, states.upper[at] - kappa * move.steps(), -jnp.inf)
         choice = logspace.draw(key_before, logspace.sum_tree(jnp.append(logs.reshape(-1), stays)))
@@ -616,12 +620,8 @@ def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], ea
         return found, found[:2]
 
     order = jnp.arange(1, outputs + 1, dtype=jnp.int32)
-    behind: Any = (
-        jnp.int32(KEPT),
-        pieces.n,
-        jnp.int32(0),
-        jnp.int32(0),
-    )  # of whatever kind: all ranks may come before it
+    # What is behind the last output is of no kind: all ranks may come before it.
+    behind: Any = jnp.int32(KEPT), pieces.n, jnp.int32(0), jnp.int32(0)
     _, (kind, at) = lax.scan(one, behind, (order, each), reverse=True)
     empty = whole == 1
     return Drawn(kind=jnp.where(empty, BETWEEN, kind), at=jnp.where(empty, gap, at), tail=order >= first, empty=empty)

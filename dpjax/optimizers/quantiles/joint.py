@@ -83,8 +83,8 @@ CANDIDATES = 31
 BATCH = 8  # of candidates weighed at once by a run
 ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing
 SHARE = 0.05
-FEWEST_DIGITS = 16  # of the rest of a target
-MOST = 2**FEWEST_DIGITS - 2  # outputs
+REST_DIGITS = 16  # of the rest of a target
+MOST = 2**REST_DIGITS - 2  # outputs
 
 
 @frozen
@@ -250,7 +250,7 @@ class JointQuantiles(RankedQuantiles):
         each = jnp.append(jnp.asarray(self.fractions).astype(float) * 2.0**-32, 1.0)
         targets = jnp.minimum(each * (index.astype(float) * self._step()), float(MOST_ROWS))
         floor = jnp.floor(targets)
-        digits = ((targets - floor) * 2.0**FEWEST_DIGITS).astype(jnp.uint32) << (32 - FEWEST_DIGITS)
+        digits = ((targets - floor) * 2.0**REST_DIGITS).astype(jnp.uint32) << (32 - REST_DIGITS)
         order = jnp.arange(each.size + 1, dtype=jnp.uint32)
         return Targets(
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), floor.astype(jnp.int32)]),

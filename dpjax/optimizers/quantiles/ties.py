@@ -12,9 +12,8 @@ gain one.) The first k of them are apart by 1/(2k) at least and 2/k at most.
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Int, UInt32
 
-LN2 = 0.6931471805599453
 DIGITS = 31  # of the number of a copy
 
 
@@ -37,12 +36,3 @@ def place(index: Int[Array, "*s"], copies: Int[Array, "*#s"]) -> UInt32[Array, "
 
     start = index, jnp.zeros_like(index), jnp.zeros(index.shape, jnp.uint32)
     return lax.fori_loop(jnp.int32(0), jnp.int32(DIGITS), digit, start)[2]
-
-
-def log_width(index: Int[Array, "*s"], copies: Int[Array, "*s"]) -> Float[Array, "*s"]:
-    """ln of the part of the cell that has `index` of the copies below it, index = 0, ..., copies."""
-    zero = jnp.zeros(index.shape, jnp.uint32)
-    low = jnp.where(index > 0, place(jnp.maximum(index, 1), copies), zero)
-    high = jnp.where(index < copies, place(jnp.minimum(index + 1, jnp.maximum(copies, 1)), copies), zero)
-    width = jnp.where(copies > 0, (high - low).astype(float), 2.0**32)  # without the carry, 0 is 2^32
-    return jnp.log(width) - 32 * LN2
