@@ -49,8 +49,8 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     Raises:
       TypeError, ValueError: an argument out of range.
 
-    >>> print(shared_test(rate=0.05, noise_epsilon=0.25, delta=1e-6))
-    (0.7534654584062593, 1e-06)-private under ADD_OR_REMOVE_ONE
+    >>> print(shared_test(rate=0.05, noise_epsilon=0.25, delta=1e-6))  # doctest: +ELLIPSIS
+    (0.753465..., 1e-06)-private under ADD_OR_REMOVE_ONE
     """
     arguments.number("rate", rate, above=0.0, at_most=_LARGEST_RATE)
     arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)

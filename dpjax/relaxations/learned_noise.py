@@ -213,10 +213,10 @@ def mechanism(
 
     >>> mechanism([0.0, -1.0, -2.0], epsilon=1.01, rate=1.0).guarantee().delta
     0.0
-    >>> mechanism([0.0, -1.5, -2.5], epsilon=1.0)
+    >>> mechanism([0.0, -1.5, -2.5], epsilon=1.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: log_weights must be (1.0, 0.0)-private noise for sensitivity 1, got delta = 0.2306421266169883
+    ValueError: log_weights must be (1.0, 0.0)-private noise for sensitivity 1, got delta = 0.230642...
     """
     epsilon = arguments.known("epsilon", checked_rate(epsilon), at_most=bound.MAX_EPSILON)
     rate = epsilon if rate is None else arguments.known("rate", checked_rate(rate), at_most=bound.MAX_EPSILON)

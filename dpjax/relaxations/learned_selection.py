@@ -153,10 +153,10 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
     True
     >>> round(float(steps_of_two.pmf([0, 1])[0]), 3)
     0.271
-    >>> mechanism([1.0, 1.25], epsilon=1.0)
+    >>> mechanism([1.0, 1.25], epsilon=1.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: fall must be (1.0, 0.0)-private noise, got epsilon = 1.250000000000002
+    ValueError: fall must be (1.0, 0.0)-private noise, got epsilon = 1.25...
     """
     epsilon = arguments.known("epsilon", epsilon, at_least=SMALLEST_EPSILON, at_most=LARGEST_EPSILON)
     shift = arguments.integer("shift", shift, at_least=1, at_most=2)

@@ -157,7 +157,7 @@ def complete(log_power: Float[Array, "outputs *k"]) -> Float[Array, "more *k"]:
     """ln h_0, ..., ln h_m of weights by the ln p_1, ..., ln p_m of their powers.
 
     >>> weights = jnp.array([1.0, 2.0])
-    >>> jnp.exp(complete(jnp.log(jnp.stack([weights.sum(), (weights**2).sum()])))).round(3).tolist()
+    >>> [round(h, 3) for h in jnp.exp(complete(jnp.log(jnp.stack([weights.sum(), (weights**2).sum()])))).tolist()]
     [1.0, 3.0, 7.0]
     """
     count = log_power.shape[0]
