@@ -12,7 +12,7 @@ reached by way of e_j at no loss, by the triangle inequality.) So r_j is r_(j-1)
 a value, or *set* to a rank at which something begins or ends.
 
 **Depth.** With targets f_j n a tuple costs nothing if each of its values has the rank T_j. If it has more, by d_j at least to either side,
-its cost is set to -2 min d_j. Of all tuples with d_j > 0 for all j there is one, in which no rank is ever set.
+its cost is set to -2 min d_j (`Targets.deep`). Of all tuples with d_j > 0 for all j there is one, in which no rank is ever set.
 
 **States.** Of a tuple's beginning, what follows depends on its last output and rank alone. A rank set at output a to k is k + T_j - T_a as
 long as it is kept, and lies within the value of one point. So there are these states after output j: for each a < j and k a kept one; for
@@ -48,16 +48,18 @@ KEPT, UPPER, LOWER, BETWEEN = range(4)  # how an output has its rank
 
 @frozen
 class Targets:
-    """T_0 = 0 < T_1 < ... < T_(m+1).
+    """T_0 = 0 < T_1 < ... < T_(m+1), and what it costs to miss them.
 
     Attributes:
       whole, rest: whole numbers, and 2^32 times the rests.
-      own: whether they are shares of n (static): then rests may be equal, so that kept ranks meet the ends of values, and depth counts.
+      kappa: the rate at which weights fall with the cost.
+      deep: whether depth counts.
     """
 
     whole: Int[Array, "ends"]
     rest: UInt32[Array, "ends"]
-    own: bool = static()
+    kappa: Float[Array, ""]
+    deep: Bool[Array, ""]
 
     def since(self, first: Int[Array, "*k"], last: Int[Array, ""]) -> tuple[Int[Array, "*k"], UInt32[Array, "*k"]]:
         """T_last - T_first, whole and rest."""
@@ -356,30 +358,25 @@ def _arrive(
     return _add(window, _at(carried, at, cut.since) + rise), below
 
 
-def _first(
-    targets: Targets, ranks: int, kappa: Float[Array, ""]
-) -> tuple[Float[Array, "ranks"], Float[Array, "ranks"]]:
+def _first(targets: Targets, ranks: int) -> tuple[Float[Array, "ranks"], Float[Array, "ranks"]]:
     """The same for the first output."""
     place = jnp.arange(ranks, dtype=jnp.int32)
     whole, rest = targets.since(jnp.int32(0), jnp.int32(1))
-    logs = -kappa * jnp.abs((place - whole).astype(float) - rest.astype(float) * ULP)
+    logs = -targets.kappa * jnp.abs((place - whole).astype(float) - rest.astype(float) * ULP)
     return jnp.where(place <= whole, logs, -jnp.inf), jnp.where(place > whole, logs, -jnp.inf)
 
 
-def step(
-    pieces: Pieces, cut: Borders, targets: Targets, kappa: Float[Array, ""], states: States, index: Int[Array, ""]
-) -> States:
+def step(pieces: Pieces, cut: Borders, targets: Targets, states: States, index: Int[Array, ""]) -> States:
     """States after one more output than `index`."""
     move, begins = _move(targets, index, targets.outputs), index == 0
     place = jnp.arange(pieces.last.shape[0], dtype=jnp.int32)
     newest, same = _set_by_last(pieces, cut, states)
-    row = jnp.arange(targets.outputs, dtype=jnp.int32)[:, None]
-    rows = jnp.where((row == index) & ~begins, newest[None], states.kept)
+    rows = lax.dynamic_update_index_in_dim(states.kept, jnp.where(begins, states.kept[0], newest), index, 0)
     above, below = (
         jnp.where(begins, states.kept[0, 0] + first, later)
-        for first, later in zip(_first(targets, place.size, kappa), _arrive(cut, rows, move, kappa), strict=True)
+        for first, later in zip(_first(targets, place.size), _arrive(cut, rows, move, targets.kappa), strict=True)
     )
-    stays = kappa * move.steps()
+    stays = targets.kappa * move.steps()
     free = begins | ~cut.opens  # what may come to the lower end of a value
 
     # Kept: all of a row moves, as long as it stays within its interval.
@@ -388,12 +385,10 @@ def step(
     kept = jnp.where(
         came_from >= least, jnp.take_along_axis(rows, jnp.clip(came_from, 0, place.size - 1), axis=1), -jnp.inf
     )
-    cells = pieces.log_cell[None]
-    at_edge = below
-    if targets.own:
-        meets = _over_rows(jnp.where(move.exact[:, None], kept, -jnp.inf))
-        at_edge = _add(below, meets)
-        cells = jnp.where(move.exact[:, None] & ~pieces.inside[None], -jnp.inf, cells)
+    # Rests that are equal: the ranks meet the ends of values.
+    meets = jnp.where(move.exact[:, None], kept, -jnp.inf)
+    at_edge = _over_rows(jnp.concatenate([below[None], meets]))
+    cells = jnp.where(move.exact[:, None] & ~pieces.inside[None], -jnp.inf, pieces.log_cell[None])
 
     before = jnp.concatenate([jnp.full(1, -jnp.inf), pieces.log_cell[:-1]])
     set_above = _add(above, states.upper - stays)
@@ -404,9 +399,7 @@ def step(
     more = jnp.concatenate([each[None], states.between[:-1] - stays])
     ended = jnp.full(place.shape, -jnp.inf)
     if pieces.log_tail is not None:
-        ended = (
-            arrived + pieces.log_tail[targets.outputs - 1 - index] + _staying(pieces, targets, kappa, index + 1, place)
-        )
+        ended = arrived + pieces.log_tail[targets.outputs - 1 - index] + _staying(pieces, targets, index + 1, place)
     return States(
         kept=kept + cells,
         upper=jnp.where(pieces.inside, -jnp.inf, set_above + before),
@@ -436,14 +429,14 @@ def start(pieces: Pieces) -> States:
     )
 
 
-def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: States) -> States:
+def finish(pieces: Pieces, targets: Targets, states: States) -> States:
     """States after all outputs, with the last gap, from each rank to n."""
     move = _move(targets, jnp.int32(targets.outputs), targets.outputs)
     place = jnp.arange(pieces.last.shape[0], dtype=jnp.int32)
     left = (pieces.n - place).astype(float)
-    ends = -kappa * jnp.abs(left - move.steps())
-    kept = -kappa * jnp.abs(left[None] - move.ahead[:, None] - move.steps())
-    kept = kept.at[0].add(_spare(pieces, targets, kappa))
+    ends = -targets.kappa * jnp.abs(left - move.steps())
+    kept = -targets.kappa * jnp.abs(left[None] - move.ahead[:, None] - move.steps())
+    kept = kept.at[0].add(_spare(pieces, targets))
     return States(
         kept=states.kept + kept,
         upper=states.upper + ends,
@@ -453,15 +446,14 @@ def finish(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], states: St
     )
 
 
-def _spare(pieces: Pieces, targets: Targets, kappa: Float[Array, ""]) -> Float[Array, ""]:
+def _spare(pieces: Pieces, targets: Targets) -> Float[Array, ""]:
     """ln of the factor of the tuple in which no rank is ever set, for its depth; where some T_j lies within no value there is none."""
-    if not targets.own:
-        return jnp.zeros(())
     place = jnp.arange(pieces.inside.size, dtype=jnp.int32)
     at, rest = jnp.minimum(targets.whole[1:-1], place.size - 2), targets.rest[1:-1].astype(float) * ULP
     first = lax.cummax(jnp.where(pieces.inside, 0, place))[at]
     end = lax.cummin(jnp.where(pieces.inside, place.size, place), reverse=True)[at + 1]
-    return 2 * kappa * jnp.min(jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
+    depth = jnp.min(jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
+    return jnp.where(targets.deep, 2 * targets.kappa * depth, 0.0)
 
 
 def _total(states: States) -> Float[Array, ""]:
@@ -469,20 +461,18 @@ def _total(states: States) -> Float[Array, ""]:
     return logspace.logsumexp(jnp.concatenate([part.reshape(-1) for part in parts]))
 
 
-def _staying(
-    pieces: Pieces, targets: Targets, kappa: Float[Array, ""], index: Int[Array, ""], rank: Int[Array, "*k"]
-) -> Float[Array, "*k"]:
+def _staying(pieces: Pieces, targets: Targets, index: Int[Array, ""], rank: Int[Array, "*k"]) -> Float[Array, "*k"]:
     """ln of the factor of all gaps behind output `index`, if it and all that follow are set to a rank from above."""
     m = jnp.int32(targets.outputs)
     stays, last = _float(targets.since(index, m)), _float(targets.since(m, m + 1))
-    return -kappa * (stays + jnp.abs((pieces.n - rank).astype(float) - last))
+    return -targets.kappa * (stays + jnp.abs((pieces.n - rank).astype(float) - last))
 
 
-def _alone(pieces: Pieces, targets: Targets, kappa: Float[Array, ""]) -> Float[Array, "gaps"]:
+def _alone(pieces: Pieces, targets: Targets) -> Float[Array, "gaps"]:
     """ln of the weight of tuples in the empty intervals of each gap: all outputs have its rank, set from above but for the first."""
     first = _float(targets.since(jnp.int32(0), jnp.int32(1)))
-    come = -kappa * jnp.abs(pieces.gap_rank.astype(float) - first)
-    return pieces.log_empty + come + _staying(pieces, targets, kappa, jnp.int32(1), pieces.gap_rank)
+    come = -targets.kappa * jnp.abs(pieces.gap_rank.astype(float) - first)
+    return pieces.log_empty + come + _staying(pieces, targets, jnp.int32(1), pieces.gap_rank)
 
 
 def _float(parts: tuple[Array, Array]) -> Float[Array, ""]:
@@ -493,19 +483,19 @@ def _float(parts: tuple[Array, Array]) -> Float[Array, ""]:
 # ---------------------------------------------------------------------------------------------------------- sums
 
 
-def forward(pieces: Pieces, targets: Targets, kappa: Float[Array, ""]) -> tuple[Float[Array, ""], States]:
+def forward(pieces: Pieces, targets: Targets) -> tuple[Float[Array, ""], States]:
     """ln of the weight of all tuples, and the states after each output."""
     cut = borders(pieces)
 
     def one(carry: tuple[States, Array], index: Array) -> tuple[tuple[States, Array], States]:
         states, ended = carry
-        states = step(pieces, cut, targets, kappa, states, index)
+        states = step(pieces, cut, targets, states, index)
         return (states, logspace.logaddexp(ended, logspace.logsumexp(states.ended))), states
 
     begin = start(pieces), jnp.full((), -jnp.inf)
     (last, ended), each = lax.scan(one, begin, jnp.arange(targets.outputs, dtype=jnp.int32))
-    others = logspace.logaddexp(ended, logspace.logsumexp(_alone(pieces, targets, kappa)))
-    return logspace.logaddexp(_total(finish(pieces, targets, kappa, last)), others), each
+    others = logspace.logaddexp(ended, logspace.logsumexp(_alone(pieces, targets)))
+    return logspace.logaddexp(_total(finish(pieces, targets, last)), others), each
 
 
 @frozen
@@ -517,14 +507,14 @@ class Marks:
     gap: Bool[Array, "outputs gaps"]
 
 
-def split(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], marks: Marks) -> Float[Array, "2"]:
+def split(pieces: Pieces, targets: Targets, marks: Marks) -> Float[Array, "2"]:
     """(ln of the weight of tuples whose every output is marked for it, that of all others)."""
     cut = borders(pieces)
 
     def one(states: States, here: tuple[Array, Array, Array]) -> tuple[States, None]:
         """Two of them: with all outputs so far marked, and others."""
         index, cell, piece = here
-        stepped = jax.vmap(lambda each: step(pieces, cut, targets, kappa, each, index))(states)
+        stepped = jax.vmap(lambda each: step(pieces, cut, targets, each, index))(states)
         before = jnp.concatenate([jnp.zeros(1, bool), cell[:-1]])
         marked = States(kept=cell[None], upper=before, lower=cell, between=piece[None], ended=cell)
 
@@ -538,8 +528,8 @@ def split(pieces: Pieces, targets: Targets, kappa: Float[Array, ""], marks: Mark
     states = jax.tree.map(lambda leaf: jnp.stack([leaf, jnp.full_like(leaf, -jnp.inf)]), good)
     index = jnp.arange(targets.outputs, dtype=jnp.int32)
     states, _ = lax.scan(one, states, (index, marks.cell, marks.piece))
-    totals = jax.vmap(lambda each: _total(finish(pieces, targets, kappa, each)))(states)
-    alone, all_marked = _alone(pieces, targets, kappa), jnp.all(marks.gap, axis=0)
+    totals = jax.vmap(lambda each: _total(finish(pieces, targets, each)))(states)
+    alone, all_marked = _alone(pieces, targets), jnp.all(marks.gap, axis=0)
     apart = jnp.stack([jnp.where(all_marked, alone, -jnp.inf), jnp.where(all_marked, -jnp.inf, alone)])
     return logspace.logaddexp(totals, logspace.logsumexp(apart))
 
@@ -564,18 +554,18 @@ class Drawn:
     empty: Bool[Array, ""]
 
 
-def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], each: States) -> Drawn:
+def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
     """One tuple, from the last output to the first; the states are those of `forward`, and nothing is cut."""
     outputs, ranks = targets.outputs, pieces.last.shape[0]
     cut, place = borders(pieces), jnp.arange(ranks, dtype=jnp.int32)
     keys = jax.random.split(jax.random.fold_in(key, outputs), 3)  # those of outputs are below
     last = jax.tree.map(lambda leaf: leaf[-1], each)
-    alone, ended = _alone(pieces, targets, kappa), each.ended.reshape(-1)
-    in_all = (_total(finish(pieces, targets, kappa, last)), logspace.logsumexp(alone), logspace.logsumexp(ended))
+    alone, ended = _alone(pieces, targets), each.ended.reshape(-1)
+    in_all = (_total(finish(pieces, targets, last)), logspace.logsumexp(alone), logspace.logsumexp(ended))
     whole = logspace.draw(keys[0], logspace.sum_tree(jnp.stack(in_all)))
     gap = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(alone)), alone.size - 1)
     in_tail = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(ended)), ended.size - 1)
-    spare = _spare(pieces, targets, kappa)
+    spare = _spare(pieces, targets)
     # The first output, from 1, of those where an interval ends, and that rank.
     first, end = jnp.where(whole == 2, in_tail // ranks + 1, outputs + 1), in_tail % ranks
 
@@ -600,10 +590,10 @@ def draw(key: Any, pieces: Pieces, targets: Targets, kappa: Float[Array, ""], ea
             kind == LOWER, (reached < at) | ((reached == at) & move.exact[:, None]), True
         )
         over = (reached - at).astype(float) + move.after()[:, None]
-        logs = jnp.where(ends | (fits & before), rows - kappa * jnp.abs(over), -jnp.inf)
+        logs = jnp.where(ends | (fits & before), rows - targets.kappa * jnp.abs(over), -jnp.inf)
         logs = logs.at[0].add(jnp.where(ends, spare, 0.0))
         same = ~ends & ((kind == UPPER) | (kind == BETWEEN))
-        stays = jnp.where(same, states.upper[at] - kappa * move.steps(), -jnp.inf)
+        stays = jnp.where(same, states.upper[at] - targets.kappa * move.steps(), -jnp.inf)
         choice = logspace.draw(key_before, logspace.sum_tree(jnp.append(logs.reshape(-1), stays)))
         stayed = choice >= logs.size
         choice = jnp.minimum(choice, logs.size - 1)

@@ -24,15 +24,25 @@ is sharp: gaps i whose n_i is too small while all others are too large gain 2 (1
 **Fitted counts** (`candidates` > 1; ours). What costs the factor 2 (1 - w) is that the targets move with n. With targets w_j N for a
 public N the cost moves by 1 at most, so that kappa = epsilon / 2. N need not be close to n with certainty, and it need not be paid for by
 itself: it is one more output of the same mechanism. First a noisy count n + geometric noise of rate a = `share` * epsilon is released,
-rounded to i_0 h with h = 8 / epsilon; then (N, z) is drawn from the product of the public grid N = i h, i >= 1 with |i - i_0| <=
-(candidates - 1)/2, and the sorted tuples, with weights exp(-kappa c), kappa = (1 - share) epsilon / 2. That is (a + 2 kappa, 0) =
-(epsilon, 0)-private. N comes out close to n, as c >= |n - N|. For m quartiles, ..., the rate rises by 2 (1 - share)(1 - w): 1.42 for
-m = 3, 1.8 for 19. (Any public targets would do: f_j N is cut to multiples of 2^-16, and j 2^-32 added, so that no two have one rest.)
+rounded to i_0 h with h = 8 / epsilon; then (N, z) is drawn from the product of a public grid around it, N = i h, i >= 1 with i - i_0 = 0,
++-1, ..., +-7, +-9, +-11, ..., and the sorted tuples, with weights exp(-kappa c), kappa = (1 - share) epsilon / 2. That is
+(a + 2 kappa, 0) = (epsilon, 0)-private. N comes out close to n, as c >= |n - N|. For m quartiles, ..., the rate rises by
+2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19. (Any public targets would do: f_j N is cut to multiples of 2^-16, and j 2^-32 added, so
+that no two have one rest.)
+
+Beside the grid there is one more candidate, targets w_j n with their depths: at the rate kappa / (2 (1 - min w)) its weights move by kappa
+at most, too, so the whole is as private. Where values are shared it wins by its depth. Where none are, a lower rate gives wrong tuples
+more weight, by about 2 (1 - min w) for each output: so it weighs only q = (2 (1 - min w))^-m / 16. And where few points can hardly say
+where outputs lie, by far more: so it is left out unless the noisy count pays for ENOUGH m d ln 2, which is public.
 
 **Utility.** For an output D points too many below it, |n_1 + ... + n_j - f_j N| + |the rest - (1 - f_j) N| >= |D| / max{f_j, 1 - f_j} for
-every N. Some tuple, of the points at these ranks, has a cost of |n - N|, and weighs 2^-(dm) at least of what all tuples do. So with K
-candidates, D > t for some output has probability at most K exp(-kappa t / max f + kappa h / 2) 2^(dm), once n is within the grid (with
-targets w_j n: exp(-2 kappa t) 2^(dm)). This is the worst of all data; the exact law says what holds for given ones.
+every N, and 2 |D| for N = n. Some tuple, of the points at these ranks, has a cost of |n - N|, and weighs 2^-(dm) at least of what all
+tuples do. So with K candidates, D > t for some output has probability at most
+
+    2^(dm) (K exp(-kappa t / max{f, 1 - f}) + q exp(-kappa t / (1 - min w))) (exp(kappa h / 2) + p exp(kappa h))
+
+once n is within the grid, p for the probability that it is beyond 7 steps; with targets w_j n alone, 2^(dm) exp(-epsilon t /
+(2 (1 - min w))). This is the worst of all data; the exact law says what holds for given ones.
 
 **Scales.** What outputs weigh before they see data is a public choice. With `base="scales"` it is a mixture for all outputs together:
 half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above doubles at
@@ -59,6 +69,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.optimize
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
@@ -79,7 +90,9 @@ from dpjax.optimizers.quantiles.chains import Marks, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 STEP = 8.0  # h in units of 1 / epsilon
-CANDIDATES = 31
+CANDIDATES = 23
+NEAR = 7  # steps of h to either side; from there on every other N is tried
+OWN = 1 / 16  # what targets w_j n weigh at most: little where no values are shared
 BATCH = 8  # of candidates weighed at once by a run
 ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing
 SHARE = 0.05
@@ -136,63 +149,71 @@ class JointQuantiles(RankedQuantiles):
         return jnp.concatenate([fractions, none]) - jnp.concatenate([none, fractions])
 
     def kappa(self) -> Float[Array, ""]:
-        """The rate at which weights fall with the distance of the gaps from their targets."""
-        epsilon = jnp.asarray(self.epsilon, float)
-        if self.fitted:
-            return (1 - self.share) * epsilon / 2
-        return epsilon / (4 * (1 - jnp.min(self.weights())))
+        """The rate for targets w_j N; as far as the log of any weight moves when a point comes or leaves."""
+        return (1 - self.share * self.fitted) * jnp.asarray(self.epsilon, float) / 2
+
+    def _moves(self) -> Float[Array, ""]:
+        """How far the cost moves at most with targets w_j n."""
+        return 2 * (1 - jnp.min(self.weights()))
+
+    def _log_own(self) -> Float[Array, ""]:
+        """ln q."""
+        return math.log(OWN) - self.fractions.shape[0] * jnp.log(self._moves())
 
     # ------------------------------------------------------------------------------------------------- one run
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
-        index, count = jnp.ones(1, jnp.int32), jnp.int32(MOST_ROWS)
+        count = points.n_valid
         if self.fitted:
-            count = geometric(key_count, points.n_valid, epsilon=self._count_rate())
-            index = self._rounded(count) + jnp.arange(self.candidates, dtype=jnp.int32) - self.candidates // 2
-        kappa, axis, outputs = self.kappa(), self.axis, self.fractions.shape[0]
+            count = geometric(key_count, count, epsilon=self._count_rate())
+        targets, log_priors = self._targets(self._rounded(count), self._steps(), points.n_valid)
+        log_priors = jnp.where(self._used(self._rounded(count)), log_priors, -jnp.inf)
+        axis, outputs = self.axis, self.fractions.shape[0]
 
         def weigh(measure: Array) -> Float[Array, "candidates"]:
-            """ln of the weight of all tuples by a measure for each N = index h; nothing for N < h."""
+            """ln of the weight of all tuples by a measure for each of the targets."""
             pieces = axis.pieces(points, outputs, measure)
+            logs = _in_batches(lambda each: chains.forward(pieces, each)[0], targets, BATCH)
+            return logs + log_priors + axis.log_priors()[measure]
 
-            def one(index: Array) -> Array:
-                total, _ = chains.forward(pieces, self._targets(index, points), kappa)
-                return jnp.where(index >= 1, total + axis.log_priors()[measure], -jnp.inf)
-
-            return _in_batches(one, index, BATCH)
-
-        alone = index.size == 1 and axis.measures == 1
-        logs = (
-            jnp.zeros((1, 1))
-            if alone
-            else _first(weigh, axis.measures, self._measures(self._rounded(count)), index.size)
-        )
-        chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
-        measure = jnp.minimum(chosen // index.size, axis.measures - 1)
-        targets, pieces = self._targets(index[chosen % index.size], points), axis.pieces(points, outputs, measure)
-        _, each = chains.forward(pieces, targets, kappa)
-        found = chains.draw(key_chain, pieces, targets, kappa, each)
+        if log_priors.size == 1 and axis.measures == 1:
+            chosen = jnp.int32(0)
+        else:
+            logs = _first(weigh, axis.measures, self._measures(self._rounded(count)), log_priors.size)
+            chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
+        measure = jnp.minimum(chosen // log_priors.size, axis.measures - 1)
+        one = jax.tree.map(lambda leaf: leaf[chosen % log_priors.size], targets)
+        pieces = axis.pieces(points, outputs, measure)
+        _, each = chains.forward(pieces, one)
+        found = chains.draw(key_chain, pieces, one, each)
         answers = self._answers(key_place, points, found, measure)
-        return wide.resize(wide.sort(answers)[0], self.limbs), jnp.bool_(True), {"count": count}
+        return wide.resize(wide.sort(answers)[0], self.limbs), jnp.bool_(True), {}
 
     @property
     def axis(self) -> Axis:
         """The domain and what outputs weigh on it."""
         return Axis(bits=self.bits, origin=self.origin, base=self.base)
 
-    def _measures(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
-        """How many measures are used, given the rounded noisy count: places only where the count does not pay for much more than for the
-        places of all outputs one by one."""
-        if self.base != "places" or not self.fitted:
-            return jnp.full(jnp.shape(index), self.axis.measures, jnp.int32)
+    def _enough(self, index: Int[Array, "*k"]) -> Bool[Array, "*k"]:
+        """Whether the count, noisy and rounded, pays for much more than for the places of all outputs one by one."""
         pays = self.kappa() * self._step() * index.astype(float)
-        one_by_one = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
-        return jnp.where(pays <= ENOUGH * one_by_one, jnp.int32(self.axis.measures), jnp.int32(ANYWHERE))
+        return pays > ENOUGH * self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
 
-    def _targets(self, index: Int[Array, ""], points: Points) -> Targets:
-        """Of N = index h, or of n if N is no output."""
-        return self._at(index) if self.fitted else self._own(points.n_valid)
+    def _steps(self) -> np.ndarray:
+        """Which N are tried, in steps of h from the noisy count."""
+        steps = np.arange(self.candidates // 2 + 1, dtype=np.int32)
+        steps += np.maximum(steps - NEAR, 0)
+        return np.concatenate([-steps[:0:-1], steps])
+
+    def _used(self, index: Int[Array, ""]) -> Bool[Array, "more"]:
+        """Which of the targets are."""
+        return jnp.append(jnp.ones(self.candidates, bool), self._enough(index)) if self.fitted else jnp.ones(1, bool)
+
+    def _measures(self, index: Int[Array, "*k"]) -> Int[Array, "*k"]:
+        """How many measures are used, given the rounded noisy count."""
+        every, few = jnp.int32(self.axis.measures), jnp.int32(min(self.axis.measures, ANYWHERE))
+        return jnp.where(self._enough(index) & self.fitted, few, every)
 
     def _answers(
         self, key: Array, points: Points, found: chains.Drawn, measure: Int[Array, ""]
@@ -234,6 +255,18 @@ class JointQuantiles(RankedQuantiles):
 
     # ------------------------------------------------------------------------------------------------- parts of one run
 
+    def _targets(
+        self, index: Int[Array, ""], steps: np.ndarray, n: Int[Array, ""]
+    ) -> tuple[Targets, Float[Array, "more"]]:
+        """(w_j N for N so many steps from index h, then w_j n; ln of what each of them weighs). If N is no output, w_j n alone."""
+        own = jax.tree.map(lambda leaf: leaf[None], self._own(n))
+        if not self.fitted:
+            return own, jnp.zeros(1)
+        each = index + steps
+        public = jax.vmap(self._at)(jnp.maximum(each, 1))
+        log_priors = jnp.append(jnp.where(each >= 1, 0.0, -jnp.inf), self._log_own())
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), public, own), log_priors
+
     def _own(self, n: Int[Array, ""]) -> Targets:
         """f_j n."""
         fractions, count = jnp.asarray(self.fractions), n.astype(jnp.uint32)
@@ -242,7 +275,8 @@ class JointQuantiles(RankedQuantiles):
         return Targets(
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole, n[None]]),
             rest=jnp.concatenate([none, fractions * count, none]),
-            own=True,
+            kappa=self.kappa() / self._moves(),
+            deep=jnp.bool_(True),
         )
 
     def _at(self, index: Int[Array, ""]) -> Targets:
@@ -255,7 +289,8 @@ class JointQuantiles(RankedQuantiles):
         return Targets(
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), floor.astype(jnp.int32)]),
             rest=order.at[1:].add(digits),
-            own=False,
+            kappa=self.kappa(),
+            deep=jnp.bool_(False),
         )
 
     def _step(self) -> Float[Array, ""]:
@@ -277,18 +312,19 @@ class JointQuantiles(RankedQuantiles):
         marks = self._marks(points, rows, low, high)
         outputs = self.fractions.shape[0]
 
-        def weigh(targets: Callable[[Array], Targets], index: Int[Array, "k"], measures: Int[Array, ""]) -> Array:
-            """For each measure, as far as it is used, and each target."""
+        def weigh(steps: np.ndarray, measures: Int[Array, ""]) -> Float[Array, "measures more 2"]:
+            """For each measure, as far as it is used, and the targets of N so many steps from n."""
+            targets, log_priors = self._targets(self._rounded(points.n_valid), steps, points.n_valid)
 
-            def one(measure: Array) -> Float[Array, "k 2"]:
+            def one(measure: Array) -> Float[Array, "more 2"]:
                 pieces = self.axis.cut_pieces(points, rows, counted, outputs, measure)
-                logs = _in_batches(lambda i: chains.split(pieces, targets(i), self.kappa(), marks), index, 2 * BATCH)
-                return logs + self.axis.log_priors()[measure]
+                logs = _in_batches(lambda each: chains.split(pieces, each, marks), targets, 2 * BATCH)
+                return logs + log_priors[:, None] + self.axis.log_priors()[measure]
 
-            return _first(one, self.axis.measures, measures, (index.size, 2))
+            return _first(one, self.axis.measures, measures, (log_priors.size, 2))
 
         if not self.fitted:
-            logs = weigh(lambda _: self._own(points.n_valid), jnp.ones(1, jnp.int32), jnp.int32(self.axis.measures))
+            logs = weigh(self._steps(), jnp.int32(self.axis.measures))
             return _shares(logspace.logsumexp(logs.reshape(-1, 2).T))
         return self._mixed(weigh, points.n_valid)
 
@@ -329,21 +365,20 @@ class JointQuantiles(RankedQuantiles):
         return jax.vmap(one)(low, high)
 
     def _mixed(self, weigh: Callable[..., Array], n: Int[Array, ""]) -> Float[Array, "2"]:
-        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them."""
+        """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them, and at w_j n."""
         reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
-        windows = jnp.arange(2 * reach + 1, dtype=jnp.int32)
+        windows, far = np.arange(2 * reach + 1, dtype=np.int32), reach + int(self._steps()[-1])
         counts = self._rounded(n) - reach + windows
         measures = self._measures(counts)
-        index = counts[0] - self.candidates // 2 + jnp.arange(2 * reach + self.candidates, dtype=jnp.int32)
-        logs = weigh(lambda i: self._at(jnp.maximum(i, 1)), index, jnp.max(jnp.where(counts >= 0, measures, 0)))
-        logs = jnp.where((index >= 1)[None, :, None], logs, -jnp.inf)
-        looked = windows[:, None] + jnp.arange(self.candidates, dtype=jnp.int32)[None]
-        used = jnp.arange(self.axis.measures, dtype=jnp.int32)[None] < measures[:, None]
+        grid = np.arange(-far, far + 1, dtype=np.int32)
+        logs = weigh(grid, jnp.max(jnp.where(counts >= 0, measures, 0)))
+        looked = windows[:, None] + (far - reach + self._steps())[None]
+        looked = jnp.asarray(np.pad(looked, [(0, 0), (0, 1)], constant_values=grid.size))
+        used = (jnp.arange(self.axis.measures, dtype=jnp.int32)[None] < measures[:, None])[:, :, None]
+        used = used & jax.vmap(self._used)(counts)[:, None]
 
         def law_of(looked: Array, used: Array) -> Array:
-            return _shares(
-                logspace.logsumexp(jnp.where(used[:, None, None], logs[:, looked], -jnp.inf).reshape(-1, 2).T)
-            )
+            return _shares(logspace.logsumexp(jnp.where(used[..., None], logs[:, looked], -jnp.inf).reshape(-1, 2).T))
 
         each = jax.vmap(law_of)(looked, used)
         chances, beyond = self._noisy(counts, n)
@@ -404,25 +439,30 @@ class JointQuantiles(RankedQuantiles):
         """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
         m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
         with jax.enable_x64(True):
-            kappa, epsilon = float(self.kappa()), float(self.epsilon)
+            kappa, moves, log_own = (float(x) for x in (self.kappa(), self._moves(), self._log_own()))
         if self.outside() >= beta:
             return math.inf
         mixture = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}[self.base]
         nats = m * int(self.bits) * scales.LN2 + math.log(mixture) + math.log(1 / (beta - self.outside()))
         if not self.fitted:
-            return nats / (2 * kappa)
+            return nats * moves / (2 * kappa)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        worst = 1 / float(np.max(np.maximum(f, 1 - f)))
-        return (nats + math.log(self.candidates) + kappa * STEP / epsilon / 2) / (kappa * worst)
+        half = kappa * STEP / float(self.epsilon) / 2
+        nats += float(np.logaddexp(half, 2 * half + np.log(self._beyond(NEAR))))
+        # Of the two sums over tuples neither may exceed the whole: t is between what they ask for by themselves, and that with ln 2 more.
+        weighs = np.array([math.log(self.candidates), log_own]) + nats
+        rates = kappa * np.array([1 / float(np.max(np.maximum(f, 1 - f))), 2 / moves])
+        lower, upper = np.max(weighs / rates), np.max((weighs + math.log(2)) / rates)
+        return float(scipy.optimize.brentq(lambda t: np.logaddexp(*(weighs - rates * t)), lower, upper))
 
     def outside(self) -> float:
         """With what probability the noisy count is so far off that n is not within the grid, and no error can be stated."""
-        if not self.fitted:
-            return 0.0
-        # P[|noise| > x] for half the width x of the grid, noise of rate a = share * epsilon.
-        epsilon = float(self.epsilon)
-        beyond = math.floor(STEP / epsilon * (self.candidates // 2)) + 1
-        return 2 * math.exp(-self.share * epsilon * beyond) / (1 + math.exp(-self.share * epsilon))
+        return self._beyond(int(self._steps()[-1])) if self.fitted else 0.0
+
+    def _beyond(self, steps: int) -> float:
+        """P[|noise| > steps h]: else n is within h / 2 of so many steps."""
+        rate, least = self.share * float(self.epsilon), math.floor(STEP / float(self.epsilon) * steps) + 1
+        return 2 * math.exp(-rate * least) / (1 + math.exp(-rate))
 
     def check_beta(self, beta: float) -> None:
         """ValueError for a beta that the noisy count alone exceeds.
@@ -449,12 +489,13 @@ def _per_root(share: float, candidates: int) -> float:
     return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
 
 
-def _in_batches(one: Callable[[Array], Any], index: Int[Array, "n"], size: int) -> Float[Array, "n *k"]:
-    """`one` of each, so many at a time, the last ones together with numbers that nobody asked for: a smaller batch is one more program."""
-    batch = min(size, index.size)
-    batches = jnp.pad(index, (0, -index.size % batch)).reshape(-1, batch)
-    found = lax.map(jax.vmap(one), batches)
-    return found.reshape(-1, *found.shape[2:])[: index.size]
+def _in_batches(one: Callable[[Targets], Any], each: Targets, size: int) -> Float[Array, "n *k"]:
+    """`one` of each, so many at a time, the last ones together with more that nobody asked for: a smaller batch is one more program."""
+    count = each.kappa.size
+    batch = min(size, count)
+    order = jnp.minimum(jnp.arange(-(-count // batch) * batch, dtype=jnp.int32), count - 1).reshape(-1, batch)
+    found = lax.map(lambda of: jax.vmap(one)(jax.tree.map(lambda leaf: leaf[of], each)), order)
+    return found.reshape(-1, *found.shape[2:])[:count]
 
 
 def _first(one: Callable[[Any], Any], size: int, count: Int[Array, ""], shape: Any) -> Float[Array, "size *k"]:

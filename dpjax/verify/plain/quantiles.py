@@ -4,7 +4,6 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -120,7 +119,8 @@ def joint_law(
 
     A tuple weighs the product of what its parts do, 1/size each; with base "scales" the products are added up in which z weighs `by_scale`;
     with base "places" those of `place_weights`, too, unless the noisy count is large. With candidates the number of points is fitted, by
-    summing over noisy counts; else right ranks that have some to spare cost less than nothing.
+    summing over noisy counts; beside it, if the count is large, the number itself, for which right ranks that have some to spare cost less
+    than nothing.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.167, 0.667, 0.167]
@@ -134,32 +134,37 @@ def joint_law(
     ranks = np.concatenate([ranks[tuples], np.full((len(tuples), 1, 2), n)], axis=1)
     exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
 
-    def weights(targets: Any, kappa: float, volumes: np.ndarray) -> np.ndarray:
-        law, cost = np.zeros((size,) * m), gap_cost(ranks, targets)
-        if candidates == 1:
-            spare = np.minimum(targets[:-1] - ranks[:, :-1, 0], ranks[:, :-1, 1] - targets[:-1]).min(axis=1)
-            cost = np.where(spare > 0, -2 * spare, cost)
+    def weights(cost: np.ndarray, kappa: float, volumes: np.ndarray) -> np.ndarray:
+        law = np.zeros((size,) * m)
         np.add.at(law, tuple(tuples.T), volumes * np.exp(-kappa * cost))
         return law
 
+    own = np.array([*(f * n for f in exact), n])
+    spare = np.minimum(own[:-1] - ranks[:, :-1, 0], ranks[:, :-1, 1] - own[:-1]).min(axis=1)
+    own_cost = np.where(spare > 0, -2 * spare, gap_cost(ranks, own))
+    moves = 2 * (1 - min(np.diff([0.0, *exact, 1.0])))
     if candidates == 1:
-        kappa = epsilon / (4 * (1 - min(np.diff([0.0, *exact, 1.0]))))
-        law = weights(np.array([*(f * n for f in exact), n]), kappa, volumes + in_places)
+        law = weights(own_cost, epsilon / 2 / moves, volumes + in_places)
         return law / law.sum()
     step, r, half, kappa = 8 / epsilon, math.exp(-share * epsilon), candidates // 2, (1 - share) * epsilon / 2
     noisy: dict[int, float] = {}
     for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
         centre = max(math.floor((n + noise) / step + 0.5), 0)
         noisy[centre] = noisy.get(centre, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
-    counts = [i * step for i in range(1, max(noisy) + half + 1)]
+    offsets = {sign * (k + max(k - 7, 0)) for k in range(half + 1) for sign in (-1, 1)}
+    counts = [i * step for i in range(1, max(noisy) + max(offsets) + 1)]
     public = [[math.floor(2**16 * f * N) / 2**16 + j / 2**32 for j, f in enumerate([*exact, 1.0], 1)] for N in counts]
-    each, placed = ([weights(targets, kappa, of) for targets in public] for of in (volumes, in_places))
+    costs = [gap_cost(ranks, targets) for targets in public]
+    each, placed = ([weights(cost, kappa, of) for cost in costs] for of in (volumes, in_places))
+    each_own = weights(own_cost, kappa / moves, volumes) / 16 / moves**m
     law = np.zeros((size,) * m)
     for centre, chance in noisy.items():
-        looked = slice(max(centre - half - 1, 0), centre + half)
-        window = np.sum(each[looked], axis=0)
+        looked = [centre + offset - 1 for offset in offsets if centre + offset >= 1]
+        window = np.sum([each[i] for i in looked], axis=0)
         if kappa * centre * step <= 2 * m * math.log(size):
-            window += np.sum(placed[looked], axis=0)
+            window += np.sum([placed[i] for i in looked], axis=0)
+        else:
+            window += each_own
         law += chance * window / window.sum()
     return law
 
