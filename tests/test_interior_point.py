@@ -369,7 +369,7 @@ def test_the_best_plan_is_the_least_and_a_split_beats_equal_shares():
         equal.guarantee("basic", Guarantee(0.9, 1e-6, ADD_OR_REMOVE_ONE), 1)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 7])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, pytest.param(7, marks=pytest.mark.slow)])
 def test_the_pieces_are_the_depth(n):
     """Point by point, on all multisets of n out of five values; they rise and fall as a peak has to."""
     values = [0, 1, 2, 5, 7]

@@ -171,15 +171,17 @@ def test_values_close_together_are_found_wherever_they_lie():
     assert errors["places"] < 15 < 25 < errors["uniform"], errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("base", "fractions"),
-    [("places", [0.25, 0.3, 0.35, 0.4]), pytest.param("uniform", [0.2, 0.5, 0.8], marks=pytest.mark.slow)],
+    ("base", "fractions", "candidates"),
+    [("places", [0.25, 0.3, 0.35, 0.4], 1), ("uniform", [0.2, 0.5, 0.8], 1), ("scales", [0.2, 0.5, 0.8], 3)],
 )
-@pytest.mark.parametrize("shares", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_runs_follow_the_joint_law_of_all_answers(base, fractions, shares):
+@pytest.mark.parametrize("shares", [False, True])
+def test_runs_follow_the_joint_law_of_all_answers(base, fractions, candidates, shares):
     """20,000 runs, gaps of less than a rank and of several: an honest run fails with probability 1e-6 (chi-squared; outcomes that are
-    expected less than five times are one). Other values, whose law is another, do."""
-    made = quantiles.joint(bits=3, fractions=fractions, epsilon=2.0, candidates=1, base=base, origin=5)
+    expected less than five times are one). Other values, whose law is another, do. A fitted count pays for targets w_j n, too."""
+    given = {"epsilon": 2.0 if candidates == 1 else 8.0, "candidates": candidates, "base": base, "origin": 5}
+    made = quantiles.joint(bits=3, fractions=fractions, **given)
     values = [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2] if shares else [0, 2, 2, 3, 4, 6, 7]
     answers = jax.jit(jax.vmap(lambda key, points: made(key, points).hypothesis, (0, None)))(
         jax.random.split(jax.random.key(4), 20_000), points_of(values, 3, 15)
@@ -188,7 +190,7 @@ def test_runs_follow_the_joint_law_of_all_answers(base, fractions, shares):
     np.add.at(found, tuple(np.asarray(answers)[..., 0].T), 1)
 
     def refuted(values):
-        expected = 20_000 * joint_law(values, fractions, size=8, epsilon=2.0, candidates=1, base=base, origin=5)
+        expected = 20_000 * joint_law(values, fractions, size=8, **given)
         often = expected > 5
         pairs = np.stack([np.append(x[often], x[~often].sum()) for x in (found, expected)])
         statistic = ((pairs[0] - pairs[1]) ** 2 / np.maximum(pairs[1], 1)).sum()
@@ -230,6 +232,7 @@ def test_sums_of_products_over_multisets_are_those_of_a_list():
     np.testing.assert_allclose(found, naive, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_values_that_many_points_share_are_found():
     """400 records of 45 values, nine quantiles at epsilon = 4 in all, targets from n, 24 runs: a mean largest error of 1.2, and of 4.1 if
     noise parts ties (2.5 is asked for, five standard errors from both)."""
@@ -245,12 +248,13 @@ def test_values_that_many_points_share_are_found():
     assert np.mean(np.max(errors, axis=1)) < 2.5
 
 
-def test_values_are_told_from_their_neighbours_by_their_depth():
+@pytest.mark.parametrize("candidates", [1, pytest.param(23, marks=pytest.mark.slow)])
+def test_values_are_told_from_their_neighbours_by_their_depth(candidates):
     """Five incomes of 392 records, two quantiles at epsilon = 0.3, 200 runs: even a law that failed at 0.1 would make 45 failures or more
     with a probability of 1e-6 only; without depth nearly all fail."""
     incomes = {0: 214, 32581: 89, 39318: 23, 45643: 51, 46151: 15}
     points = points_of([value for value, count in incomes.items() for _ in range(count)], 17)
-    made = quantiles.joint(bits=17, fractions=[0.321, 0.657], epsilon=0.3, candidates=1)
+    made = quantiles.joint(bits=17, fractions=[0.321, 0.657], epsilon=0.3, candidates=candidates)
     ranks = quantiles.nearest_rank(made.fractions, 392)
     answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 200))
     errors = jax.vmap(lambda each: quantiles.rank_errors(points.in_order(1), each, ranks))(answers)
