@@ -1,5 +1,6 @@
 """JointExp: private for all neighbours, the naive law, the constants that are sharp, the error that is stated."""
 
+import dataclasses
 import functools
 import itertools
 
@@ -14,7 +15,7 @@ from dpjax import Points, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
-from dpjax.optimizers.quantiles import chains
+from dpjax.optimizers.quantiles import chains, near
 from dpjax.verify.plain.quantiles import gap_cost, joint_law
 
 
@@ -134,6 +135,63 @@ def test_runs_follow_the_law_on_a_wide_domain(base, runs):
     spread = (exact * (1 - exact) / len(good)) ** 0.5
     assert 0.05 < exact < 0.95 and abs(good.mean() - exact) < 5 * spread
     assert abs(good.mean() - 1.1 * exact) > 5 * spread  # negative control
+
+
+def _many_points(ties):
+    rng = np.random.default_rng(1)
+    values = rng.integers(20_000, 45_000, 2000)
+    return points_of(np.sort(rng.choice(values[:ties], 2000) if ties else values).tolist(), 16, 2047)
+
+
+@pytest.mark.parametrize(
+    ("ties", "fractions"), [(40, [0.1, 0.15, 0.9]), pytest.param(0, [0.001, 0.5], marks=pytest.mark.slow)]
+)
+def test_points_far_from_all_quantiles_tell_nothing(ties, fractions, x64):
+    """All tuples weigh the same in all for each N and for n itself, to 1e-13. With a sixteenth of the points near quantiles they do not."""
+    made, points = quantiles.joint(bits=16, fractions=fractions, epsilon=3.0), _many_points(ties)
+    focused = made.focused(points.rows)
+    assert 0 < 2 * focused.size * len(fractions) <= points.rows
+    targets, _ = made._targets(made._rounded(points.n_valid), made._steps(), points.n_valid)
+
+    @jax.jit
+    def weigh(points, targets):
+        pieces = made.axis.pieces(points, len(fractions), np.int32(0))
+        return jax.vmap(lambda each: chains.forward(pieces, each)[0])(targets)
+
+    def part(size):
+        kept, left_out = near.near(points, np.asarray(made.fractions), size)
+        assert kept.rows == size * len(fractions)
+        return weigh(kept, dataclasses.replace(targets, whole=targets.whole - left_out[None]))
+
+    everything = weigh(points, targets)
+    np.testing.assert_allclose(part(focused.size), everything, rtol=1e-13)
+    assert np.max(np.abs(part(focused.size // 16) - everything)) > 1e-9  # negative control
+
+
+def test_few_points_are_all_near():
+    made = quantiles.joint(bits=16, fractions=[0.3, 0.8], epsilon=3.0)
+    assert made.focused(1000).size == 0 and made.focused(1024).size == made.focused(10**6).size == 256
+    with pytest.raises(TypeError, match="epsilon must be a known number"):
+        jax.jit(lambda e: quantiles.joint(bits=16, fractions=[0.3, 0.8], epsilon=e).focused(1024).epsilon)(3.0)
+
+
+@pytest.mark.slow
+def test_runs_that_look_at_near_points_follow_the_law_of_all():
+    """Five standard deviations, 1,500 runs."""
+    made, points = quantiles.joint(bits=16, fractions=[0.3, 0.8], epsilon=3.0), _many_points(0)
+    focused = made.focused(2047)
+    assert focused.size > 0
+    runs = jax.jit(jax.vmap(lambda key: focused(key, points).hypothesis))
+    answers = np.asarray(runs(jax.random.split(jax.random.key(0), 1_500)))[..., 0]
+    middle = np.median(answers, axis=0).astype(int)
+    box = [(20_000, int(middle[0])), (int(middle[1]) - 20, 60_000)]
+    exact = float(law(made, points, _rows(box, 16))[0])
+    inside = np.logical_and.reduce(
+        [(answers[:, j] >= low) & (answers[:, j] < high) for j, (low, high) in enumerate(box)]
+    )
+    spread = (exact * (1 - exact) / len(answers)) ** 0.5
+    assert 0.05 < exact < 0.95 and abs(inside.mean() - exact) < 5 * spread
+    assert abs(inside.mean() - 1.4 * exact) > 5 * spread  # negative control
 
 
 @pytest.mark.slow

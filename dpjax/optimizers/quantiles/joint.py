@@ -62,6 +62,7 @@ counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,7 +84,7 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, scales
+from dpjax.optimizers.quantiles import chains, near, scales
 from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis
 from dpjax.optimizers.quantiles.base import MOST_ROWS, total
 from dpjax.optimizers.quantiles.chains import Marks, Targets
@@ -96,6 +97,12 @@ OWN = 1 / 16  # what targets w_j n weigh at most: little where no values are sha
 BATCH = 8  # of candidates weighed at once by a run
 ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing
 SHARE = 0.05
+MIXTURE = {
+    "uniform": 1,
+    "scales": 2,
+    "places": 2 / (1 - PLACES),
+}  # the weight of all base measures, the uniform one's 1
+NEGLIGIBLE = 53 * scales.LN2
 REST_DIGITS = 16  # of the rest of a target
 MOST = 2**REST_DIGITS - 2  # outputs
 
@@ -116,6 +123,7 @@ class JointQuantiles(RankedQuantiles):
       share: of epsilon, for the noisy count (static).
       origin: of scales.
       base: "uniform", "scales" or "places" (static).
+      size: how many points a run looks at around each quantile; 0 for all points (static). See `focused`.
     """
 
     bits: Int[Array, ""]
@@ -127,6 +135,7 @@ class JointQuantiles(RankedQuantiles):
     candidates: int = static()
     share: float = static()
     base: str = static()
+    size: int = static(default=0)
 
     @property
     def fitted(self) -> bool:
@@ -162,6 +171,26 @@ class JointQuantiles(RankedQuantiles):
 
     # ------------------------------------------------------------------------------------------------- one run
 
+    def focused(self, rows: int) -> "JointQuantiles":
+        """The same for data of so many rows, but its runs look only at the points near each quantile, if that halves them at least.
+
+        What they leave out has a probability of 2^-52 or less (`near`): the law is that of all points, and a run takes as long for a
+        million points as for some thousands. How many points are near depends on epsilon: each power of two is a program of its own.
+
+        Raises:
+          TypeError: a traced epsilon.
+        """
+        m, epsilon = self.fractions.shape[0], arguments.known("epsilon", self.epsilon)
+        with jax.enable_x64(True):
+            kappa, moves = float(self.kappa()), float(self._moves())
+        places = m * int(self.bits) * scales.LN2
+        weights = math.log(MIXTURE[self.base] * (self.candidates + 1) / OWN) + m * math.log(moves)
+        size = (places + weights + NEGLIGIBLE) * moves / kappa
+        if self.fitted:  # so many that targets w_j n are used, but with a probability that is negligible
+            size = max(size, (ENOUGH * places / kappa + NEGLIGIBLE / (self.share * epsilon)) / m)
+        size = 1 << math.ceil(math.log2(size + 2))
+        return dataclasses.replace(self, size=size if 2 * m * size <= rows else 0)
+
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
         count = points.n_valid
@@ -169,6 +198,11 @@ class JointQuantiles(RankedQuantiles):
             count = geometric(key_count, count, epsilon=self._count_rate())
         targets, log_priors = self._targets(self._rounded(count), self._steps(), points.n_valid)
         log_priors = jnp.where(self._used(self._rounded(count)), log_priors, -jnp.inf)
+        if 0 < self.size * self.fractions.shape[0] < points.rows:
+            points, left_out = near.near(points, jnp.asarray(self.fractions), self.size)
+            targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
+            # Targets that fall are of an N so far from n that it has no weight.
+            log_priors = jnp.where(jnp.all(jnp.diff(targets.whole, axis=1) >= 0, axis=1), log_priors, -jnp.inf)
         axis, outputs = self.axis, self.fractions.shape[0]
 
         def weigh(measure: Array) -> Float[Array, "candidates"]:
@@ -269,12 +303,11 @@ class JointQuantiles(RankedQuantiles):
 
     def _own(self, n: Int[Array, ""]) -> Targets:
         """f_j n."""
-        fractions, count = jnp.asarray(self.fractions), n.astype(jnp.uint32)
-        whole = wide.high_product(fractions, jnp.broadcast_to(count, fractions.shape)).astype(jnp.int32)
+        whole, rest = near.ranks(jnp.asarray(self.fractions), n)
         none = jnp.zeros(1, jnp.uint32)
         return Targets(
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole, n[None]]),
-            rest=jnp.concatenate([none, fractions * count, none]),
+            rest=jnp.concatenate([none, rest, none]),
             kappa=self.kappa() / self._moves(),
             deep=jnp.bool_(True),
         )
@@ -442,8 +475,7 @@ class JointQuantiles(RankedQuantiles):
             kappa, moves, log_own = (float(x) for x in (self.kappa(), self._moves(), self._log_own()))
         if self.outside() >= beta:
             return math.inf
-        mixture = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}[self.base]
-        nats = m * int(self.bits) * scales.LN2 + math.log(mixture) + math.log(1 / (beta - self.outside()))
+        nats = m * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base]) + math.log(1 / (beta - self.outside()))
         if not self.fitted:
             return nats * moves / (2 * kappa)
         f = np.asarray(self.fractions, float) * 2.0**-32
