@@ -176,6 +176,17 @@ def test_few_points_are_all_near():
 
 
 @pytest.mark.slow
+def test_a_run_on_many_records_looks_at_few():
+    """200,000 records: 1,536 are looked at, and quartiles are within a few ranks."""
+    values = np.sort(np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32))
+    points = dpjax.Points.create(values[:, None])
+    found = dpjax.quantiles(points, [0.25, 0.5, 0.75], epsilon=1.0, key=jax.random.key(0))
+    ranks = np.searchsorted(values, np.asarray(found.values))
+    assert found.algorithm.size == 512
+    assert np.max(np.abs(ranks - [50_000, 100_000, 150_000])) <= found.rank_error
+
+
+@pytest.mark.slow
 def test_runs_that_look_at_near_points_follow_the_law_of_all():
     """Five standard deviations, 1,500 runs."""
     made, points = quantiles.joint(bits=16, fractions=[0.3, 0.8], epsilon=3.0), _many_points(0)

@@ -72,7 +72,8 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         for column in columns.encoded(x, self.low, self.high, self.unit):
             given = {"bits": column.bits, "origin": column.encoding.origin, "fractions": self.fractions}
             mechanism = answer.of_choice(self.algorithm, **given, epsilon=each.epsilon)
-            found.append(column.decode(mechanism(columns.fresh_key(random), column.points).hypothesis))
+            run = mechanism.focused(column.points.rows)
+            found.append(column.decode(run(columns.fresh_key(random), column.points).hypothesis))
             spent.append(mechanism.guarantee())
         self.quantiles_ = np.stack(found, axis=1)
         self.guarantee_ = basic(spent)

@@ -237,7 +237,7 @@ def quantiles(
     made = of_choice(algorithm, bits=bits, fractions=fractions, origin=origin, **budget)
     if isinstance(made, JointQuantiles):
         made.check_beta(beta)  # before anything is spent
-        made = made.focused(points.rows)
+    made = made.focused(points.rows)
     outcome = made(key, points)
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),

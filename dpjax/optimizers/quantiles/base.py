@@ -47,6 +47,10 @@ class Quantiles(Algorithm):
     def prepare(self, points: Points) -> Points:
         return points.in_order(self.limbs)
 
+    def focused(self, rows: int) -> Any:
+        """The same mechanism for data of so many rows, whose runs look at few of them, if its law allows that; else itself."""
+        return self
+
     def guarantee_under(self, relation: str) -> Guarantee:
         """The promise under a neighbouring relation: that of `guarantee`, converted."""
         return self.guarantee().under(relation)

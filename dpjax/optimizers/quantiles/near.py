@@ -2,8 +2,8 @@
 
 A run takes time in proportion to the points. Keep those at ranks within D of each f_j n, and leave out all others: if L_j points are left
 out before those around f_j n, what has the rank r there has the rank r - L_j among those that are kept. With targets T_j - L_j, and L of
-n and of T_(m+1), each tuple of which no output is D ranks off has the cost that it had. All others cost D / (1 - min w) at least, before
-and after, as the bound of `joint` says of ranks that are counted from either side: r_j + L_j is as far from f_j n as before, or points
+n and of T_(m+1), each tuple of which no output is D ranks off has the cost that it had. All others weigh exp(-kappa D / (1 - min w)) at
+most, before and after, as the utility of `joint` says of outputs that are so far off: r_j + L_j is as far from f_j n as before, or points
 were left out between, and then it is further away than D. So D is as many ranks as make them all together weigh less than 2^-53 of what
 the right ranks do.
 """
