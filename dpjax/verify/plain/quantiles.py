@@ -90,7 +90,7 @@ def van_der_corput(i: int) -> float:
     return int(f"{i:b}"[::-1], 2) / 2 ** i.bit_length()
 
 
-def gap_cost(ranks: np.ndarray, targets: Sequence[float]) -> np.ndarray:
+def gap_cost(ranks: np.ndarray, targets: Sequence[float] | np.ndarray) -> np.ndarray:
     """How far the gaps between ranks r_0 = 0 <= r_1 <= ... are from those of the targets in all, each r_j chosen best within its lowest and
     highest: for each row of such pairs.
 
