@@ -91,14 +91,19 @@ class Stretch:
         return Points(x=once(size >= 0, lambda x: x, x), n_valid=size, ordered=True)
 
 
+def ranks(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> tuple[UInt32[Array, "*k"], UInt32[Array, "*k"]]:
+    """f n, as whole numbers and 2^32 times the rests, for a fraction F 2^-32."""
+    fraction, count = jnp.asarray(fraction), jnp.asarray(n, jnp.int32).astype(jnp.uint32)
+    return wide.high_product(fraction, count), fraction * count
+
+
 def nearest_rank(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> Int[Array, "*k"]:
     """k(n) = floor(F n / 2^32 + 1/2) in integers, for a fraction F 2^-32: moves by 0 or 1 when n does.
 
     >>> nearest_rank(np.uint32([2**30, 2**31]), 7).tolist()
     [2, 4]
     """
-    fraction, count = jnp.asarray(fraction), jnp.asarray(n, jnp.int32).astype(jnp.uint32)
-    whole, rest = wide.high_product(fraction, count), fraction * count
+    whole, rest = ranks(fraction, n)
     return (whole + (rest >> np.uint32(31))).astype(jnp.int32)
 
 

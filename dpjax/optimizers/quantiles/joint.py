@@ -86,7 +86,7 @@ from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, near, scales
 from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis
-from dpjax.optimizers.quantiles.base import MOST_ROWS, total
+from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
 from dpjax.optimizers.quantiles.chains import Marks, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
@@ -95,13 +95,10 @@ CANDIDATES = 23
 NEAR = 7  # steps of h to either side; from there on every other N is tried
 OWN = 1 / 16  # what targets w_j n weigh at most: little where no values are shared
 BATCH = 8  # of candidates weighed at once by a run
-ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing
+ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing, and targets w_j n are tried
 SHARE = 0.05
-MIXTURE = {
-    "uniform": 1,
-    "scales": 2,
-    "places": 2 / (1 - PLACES),
-}  # the weight of all base measures, the uniform one's 1
+# What all base measures of a mixture weigh, where the uniform one weighs 1.
+MIXTURE = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}
 NEGLIGIBLE = 53 * scales.LN2
 REST_DIGITS = 16  # of the rest of a target
 MOST = 2**REST_DIGITS - 2  # outputs
@@ -188,7 +185,7 @@ class JointQuantiles(RankedQuantiles):
         size = (places + weights + NEGLIGIBLE) * moves / kappa
         if self.fitted:  # so many that targets w_j n are used, but with a probability that is negligible
             size = max(size, (ENOUGH * places / kappa + NEGLIGIBLE / (self.share * epsilon)) / m)
-        size = 1 << math.ceil(math.log2(size + 2))
+        size = 1 << math.ceil(math.log2(min(size, rows) + 2))
         return dataclasses.replace(self, size=size if 2 * m * size <= rows else 0)
 
     def draw(self, key: Array, points: Points) -> Any:
@@ -196,8 +193,9 @@ class JointQuantiles(RankedQuantiles):
         count = points.n_valid
         if self.fitted:
             count = geometric(key_count, count, epsilon=self._count_rate())
-        targets, log_priors = self._targets(self._rounded(count), self._steps(), points.n_valid)
-        log_priors = jnp.where(self._used(self._rounded(count)), log_priors, -jnp.inf)
+        index = self._rounded(count)
+        targets, log_priors = self._targets(index, self._steps(), points.n_valid)
+        log_priors = jnp.where(self._used(index), log_priors, -jnp.inf)
         if 0 < self.size * self.fractions.shape[0] < points.rows:
             points, left_out = near.near(points, jnp.asarray(self.fractions), self.size)
             targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
@@ -214,7 +212,7 @@ class JointQuantiles(RankedQuantiles):
         if log_priors.size == 1 and axis.measures == 1:
             chosen = jnp.int32(0)
         else:
-            logs = _first(weigh, axis.measures, self._measures(self._rounded(count)), log_priors.size)
+            logs = _first(weigh, axis.measures, self._measures(index), log_priors.size)
             chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
         measure = jnp.minimum(chosen // log_priors.size, axis.measures - 1)
         one = jax.tree.map(lambda leaf: leaf[chosen % log_priors.size], targets)
@@ -303,10 +301,10 @@ class JointQuantiles(RankedQuantiles):
 
     def _own(self, n: Int[Array, ""]) -> Targets:
         """f_j n."""
-        whole, rest = near.ranks(jnp.asarray(self.fractions), n)
+        whole, rest = ranks(self.fractions, n)
         none = jnp.zeros(1, jnp.uint32)
         return Targets(
-            whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole, n[None]]),
+            whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole.astype(jnp.int32), n[None]]),
             rest=jnp.concatenate([none, rest, none]),
             kappa=self.kappa() / self._moves(),
             deep=jnp.bool_(True),

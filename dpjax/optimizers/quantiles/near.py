@@ -13,16 +13,7 @@ from jax import lax
 from jaxtyping import Array, Int, UInt32
 
 from dpjax.data.points import Points
-from dpjax.domains import wide
-
-
-def ranks(
-    fractions: UInt32[Array, "outputs"], n: Int[Array, ""]
-) -> tuple[Int[Array, "outputs"], UInt32[Array, "outputs"]]:
-    """f n as (whole numbers, 2^32 times the rests), for fractions 2^-32 F."""
-    count = n.astype(jnp.uint32)
-    whole = wide.high_product(fractions, jnp.broadcast_to(count, fractions.shape))
-    return whole.astype(jnp.int32), fractions * count
+from dpjax.optimizers.quantiles.base import ranks
 
 
 def near(points: Points, fractions: UInt32[Array, "outputs"], size: int) -> tuple[Points, Int[Array, "ends"]]:
@@ -41,7 +32,7 @@ def near(points: Points, fractions: UInt32[Array, "outputs"], size: int) -> tupl
     before = size * jnp.arange(outputs, dtype=jnp.int32)
     latest = jnp.maximum(n - outputs * size, 0)
     centre, _ = ranks(fractions, n)
-    left_out = lax.cummax(jnp.clip(centre - size // 2 - before, 0, latest))
+    left_out = lax.cummax(jnp.clip(centre.astype(jnp.int32) - size // 2 - before, 0, latest))
     index = (left_out + before)[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
     kept = Points(x=points.x[index.reshape(-1)], n_valid=jnp.minimum(n, outputs * size), ordered=True)
     return kept, jnp.concatenate([jnp.zeros(1, jnp.int32), left_out, latest[None]])
