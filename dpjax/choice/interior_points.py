@@ -9,7 +9,7 @@
   which two neighbouring keys with h and n - h points, or a single key, attain. (L = G = 0 is the second case, and if L = 0 < G the
   mirror image of the first.)
 - `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), and that itself
-  by its dynamic programme as far as it takes a few milliseconds.
+  by its dynamic programme as far as that takes some tens of milliseconds.
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` asks for. `tree_log`: the plan by basic composition with one level,
   whose split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
 """
@@ -30,8 +30,8 @@ from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
-MOST_STEPS = 4e6  # of a programme of the tree score, where n is asked for
-FEW_STEPS = 1e5  # where epsilon is, or a solver is a part of something else
+MOST_STEPS = 6e7  # of the tree score's programmes, where n is asked for
+FEW_STEPS = 5e5  # where epsilon is, or a solver is a part of something else
 NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
 _FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality
 

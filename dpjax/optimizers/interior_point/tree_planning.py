@@ -56,8 +56,9 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.domains.wide import MAX_BITS
 
-MOST_STEPS = 5e7  # of one programme; a second or so
+MOST_STEPS = 5e8  # of all programmes of a question; a second or so
 LARGEST = 600.0  # ln of the largest weight
+SEARCHED_STEPS = 5e7  # of a programme that a search runs a hundred times
 _TURNS = 8  # from L_0 to L; more hardly tell
 _SLACK = 1e-9  # of W: above what rounding in float64 can add up to
 _MARGIN = 0.5  # of ln odds, where sizes are passed without a programme of their own
@@ -106,7 +107,7 @@ def plain(bits: int) -> Offsets:
 def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, beta: float, most: float) -> int:
     """Points from which on the failure is at most beta, on all data of that size or a greater one.
 
-    By the theorem; and then, as far as one programme takes `most` steps at most, down to the least size that is right with all sizes above.
+    By the theorem; and then down to the least size that is right with all sizes above, as far as programmes of `most` steps in all go.
     Several sizes are passed at once if odds hold with a margin: without a point between the others, n + 1 points are n, of which the good
     keys weigh no more and the bad ones at least e^-epsilon times as much; so the odds grow by e^epsilon at most from n >= 2 to n + 1.
     """
@@ -115,7 +116,7 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
     while stride:
         while (
             n - stride >= min(stride, 2)
-            and case.affordable(n - stride, most)
+            and (most := most - case.steps(n - stride)) >= 0
             and case.keeps(n - stride, odds * math.exp(-epsilon * (stride - 1)))
         ):
             n -= stride
@@ -173,7 +174,7 @@ def _searched(bits: int, epsilon: float, beta: float, evaluations: int) -> tuple
     best: tuple[float, ...] = numbers(plain(bits))
     odds = beta / (1 - beta)
     n = least_n(bits, epsilon, *best, beta, MOST_STEPS)
-    while n > 1 and _Case(bits, epsilon, *best).affordable(n, MOST_STEPS):
+    while n > 1 and _Case(bits, epsilon, *best).steps(n) <= SEARCHED_STEPS:
 
         def share(x: np.ndarray, n: int = n - 1) -> float:
             case = _Case(bits, epsilon, *x)
@@ -246,10 +247,7 @@ class _Case:
     def tables(self, n: int, odds: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """(W_z, V_z) of all levels."""
         index = np.arange(n + 1)
-        below = np.maximum(index - index[:, None], 0)
-        behind = np.where(index < index[:, None], -np.inf, 0.0)
         least = np.minimum(index, n - index)
-        allowed = np.where(least < index[:, None], -np.inf, 0.0)
         weight = self.weights(n, odds, 0)
         spine, inner = weight[index, index], np.where(np.eye(n + 1, dtype=bool), 0.0, -np.inf)
         tables = [(spine, inner)]
@@ -260,17 +258,24 @@ class _Case:
             by_q = np.maximum.accumulate(spine)[least][:, None] + inner + weight
             by_j = spine[:, None] + right[np.maximum(index, n - index)] + weight[::-1]
             spine = np.maximum(by_q.max(axis=0), by_j.max(axis=0))
-            left = np.maximum.accumulate(inner, axis=1)[:, least] + allowed
-            each = left[:, :, None] + inner
-            each += weight[:, below].transpose(1, 0, 2)
-            inner = each.max(axis=1) + behind
+            inner = self._inner(n, inner, weight, least)
             inner = np.maximum(inner, inner[::-1, ::-1].T)  # an inner subtree is its own mirror image
             tables.append((spine, inner))
         return tables
 
-    def affordable(self, n: int, most: float) -> bool:
-        """Whether the programme for n points takes `most` steps at most, in numbers that float64 holds."""
-        return self.bits * float(n) ** 3 <= most and self.log_bad < LARGEST
+    def _inner(self, n: int, inner: np.ndarray, weight: np.ndarray, least: np.ndarray) -> np.ndarray:
+        """V_z(i, t) over q <= n - j alone, where i <= j makes i <= q <= n - i: row by row, as then a row's sums fit into a cache."""
+        left, found = np.maximum.accumulate(inner, axis=1)[:, least], np.full_like(inner, -np.inf)
+        for i in range(n // 2 + 1):
+            q = slice(i, n - i + 1)
+            each = inner[q, i:] + weight[q, : n - i + 1]
+            each += left[i, q, None]
+            np.max(each, axis=0, out=found[i, i:])
+        return found
+
+    def steps(self, n: int) -> float:
+        """Of the programme for n points; inf where float64 does not hold its numbers."""
+        return self.bits * float(n) ** 3 if self.log_bad < LARGEST else math.inf
 
     def keeps(self, n: int, odds: float) -> bool:
         """Whether the bad keys weigh at most odds times what the good ones do, on all data of n points."""

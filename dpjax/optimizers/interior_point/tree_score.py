@@ -346,7 +346,7 @@ class TreeScore(InteriorPoint):
     def points_needed(self, beta: float) -> int:
         """Least n from which on no data fail with probability above beta.
 
-        Exact where that programme takes at most 5e7 steps, bits n^3; else by the theorem. See `tree_planning`.
+        By the theorem, and then exactly as far as programmes of 5e8 steps in all go, bits n^3 each. See `tree_planning`.
         """
         return planning.least_n(*self._known(), beta, planning.MOST_STEPS)
 
