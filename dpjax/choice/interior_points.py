@@ -30,7 +30,7 @@ from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
-MOST_STEPS = 6e7  # of the tree score's programmes, where n is asked for
+MOST_STEPS = 9e7  # of the tree score's programmes, where n is asked for
 FEW_STEPS = 5e5  # where epsilon is, or a solver is a part of something else
 NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
 _FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality

@@ -61,7 +61,7 @@ LARGEST = 600.0  # ln of the largest weight
 SEARCHED_STEPS = 5e7  # of a programme that a search runs a hundred times
 _TURNS = 8  # from L_0 to L; more hardly tell
 _SLACK = 1e-9  # of W: above what rounding in float64 can add up to
-_MARGIN = 0.5  # of ln odds, where sizes are passed without a programme of their own
+_MARGIN = 0.3  # of ln odds, where sizes are passed without a programme of their own
 _NAMES = ("a", "alpha", "p", "tau")
 _FIRST_STEPS = (2.0, 0.05, 0.4, 0.03)  # of a search, in nats
 
