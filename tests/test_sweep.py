@@ -1,6 +1,8 @@
 """`dpjax.least_n`: laws and trials agree, strangers' learners work, nothing depends on what else is searched."""
 
 import builtins
+import dataclasses
+import fractions
 import functools
 import math
 from typing import Any
@@ -16,6 +18,7 @@ from dpjax.data.algorithm import Algorithm
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.trials import cells, search, sweep
+from dpjax.trials.store import as_json
 
 
 def exponential(bits: int) -> Any:
@@ -193,6 +196,50 @@ def test_a_killed_run_goes_on(curve: Any, tmp_path: Any, monkeypatch: pytest.Mon
         for epsilon in (2.0, 1.0)
     )
     assert second > first
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    rate: float
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return wide.from_uint32(jnp.uint32(self.rate), 1)
+
+
+def _closed(rate: float) -> Any:
+    return lambda key, sample: Slotted(rate)(key, sample)
+
+
+def _holding(held: Any) -> Any:
+    learner = Largest(6)
+    learner.held = held  # type: ignore[attr-defined]
+    return learner
+
+
+LIKE = {
+    "slots": Slotted,
+    "a closure": _closed,
+    "a jitted closure": lambda rate: jax.jit(_closed(rate)),
+    "a default": lambda rate: lambda key, sample, rate=rate: Slotted(rate)(key, sample),
+    "a partial": lambda rate: functools.partial(lambda rate, key, sample: Slotted(rate)(key, sample), rate),
+    "a method": lambda rate: Slotted(rate).__call__,
+    "a dict": lambda rate: _holding({"rate": rate}),
+    "a set": lambda rate: _holding({rate}),
+    "a fraction": lambda rate: _holding(fractions.Fraction(rate)),
+    "a key": lambda rate: _holding(jax.random.key(rate)),
+}
+
+
+@pytest.mark.parametrize("make", LIKE.values(), ids=LIKE.keys())
+def test_a_stored_result_is_that_of_the_same_numbers(make: Any) -> None:
+    """Wherever a stranger's learner keeps its numbers, and however often it is made anew."""
+    effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
+
+    def key(rate: int) -> str:
+        cell = cells.cells({"mine": lambda bits: make(rate)}, log_uniform, {"bits": [6]}, effort, ())[0]
+        return as_json(cell.key(cell.experiment(10, 0.1, 255), cells.TRIALS))
+
+    assert key(1) == key(1) != key(2)
 
 
 @pytest.mark.slow

@@ -6,16 +6,20 @@ numbers only share a compiled program, and those of them that are asked for the 
 
 import contextlib
 import dataclasses
+import enum
 import functools
 import hashlib
 import inspect
 import itertools
 import json
+import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -355,13 +359,39 @@ def _described(given: Any, depth: int = 8) -> Any:
     """Type and numbers, as JSON data: what a stored result must agree with."""
     if given is None or isinstance(given, bool | int | float | str):
         return given
+    if isinstance(given, numbers.Number | bytes | enum.Enum) and not isinstance(given, np.generic):
+        return repr(given)
+    if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
+        given = jax.random.key_data(given)
     if isinstance(given, np.ndarray | np.generic | jax.Array):
         return np.asarray(given).tolist()
     if isinstance(given, list | tuple):
         return [_described(part, depth - 1) for part in given] if depth else "..."
     name = getattr(given, "__qualname__", type(given).__qualname__)
-    fields = sorted(getattr(given, "__dict__", {}).items()) if depth else []
+    fields = sorted(_parts(given).items()) if depth else []
     return {"type": name, **{field: _described(value, depth - 1) for field, value in fields}}
+
+
+def _parts(given: Any) -> dict[str, Any]:
+    """What an object holds: entries, attributes, what a function was given beforehand. Not its code, nor the globals that it uses."""
+    if isinstance(given, type | types.ModuleType):
+        return {}
+    if isinstance(given, types.FunctionType):
+        cells = zip(given.__code__.co_freevars, given.__closure__ or (), strict=True)
+        closed = {name: cell.cell_contents for name, cell in cells if cell != types.CellType()}  # an empty one has none
+        before = {"defaults": given.__defaults__, "keywords": given.__kwdefaults__}
+        return {**closed, **{name: value for name, value in before.items() if value}, **vars(given)}
+    if isinstance(given, types.MethodType):
+        return {"function": given.__func__, "self": given.__self__}
+    if isinstance(given, functools.partial):
+        return {"function": given.func, "given": given.args, "keywords": given.keywords}
+    if hasattr(given, "__wrapped__"):  # by jax.jit
+        return {"function": given.__wrapped__}
+    state = object.__getstate__(given) or {}
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    entries = {repr(key): value for key, value in given.items()} if isinstance(given, Mapping) else {}
+    elements = {"elements": sorted(given, key=repr)} if isinstance(given, Set) else {}
+    return {**entries, **elements, **(attributes or {}), **slots}
 
 
 def _text(description: Any) -> str:
