@@ -61,7 +61,7 @@ def test_peeking_at_clopper_pearson_does(rate):
 
 
 def test_the_interval_is_where_the_mixture_is_small():
-    for events, trials in [(0, 1), (1, 1), (3, 40), (999, 1000), (10, 10**7)]:
+    for events, trials in [(0, 1), (1, 1), (3, 40), (999, 1000), (10, 10**7), (1, 10**8)]:
         estimate = estimates.rate_sequence(events, trials, level=0.9)
         assert estimate.value == events / trials and estimate.low <= estimate.value <= estimate.high
         # A uniform mixture by quadrature would be another sequence; this one's prior is Beta(1/2, 1/2), so the
@@ -71,6 +71,8 @@ def test_the_interval_is_where_the_mixture_is_small():
             mixture = stats.betabinom.logpmf(events, trials, 0.5, 0.5)
             assert mixture - log_likelihood == pytest.approx(np.log(10), abs=1e-5)
         assert (estimate.low == 0) == (events == 0) and (estimate.high == 1) == (events == trials)
+
+    assert estimates.rate_sequence(10**10 - 1, 10**10).high == 1.0  # from below, by less than a float can say
 
 
 def laws(kind, rng, runs, draws):

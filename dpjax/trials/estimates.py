@@ -162,14 +162,17 @@ def rate_sequence(events: int, trials: int, *, level: float = 0.95) -> Estimate:
     others = trials - events
     most = special.betaln(events + 0.5, others + 0.5) - special.betaln(0.5, 0.5) + math.log(2 * tail)
 
-    def excess(p: float) -> float:
-        """ln(M (1-level)): below 0 inside the interval; convex in p, least at the observed rate."""
-        return float(most - special.xlogy(events, p) - special.xlog1py(others, -p))
+    def least(events: int, others: int) -> float:
+        """ln of the least p that the interval holds: where ln(M (1-level)), which falls up to the observed rate, is 0."""
 
-    rate = events / trials
-    low = optimize.brentq(excess, 1e-300, rate, xtol=1e-15) if events else 0.0
-    high = optimize.brentq(excess, rate, 1 - 2.0**-53, xtol=1e-15) if others else 1.0
-    return Estimate(rate, float(low), float(high), float(level), trials)
+        def excess(x: float) -> float:
+            return float(most - events * x - special.xlogy(others, -math.expm1(x)))
+
+        return float(optimize.brentq(excess, -700.0, math.log(events / trials), xtol=1e-15))
+
+    low = math.exp(least(events, others)) if events else 0.0
+    high = -math.expm1(least(others, events)) if others else 1.0  # events that do not occur have rate 1 - p
+    return Estimate(events / trials, low, high, float(level), trials)
 
 
 def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
