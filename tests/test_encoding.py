@@ -267,7 +267,7 @@ NOT_A_NUMBER = decimal.Decimal("NaN")
 SECOND = np.timedelta64(1, "s")
 
 WRONG = [
-    (["a"], {}, TypeError, "values must be numbers"),
+    (["a"], {}, TypeError, "values must be numbers .*, got text .<U1.: make numbers or dates of it first"),
     ("abc", {}, TypeError, "values must be a column"),
     (3, {}, TypeError, "values must be a column"),
     ([[1, 2]], {}, ValueError, "values must have one axis"),
@@ -324,6 +324,12 @@ WRONG = [
     (np.array([1], "M8[D]"), {"low": 5}, TypeError, "low must be a date or a time"),
     (np.array([1], "M8[D]"), {"low": "soon"}, TypeError, "low must be a date or a time"),
     (np.array([1], "M8[D]"), {"low": "2024-01-01T12"}, ValueError, "one of the values that datetime64"),
+    (
+        DAY.astype("M8[ns]"),
+        {"low": "1500-01-01"},
+        ValueError,
+        r"low must be one of the values that datetime64\[ns\] can",
+    ),
     (np.array([1], "m8[s]"), {"unit": 60, "low": 0, "high": 1}, TypeError, "must be a duration"),
     ([1], {"clip": "yes"}, TypeError, "clip must be"),
 ]

@@ -32,7 +32,8 @@ def read(values: Any) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"values must have one axis, got shape {array.shape}")
     if array.dtype.kind not in "biufmMO" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
-        raise TypeError(f"values must be numbers (floats of 32 or 64 bits), dates or times, got {array.dtype}")
+        found = f"text ({array.dtype}): make numbers or dates of it first" if array.dtype.kind in "SU" else array.dtype
+        raise TypeError(f"values must be numbers (floats of 32 or 64 bits), dates or times, got {found}")
     _refuse_missing(np.ma.getmask(values))
     if array.dtype.kind == "f" and isinstance(values, list | tuple) and any(isinstance(each, WHOLE) for each in values):
         array = np.asarray(values, object)  # NumPy rounds integers that floats do not hold
@@ -111,6 +112,8 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
             raise TypeError("a number without a unit")
         found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)
+    except OverflowError:  # by newer versions of NumPy; older ones wrap
+        same = np.array("NaT", dtype)
     except (TypeError, ValueError) as error:
         rule = "a date or a time" if dtype.kind == "M" else "a duration"
         raise TypeError(f"{name} must be {rule}, got {bound!r}") from error
