@@ -226,7 +226,8 @@ def _fractions(value: Any) -> tuple[float, ...]:
 def _absent(task: str, without_alpha: bool, **given: Any) -> str:
     """The name of the one that is None; ValueError unless it is exactly one."""
     if without_alpha and given.pop("alpha") is not None:
-        raise ValueError(f"alpha must be left out for the task {task!r}: it has no error to tolerate")
+        which = f"the task {task!r}" if task != "k_concepts" else "parities"
+        raise ValueError(f"alpha must be left out for {which}: there is no error to tolerate")
     absent = [name for name, value in given.items() if value is None]
     if len(absent) != 1:
         names = f"{', '.join(given)}"
