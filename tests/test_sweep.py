@@ -272,6 +272,19 @@ def test_a_curve_is_drawn_and_tabulated(curve: Any, monkeypatch: pytest.MonkeyPa
         curve.to_pandas()
 
 
+def test_lines_follow_the_setting_that_varies() -> None:
+    rows = tuple(
+        {"series": "mine", "bits": 8, "epsilon": epsilon, "share": share, "n": 10, "low": 9, "high": None}
+        for epsilon in (2.0, 0.5, 1.0)
+        for share in (0.1, 0.1 + 0.2)
+    )
+    axes = sweep.Curve(rows, ("bits", "epsilon", "share"), 0.1, 0.1, 0.95).plot()
+    assert axes.get_xlabel() == "epsilon"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["mine, share = 0.1", "mine, share = 0.3"]
+    assert [bars.lines[0].get_xdata().tolist() for bars in axes.containers] == [[0.5, 1.0, 2.0]] * 2
+    axes.figure.clf()
+
+
 def test_progress_is_shown_on_request(capsys: Any) -> None:
     least_n({"exponential": exponential}, **ONE)
     assert capsys.readouterr().err == ""

@@ -9,17 +9,19 @@ from matplotlib import pyplot
 def least_n(curve: Any, ax: Any = None) -> Any:
     """Draws a `dpjax.trials.sweep.Curve` with its intervals, and returns the axes.
 
-    n against the first setting that varies, both on logarithmic axes where they span a factor of 8; a line for each series, and for
-    each value of the other settings. Where no n was found, there is no point.
+    n against the first setting that varies, both on logarithmic axes where they span a factor of 8; a line for each series, and for each
+    value of the other settings. Where no n was found, there is no point, and no bar on a side on which the interval has no end.
 
     Args:
       curve: what `dpjax.least_n` returned.
       ax: matplotlib axes; default new ones.
     """
     ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-    x, *others = curve.over
+    x, *others = _varied(curve, curve.over) or curve.over[:1]
     for label, rows in _lines(curve, others).items():
         found = [row for row in rows if row["n"] is not None]
+        if all(isinstance(row[x], int | float) for row in found):
+            found.sort(key=lambda row: row[x])
         n = [row["n"] for row in found]
         below = [max(0, row["n"] - row["low"]) for row in found]
         above = [max(0, (row["high"] or row["n"]) - row["n"]) for row in found]
@@ -45,8 +47,7 @@ def failures(table: Any, ax: Any = None) -> Any:
       ax: matplotlib axes; default new ones.
     """
     ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-    varied = [name for name in (*table.over, "alpha") if len({row[name] for row in table.rows}) > 1]
-    for label, rows in _lines(table, varied).items():
+    for label, rows in _lines(table, _varied(table, (*table.over, "alpha"))).items():
         rows = sorted(rows, key=lambda row: row["n"])
         value = [row["failure"] for row in rows]
         ends = [[row["failure"] - row["low"] for row in rows], [row["high"] - row["failure"] for row in rows]]
@@ -61,13 +62,23 @@ def failures(table: Any, ax: Any = None) -> Any:
     return ax
 
 
+def _varied(table: Any, names: Sequence[str]) -> list[str]:
+    """Those of which the rows have more than one value."""
+    return [name for name in names if len({row[name] for row in table.rows}) > 1]
+
+
 def _lines(table: Any, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """The rows of each line, by its label: the series, and the values of these settings."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in table.to_rows():
-        label = ", ".join([row["series"], *(f"{name} = {row[name]}" for name in names)])
+        label = ", ".join([row["series"], *(f"{name} = {_word(row[name])}" for name in names)])
         lines.setdefault(label, []).append(row)
     return lines
+
+
+def _word(value: Any) -> str:
+    """A setting as a table shows it: a float but for its last digits, in which 0.1 + 0.2 is not 0.3."""
+    return str(float(f"{value:.12g}")) if isinstance(value, float) else str(value)
 
 
 def _wide(values: Sequence[Any]) -> bool:

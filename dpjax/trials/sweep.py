@@ -42,7 +42,7 @@ class Curve(Table):
     level: float
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws n against the first of `over`, a line a series (and a value of the others), and returns the axes."""
+        """Draws n against the first setting that varies, a line a series (and a value of the others), and returns the axes."""
         from dpjax.plotting import curves
 
         return curves.least_n(self, ax)
