@@ -8,6 +8,7 @@ import io
 import itertools
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -678,3 +679,11 @@ def test_progress_lines_and_bar():
             progress.done(6)
     assert "\r" not in log.getvalue() and "\r" in terminal.getvalue()
     assert "10/10 draws" in log.getvalue() and "left" in log.getvalue()
+
+
+def test_progress_says_how_long_each_takes_where_it_is_slow():
+    log = io.StringIO()
+    with Progress(2, "slow", unit="cells", stream=log) as progress:
+        progress._bar.start_t -= 60
+        progress.done(2)
+    assert re.search(r", 30\.0\d s each, ", log.getvalue())

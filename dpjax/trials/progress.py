@@ -79,10 +79,10 @@ class Progress:
 
 
 class _Bar(tqdm):
-    """A bar that says "5.2 s/cells" where tqdm says "5.2s/ cells"."""
+    """A bar that says "5.2 s each" where tqdm says "5.2s/ cells"."""
 
     def __str__(self) -> str:
-        return super().__str__().replace("s/ ", " s/")
+        return super().__str__().replace(f"s/{self.unit}", " s each")
 
 
 class _Lines:
