@@ -56,7 +56,7 @@ def _draw_many(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     left.set(xscale="log", yscale="log", xlabel="k (concepts)", ylabel="examples, all at one point", title="least n")
     _draw_attack(right, rows)
     for axes in (left, right):
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), fontsize=8)
     k = records.series(rows, "attack: k")["columns"][0].value
     right.set(title=f"the attack on {settings['attack']['users']} users, k = {k:,.0f}")
     style.title(

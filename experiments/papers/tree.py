@@ -176,7 +176,7 @@ def _draw_levels(axes: Any, levels: dict[str, list[Row]], chosen: dict[str, floa
             chosen["level"], color=style.COLOURS[2], linewidth=1.2, label=f"recursion: l* = {chosen['level']:.0f}"
         )
     axes.set(title=_ending(chosen), xlabel="points by the level at which they leave", yticks=[])
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.17), ncols=2, fontsize=7)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=2, fontsize=7)
 
 
 def _ending(chosen: dict[str, float]) -> str:
