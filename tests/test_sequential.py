@@ -13,6 +13,7 @@ from dpjax.concepts import thresholds as concept
 from dpjax.learners import pac, thresholds
 from dpjax.trials import engine, estimates, sequential
 from dpjax.trials.estimates import Estimate
+from dpjax.trials.shared import Memory
 from dpjax.trials.store import open_store
 
 ROOT = engine.root_key(31)
@@ -156,6 +157,17 @@ def test_means_stop_when_they_are_narrow(tmp_path):
 def test_bad_input_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("event", [None, "lost"])
+def test_an_event_that_is_not_counted_is_refused(event):
+    def run(key, p):
+        failed = coin(key, p)
+        return {"failed": failed, "refused": ~failed}
+
+    given = {"root": ROOT, "cell": 0, "enough": sequential.narrow(width=0.5), "maximum": 64, "chunk": 64}
+    with pytest.raises(ValueError, match="event must be one of 'failed', 'refused', got"):
+        sequential.rate(run, 0.1, store=Memory(), key={}, event=event, **given)
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def rate(
         store, key, progress: as for `resumable.count`.
         enough: looks at the estimate so far; `narrow(...)`, `apart_from(...)`, or a function of your own.
         maximum: trials at most.
-        event: which entry of the dict.
+        event: which entry of the dict, if it is one.
         level: of the confidence sequence.
         chunk: trials before the first look.
 
@@ -79,7 +79,7 @@ def rate(
         The last estimate; its `count` says how many trials were made.
 
     Raises:
-        TypeError, ValueError: as `resumable.count`, or `run` counts more events than trials.
+        TypeError, ValueError: as `resumable.count`, or `event` is no entry, or `run` counts more events than trials.
 
     Example:
         >>> import tempfile
@@ -97,7 +97,8 @@ def rate(
     )
     events = trials = 0
     for size, counted in zip(sizes, parts, strict=True):
-        events, trials = events + int(counted if event is None else counted[event]), trials + size
+        one = counted[arguments.choice("event", event, tuple(counted))] if isinstance(counted, Mapping) else counted
+        events, trials = events + int(one), trials + size
         estimate = estimates.rate_sequence(events, trials, level=level)
         if enough(estimate):
             break
