@@ -240,6 +240,10 @@ def test_a_stored_result_is_that_of_the_same_numbers(make: Any) -> None:
         return as_json(cell.key(cell.experiment(10, 0.1, 255), cells.TRIALS))
 
     assert key(1) == key(1) != key(2)
+    with jax.enable_x64():
+        wide_key = key(1)
+        assert key(1) == wide_key
+    assert key(1) != wide_key
 
 
 @pytest.mark.slow

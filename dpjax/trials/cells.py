@@ -170,7 +170,8 @@ class Cell:
             "seed": self.effort.seed,
             "cell": self.number,
         }
-        return {"series": self.name, "setting": dict(self.setting), **what, **numbers}
+        width = {"x64": True} if jax.config.jax_enable_x64 else {}  # float64 is not answered by what float32 found
+        return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **width}
 
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
