@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 
+import jax
 import numpy as np
 import pytest
 from builders import slow
@@ -150,6 +151,13 @@ def run(monkeypatch, out, experiment, *more):
     """Its exit status."""
     monkeypatch.setattr(runner, "load", lambda name: experiment)
     return command.main(["run", "small", "--preset", "smoke", "--out", str(out), *more])
+
+
+def test_a_run_in_float64_does_not_go_on_with_one_in_float32(monkeypatch, tmp_path, capsys):
+    assert run(monkeypatch, tmp_path / "out", small()) == 0
+    with jax.enable_x64():
+        assert run(monkeypatch, tmp_path / "out", small(), "--resume") == 2
+    assert "x64 is '(absent)' there, True here" in capsys.readouterr().err
 
 
 def failing(error):
