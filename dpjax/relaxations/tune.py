@@ -253,8 +253,9 @@ def least_n(
 
     Args:
       algorithm: with a law.
-      sampler: n -> several datasets of n examples, stacked along a first axis; in buckets of one capacity, so that one program serves all
-      n. beta: in (0, 1).
+      sampler: n -> several datasets of n examples, stacked along a first axis; in buckets of one capacity, so that one program serves
+        every n.
+      beta: in (0, 1).
       error, failure: as for `tune`.
       start, maximum, rtol: of the search.
 
