@@ -290,6 +290,8 @@ def test_what_cannot_be_opened_or_tuned_is_refused_by_name(opened: budgets.Budge
         tune.tune(budgeted, hills(0, 8))
     with pytest.raises(ValueError, match="key must be given"):
         tune.tune(budgeted, lambda key: None, error=0.25)
+    with pytest.raises(ValueError, match=r"data must be a list of datasets, .* got Sample: a single one is \[data\]"):
+        tune.tune(budgeted, builders.mixed_sample(), error=0.25)
     with pytest.raises(TypeError, match="budgeted must be a Budgeted"):
         tune.tune(learner(), hills(0, 8), error=0.25)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="optimizer"):

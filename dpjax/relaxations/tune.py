@@ -124,9 +124,13 @@ def stacked(data: Any) -> Any:
     """A list of datasets of one shape as one pytree with a first axis; one that is stacked already as it is.
 
     Raises:
-      ValueError: an empty list, or datasets of several shapes.
+      ValueError: an empty list, or datasets of several shapes; one dataset alone.
     """
     if not isinstance(data, list | tuple):
+        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(data)}
+        if len(lengths) != 1 or () in lengths:
+            rule = "a list of datasets, or datasets stacked along a first axis"
+            raise ValueError(f"data must be {rule}, got {type(data).__name__}: a single one is [data]")
         return data
     if not data or any(_form(one) != _form(data[0]) for one in data):
         raise ValueError(
