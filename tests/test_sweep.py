@@ -220,6 +220,7 @@ LIKE = {
     "slots": Slotted,
     "a closure": _closed,
     "a jitted closure": lambda rate: jax.jit(_closed(rate)),
+    "a wrapper": lambda rate: functools.update_wrapper(_holding(rate), _closed(0)),
     "a default": lambda rate: lambda key, sample, rate=rate: Slotted(rate)(key, sample),
     "a partial": lambda rate: functools.partial(lambda rate, key, sample: Slotted(rate)(key, sample), rate),
     "a method": lambda rate: Slotted(rate).__call__,

@@ -386,7 +386,7 @@ def _parts(given: Any) -> dict[str, Any]:
         return {"function": given.__func__, "self": given.__self__}
     if isinstance(given, functools.partial):
         return {"function": given.func, "given": given.args, "keywords": given.keywords}
-    if hasattr(given, "__wrapped__"):  # by jax.jit
+    if type(given).__module__.startswith("jax") and hasattr(given, "__wrapped__"):  # made by jax.jit
         return {"function": given.__wrapped__}
     state = object.__getstate__(given) or {}
     attributes, slots = state if isinstance(state, tuple) else (state, {})
