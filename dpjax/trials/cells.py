@@ -170,7 +170,7 @@ class Cell:
             "seed": self.effort.seed,
             "cell": self.number,
         }
-        width = {"x64": True} if jax.config.jax_enable_x64 else {}  # float64 is not answered by what float32 found
+        width = {"x64": True} if jnp.result_type(float) == jnp.float64 else {}  # not answered by what float32 found
         return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **width}
 
 
