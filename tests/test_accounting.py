@@ -507,3 +507,10 @@ def test_totals_of_exponential_mechanisms_are_the_better_of_both():
 def test_totals_of_exponential_mechanisms_refuse(given):
     with pytest.raises(ValueError, match=r"epsilon|rho|delta|count"):
         accounting.exponential_epsilon(**given)
+
+
+@pytest.mark.parametrize(("count", "delta"), [(3, 1 - 1e-12), (20, 0.999), (4, 0.9999)])
+def test_hardly_any_finite_loss_is_no_failure(count, delta):
+    parts = {Guarantee(1.0, delta, accounting.REPLACE_ONE): count}
+    assert accounting.total_delta(parts, 0.5) == 1.0 and accounting.total_epsilon(parts, 0.999) == math.inf
+    assert accounting.total_epsilon(parts, 1.0) <= count

@@ -422,10 +422,19 @@ def test_step_by_the_other_methods(accountant):
 
 
 def test_huge_totals_are_no_division_by_zero():
-    steps = [slicing.step_epsilon(total_epsilon=total, total_delta=1e-6) for total in (600.0, 800.0, 5000.0)]
-    assert (
-        150 < steps[0] <= steps[1] <= steps[2] < math.inf
-    )  # such budgets are no privacy: the first will do for the others
+    """A run whose losses are at most s + 2 e = 3 s a call, of which there are more than 90 with probability 1e-6."""
+    assert run(2.0, 2.0).delta(600.0) <= 1e-6 < run(2.1, 2.1).delta(600.0)
+    assert 1.5 < slicing.largest(lambda step: run(step, step), Guarantee(5000.0, 1e-6, ADD), precision=1.0) < 4.0
+
+
+@pytest.mark.parametrize("slice_epsilon", [20.0, 36.0, 40.0, 345.0, 800.0])
+def test_little_slice_noise_hides_nothing(slice_epsilon):
+    """The larger dataset goes on with probability 1 - r, at a loss of s a call: two calls are more than s nearly surely."""
+    for bit in (0, 1):
+        go_on, (_, stop) = slicing._call(slice_epsilon, bit)
+        assert math.isclose(go_on + stop.sum(), 1.0, rel_tol=1e-15)
+    assert math.isclose(slicing._call(slice_epsilon, 1)[0], -math.expm1(-slice_epsilon), rel_tol=1e-15)
+    assert run(slice_epsilon, 0.0, slices=2).delta(1.5 * slice_epsilon) >= 1 - 3 * math.exp(-slice_epsilon / 2)
 
 
 def test_compute_epsilon_and_split():

@@ -217,9 +217,12 @@ def _loss_distribution(parts: Counter[Guarantee]) -> Any:
     if interval == 0.0:
         return None
     total = None
-    for part, count in parts.items():
-        each = losses.worst(part.epsilon, part.delta, interval).self_compose(count)
-        total = each if total is None else total.compose(each)
+    try:
+        for part, count in parts.items():
+            each = losses.worst(part.epsilon, part.delta, interval).self_compose(count)
+            total = each if total is None else total.compose(each)
+    except IndexError:  # of dp-accounting, where hardly any loss is finite and what it cuts off leaves none
+        return None
     return total
 
 

@@ -522,11 +522,15 @@ def _call(slice_epsilon: float, bit: int) -> tuple[float, Law]:
     ratio, width = math.exp(-slice_epsilon), -math.expm1(-slice_epsilon)
     first = synchronization.surely_synchronised(slice_epsilon)
     tail, head = math.exp(-first * slice_epsilon), -math.expm1(-first * slice_epsilon)
-    low = width * (first - 1) + ratio * math.expm1(-(first - 1) * slice_epsilon)
     losses = np.array([slice_epsilon, -first * slice_epsilon - math.log(head), -slice_epsilon])
+    if first == 1:  # P_1[go on] = t_0 (1-r)/r = 1-r: a difference, divided by r, would lose the digits of a small r
+        go_on, low = width, 0.0
+    else:
+        go_on = ((1.0 + ratio) * head - first * width) / ratio
+        low = (width * (first - 1) + ratio * math.expm1(-(first - 1) * slice_epsilon)) / ratio
     if bit == 0:
-        return (1.0 + ratio) * head - first * width, (-losses, np.array([low, width * head, tail]))
-    return ((1.0 + ratio) * head - first * width) / ratio, (losses, np.array([low / ratio, width * tail, tail * ratio]))
+        return go_on * ratio, (-losses, np.array([low * ratio, width * head, tail]))
+    return go_on, (losses, np.array([low, width * tail, tail * ratio]))
 
 
 def _response(part: Guarantee, count: int) -> Law:
