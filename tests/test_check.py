@@ -150,6 +150,40 @@ def test_a_pmf_that_is_no_law_is_refused(share: float) -> None:
         check(Bad(1.0), **SMALL)
 
 
+@pytest.mark.parametrize("missing", [9e-5, 1e-8])
+def test_what_leaks_cannot_hide_in_what_a_pmf_leaves_out(missing: float) -> None:
+    class Tail(Vote):
+        def pmf(self, sample: Any) -> Any:
+            leak = jnp.where(jnp.max(sample.y) == 1, 3 * missing, 0.0)
+            return jnp.stack([leak, 1 - leak - missing])
+
+    with pytest.raises(ValueError, match="sum to one"):
+        check(Tail(1.0), **SMALL)
+
+
+def test_a_report_tells_how_exact_the_law_is() -> None:
+    class Single(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return super().pmf(sample).astype(jnp.float32)
+
+    assert "up to 1e-06 in a probability" in repr(check(Single(1.0), n=1, domain=1))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0])
+def test_renyi_near_order_one_is_that_of_order_one(epsilon: float) -> None:
+    report = check(Vote(epsilon), n=1, domain=1)
+    found = report.renyi([1.0, 1 + 1e-12, 1 + 1e-9, 1 + 1e-6, 1.0001])
+    np.testing.assert_allclose(found, Guarantee(epsilon / 2, 0.0, REPLACE_ONE).renyi([1, 1, 1, 1, 1.0001]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_OR_REMOVE_ONE])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_datasets_without_neighbours_are_refused(relation: str, ordered: bool) -> None:
+    size = {"n": 3, "domain": 1, "data": Points} if relation == REPLACE_ONE else {"n": 1, "domain": 2}
+    with pytest.raises(ValueError, match=f"no two of . (multisets|sequences) .* are neighbours .{relation}"):
+        check(Vote(1.0), relation=relation, ordered=ordered, **size)
+
+
 def test_a_pmf_must_be_a_vector() -> None:
     class Bad(Vote):
         def pmf(self, sample: Any) -> Any:
@@ -170,6 +204,19 @@ def test_a_pmf_in_numpy_is_looped() -> None:
             return Vote(self.epsilon)(key, sample)
 
     assert check(Plain(1.0), epsilon=0.25, **SMALL).delta == pytest.approx(truth(1.0)[0], rel=1e-9)
+
+
+def test_order_is_not_taken_for_granted_where_datasets_are_few() -> None:
+    """That the record in the middle lies between the others is so of all sorted datasets."""
+
+    class Middle(Vote):
+        def pmf(self, points: Any) -> Any:
+            first, middle, last = points.x[:3, 0]
+            between = (jnp.minimum(first, last) <= middle) & (middle <= jnp.maximum(first, last))
+            return jnp.where(between, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]))
+
+    with pytest.raises(ValueError, match="ordered must be True"):
+        check(Middle(1.0), n=3, domain=2, data=Points)
 
 
 def test_order_is_not_taken_for_granted() -> None:

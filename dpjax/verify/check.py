@@ -200,8 +200,9 @@ def check(
     Returns:
       `Report`: `delta`, `epsilon_at(delta)`, `worst_pair`, `exact`, `holds`, `refutes(guarantee)`.
 
-    **Formal guarantees**: exact reports are about the law that `pmf` states (not about floating-point draws), up to rounding, and
-    about these n and domain only.
+    **Formal guarantees**: exact reports are about the law that `pmf` states (not about floating-point draws), and about these n and
+    domain only; up to the rounding that the report tells: 1e-12 in a probability (1e-6 in single precision), or four times by how much a
+    law does not sum to one. A delta that is no more than that shows as 0.
 
     Raises:
       TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is no law; outcomes that cannot be compared.
@@ -302,7 +303,8 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
             f"each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
         )
     else:
-        text = f"{name}: verified exactly on all {many}. At {at} delta is {report.delta:.6g}; {least}. {worst}"
+        text = f"{name}: verified exactly, up to {report._evidence.rounding:.1g} in a probability, on all {many}. "
+        text += f"At {at} delta is {report.delta:.6g}; {least}. {worst}"
         if report.disagreement is not None:
             text += f" But its runs do NOT follow this law: {report.disagreement}."
     return f"{text} {_verdict(report)}"

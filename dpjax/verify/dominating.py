@@ -103,12 +103,14 @@ def _largest_divergence(first: np.ndarray, second: np.ndarray, rounding: float, 
         return float(loss.max())
     if order == 1.0:
         return float(np.where(seen, first * loss, 0.0).sum(axis=1).max())
-    most = np.maximum(loss.max(axis=1, keepdims=True), 0.0)
+    scaled = (order - 1.0) * loss
+    most = np.maximum(scaled.max(axis=1, keepdims=True), 0.0)
     if np.isinf(most).any():
         return math.inf
-    # exp((order - 1) most) is taken out of the sum, which then cannot overflow.
-    sums = np.where(seen, first * np.exp((order - 1.0) * (loss - most)), 0.0).sum(axis=1)
-    return float((most[:, 0] + np.log(sums) / (order - 1.0)).max())
+    # Near order 1 the sum is 1 and little more, which has its own digits; far from it exp(most) is taken out, so that nothing overflows.
+    near = np.log1p(np.where(seen, first * np.expm1(np.minimum(scaled, 1.0)), 0.0).sum(axis=1))
+    far = most[:, 0] + np.log(np.where(seen, first * np.exp(scaled - most), 0.0).sum(axis=1))
+    return float(np.where(most[:, 0] < 1.0, near, far).max()) / (order - 1.0)
 
 
 def concentration(p: np.ndarray, pairs: np.ndarray, rounding: float) -> float:

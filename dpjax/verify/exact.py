@@ -204,7 +204,7 @@ def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarr
     It is evaluated in float64 whatever the session's default: float32 would blur every delta below 1e-7.
     """
     p = np.exp(evaluated(law, datasets, batch_size=batch_size).astype(np.float64))
-    wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-4))
+    wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-9))
     if wrong.size:
         raise ValueError(f"law must sum to one, got {p[wrong[0]].sum()} for dataset {wrong[0]}")
     return p

@@ -63,9 +63,9 @@ class Family:
         """The records of a dataset, as people read them."""
         return [self.kind.show(int(value)) for value in self.values[dataset, : self.sizes[dataset]]]
 
-    def shuffled(self) -> np.ndarray:
-        """The values, with the records of each dataset in another order."""
-        rng = np.random.default_rng(0)
+    def shuffled(self, turn: int = 0) -> np.ndarray:
+        """The values, with the records of each dataset in an order drawn at random, another one each turn."""
+        rng = np.random.default_rng(turn)
         keys = np.where(np.arange(self.values.shape[1]) < self.sizes[:, None], rng.random(self.values.shape), 2.0)
         return np.take_along_axis(self.values, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
@@ -143,7 +143,7 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
     """All datasets of up to n records (ADD_OR_REMOVE_ONE), or of n (the other relations), and all their neighbours.
 
     Raises:
-      ValueError: there are too many of them, or labels are to be replaced where there are none.
+      ValueError: there are too many of them, or no neighbours, or labels are to be replaced where there are none.
     """
     if relation == REPLACE_LABEL and kind.labels < 2:
         raise ValueError(f"relation {relation} must be for records with labels, got records that are {kind.record}")
@@ -157,11 +157,24 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
         raise ValueError(
             f"n and domain must be smaller: {found}; at most {MOST_DATASETS} and {MOST_PAIRS} are enumerated"
         )
-    if not ordered:
-        counts = histograms(m, sizes)
-        values, count = records(counts, n)
-        return Family(kind, values, count, neighbours(counts, relation, labels=kind.labels))
-    if not varies:
+    made = _ordered(kind, n, relation, sizes) if ordered else _unordered(kind, n, relation, sizes)
+    if len(made.pairs) == 0:
+        found = f"no two of {datasets} {what} of {m} kinds of records are neighbours ({relation})"
+        raise ValueError(f"n and domain must be larger: {found}")
+    return made
+
+
+def _unordered(kind: Kind, n: int, relation: str, sizes: list[int]) -> Family:
+    """Multisets, their records sorted."""
+    counts = histograms(kind.values, sizes)
+    values, count = records(counts, n)
+    return Family(kind, values, count, neighbours(counts, relation, labels=kind.labels))
+
+
+def _ordered(kind: Kind, n: int, relation: str, sizes: list[int]) -> Family:
+    """Sequences."""
+    m = kind.values
+    if relation != ADD_OR_REMOVE_ONE:
         values, pairs = sequences(m, n), sequence_neighbours(m, n, relation, labels=kind.labels)
         return Family(kind, values, np.full(len(values), n, np.int32), pairs)
     values = np.concatenate([np.pad(sequences(m, size), ((0, 0), (0, n - size))) for size in sizes])
