@@ -391,6 +391,28 @@ def test_counts_past_int32_and_negative_people_are_refused() -> None:
     assert select(jax.random.key(0), [3, -1]).status == Status.OUTSIDE_DOMAIN
 
 
+def test_integers_of_which_a_difference_could_pass_int32_are_refused() -> None:
+    far = [2**30, -(2**30)]
+    for mechanism, data in (
+        (stability.mechanism(epsilon=1.0, delta=1e-6), far),
+        (exponential.mechanism(epsilon=1.0), far),
+        (above_threshold.mechanism(epsilon=1.0, threshold=-(2**30)), [2**30]),
+        (geometric.mechanism(epsilon=1.0), 2**31 - 1),
+        (one_sided_geometric.mechanism(epsilon=1.0), 2**30),
+    ):
+        assert not mechanism.fits(mechanism.fit(data))
+    far = [2**30 - 1, -(2**30)]
+    assert stability.mechanism(epsilon=1.0, delta=1e-6).pmf(far).tolist() == [1.0, 0.0, 0.0]
+    half = exponential.mechanism(epsilon=1e-12)
+    np.testing.assert_allclose(half.success_probability(far, error=0), half.pmf(far)[0], rtol=1e-6)
+    assert above_threshold.mechanism(epsilon=1.0, threshold=-(2**30)).pmf([2**30 - 1])[0] == 1.0
+    for counted in (2**30 - 1, -(2**30)):
+        for mechanism in (geometric.mechanism(epsilon=1.0), one_sided_geometric.mechanism(epsilon=1.0)):
+            for error in (3, 2**40):
+                near = mechanism.success_probability(counted, error=error)
+                np.testing.assert_allclose(near, mechanism.success_probability(0, error=error), rtol=1e-6)
+
+
 def test_noise_has_no_list_of_outputs() -> None:
     for mechanism in (laplace.mechanism(epsilon=1.0), geometric.mechanism(epsilon=1.0)):
         with pytest.raises(ValueError, match="too many outputs"):
@@ -738,6 +760,19 @@ def test_partition_selection_against_the_recursion(epsilon: float, delta: float,
         np.testing.assert_allclose(np.exp(np.asarray(log_q, float)), q, rtol=tolerance)
     traced = jax.jit(lambda e, d: partition_selection.log_keep(counts, epsilon=e, delta=d))(epsilon, delta)
     np.testing.assert_allclose(np.exp(np.asarray(traced[1], float)), q, rtol=1e-4, atol=1e-3 * delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-12), (1e-12, 1e-15), (1e-30, 1e-30)])
+def test_partition_selection_that_no_count_passes_surely_is_refused(epsilon: float, delta: float) -> None:
+    for make in (partition_selection.mechanism, partition_selection.saturation):
+        with pytest.raises(ValueError, match="so large that a count below 2147483520 is surely kept"):
+            make(epsilon=epsilon, delta=delta)
+
+    @jax.jit
+    def status(epsilon: Any, delta: Any) -> Any:
+        return partition_selection.mechanism(epsilon=epsilon, delta=delta)(jax.random.key(0), [0]).status
+
+    assert status(epsilon, delta) == Status.BAD_PARAMETER and status(1.0, 1e-6) == Status.OK
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-8), (2.0, 0.3)])

@@ -21,7 +21,7 @@ from dpjax.data.algorithm import Algorithm
 from dpjax.domains.events import Accurate
 
 Number = Any  # a real parameter, of Python, NumPy or traced: `core.arguments` refuses the rest by name
-LARGEST_SCORE = 2**30  # integer scores are subtracted before rounding; beyond it a difference may pass int32
+LARGEST = 2**30 - 1  # integers are subtracted before rounding: from -LARGEST - 1 to LARGEST no difference passes int32
 
 
 # ---------------------------------------------------------------------------------------------------- data and events
@@ -90,6 +90,11 @@ def largest(scores: Real[Array, "k"], where: Bool[Array, "k"]) -> Real[Array, ""
     return jnp.max(scores, where=where, initial=lowest(scores))
 
 
+def within(values: Int[Array, "*s"]) -> Bool[Array, "*s"]:
+    """Which integers are from -2^30 to 2^30 - 1."""
+    return (values >= -LARGEST - 1) & (values <= LARGEST)
+
+
 def lowest(scores: Real[Array, "k"]) -> Real[Array, ""]:
     """The lowest number of their type."""
     integers = jnp.issubdtype(scores.dtype, jnp.integer)
@@ -115,7 +120,7 @@ def candidates(scores: Any, *, where: Any = None, log_measure: Any = None) -> Ca
     """Scores of candidates, of which not all need exist.
 
     Args:
-      scores: quality of each candidate, signed integers (within +-2^30) or reals.
+      scores: quality of each candidate, signed integers (from -2^30 to 2^30 - 1) or reals.
       where: which candidates exist, independent of the data; all when absent.
       log_measure: ln of the weight of each candidate before any data are seen, for the exponential mechanism alone.
 
@@ -218,7 +223,7 @@ class Chooser(Mechanism):
 
     def fits(self, data: Candidates) -> Bool[Array, ""]:
         if jnp.issubdtype(data.scores.dtype, jnp.integer):
-            good = (data.scores >= -LARGEST_SCORE) & (data.scores <= LARGEST_SCORE)
+            good = within(data.scores)
         else:
             good = jnp.isfinite(data.scores)
         return jnp.all(good | ~data.where)
@@ -260,7 +265,7 @@ class Chooser(Mechanism):
 
 
 class Noise(Mechanism):
-    """A mechanism that takes numbers, of any shape, and returns them with independent noise.
+    """A mechanism that takes numbers, of any shape, and returns them with independent noise; integers are from -2^30 to 2^30 - 1.
 
     An event is a half-open interval (low, high) that holds every entry of the release; both ends are numbers or arrays of the shape of
     the data. The error of a release is its largest noise.
@@ -288,7 +293,7 @@ class Noise(Mechanism):
         return array("value", data, whole=self.whole)
 
     def fits(self, data: Real[Array, "*s"]) -> Bool[Array, ""]:
-        return jnp.all(jnp.isfinite(data))
+        return jnp.all(within(data) if self.whole else jnp.isfinite(data))
 
     def check_event(self, event: Any) -> Between:
         return Between.of(event, whole=self.whole)
@@ -307,7 +312,7 @@ class Noise(Mechanism):
     def near(self, value: Real[Array, "*s"], error: Float[Array, ""]) -> Between:
         """The releases whose noise is at most `error`."""
         if self.whole:
-            most = jnp.minimum(error, 2.0**30).astype(value.dtype)
+            most = jnp.minimum(jnp.minimum(error, 2.0**30).astype(value.dtype), LARGEST)
             return Between(low=value - most, high=value + most + 1)
         return Between(low=value - error, high=value + error)
 

@@ -26,6 +26,8 @@ from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import LARGEST_PMF, sound
 from dpjax.mechanisms.base import Mechanism, Number, all_or_first_failure, array
 
+MOST_COUNTED = 2**31 - 128  # counts are int32: the largest of them that float32 holds
+
 
 @frozen
 class Anchors:
@@ -41,6 +43,10 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
 
     Traced in float32, z is off by about 1e-7 z, which changes q by about 1e-7 z eps delta and no p by more.
 
+    Raises:
+      ValueError: epsilon or delta out of range, or so small that no int32 is a count that is surely kept. Where they are traced, g is
+        MOST_COUNTED then.
+
     >>> int(anchors(1.0, 1e-6).saturation)
     28
     """
@@ -53,8 +59,12 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     rest = xp.log(-xp.expm1(log_unit + _log_expm1(xp, turn * epsilon)))  # ln q(a)
     zero = turn + xp.logaddexp(xp.zeros_like(rest), rest - log_unit) / epsilon
     saturation = xp.ceil(zero)
-    as_count = jnp.int32 if xp is jnp else np.int32
-    return Anchors(turn=turn.astype(as_count), saturation=saturation.astype(as_count), excess=zero - (saturation - 1))
+    if xp is np and saturation >= MOST_COUNTED:
+        rule = f"so large that a count below {MOST_COUNTED} is surely kept"
+        raise ValueError(f"epsilon and delta must be {rule}, which {saturation:.3g} is, got {epsilon} and {delta}")
+    excess, as_count = zero - (saturation - 1), jnp.int32 if xp is jnp else np.int32
+    turn, saturation = (xp.minimum(each, MOST_COUNTED).astype(as_count) for each in (turn, saturation))
+    return Anchors(turn=turn, saturation=saturation, excess=excess)
 
 
 def _log_expm1(xp: Any, x: Any) -> Any:
@@ -161,7 +171,8 @@ class PartitionSelection(Mechanism):
     delta: Number
 
     def sound(self) -> Bool[Array, ""]:
-        return sound(self) & (jnp.asarray(self.delta, float) > 0)
+        delta = jnp.asarray(self.delta, float)
+        return sound(self) & (delta > 0) & (anchors(self.epsilon, delta).saturation < MOST_COUNTED)
 
     def fit(self, data: Any) -> Groups:
         # The anchors are worked out here and not on the view, where epsilon and delta would have no numbers: in float64.
@@ -226,7 +237,8 @@ def mechanism(*, epsilon: Number, delta: Number) -> PartitionSelection:
       delta: in (0, 1).
 
     Raises:
-      TypeError, ValueError: epsilon not finite and positive, delta outside (0, 1).
+      TypeError, ValueError: epsilon not finite and positive, delta outside (0, 1), or both so small that no int32 is a count that is
+        surely kept.
 
     >>> select = mechanism(epsilon=1.0, delta=0.1)
     >>> select.guarantee().relation
@@ -234,4 +246,6 @@ def mechanism(*, epsilon: Number, delta: Number) -> PartitionSelection:
     >>> [round(float(p), 3) for p in select.pmf(2)]  # dropped, kept, nothing released
     [0.628, 0.372, 0.0]
     """
-    return PartitionSelection(epsilon=arguments.epsilon(epsilon), delta=arguments.delta(delta))
+    made = PartitionSelection(epsilon=arguments.epsilon(epsilon), delta=arguments.delta(delta))
+    anchors(made.epsilon, made.delta)  # refuses what has none
+    return made

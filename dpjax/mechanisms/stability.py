@@ -72,7 +72,7 @@ def leader(
 ) -> tuple[Selection, Float[Array, ""]]:
     """The best valid candidate (the lowest index on ties) and its gap to the next: +inf when it is alone.
 
-    Integer scores are subtracted exactly; they must lie within +-2^30.
+    Integer scores are subtracted exactly; they must lie from -2^30 to 2^30 - 1.
     """
     scores, mask = scored(scores, where)
     best = largest(scores, mask)
