@@ -413,6 +413,18 @@ def test_integers_of_which_a_difference_could_pass_int32_are_refused() -> None:
                 np.testing.assert_allclose(near, mechanism.success_probability(0, error=error), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [(1e30, 1e-20), (1e-20, 1e30)])
+def test_scales_that_floats_do_not_hold_are_refused(epsilon: float, sensitivity: float) -> None:
+    for make in (
+        laplace.mechanism,
+        exponential.mechanism,
+        report_noisy_max.mechanism,
+        lambda **given: above_threshold.mechanism(threshold=0, **given),
+    ):
+        with pytest.raises(ValueError, match="sensitivity / epsilon must be from"):
+            make(epsilon=epsilon, sensitivity=sensitivity)
+
+
 def test_noise_has_no_list_of_outputs() -> None:
     for mechanism in (laplace.mechanism(epsilon=1.0), geometric.mechanism(epsilon=1.0)):
         with pytest.raises(ValueError, match="too many outputs"):

@@ -341,9 +341,12 @@ def with_bottom(log_p: Float[Array, "k"]) -> Float[Array, "k+1"]:
     return jnp.append(log_p, jnp.where(jnp.any(log_p > -jnp.inf), -jnp.inf, 0.0))
 
 
-def sensitivity_of(value: Any) -> float:
-    """A sensitivity, which is a number of the program: > 0, finite, known."""
-    return arguments.known("sensitivity", arguments.real("sensitivity", value, above=0.0, below=math.inf))
+def sensitivity_of(value: Any, epsilon: Any) -> float:
+    """A sensitivity, which is a number of the program: > 0, finite, known, and such that floats hold the scale of the noise."""
+    sensitivity = arguments.known("sensitivity", arguments.real("sensitivity", value, above=0.0, below=math.inf))
+    arguments.real("sensitivity / epsilon", sensitivity / epsilon)
+    arguments.real("epsilon / sensitivity", epsilon / sensitivity)
+    return sensitivity
 
 
 def relation_for(monotone: bool, relation: str | None) -> str:

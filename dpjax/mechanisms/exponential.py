@@ -187,9 +187,10 @@ def mechanism(
     >>> [round(float(p), 3) for p in choose.pmf([4, 6, 3])]  # the last one is ⊥
     [0.231, 0.629, 0.14, 0.0]
     """
+    epsilon = arguments.epsilon(epsilon)
     return Exponential(
-        epsilon=arguments.epsilon(epsilon),
-        sensitivity=sensitivity_of(sensitivity),
+        epsilon=epsilon,
+        sensitivity=sensitivity_of(sensitivity, epsilon),
         monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )

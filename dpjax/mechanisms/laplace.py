@@ -170,8 +170,9 @@ def mechanism(*, epsilon: Number, sensitivity: Number = 1.0, relation: str = "RE
     >>> [round(float(p), 4) for p in release.probability(7.0, (5.0, 9.0))]
     [0.6321, 0.3679]
     """
+    epsilon = arguments.epsilon(epsilon)
     return Laplace(
-        epsilon=arguments.epsilon(epsilon),
-        sensitivity=sensitivity_of(sensitivity),
+        epsilon=epsilon,
+        sensitivity=sensitivity_of(sensitivity, epsilon),
         relation=arguments.choice("relation", relation, RELATIONS),
     )

@@ -121,9 +121,10 @@ def mechanism(
     >>> mechanism(epsilon=1.0, monotone=True).guarantee().relation
     'ADD_OR_REMOVE_ONE'
     """
+    epsilon = arguments.epsilon(epsilon)
     return ReportNoisyMax(
-        epsilon=arguments.epsilon(epsilon),
-        sensitivity=sensitivity_of(sensitivity),
+        epsilon=epsilon,
+        sensitivity=sensitivity_of(sensitivity, epsilon),
         monotone=arguments.flag("monotone", monotone),
         relation=relation_for(monotone, relation),
     )
