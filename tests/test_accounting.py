@@ -514,3 +514,9 @@ def test_hardly_any_finite_loss_is_no_failure(count, delta):
     parts = {Guarantee(1.0, delta, accounting.REPLACE_ONE): count}
     assert accounting.total_delta(parts, 0.5) == 1.0 and accounting.total_epsilon(parts, 0.999) == math.inf
     assert accounting.total_epsilon(parts, 1.0) <= count
+
+
+def test_what_no_float_holds_promises_nothing():
+    huge = Guarantee(1e308, 0.0, accounting.ADD_OR_REMOVE_ONE)
+    assert huge.group(10).is_none and huge.under_replace_one().is_none and accounting.basic({huge: 10}).is_none
+    assert huge.group(1) == accounting.basic([huge]) == huge

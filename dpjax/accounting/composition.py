@@ -56,9 +56,11 @@ def basic(guarantees: Guarantees) -> Guarantee:
     relation = next(iter(parts)).relation
     if any(part.is_none for part in parts):
         return Guarantee.none(relation)
-    epsilon = sum((count * Fraction(part.epsilon) for part, count in parts.items()), Fraction(0))
+    epsilon = at_least(sum((count * Fraction(part.epsilon) for part, count in parts.items()), Fraction(0)))
     delta = sum((count * Fraction(part.delta) for part, count in parts.items()), Fraction(0))
-    return Guarantee(at_least(epsilon), at_least(min(delta, Fraction(1))), relation)
+    if math.isinf(epsilon):
+        return Guarantee.none(relation)
+    return Guarantee(epsilon, at_least(min(delta, Fraction(1))), relation)
 
 
 def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:

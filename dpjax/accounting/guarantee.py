@@ -121,6 +121,8 @@ class Guarantee:
         if self.is_none:
             return self
         epsilon = at_least(size * Fraction(self.epsilon))
+        if math.isinf(epsilon):
+            return Guarantee.none(self.relation)
         return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
 
     def minus(self, spent: "Guarantee", name: str = "spent") -> "Guarantee":

@@ -1,15 +1,20 @@
 """Exact rationals to floats on the safe side: a reported privacy is never better than the true one."""
 
 import math
+import sys
 from fractions import Fraction
+
+_MOST = Fraction(sys.float_info.max)
 
 
 def at_least(exact: Fraction) -> float:
-    """The smallest float64 >= exact.
+    """The smallest float64 >= exact, infinity where no other is.
 
     >>> Fraction(at_least(3 * Fraction(0.1))) >= 3 * Fraction(0.1)
     True
     """
+    if abs(exact) > _MOST:
+        return math.inf if exact > 0 else -sys.float_info.max
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 

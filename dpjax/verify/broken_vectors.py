@@ -66,10 +66,10 @@ def gaussian_delta(epsilon: float, shift: float) -> float:
 def gaussian_shift(epsilon: float, delta: float) -> float:
     """The largest shift, in standard deviations, for which Gaussian noise is (epsilon, delta)-private.
 
-    >>> round(gaussian_delta(1.0, gaussian_shift(1.0, 1e-2)), 12)
-    0.01
+    >>> round(gaussian_delta(1.0, gaussian_shift(1.0, 1e-2)), 12), gaussian_delta(0.0, gaussian_shift(0.0, 1e-9)) <= 1e-9
+    (0.01, True)
     """
-    return bisection.largest_float(lambda shift: gaussian_delta(epsilon, shift) <= delta, 1e-6, 1e6, precision=1e-14)
+    return bisection.largest_float(lambda shift: gaussian_delta(epsilon, shift) <= delta, 0.0, 1e6, precision=1e-14)
 
 
 def _gaussian(name: str, factor: np.ndarray, move: np.ndarray) -> VectorSpecimen:
