@@ -520,3 +520,6 @@ def test_what_no_float_holds_promises_nothing():
     huge = Guarantee(1e308, 0.0, accounting.ADD_OR_REMOVE_ONE)
     assert huge.group(10).is_none and huge.under_replace_one().is_none and accounting.basic({huge: 10}).is_none
     assert huge.group(1) == accounting.basic([huge]) == huge
+    assert Guarantee(1.0, 0.0, accounting.REPLACE_ONE).to_pld(1e300).get_delta_for_epsilon(5.0) == 1.0
+    nothing = Guarantee.none(accounting.ADD_OR_REMOVE_ONE)
+    assert nothing.minus(huge) == nothing

@@ -258,3 +258,13 @@ def test_bad_input_is_refused_by_name():
         with pytest.raises((TypeError, ValueError), match=words):
             concept.product(bits=3, **given)
     assert math.isinf(bounds.set_cover(math.log(18), 5, 3, 0.1, 0.1, 0.1, 5))
+
+
+def test_single_precision_arguments_are_computed_with_in_double():
+    given = {"rate": 0.05, "noise_epsilon": 0.25, "delta": 1e-6}
+    single = {name: np.float32(value) for name, value in given.items()}
+    double = {name: float(value) for name, value in single.items()}
+    assert set_cover.shared_test(**single) == set_cover.shared_test(**double)
+    assert set_cover.rate_for(epsilon=single["rate"], delta=single["delta"]) == set_cover.rate_for(
+        epsilon=double["rate"], delta=double["delta"]
+    )

@@ -138,6 +138,8 @@ class Guarantee:
         arguments.instance(name, spent, Guarantee)
         if spent.relation != self.relation or spent.epsilon >= self.epsilon or spent.delta > self.delta:
             raise ValueError(f"{name} must leave some of {self}, got {spent}")
+        if self.is_none:
+            return self
         epsilon = at_most(Fraction(self.epsilon) - Fraction(spent.epsilon))
         return Guarantee(epsilon, at_most(Fraction(self.delta) - Fraction(spent.delta)), self.relation)
 

@@ -29,11 +29,12 @@ def worst(epsilon: float, delta: float, interval: float) -> Any:
     """
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    if epsilon > LARGEST_EPSILON or delta > _HOPELESS:
-        return _nothing_promised(interval)
     # The budget is rounded, not each of the two losses +-epsilon: the average loss, about epsilon^2 / 2,
     # then moves by epsilon * interval instead of a whole interval.
-    parameters = common.DifferentialPrivacyParameters(on_grid(epsilon, interval), delta)
+    rounded = math.inf if epsilon > LARGEST_EPSILON else on_grid(epsilon, interval)
+    if rounded > LARGEST_EPSILON + 1.0 or delta > _HOPELESS:
+        return _nothing_promised(interval)
+    parameters = common.DifferentialPrivacyParameters(rounded, delta)
     return privacy_loss_distribution.from_privacy_parameters(parameters, interval)
 
 

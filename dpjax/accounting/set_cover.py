@@ -33,8 +33,8 @@ def process_delta(rate: float, epsilon: float) -> float:
     >>> round(process_delta(0.1, 1.0), 8)
     2.73e-06
     """
-    arguments.positive(rate=rate)
-    arguments.number("epsilon", epsilon, at_least=0.0)
+    rate = arguments.number("rate", rate, above=0.0, below=math.inf)
+    epsilon = arguments.number("epsilon", epsilon, at_least=0.0)
     return math.exp(-(epsilon + rate) / math.expm1(min(rate, _LARGEST_RATE))) * -math.expm1(-rate)
 
 
@@ -52,9 +52,9 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     >>> print(shared_test(rate=0.05, noise_epsilon=0.25, delta=1e-6))  # doctest: +ELLIPSIS
     (0.753465..., 1e-06)-private under ADD_OR_REMOVE_ONE
     """
-    arguments.number("rate", rate, above=0.0, at_most=_LARGEST_RATE)
-    arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
-    arguments.number("delta", delta, above=0.0, below=1.0)
+    rate = arguments.number("rate", rate, above=0.0, at_most=_LARGEST_RATE)
+    noise_epsilon = arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
+    delta = arguments.number("delta", delta, above=0.0, below=1.0)
     shared = math.expm1(rate) * math.log(-math.expm1(-rate) / delta) - rate
     return Guarantee(noise_epsilon + max(rate, shared) * (1 + 1e-12), delta, ADD_OR_REMOVE_ONE)
 
@@ -66,8 +66,8 @@ def rate_for(*, epsilon: float, delta: float) -> float:
     >>> round(rate, 4), shared_test(rate=rate, noise_epsilon=0.0, delta=1e-6).covers(0.5, 1e-6)
     (0.0497, True)
     """
-    arguments.positive(epsilon=epsilon)
-    arguments.number("delta", delta, above=0.0, below=1.0)
+    epsilon = arguments.number("epsilon", epsilon, above=0.0, below=math.inf)
+    delta = arguments.number("delta", delta, above=0.0, below=1.0)
 
     def allowed(rate: float) -> bool:
         return shared_test(rate=rate, noise_epsilon=0.0, delta=delta).epsilon <= epsilon

@@ -70,6 +70,7 @@ def law(epsilon: float, size: int, bit: int) -> np.ndarray:
         >>> round(float(law(1.0, 50, 1)[:, 1].sum()), 3)
         0.368
     """
+    epsilon = _checked_epsilon(epsilon)
     stay, leave = stay_probabilities(epsilon, size, bit), leave_probabilities(epsilon, size + bit, bit)[bit:]
     noise = -math.expm1(-epsilon) * np.exp(-epsilon * np.arange(size + bit))
     return np.stack([noise[:size] * stay, noise[bit:] * leave], axis=1)

@@ -187,7 +187,7 @@ def mechanism(
     1e-06
     """
     made = Choosing(
-        n=np.float64(arguments.integer("n", n, at_least=1)),
+        n=np.float64(arguments.count("n", n)),
         epsilon=arguments.epsilon(epsilon),
         delta=arguments.delta(delta),
         alpha=arguments.fraction("alpha", alpha),
