@@ -270,6 +270,17 @@ def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsi
     np.testing.assert_allclose(learner.failure_probability(sample, error=0.2), expected, rtol=1e-4)
 
 
+def test_rare_answers_of_a_binary_search_come_out_right_in_float32() -> None:
+    """Nothing is a difference from 1: not a single threshold, and no interval."""
+    xs = 10 + np.arange(40) % 44
+    sample, learner = sample_of(xs, xs < 40, 6, 63), thresholds.binary_search(bits=6, epsilon=20.0)
+    law = naive_search_law(sample, 6, 20 / 7)
+    np.testing.assert_allclose(learner.pmf(sample)[:-1], law, rtol=1e-4, atol=1e-30)
+    assert law[20:25].sum() < 1e-9
+    np.testing.assert_allclose(learner.probability(sample, (20, 25))[0], law[20:25].sum(), rtol=1e-4)
+    np.testing.assert_allclose(learner.probability(sample, (25, 25)), [0.0, 1.0])
+
+
 @pytest.mark.slow
 def test_large_samples_keep_three_digits_in_float32() -> None:
     rng = np.random.default_rng(6)

@@ -67,7 +67,7 @@ class BinarySearch(ThresholdLearner):
         return right, left
 
     def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
-        """(where, state): runs `step(pieces, low, high, middle, state) -> (go_right, state)` down the search tree.
+        """The state after `step(pieces, low, high, middle, state) -> (go_right, state)` down the search tree.
 
         At most bits + 1 turns are needed. A loop of fixed length makes more of them, since laws have derivatives.
         """
@@ -82,8 +82,7 @@ class BinarySearch(ThresholdLearner):
             return low, high, jax.tree.map(lambda new, old: jnp.where(is_open, new, old), changed, state)
 
         zero = jnp.zeros((self.limbs,), jnp.uint32)
-        low, _, state = jax.lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))
-        return low, state
+        return lax.fori_loop(0, 32 * self.limbs, body, (zero, pieces.last, start))[2]
 
     def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
         """position + 1."""
@@ -142,8 +141,8 @@ class BinarySearch(ThresholdLearner):
         is_above = jnp.where(undecided, (turns <= bits) & right[bits], True)
         return wide.add(digits, jnp.where(is_above, one, jnp.zeros_like(one)))
 
-    def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array, Array]:
-        """Along the path to `target`: its end, P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""
+    def _path(self, pieces: Pieces, target: UInt32[Array, "limbs"], counted: Any) -> tuple[Array, Array]:
+        """Along the path to `target`: P[the search gets there], P[it turns off into subtrees with counted(low, high)]."""
 
         def step(pieces: Pieces, low: Array, high: Array, middle: Array, state: Any) -> Any:
             reach, aside = state
@@ -154,37 +153,30 @@ class BinarySearch(ThresholdLearner):
             reach = reach * jnp.exp(jnp.where(go_right, right, left))
             return go_right, (reach, aside + jnp.where(counted(*off), turned, 0.0))
 
-        end, (reach, aside) = self._walk(pieces, step, (jnp.ones(()), jnp.zeros((2,))))
-        return end, reach, aside
+        return self._walk(pieces, step, (jnp.ones(()), jnp.zeros((2,))))
 
-    def _tails(self, pieces: Pieces, position: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
-        """(P[result < position], P[result >= position])."""
+    def _between(self, pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
+        """(P[low <= result < high], P[not]), each a sum of positive terms.
 
-        def sides(low: Array, high: Array) -> Array:
-            return jnp.stack([wide.less(high, position), wide.less(position, low)])
-
-        end, reach, aside = self._path(pieces, position, sides)
-        below = wide.less(end, position)
-        return aside + jnp.where(jnp.stack([below, ~below]), reach, 0.0)
-
-    def _mass(self, pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, ""]:
-        """P[low <= result < high], as a sum of positive terms: both ends, and what leaves the paths to them to stay between."""
+        Both ends, and what leaves the paths to them to stay between; what leaves to the left of the one, or to the right of the other.
+        """
         last = wide.subtract(high, wide.from_uint32(jnp.uint32(1), self.limbs))
 
-        def between(a: Array, b: Array) -> Array:
-            return jnp.stack([wide.less(low, a) & wide.less(b, last), jnp.bool_(False)])
+        def inside(a: Array, b: Array) -> Array:
+            return wide.less(low, a) & wide.less(b, last)
 
-        _, at_low, after_low = self._path(pieces, low, between)
-        _, at_last, before_last = self._path(pieces, last, between)
-        mass = at_low + jnp.where(wide.equal(low, last), 0.0, at_last) + jnp.sum(after_low + before_last)
-        return jnp.where(wide.less(low, high), mass, 0.0)
+        at_low, off_low = self._path(pieces, low, lambda a, b: jnp.stack([inside(a, b), wide.less(b, low)]))
+        at_last, off_last = self._path(pieces, last, lambda a, b: jnp.stack([inside(a, b), wide.less(last, a)]))
+        ends = at_low + jnp.where(wide.equal(low, last), 0.0, at_last)
+        law = off_low + off_last + jnp.stack([ends, jnp.zeros_like(ends)])
+        return jnp.where(wide.less(low, high), law, jnp.asarray([0.0, 1.0]))
 
     def _masses(self, pieces: Pieces, within: Interval) -> Float[Array, "pieces"]:
         """P[result in piece i, and within]: by paths for the pieces at the ends of the interval, the others all at once."""
         last = wide.subtract(within.high, wide.from_uint32(jnp.uint32(1), self.limbs))
         border = jax.vmap(pieces.locate)(jnp.stack([within.low, last]))
         ends = wide.maximum(pieces.at(border), within.low[None]), wide.minimum(pieces.at(border + 1), within.high[None])
-        at_border = jax.vmap(lambda a, b: self._mass(pieces, a, b))(*ends)
+        at_border = jax.vmap(lambda a, b: self._between(pieces, a, b)[0])(*ends)
         index = jnp.arange(pieces.count, dtype=jnp.int32)
         mass = jnp.where((index > border[0]) & (index < border[1]), self._inner_masses(pieces), 0.0)
         for i in range(2):
@@ -246,13 +238,12 @@ class BinarySearch(ThresholdLearner):
 
     def law(self, pieces: Pieces, event: Goal) -> Float[Array, "2"]:
         pieces = pieces.written_out()
-        low, high = event.within.low, event.within.high
-        outside = self._tails(pieces, low)[0] + self._tails(pieces, high)[1]
-        if event.marked is None:  # two paths instead of one for every piece, and a small failure keeps its digits
-            return jnp.stack([1 - outside, outside])
+        split = self._between(pieces, event.within.low, event.within.high)
+        if event.marked is None:  # two paths instead of one for every piece
+            return split
         mass = self._masses(pieces, event.within)
         good = jnp.sum(jnp.where(event.marked, mass, 0.0))
-        return jnp.stack([good, jnp.sum(jnp.where(event.marked, 0.0, mass)) + outside])
+        return jnp.stack([good, jnp.sum(jnp.where(event.marked, 0.0, mass)) + split[1]])
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) under REPLACE_ONE, by composition of d + 1 adaptive epsilon_0-private comparisons."""
