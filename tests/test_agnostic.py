@@ -360,6 +360,12 @@ def test_sizes_of_agnostic_label_privacy_pay_for_every_event() -> None:
         bounds.label_private_agnostic(1, a, b, 1.0, unlabelled=10)
 
 
+def test_at_flip_one_half_all_hypotheses_are_best() -> None:
+    law = agnostic.noisy(thresholds.uniform(bits=3, target=5), flip=0.5)
+    for alpha in (0.0, 0.1):
+        assert [wide.to_ints(end[None])[0] for end in law.within_excess(alpha)] == [0, 9]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

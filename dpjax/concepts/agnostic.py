@@ -119,8 +119,9 @@ class Noisy(Agnostic):
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
         """What errs on at most alpha / (1 - 2 flip) of the base; everything at flip = 1/2."""
-        share = jnp.asarray(alpha, float) / jnp.maximum(1 - 2 * jnp.asarray(self.flip, float), 1e-30)
-        return self.base.within(jnp.minimum(share, 1.0))
+        left = 1 - 2 * jnp.asarray(self.flip, float)
+        share = jnp.asarray(alpha, float) / jnp.maximum(left, 1e-30)
+        return self.base.within(jnp.where(left > 0, jnp.minimum(share, 1.0), 1.0))
 
 
 @frozen
