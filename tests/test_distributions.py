@@ -370,12 +370,18 @@ def test_in_domain_sees_points_and_labels_but_no_padding():
         (lambda: masses([1, 256], [1.0, 1.0]), ValueError, "points must be from 0 to 255, got 256"),
         (lambda: masses([1, 2.5], [1.0, 1.0]), TypeError, "points must be an int, got 2.5"),
         (lambda: masses(3, [1.0]), TypeError, "points must be a list, got 3"),
+        (lambda: over(8, 16), ValueError, "base must be over the 16 bits of the targets, got Uniform"),
+        (lambda: over(40, 8), ValueError, "base must be over the 8 bits of the targets, got Uniform"),
         (lambda: masses([3], None), TypeError, "masses must be a list, got None"),
     ],
 )
 def test_factories_refuse(factory, error, message):
     with pytest.raises(error, match=message):
         factory()
+
+
+def over(bits, targets):
+    return thresholds.several(thresholds.uniform(bits=bits, target=0), bits=targets, targets=[3])
 
 
 def masses(points, weights):
@@ -448,6 +454,13 @@ def test_every_threshold_is_within_half_of_a_log_uniform_law(bits, alpha):
     learner = one_threshold.exponential(bits=bits, epsilon=0.1)
     good, bad = learner.probability(sample, law.within(np.float32(alpha)))
     assert float(good) == pytest.approx(1.0, abs=1e-6) and float(bad) < 1e-6
+
+
+@pytest.mark.parametrize("bits", [31, 32, 33, 64])
+def test_every_threshold_is_within_one_of_a_uniform_law(bits):
+    """2^32 points of the grid are no uint32, and twice 2^31 no limb."""
+    for target in (0, 1 << (bits - 1), 1 << bits):
+        assert within(thresholds.uniform(bits=bits, target=target), 1.0) == (0, (1 << bits) + 1)
 
 
 @pytest.mark.parametrize("alpha", [float("nan"), -1.0, 2.0])

@@ -242,11 +242,12 @@ class Uniform(ThresholdDistribution):
         bits = jnp.asarray(self.bits, jnp.int32)
         limbs = self.target.shape[-1]
         step, one = jnp.maximum(bits - 32, 0), _one(self.target)
-        room = jnp.floor(jnp.ldexp(jnp.asarray(alpha, float), jnp.minimum(bits, 32)))
-        allowed = wide.from_uint32(room.astype(jnp.uint32), limbs)
         rank, top = self._rank(self.target), wide.power_of_two(jnp.minimum(bits, 32), limbs)
+        room = jnp.floor(jnp.ldexp(jnp.asarray(alpha, float), jnp.minimum(bits, 32)))
+        # 2^32 is no uint32, and may have no room in the limbs beside the rank.
+        allowed = wide.select(jnp.asarray(alpha, float) >= 1, top, wide.from_uint32(room.astype(jnp.uint32), limbs))
         low = wide.subtract(rank, wide.minimum(allowed, rank))
-        high = wide.minimum(wide.add(rank, allowed), top)
+        high = wide.add(rank, wide.minimum(allowed, wide.subtract(top, rank)))
         # Thresholds of rank r are ((r - 1) 2^step, r 2^step]; rank 0 is the threshold 0 alone.
         first = wide.shift_left(wide.subtract(low, wide.minimum(one, low)), step)
         first = wide.select(wide.is_zero(low), first, wide.add(first, one))
@@ -352,7 +353,7 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
       targets: k thresholds in 0, ..., 2^bits.
 
     Raises:
-      TypeError: another base. ValueError: no target, or one outside the domain.
+      TypeError: another base. ValueError: a base over other bits, no target, or one outside the domain.
 
     >>> import jax
     >>> law = several(uniform(bits=16, target=0), bits=16, targets=[100, 50_000])
@@ -362,10 +363,18 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
     width = _bits(bits)
     if not isinstance(base, Uniform | PointMasses):
         raise TypeError(f"base must be uniform(...) or point_masses(...), got {type(base).__name__}")
+    if not _is_over(base, width):
+        raise ValueError(f"base must be over the {width} bits of the targets, got {base!r}")
     if not (targets := arguments.several("targets", targets)):
         raise ValueError("targets must hold at least one threshold, got none")
     checked = [arguments.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
     return Several(base=base, targets=wide.from_ints(checked, width + 1))
+
+
+def _is_over(base: Any, bits: int) -> bool:
+    """Whether a distribution is on X_bits, as far as it says: point masses tell their limbs only."""
+    width = getattr(base, "bits", bits)
+    return base.target.shape[-1] == wide.limbs_for(bits + 1) and (arguments.is_traced(width) or int(width) == bits)
 
 
 def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
