@@ -598,6 +598,16 @@ def test_what_is_no_hypothesis_or_no_event_is_refused() -> None:
     assert labels.tolist() == [True, False]
 
 
+def test_numbers_of_buckets_are_no_points() -> None:
+    """A law given a hash refuses the points of `within`, which it took for buckets, and still knows single outputs."""
+    sample, law = sample_of(MIXED, 3), concept.uniform(bits=3, target=3)
+    with pytest.raises(TypeError, match=r"event must be an interval .* of numbers of buckets, got a set of points"):
+        HASHED.probability(sample, law.within(0.1))
+    outputs = [HASHED.output(jnp.uint32(i)) for i in (3, 8)]
+    found = [float(HASHED.log_prob(sample, output)) for output in outputs]
+    np.testing.assert_allclose(np.exp(found), HASHED.pmf(sample)[jnp.array([3, 8])], rtol=1e-5)
+
+
 def test_a_point_outside_the_domain_shows_in_the_status() -> None:
     learner, sample = points.exponential(bits=2, epsilon=1.0), sample_of(MIXED, 3)
     assert int(jax.jit(lambda s: learner(jax.random.key(0), s).status)(sample)) == Status.OUTSIDE_DOMAIN

@@ -25,6 +25,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.sample import Sample
 from dpjax.domains import gf2, wide
+from dpjax.domains.events import Interval, PointSet
 from dpjax.learners.points import base
 from dpjax.learners.points.base import OnePointLearner, Seen
 from dpjax.learners.points.exponential import PointExponential
@@ -122,8 +123,17 @@ class HashedPoints(OnePointLearner):
 
 
 @frozen
+class _Buckets(PointSet):
+    """A set of numbers of buckets, where a `PointSet` is of points."""
+
+
+@frozen
 class GivenHash(OnePointLearner):
-    """`HashedPoints` with its hash drawn: the exponential mechanism on hashed points; events are of numbers of buckets."""
+    """`HashedPoints` with its hash drawn: the exponential mechanism on hashed points.
+
+    Events are intervals (low, high) of numbers of buckets. A set of points, such as `distribution.within(alpha)`, does not say which
+    buckets belong to it, and is refused.
+    """
 
     output_kind: ClassVar[type] = Bucket
     bits: Int[Array, ""]
@@ -137,6 +147,16 @@ class GivenHash(OnePointLearner):
 
     def named(self, sample: Sample) -> UInt32[Array, "n 1"]:
         return self.hash(sample.x)
+
+    def check_event(self, event: Any) -> Interval | PointSet:
+        if isinstance(event, PointSet) and not isinstance(event, _Buckets):
+            raise TypeError(
+                f"event must be an interval (low, high) of numbers of buckets, got a set of points {event!r}"
+            )
+        return super().check_event(event)
+
+    def exactly(self, output: Any) -> PointSet:
+        return _Buckets(**vars(super().exactly(output)))
 
     def _mechanism(self) -> PointExponential:
         return PointExponential(bits=jnp.int32(self.buckets), epsilon=self.epsilon, limbs=1, zero=True)
