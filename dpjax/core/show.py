@@ -78,4 +78,5 @@ def _array(value: Any) -> str:
 def _wide_array(value: Any) -> str:
     if value.dtype != np.uint32 or not concrete(value) or np.ndim(value) not in (1, 2):
         return _array(value)
-    return str(integers(value[None])[0]) if value.ndim == 1 else listed(integers(value))
+    rows = integers(np.atleast_2d(value))  # NumPy's: where something is traced, JAX makes a tracer of what it indexes
+    return str(rows[0]) if value.ndim == 1 else listed(rows)
