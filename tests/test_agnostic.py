@@ -366,6 +366,16 @@ def test_at_flip_one_half_all_hypotheses_are_best() -> None:
         assert [wide.to_ints(end[None])[0] for end in law.within_excess(alpha)] == [0, 9]
 
 
+def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
+    """As learners of thresholds want it; of two label columns."""
+    base = thresholds.uniform(bits=64, target=0)
+    # Best are 1/2 and 7/8 of the range: the excess rises by 1/2 on the left up to the other target, by 1 elsewhere.
+    pairs = [(2**62, 2**61), (2**63, 7 * 2**61)]
+    law = agnostic.mixed([thresholds.several(base, bits=64, targets=pair) for pair in pairs], weights=[1.0, 3.0])
+    low, high = ([x / 2**64 for x in wide.to_ints(end)] for end in law.within_excess(0.1875))
+    np.testing.assert_allclose([low, high], [[0.1875, 0.5], [0.6875, 1.0]], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

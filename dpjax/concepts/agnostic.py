@@ -170,13 +170,16 @@ class Mixed(Agnostic):
         return jnp.min(jax.vmap(self.errors if _several(self.laws[0]) else self.error)(self.candidates), axis=0)
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
-        """An interval for thresholds on point masses, a `PointSet` for points, otherwise `Near`."""
+        """An interval for thresholds, a `PointSet` for points, otherwise `Near`."""
         alpha = jnp.asarray(alpha, float)
         first = self.laws[0]
         if isinstance(first, points.PointDistribution):
             return _point_set(self, alpha)
-        if isinstance(getattr(first, "base", first), thresholds.PointMasses):
+        base = getattr(first, "base", first)
+        if isinstance(base, thresholds.PointMasses):
             return _interval(self, alpha)
+        if isinstance(base, thresholds.Uniform):
+            return _uniform_interval(self, base, alpha)
         return Near(distribution=self, alpha=alpha)
 
 
@@ -253,6 +256,33 @@ def _interval(law: Mixed, alpha: Array) -> tuple[Array, Array]:
     begin, end = after[low], last[jnp.maximum(high, 0)]
     nothing = jnp.asarray(high < 0)[..., None]
     return begin, jnp.where(nothing, begin, end)
+
+
+@jax.jit
+def _uniform_interval(law: Mixed, base: thresholds.Uniform, alpha: Array) -> tuple[Array, Array]:
+    """The same on uniform points, which are too many to look at: from a best threshold on to either side by halving."""
+    many = _several(law.laws[0])
+    excess = law.excesses if many else law.excess
+    errors = jax.vmap(law.errors if many else law.error)(law.candidates)
+    at = jnp.argmin(errors, axis=0)
+    best = law.candidates[at, jnp.arange(at.shape[0], dtype=jnp.int32)] if many else law.candidates[at]
+    limbs = best.shape[-1]
+    one = wide.from_uint32(jnp.ones(best.shape[:-1], jnp.uint32), limbs)
+    last = jnp.broadcast_to(wide.power_of_two(jnp.asarray(base.bits, jnp.int32), limbs), best.shape)
+
+    def first_where(good: Any, low: Array, high: Array) -> Array:
+        """The least threshold from low on that is good, or high."""
+
+        def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = ends
+            middle = wide.midpoint(low, high)
+            holds = good(middle) | wide.equal(low, high)
+            return wide.select(holds, low, wide.add(middle, one)), wide.select(holds, middle, high)
+
+        return lax.fori_loop(0, 32 * limbs, halve, (low, high))[1]
+
+    begin = first_where(lambda h: excess(h) <= alpha, jnp.zeros_like(best), best)
+    return begin, first_where(lambda h: excess(h) > alpha, wide.add(best, one), wide.add(last, one))
 
 
 def _several(law: Any) -> bool:
