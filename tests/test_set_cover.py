@@ -146,6 +146,9 @@ def test_printed_constants_prove_less_than_they_claim():
     printed = conjunctions.conjunction(bits=50, k=3, epsilon=1.0, delta=1e-6, alpha=0.2, calibration="printed")
     stated = printed.guarantee()
     assert not stated.covers(1.0, 1e-6) and stated.covers(2.0, 1e-6)
+    for times, keeps in ((2.5, True), (4.0, False)):  # where weights are steep not even that
+        rate, epsilon = times / 2, times * math.log(math.e / 1e-6)  # epsilon/(2 ln(e/delta)), and epsilon
+        assert set_cover.shared_test(rate=rate, noise_epsilon=epsilon, delta=1e-6).covers(2 * epsilon, 1e-6) == keeps
     assert conjunctions.conjunction(bits=50, k=3, epsilon=1.0, delta=1e-6, alpha=0.2).guarantee().covers(1.0, 1e-6)
 
 

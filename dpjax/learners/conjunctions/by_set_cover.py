@@ -99,8 +99,8 @@ class SelectLiteral(Selection):
 def conjunction(**given: Any) -> SetCover:
     """A conjunction of at most k of the 2d literals (GEO Theorem 3.6); see `dpjax.learners.set_cover`.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)). Not
-    promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for
+    epsilon <= 2.5 ln(e/delta)). Not promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d, the number of variables, at most 2^24.

@@ -37,8 +37,8 @@ def convex(
 ) -> SetCover:
     """A convex polygon of at most `sides` sides over {0, ..., 2^d - 1}^2 (GEO Theorem 4.8); see the module.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)). Not
-    promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for
+    epsilon <= 2.5 ln(e/delta)). Not promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d, 1 to 64.

@@ -49,8 +49,8 @@ def union(
     """A union of polygons with at most `sides` edges in all, over {0, ..., 2^d - 1}^2 (GEO Theorem 5.1); see the module.
 
     Formal guarantees: for bits <= 2, (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to
-    (2 epsilon, delta)); for more bits none at all, as the sampler is approximate. Not promised: floating-point side channels; a
-    cryptographic generator.
+    (2 epsilon, delta) for epsilon <= 2.5 ln(e/delta)); for more bits none at all, as the sampler is approximate. Not promised:
+    floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d, 1 to 64.

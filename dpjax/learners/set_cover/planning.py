@@ -83,8 +83,9 @@ def learner(
 ) -> SetCover:
     """SetCoverLearner over the hypotheses of a selection (GEO §3); see `dpjax.learners.set_cover.rounds`.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)), if the
-    selection draws with the weights it is asked for. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for
+    epsilon <= 2.5 ln(e/delta)), if the selection draws with the weights it is asked for. Not promised: floating-point side channels; a
+    cryptographic generator.
 
     Args:
       selection: a `Selection`, for instance `dpjax.learners.conjunctions.SelectLiteral(bits=20)`.

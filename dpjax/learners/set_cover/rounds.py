@@ -13,7 +13,7 @@ places, and h deletes the examples with h(x) = 1.
 soon if the hypotheses that delete it are likely. So the price does not grow with R: (e_w + max(r, c ln((1 - e^-r)/delta) - r), delta),
 c = e^r - 1, which is `accounting.set_cover.shared_test` with its proof. It is the sharp form of Claim 3.4. The printed constants, r =
 epsilon/(2 ln(e/delta)) and e_w = epsilon, prove (2 epsilon, delta) only, as the last line of the printed proof says (the weights there are
-exp(r q), in GEO's definition exp(r q/2)).
+exp(r q), in GEO's definition exp(r q/2)), and that where e^r - 1 <= 2r, so for epsilon <= 2.5 ln(e/delta).
 
 By "composition" the same rounds need no noise in b: a negative example more moves every q by -1/k to 1 - 1/k, a positive one by -1 to 0. In
 both cases no two of them move apart by more than 1, so a round is (r, 0)-private, and R of them are composed. That is the k^1.5 (or k^2,
