@@ -590,7 +590,7 @@ def test_more_examples_than_rows_are_refused() -> None:
 
 
 def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_refused():
-    """BinarySearch subtracts what lies below the ends, and said -0.02 of an interval whose ends were swapped."""
+    """BinarySearch subtracted what lies below the ends, and said -0.02 of an interval whose ends were swapped."""
     learner, sample = thresholds.binary_search(bits=8, epsilon=1.0), Sample(x=wide.from_ints([3, 9], 8), y=[1, 0])
     np.testing.assert_allclose(learner.probability(sample, (5, 1)), [0.0, 1.0], atol=1e-6)
     np.testing.assert_allclose(
@@ -599,6 +599,19 @@ def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_
     for output in (None, "x", 1.5, True, (4,), np.zeros(1)):
         with pytest.raises(TypeError, match="output must be an int, or a uint32 array"):
             learner.log_prob(sample, output)
+
+
+def test_a_traced_alpha_out_of_range_shows_in_the_status():
+    sample = Sample(x=wide.from_ints([3, 9], 4), y=[1, 0])
+
+    @jax.jit
+    def status(alpha):
+        return thresholds.rec_concave(bits=4, epsilon=1.0, delta=0.1, alpha=alpha, depth=1)(
+            jax.random.key(0), sample
+        ).status
+
+    found = [int(status(alpha)) for alpha in (0.5, 0.0, -1.0, 2.0, float("nan"))]
+    assert found == [Status.OK, *[Status.BAD_PARAMETER] * 4]
 
 
 def test_factories_that_compute_on_the_host_refuse_traced_numbers_by_name():

@@ -25,6 +25,11 @@ class ThresholdLearner(Ordered):
 
     kind: ClassVar[type] = Sample
 
+    def sound(self) -> Bool[Array, ""]:
+        """alpha, where there is one, is in its range, too: (0, 1), whose end float32 may round to 1."""
+        alpha = jnp.asarray(getattr(self, "alpha", 1.0), float)
+        return super().sound() & (alpha > 0) & (alpha <= 1)
+
     def prepare(self, sample: Sample) -> Pieces:
         return concept.quality(sample, self.bits, self.limbs)
 

@@ -82,7 +82,7 @@ class ThresholdRecConcave(ThresholdLearner):
         """What is proved, by basic composition, under REPLACE_ONE; see `dpjax.optimizers.quasi_concave.recursion`.
 
         For `printed` that is ((5N-4) e, (N-1) exp(2e) d), e and d the shares of one mechanism: within (epsilon, delta) for depth
-        up to 2, and more than epsilon from depth 3 on. `claimed_guarantee` is what Theorem 3.15 says.
+        up to 2 and epsilon <= 3 ln 6, and more than epsilon from depth 3 on. `claimed_guarantee` is what Theorem 3.15 says.
         """
         if self.split is not None:
             return self.split.total(REPLACE_ONE)
