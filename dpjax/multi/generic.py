@@ -213,12 +213,15 @@ def learner(
     Formal guarantees: (epsilon, delta) under REPLACE_ONE.
 
     Raises:
-      TypeError, ValueError: arguments out of range; a sanitizer that leaves nothing.
+      TypeError, ValueError: arguments out of range; a sanitizer of another domain, or one that leaves nothing.
     """
     if not (callable(sanitizer) and hasattr(sanitizer, "guarantee")):
         raise TypeError(f"sanitizer must be one of dpjax.sanitizers, got {sanitizer!r}")
     if not hasattr(concepts, "representatives"):
         raise TypeError(f"concepts must be a class, as generic.thresholds(bits=...) makes it, got {concepts!r}")
+    domains = getattr(sanitizer, "bits", concepts.bits), concepts.bits
+    if not any(map(arguments.is_traced, domains)) and int(domains[0]) != int(domains[1]):
+        raise ValueError(f"concepts must be over the {int(domains[0])} bits of the sanitizer, got {concepts!r}")
     k = arguments.size("k", k)
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),
