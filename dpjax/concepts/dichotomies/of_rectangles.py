@@ -93,7 +93,7 @@ class RectangleClass:
 
     def refuse(self, name: str, x: Any) -> None:
         """ValueError if there are more distinct points than are listed."""
-        distinct = len(np.unique(np.asarray(x).reshape(len(x), -1), axis=0))
+        distinct = len(np.unique(np.asarray(x), axis=0))
         if distinct > self.most:
             raise ValueError(
                 f"{name} must have at most {self.most} distinct points, all boxes of which are listed, got {distinct}"
