@@ -510,6 +510,16 @@ def test_how_often_all_answers_are_accurate_is_known_exactly(name: str) -> None:
         mechanism.pmf(held)
 
 
+def test_a_rare_accurate_answer_keeps_its_digits() -> None:
+    """One point of 36 examples, whose noisy count must pass 68.7; as 1 less the rest it would be a multiple of 6e-8."""
+    mechanism = sanitizer.histogram(bits=6, n=36, epsilon=1.0, delta=1e-15)
+    success = mechanism.success_probability(Points.create(wide.from_ints([3] * 36, 6)), error=0.99)
+    noise = stats.laplace(scale=2.0)
+    expected = noise.sf(float(mechanism.high) - 36) - noise.sf(0.99 * 36)
+    assert 1e-9 < expected < 1e-7
+    np.testing.assert_allclose(success, expected, rtol=1e-4)
+
+
 def test_data_of_another_size_than_was_said_are_refused() -> None:
     mechanism = sanitizer.histogram(bits=6, n=100, epsilon=1.0, delta=0.1)
     data = Points.create(wide.from_ints([1, 2, 3, 3], 6))

@@ -31,6 +31,7 @@ from dpjax.data.algorithm import sound
 from dpjax.domains import groups
 from dpjax.domains.events import Accurate
 from dpjax.mechanisms import laplace
+from dpjax.mechanisms.base import Between
 from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 
@@ -72,20 +73,14 @@ class NoisyCounts(PointSanitizer):
     def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
         """(P[every answer is within `error` of the truth], P[not]): answers are independent."""
         counts, slack = found.counts.astype(float), event.error * jnp.asarray(self.n, float)
-        high = jnp.asarray(self.high, float)
-
-        def beyond(value: Array) -> Array:  # P[noisy count > value], of a count that may be released
-            return jnp.exp(laplace.log_tails((value - counts) / self._scale())[1])
-
-        def up_to(value: Array) -> Array:
-            return jnp.exp(laplace.log_tails((value - counts) / self._scale())[0])
-
-        low_end = jnp.maximum(high, counts - slack)
-        too_high = beyond(jnp.maximum(high, counts + slack))
-        too_low = up_to(low_end) - up_to(high) + jnp.where(counts > slack, up_to(high), 0.0)
-        wrong = jnp.where(self._eligible(found.counts), too_high + too_low, (counts > slack).astype(float))
-        wrong = jnp.where(found.valid, jnp.minimum(wrong, 1.0), 0.0)
-        return logspace.all_happen(jnp.stack([1 - wrong, wrong], axis=-1))
+        high, missed = jnp.asarray(self.high, float), counts > slack
+        # The answer is 0 for all counts up to `high`, and that is right unless it is missed.
+        least = jnp.where(missed, jnp.maximum(high, counts - slack), -jnp.inf)
+        kept = Between(low=least, high=jnp.maximum(high, counts + slack))
+        noise = laplace.mechanism(epsilon=self.epsilon, sensitivity=2.0)
+        noisy, all_or_none = jnp.stack(noise.split(counts, kept)), jnp.stack([~missed, missed]).astype(float)
+        each = jnp.where(self._eligible(found.counts), noisy, all_or_none)
+        return logspace.all_happen(jnp.where(found.valid, each, jnp.array([[1.0], [0.0]])).T)
 
     def sound(self) -> Bool[Array, ""]:
         return sound(self) & (jnp.asarray(self.delta, float) > 0) & (jnp.asarray(self.n, float) >= 1)
