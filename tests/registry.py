@@ -815,7 +815,12 @@ MECHANISMS = [
     dataclasses.replace(
         _choice(
             "learned_gate",
-            lambda e: learned_gate.Gate(keep=np.array([0.2, 0.6, 0.9]), epsilon=arguments.epsilon(e), sensitivity=2),
+            lambda e: learned_gate.Gate(
+                keep=np.array([0.2, 0.6, 0.9]),
+                drop=np.array([0.8, 0.4, 0.1]),
+                epsilon=arguments.epsilon(e),
+                sensitivity=2,
+            ),
             scores=(3, 8, 0, 1, 4),
             sweeps=False,  # its probabilities are what they are; epsilon is where delta is stated
         ),

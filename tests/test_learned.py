@@ -11,6 +11,7 @@ import pytest
 
 from dpjax.accounting import Guarantee
 from dpjax.bounds import noise as bound
+from dpjax.data.outcome import Status
 from dpjax.mechanisms import partition_selection, stability
 from dpjax.relaxations import learned_audit, learned_gate, learned_noise
 from dpjax.verify import audit_samples
@@ -188,11 +189,25 @@ def test_every_point_is_private_and_has_a_gradient(x64, epsilon, delta):
         ({"epsilon": 1.0, "steps": 0}, "steps"),
         ({"epsilon": 1.0, "learning_rate": 0.0}, "learning_rate"),
         ({"epsilon": 1e-6, "loss": np.abs}, "epsilon"),
+        ({"epsilon": 1e-5, "sensitivity": 1000}, "epsilon"),
     ],
 )
 def test_learn_refuses_by_name(given, name):
     with pytest.raises(ValueError, match=name):
         learned_noise.learn(**given)
+
+
+def test_noise_that_int32_does_not_hold_is_refused():
+    """Of scale D / rate = 10^9: a draw in eight would pass 2^31."""
+    epsilon, sensitivity = 1e-6, 1024
+    weights = -epsilon / sensitivity * np.arange(2 * sensitivity + 1)
+    given = {"sensitivity": sensitivity, "relation": "REPLACE_ONE"}
+    with pytest.raises(ValueError, match=r"epsilon must be >= 3.05\d*e-05"):
+        learned_noise.mechanism(weights, epsilon=epsilon, **given)
+    with pytest.raises(ValueError, match=r"rate must be >= 3.05\d*e-05"):
+        learned_noise.mechanism(weights, epsilon=1.0, rate=epsilon, **given)
+    made = learned_noise.IntegerNoise(log_weights=weights, rate=epsilon, epsilon=epsilon, **given)
+    assert made(jax.random.key(0), jnp.int32(0)).status == Status.BAD_PARAMETER
 
 
 def test_the_linear_programme_refuses_by_name():
@@ -232,7 +247,8 @@ def test_a_learned_gate_is_private_over_all_neighbours(sensitivity):
     relation, sizes = ("REPLACE_ONE", [9]) if sensitivity == 2 else ("ADD_OR_REMOVE_ONE", [4, 5, 6])
     counts = histograms(3, sizes)
     gate = learned_gate.learn(gap=9 if sensitivity == 2 else 5, epsilon=1.0, delta=0.05, sensitivity=sensitivity)
-    eager = dataclasses.replace(gate, keep=np.minimum(1.0, 1.01 * gate.keep))
+    more = np.minimum(1.0, 1.01 * gate.keep)
+    eager = dataclasses.replace(gate, keep=more, drop=1 - more)
     found = {}
     for name, one in (("learned", gate), ("eager", eager)):
         worst = worst_pair(lambda row, one=one: jnp.log(one.pmf(row)), counts, neighbours(counts, relation), 1.0)
@@ -240,6 +256,14 @@ def test_a_learned_gate_is_private_over_all_neighbours(sensitivity):
         assert worst.delta == pytest.approx(one.guarantee().delta, rel=1e-5)  # the claim is tight on this domain
         found[name] = worst.delta
     assert found["learned"] <= 0.05 < found["eager"]
+
+
+def test_a_gate_that_drops_next_to_never_is_private_in_single_precision():
+    # 1 - p, as a difference, is a multiple of 6e-8 there, which e^10 makes 1e-3.
+    gate = learned_gate.learn(gap=12, epsilon=10.0, delta=1e-6, steps=200)
+    laws = np.array([gate.pmf(np.array([0, gap])) for gap in range(0, 13, 2)], np.float64)
+    for p, q in ((laws[1:], laws[:-1]), (laws[:-1], laws[1:])):
+        assert np.maximum(p - math.exp(10.0) * q, 0.0).sum(axis=1).max() < 1.1e-6  # 4.5e-5 by differences
 
 
 def test_gates_refuse_by_name():
@@ -252,9 +276,11 @@ def test_gates_refuse_by_name():
     ):
         with pytest.raises(ValueError, match=name):
             learned_gate.learn(**{**given, **wrong})
-    gate = learned_gate.Gate(keep=np.array([0.1, 0.05]), epsilon=1.0, sensitivity=1)
+    gate = learned_gate.Gate(keep=np.array([0.1, 0.05]), drop=np.array([0.9, 0.95]), epsilon=1.0, sensitivity=1)
     with pytest.raises(ValueError, match="keep must rise"):
         gate.guarantee()
+    with pytest.raises(ValueError, match="drop must be 1 - keep"):
+        dataclasses.replace(gate, keep=np.array([0.1, 0.2])).guarantee()
     with pytest.raises(TypeError, match="scores must be integers"):
         gate.pmf(np.array([0.5, 1.5], np.float32))
 

@@ -43,11 +43,13 @@ class Gate(Chooser):
 
     Attributes:
       keep: p_1, ..., p_C; p_c = p_C beyond. Rising, in [0, 1].
+      drop: 1 - p_1, ..., 1 - p_C. Near p = 1 float32 holds them only if they are not differences, and e^epsilon of them is privacy.
       epsilon: at which `guarantee` states delta.
       sensitivity: s, how far the gap moves: 1 for counts under ADD_OR_REMOVE_ONE, 2 under REPLACE_ONE. Scores are integers.
     """
 
     keep: Float[Any, "c"]
+    drop: Float[Any, "c"]
     epsilon: Number
     sensitivity: int = static()
 
@@ -60,11 +62,11 @@ class Gate(Chooser):
     def _coin(self, data: Candidates) -> tuple[Array, Bool[Array, ""], Array, Array]:
         """(best, whether there is one, ln p, ln(1 - p))."""
         best, gap = leader(data.scores, data.where)
-        keep = jnp.asarray(self.keep, float)
+        keep, drop = jnp.asarray(self.keep, float), jnp.asarray(self.drop, float)
         steps = jnp.clip(jnp.ceil(gap / self.sensitivity), 0.0, float(keep.shape[0])).astype(jnp.int32)
-        p = jnp.append(jnp.zeros(1, keep.dtype), keep)[steps]
-        p = jnp.where(gap == jnp.inf, 1.0, p)  # an only candidate, a constant, is kept
-        return best.index, best.ok, _log(p), _log(1 - p)
+        p, q = (jnp.append(first, each)[steps] for first, each in ((0.0, keep), (1.0, drop)))
+        alone = gap == jnp.inf  # an only candidate, a constant, is kept
+        return best.index, best.ok, _log(jnp.where(alone, 1.0, p)), _log(jnp.where(alone, 0.0, q))
 
     def draw(self, key: Array, data: Candidates) -> Any:
         index, ok, log_p, log_q = self._coin(data)
@@ -80,11 +82,14 @@ class Gate(Chooser):
     def guarantee(self) -> Guarantee:
         """(epsilon, delta), the latter from the probabilities in use, rounded up."""
         epsilon = arguments.known("epsilon", self.epsilon)
-        p, factor = np.concatenate([[0.0], np.asarray(self.keep, np.float64)]), math.exp(epsilon)
+        keep, drop = np.asarray(self.keep, np.float64), np.asarray(self.drop, np.float64)
+        p, q, factor = np.append(0.0, keep), np.append(1.0, drop), math.exp(epsilon)
         if np.any(np.diff(p) < 0) or not np.all((p >= 0) & (p <= 1)):
             raise ValueError(f"keep must rise within [0, 1], got {self.keep!r}")
+        if drop.shape != keep.shape or not np.all((q >= 0) & (abs(p + q - 1) <= 2.0**-30)):
+            raise ValueError(f"drop must be 1 - keep, got {self.drop!r}")
         up = p[1:] - factor * p[:-1] + 2.0**-50 * (p[1:] + factor * p[:-1])
-        down = (1 - p[:-1]) - factor * (1 - p[1:]) + 2.0**-50 * (1 + factor * (1 - p[1:]))
+        down = q[:-1] - factor * q[1:] + 2.0**-50 * (q[:-1] + factor * q[1:])
         delta = min(1.0, max(0.0, float(up.max()), float(down.max())) * (1 + 2.0**-40))
         return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE if self.sensitivity == 1 else REPLACE_ONE)
 
@@ -146,16 +151,16 @@ def learn(*, gap: int, epsilon: Number, delta: float, sensitivity: int = 2, step
     steps = arguments.size("steps", steps)
     with jax.enable_x64(True):
         given = jnp.asarray(epsilon * (1 - _MARGIN)), jnp.asarray(delta * (1 - _MARGIN))
-        found = np.asarray(_descend(*given, count=-(-gap // sensitivity), steps=steps))
-    made = Gate(keep=np.minimum(found, 1.0), epsilon=np.float64(epsilon), sensitivity=sensitivity)
+        keep, drop = map(np.asarray, _descend(*given, count=-(-gap // sensitivity), steps=steps))
+    made = Gate(keep=np.minimum(keep, 1.0), drop=drop, epsilon=np.float64(epsilon), sensitivity=sensitivity)
     if not made.guarantee().covers(epsilon, delta):
         raise RuntimeError(f"the learned gate is not ({epsilon}, {delta})-private: {made.guarantee()}")
     return made
 
 
 @functools.partial(jax.jit, static_argnames=("count", "steps"))
-def _descend(epsilon: Array, delta: Array, *, count: int, steps: int) -> Float[Array, "c"]:
-    """p after the descent on ln(1 - p_C)."""
+def _descend(epsilon: Array, delta: Array, *, count: int, steps: int) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
+    """(p, 1 - p) after the descent on ln(1 - p_C)."""
 
     def loss(point: Array) -> Array:
         return jnp.log(keeps(point, epsilon=epsilon, delta=delta)[1][-1])
@@ -171,4 +176,4 @@ def _descend(epsilon: Array, delta: Array, *, count: int, steps: int) -> Float[A
 
     first = jnp.zeros(count, epsilon.dtype)
     (point, _), _ = jax.lax.scan(step, (first, optimiser.init(first)), None, length=steps)
-    return keeps(point, epsilon=epsilon, delta=delta)[0]
+    return keeps(point, epsilon=epsilon, delta=delta)

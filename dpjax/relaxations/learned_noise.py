@@ -34,7 +34,7 @@ from dpjax.bounds import noise as bound
 from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Between, Noise, Number, difference
-from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, checked_rate, one_sided_geometric
+from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, one_sided_geometric
 
 IMPOSSIBLE = -1e5  # ln of a weight that stands for 0, and is 0 wherever it is exponentiated
 LARGEST_REACH = 256  # of `learn`, unless asked for more
@@ -76,7 +76,8 @@ class IntegerNoise(Noise):
 
     def sound(self) -> Bool[Array, ""]:
         rate = jnp.asarray(self.rate, float)
-        return super().sound() & (rate >= SMALLEST_RATE) & jnp.all(jnp.isfinite(jnp.asarray(self.log_weights, float)))
+        finite = jnp.all(jnp.isfinite(jnp.asarray(self.log_weights, float)))
+        return super().sound() & (rate >= SMALLEST_RATE * self.sensitivity) & finite
 
     def fit(self, data: Any) -> Int[Array, ""]:
         value = super().fit(data)
@@ -202,10 +203,10 @@ def mechanism(
 
     Args:
       log_weights: ln of the weights of 0, ..., R, finite, R at least twice the sensitivity; the law is even.
-      epsilon: at least 2^-25, at most 50.
+      epsilon: at least 2^-25 times the sensitivity, or int32 could not hold the noise; at most 50.
       delta: in [0, 1).
       sensitivity: D, the most that the integer changes between neighbours.
-      rate: of the tails, P(x + D) = e^-rate P(x); epsilon if absent.
+      rate: of the tails, P(x + D) = e^-rate P(x), in the range of epsilon; epsilon if absent.
       relation: the one for which `sensitivity` holds.
 
     Raises:
@@ -218,8 +219,10 @@ def mechanism(
     ...
     ValueError: log_weights must be (1.0, 0.0)-private noise for sensitivity 1, got delta = 0.230642...
     """
-    epsilon = arguments.known("epsilon", checked_rate(epsilon), at_most=bound.MAX_EPSILON)
-    rate = epsilon if rate is None else arguments.known("rate", checked_rate(rate), at_most=bound.MAX_EPSILON)
+    sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1)
+    allowed = {"at_least": SMALLEST_RATE * sensitivity, "at_most": bound.MAX_EPSILON}
+    epsilon = arguments.known("epsilon", epsilon, **allowed)
+    rate = epsilon if rate is None else arguments.known("rate", rate, **allowed)
     weights = arguments.array("log_weights", log_weights).astype(np.float64)
     if weights.ndim != 1 or not np.all(np.isfinite(weights)):
         raise ValueError(f"log_weights must be finite numbers of shape (R + 1,), got {log_weights!r}")
@@ -340,7 +343,7 @@ def learn(
     tests/test_learned.py for where. It starts from discrete Laplace noise, cut off as soon as delta allows.
 
     Args:
-      epsilon: in [2^-24, 50].
+      epsilon: from 2^-24 times the sensitivity to 50.
       delta: in [0, 1).
       sensitivity: D, the most that the integer changes between neighbours.
       loss: "absolute", "square", "zero_one", or an even function of integers (NumPy arrays) with values >= 0.
@@ -362,9 +365,10 @@ def learn(
     >>> learned.guarantee().delta, best <= learned.expected_loss("absolute") <= 1.01 * best
     (0.0, True)
     """
-    epsilon = arguments.known("epsilon", epsilon, at_least=2 * SMALLEST_RATE, at_most=bound.MAX_EPSILON)
-    delta = arguments.known("delta", delta, at_least=0.0, below=1.0)
     sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1, at_most=2**10)
+    least = 2 * SMALLEST_RATE * sensitivity
+    epsilon = arguments.known("epsilon", epsilon, at_least=least, at_most=bound.MAX_EPSILON)
+    delta = arguments.known("delta", delta, at_least=0.0, below=1.0)
     steps = arguments.size("steps", steps)
     learning_rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
     arguments.choice("relation", relation, RELATIONS)
