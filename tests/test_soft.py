@@ -263,6 +263,13 @@ def test_no_edge_makes_nan(name):
         assert np.isfinite(value) and np.all(np.isfinite(grad)), (epsilon, t, given)
 
 
+def test_the_leader_of_large_whole_scores_is_the_best():
+    """In float32 both scores round to 2^29 + 64, and the first of the two would be released."""
+    scores, mechanism = jnp.array([2**29 + 40, 2**29 + 90]), soft.stability(epsilon=1.0, delta=1e-6, temperature=0.0)
+    assert mechanism.mechanism.pmf(scores)[1] > 0.999
+    assert mechanism(jax.random.key(0), scores).tolist() == [0.0, 1.0, 0.0]
+
+
 def test_empty_data():
     """No value: a uniform point. No candidate: no weight, and ⊥ for sure."""
     none = np.zeros(0)
@@ -282,6 +289,12 @@ def test_what_traced_data_hide_comes_back_as_nan():
             np.isnan(jax.jit(lambda x, name=name: EVERY[name](temperature=0.5)(jax.random.key(0), x))(broken))
         )
 
+    @jax.jit
+    def between(low, high):
+        return POINTS["quantile"](temperature=0.5, low=low, high=high)(jax.random.key(0), jnp.array([1.0, 5.0]))
+
+    assert np.isnan(between(2.0, 1.0)) and np.isnan(between(1.0, 1.0)) and 1.0 <= between(1.0, 2.0) <= 2.0
+
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
@@ -292,6 +305,8 @@ def test_what_traced_data_hide_comes_back_as_nan():
         (lambda: soft.concrete(epsilon=0.0, temperature=1.0), ValueError, "epsilon"),
         (lambda: POINTS["quantile"](fraction=1.5, temperature=1.0), ValueError, "fraction"),
         (lambda: POINTS["threshold"](low=1.0, temperature=1.0), ValueError, "high must be > low"),
+        (lambda: POINTS["quantile"](low=1.0, high=1 + 1e-9, temperature=1.0), ValueError, "high must be > low"),
+        (lambda: POINTS["quantile"](low=-3e38, high=3e38, temperature=1.0), ValueError, "high must be > low"),
         (lambda: POINTS["threshold"](temperature=1.0, relation="REPLACE_LABEL"), ValueError, "relation"),
         (lambda: POINTS["quantile"](temperature=1.0)(0, VALUES), TypeError, "key"),
         (lambda: POINTS["quantile"](temperature=1.0)(jax.random.key(0), [[1.0]]), ValueError, "values"),

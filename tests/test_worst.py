@@ -188,6 +188,15 @@ def test_counts_are_rounded_to_whole_ones_with_their_total() -> None:
         assert whole.sum() == 17 and np.abs(whole - row).max() < 1
 
 
+def test_data_that_a_law_refuses_are_left() -> None:
+    """A start whose value is NaN is as bad as none, and hides no other start."""
+    refused = lambda counts, tags: jnp.where(counts[0] > 3, jnp.nan, counts[0].astype(float))  # noqa: E731
+    counts, kinds = jnp.array([[5, 0], [1, 4]], jnp.int32), jnp.ones(1, jnp.int32)
+    given = counts, jnp.zeros((2, 1), jnp.int32), kinds
+    found, _, path = search.exchange(jax.random.key(0), refused, *given, rounds=20, width=8)
+    assert found[:, 0].tolist() == [3, 3] and path[:, 0].tolist() == [-jnp.inf, 1.0]
+
+
 # -------------------------------------------------------------------------------------------------- worst neighbours
 
 

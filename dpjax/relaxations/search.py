@@ -81,20 +81,25 @@ def exchange(
       (counts, tags, the value at the start and after each round), by start.
     """
 
+    def worth(counts: Array, tags: Array) -> Array:
+        """The value; of data that a law refuses, whose value is NaN, the least one."""
+        found = value(counts, tags)
+        return jnp.where(jnp.isnan(found), -jnp.inf, found)
+
     def one(start: Any) -> Any:
         key, counts, tags = start
 
         def turn(state: Any, key: Array) -> Any:
             counts, tags, best = state
             proposals = jax.vmap(lambda key: _proposal(key, counts, tags, kinds))(jax.random.split(key, width))
-            found = jax.vmap(value)(*proposals)
-            winner = jnp.argmax(jnp.where(jnp.isnan(found), -jnp.inf, found))
+            found = jax.vmap(worth)(*proposals)
+            winner = jnp.argmax(found)
             keep = found[winner] >= best
             chosen = [jnp.where(keep, new[winner], old) for new, old in zip(proposals, (counts, tags), strict=True)]
             best = jnp.where(keep, found[winner], best)
             return (*chosen, best), best
 
-        first = value(counts, tags)
+        first = worth(counts, tags)
         (counts, tags, _), path = lax.scan(turn, (counts, tags, first), jax.random.split(key, rounds))
         return counts, tags, jnp.append(first, path)
 

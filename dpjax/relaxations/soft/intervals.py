@@ -83,8 +83,8 @@ def weighed(ordered: Float[Array, "n"], quality: Float[Array, "gaps"], *, low: A
     low, high = (jnp.asarray(end, ordered.dtype) for end in (low, high))
     ends = jnp.concatenate([low[None], ordered, high[None]])
     lengths = jnp.diff(ends)
-    # A NaN has no length > 0 and must be seen all the same.
-    broken = jnp.isnan(lengths)
+    # A NaN has no length > 0 and must be seen all the same; ends that are none (traced) leave no gap.
+    broken = jnp.isnan(lengths) | ~jnp.any(lengths > 0)
     log_lengths = jnp.where(lengths > 0, jnp.log(jnp.where(lengths > 0, lengths, 1.0)), -jnp.inf)
     weights = log_lengths + jnp.asarray(factor, ordered.dtype) * (quality - jnp.max(quality))
     return Gaps(ends=ends, log_weights=jnp.where(jnp.any(broken), jnp.nan, weights))
@@ -123,12 +123,16 @@ def reals(name: str, values: Any, where: Any) -> tuple[Float[Array, "n"], Bool[A
 
 
 def domain(low: Any, high: Any) -> dict[str, Any]:
-    """The fields low < high; ValueError for others."""
+    """The fields low < high, in the default float too; ValueError for others."""
     low, high = (
         arguments.real(name, end, above=-math.inf, below=math.inf) for name, end in (("low", low), ("high", high))
     )
-    if not (arguments.is_traced(low) or arguments.is_traced(high)) and not low < high:
-        raise ValueError(f"high must be > low, got {float(high)} and {float(low)}")
+    if not (arguments.is_traced(low) or arguments.is_traced(high)):
+        kind = np.float64 if jax.config.jax_enable_x64 else np.float32
+        if not 0 < float(kind(high)) - float(kind(low)) <= float(np.finfo(kind).max):
+            raise ValueError(
+                f"high must be > low, by what {kind.__name__} can hold, got {float(high)} and {float(low)}"
+            )
     return {"low": low, "high": high}
 
 

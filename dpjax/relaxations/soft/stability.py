@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from dpjax.core.pytree import frozen
 from dpjax.mechanisms import laplace
 from dpjax.mechanisms import stability as exact_stability
-from dpjax.mechanisms.base import Candidates, Number
+from dpjax.mechanisms.base import Candidates, Number, largest
 from dpjax.relaxations.soft import base
 from dpjax.relaxations.soft.base import SoftChooser
 
@@ -39,7 +39,9 @@ class SoftStability(SoftChooser):
         alone = gap == jnp.inf
         lead = jnp.where(alone, 0.0, gap) / scale + laplace.standard_laplace(key) - threshold / scale
         gate = jnp.where(best.ok, jnp.where(alone, 1.0, base.step(lead, self.temperature)), 0.0)
-        logits = jnp.where(data.where, data.scores.astype(float) / scale, -jnp.inf)
+        # Of whole scores floats hold the differences, of large ones not the scores.
+        behind = jnp.where(data.where, data.scores - largest(data.scores, data.where), 0)
+        logits = jnp.where(data.where, behind.astype(float) / scale, -jnp.inf)
         weights = jnp.append(gate * base.tempered(logits, self.temperature), 1 - gate)
         return base.checked(weights, self.mechanism.fits(data))
 
