@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax import Sample
-from dpjax.core import arguments, bisection, bits, logarithm, logspace, random, staging
+from dpjax.core import arguments, bisection, bits, logarithm, logspace, proportions, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
@@ -729,3 +729,10 @@ def test_the_options_for_wide_vectors_are_known_to_this_compiler_and_give_way_to
     assert words(jax.random.key(0)).tolist() == jax.random.bits(jax.random.key(0), (40,)).tolist()
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_prefer_vector_width=256")
     assert staging.with_wide_vectors() == {}
+
+
+def test_an_interval_of_narrow_counts():
+    """A count's own type need not hold the number of trials."""
+    for events, trials in ((np.array([3, 100], np.int8), 1000), (np.array([3], np.int32), 2**33)):
+        narrow, wide = (proportions.clopper_pearson(each, trials, level=0.9) for each in (events, events.astype(int)))
+        assert np.array_equal(narrow, wide)

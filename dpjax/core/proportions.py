@@ -38,6 +38,7 @@ def clopper_pearson(events: Any, trials: int, *, level: float) -> tuple[Any, Any
         raise TypeError(f"events must be integers, got {events.dtype}")
     if not np.all((events >= 0) & (events <= trials)):
         raise ValueError(f"events must be from 0 to {trials}, the number of trials, got {events}")
+    events = events.astype(np.int64)  # narrower ones need not hold the number of trials
     others = trials - events
     low = np.where(events > 0, special.betaincinv(np.maximum(events, 1), others + 1, tail), 0.0)
     high = np.where(others > 0, special.betainccinv(events + 1, np.maximum(others, 1), tail), 1.0)
