@@ -266,6 +266,14 @@ def test_a_gate_that_drops_next_to_never_is_private_in_single_precision():
         assert np.maximum(p - math.exp(10.0) * q, 0.0).sum(axis=1).max() < 1.1e-6  # 4.5e-5 by differences
 
 
+@pytest.mark.parametrize(("gap", "epsilon"), [(200, 1.0), (2**16, 10.0), (1000, 1e-9)])
+def test_a_gate_for_a_lead_that_is_sure_to_be_kept(gap, epsilon):
+    """1 - p falls below every float long before such leads."""
+    gate = learned_gate.learn(gap=gap, epsilon=epsilon, delta=0.1, sensitivity=1, steps=100)
+    assert gate.guarantee().covers(epsilon, 0.1) and np.all(gate.drop > 0)
+    assert gate.pmf([0, gap])[1] > 0.999
+
+
 def test_gates_refuse_by_name():
     given = {"gap": 5, "epsilon": 1.0, "delta": 0.1}
     for wrong, name in (

@@ -30,6 +30,7 @@ from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Candidates, Chooser, Number
+from dpjax.mechanisms.partition_selection import saturation
 from dpjax.mechanisms.stability import leader
 
 SMALLEST_DELTA = 1e-6  # probabilities near 1 have 16 digits
@@ -149,9 +150,12 @@ def learn(*, gap: int, epsilon: Number, delta: float, sensitivity: int = 2, step
     epsilon = arguments.known("epsilon", epsilon, above=0.0, at_most=LARGEST_EPSILON)
     delta = arguments.known("delta", delta, at_least=SMALLEST_DELTA, below=1.0)
     steps = arguments.size("steps", steps)
+    inner, inner_delta = epsilon * (1 - _MARGIN), delta * (1 - _MARGIN)
+    # From where the coin of partition selection is sure nothing is to be gained, and 1 - p soon is no float.
+    count = min(-(-gap // sensitivity), saturation(inner, inner_delta))
     with jax.enable_x64(True):
-        given = jnp.asarray(epsilon * (1 - _MARGIN)), jnp.asarray(delta * (1 - _MARGIN))
-        keep, drop = map(np.asarray, _descend(*given, count=-(-gap // sensitivity), steps=steps))
+        given = jnp.asarray(inner), jnp.asarray(inner_delta)
+        keep, drop = map(np.asarray, _descend(*given, count=count, steps=steps))
     made = Gate(keep=np.minimum(keep, 1.0), drop=drop, epsilon=np.float64(epsilon), sensitivity=sensitivity)
     if not made.guarantee().covers(epsilon, delta):
         raise RuntimeError(f"the learned gate is not ({epsilon}, {delta})-private: {made.guarantee()}")
