@@ -128,7 +128,7 @@ def domain(low: Any, high: Any) -> dict[str, Any]:
         arguments.real(name, end, above=-math.inf, below=math.inf) for name, end in (("low", low), ("high", high))
     )
     if not (arguments.is_traced(low) or arguments.is_traced(high)):
-        kind = np.float64 if jax.config.jax_enable_x64 else np.float32
+        kind = jnp.result_type(float).type
         if not 0 < float(kind(high)) - float(kind(low)) <= float(np.finfo(kind).max):
             raise ValueError(
                 f"high must be > low, by what {kind.__name__} can hold, got {float(high)} and {float(low)}"
