@@ -392,3 +392,15 @@ def test_the_noisy_count_leaves_the_grid_no_more_often_than_the_error_reckons():
     outside = 1 - sum((1 - r) / (1 + r) * r ** abs(k) for k in range(-int(half), int(half) + 1))
     assert outside > 1.2 * r**half
     assert np.isinf(made.error(beta=0.999 * outside)) and np.isfinite(made.error(beta=1.001 * outside))
+
+
+def test_an_error_is_stated_where_one_of_the_sums_is_the_whole():
+    """With fractions close around 1/2 the targets from n decide alone: both terms by hand."""
+    for fractions, epsilon in itertools.product(((0.49, 0.51), (0.5, 0.5 + 2.0**-32)), (0.5, 1.0, 2.0, 5.0)):
+        for base, weight in (("uniform", 1), ("places", 2 / 0.9)):
+            made = quantiles.joint(bits=32, fractions=fractions, epsilon=epsilon, base=base)
+            kappa, moves, spare = 0.475 * epsilon, 2 * (1 - (fractions[1] - fractions[0])), 0.05 - made.outside()
+            grid = np.logaddexp(1.9, 3.8 + np.log(made._beyond(7)))
+            nats = 64 * np.log(2) + np.log(weight / spare) + grid
+            t = (nats - np.log(16) - 2 * np.log(moves)) * moves / (2 * kappa)
+            assert made.error(beta=0.05) == pytest.approx(t, rel=1e-5)

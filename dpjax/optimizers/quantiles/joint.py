@@ -480,9 +480,10 @@ class JointQuantiles(RankedQuantiles):
         half = kappa * STEP / float(self.epsilon) / 2
         nats += float(np.logaddexp(half, 2 * half + np.log(self._beyond(NEAR))))
         # Of the two sums over tuples neither may exceed the whole: t is between what they ask for by themselves, and that with ln 2 more.
+        # A little beyond, as by itself one of the two may be the whole, and rounding must not bring both ends to one side.
         weighs = np.array([math.log(self.candidates), log_own]) + nats
         rates = kappa * np.array([1 / float(np.max(np.maximum(f, 1 - f))), 2 / moves])
-        lower, upper = np.max(weighs / rates), np.max((weighs + math.log(2)) / rates)
+        lower, upper = (1 - 1e-9) * np.max(weighs / rates), (1 + 1e-9) * np.max((weighs + math.log(2)) / rates)
         return float(scipy.optimize.brentq(lambda t: np.logaddexp(*(weighs - rates * t)), lower, upper))
 
     def outside(self) -> float:
