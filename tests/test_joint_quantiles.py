@@ -386,9 +386,9 @@ def test_noise_that_does_not_fit_is_a_status_where_epsilon_is_traced():
 
 
 def test_the_noisy_count_leaves_the_grid_no_more_often_than_the_error_reckons():
-    """At epsilon 20.5 half the grid is 5.85 counts wide, and the noise is whole."""
-    made = quantiles.joint(bits=8, fractions=[0.5], epsilon=20.5)
-    r, half = np.exp(-0.05 * 20.5), 8 / 20.5 * 15
+    """At epsilon 5.02 half the grid is 7.97 counts wide, and the noise is whole."""
+    made = quantiles.joint(bits=8, fractions=[0.5], epsilon=5.02, candidates=11, share=0.5)
+    r, half = np.exp(-0.5 * 5.02), 8 / 5.02 * 5
     outside = 1 - sum((1 - r) / (1 + r) * r ** abs(k) for k in range(-int(half), int(half) + 1))
     assert outside > 1.2 * r**half
     assert np.isinf(made.error(beta=0.999 * outside)) and np.isfinite(made.error(beta=1.001 * outside))
@@ -400,7 +400,17 @@ def test_an_error_is_stated_where_one_of_the_sums_is_the_whole():
         for base, weight in (("uniform", 1), ("places", 2 / 0.9)):
             made = quantiles.joint(bits=32, fractions=fractions, epsilon=epsilon, base=base)
             kappa, moves, spare = 0.475 * epsilon, 2 * (1 - (fractions[1] - fractions[0])), 0.05 - made.outside()
-            grid = np.logaddexp(1.9, 3.8 + np.log(made._beyond(7)))
+            grid = np.logaddexp(1.9, 3.8 + made._log_beyond(7))
             nats = 64 * np.log(2) + np.log(weight / spare) + grid
             t = (nats - np.log(16) - 2 * np.log(moves)) * moves / (2 * kappa)
             assert made.error(beta=0.05) == pytest.approx(t, rel=1e-5)
+
+
+def test_the_grid_for_a_large_total_has_whole_numbers():
+    """Steps of 8 / epsilon would put 4 points at place 5e9 of the grid, which no int32 holds."""
+    for epsilon, naive in ((20.0, None), (1e10, [0.0, 1.0, 0.0, 0.0])):
+        made = quantiles.joint(bits=2, fractions=[0.4], epsilon=epsilon, candidates=3)
+        law = np.asarray(made.pmf(points_of([0, 1, 1, 3], 2)))[:-1]
+        naive = joint_law([0, 1, 1, 3], [0.4], size=4, epsilon=epsilon, candidates=3) if naive is None else naive
+        assert law == pytest.approx(naive, rel=1e-4, abs=1e-30)
+    assert made.error(beta=0.1) < 0.1

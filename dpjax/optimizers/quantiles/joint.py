@@ -24,8 +24,8 @@ is sharp: gaps i whose n_i is too small while all others are too large gain 2 (1
 **Fitted counts** (`candidates` > 1; ours). What costs the factor 2 (1 - w) is that the targets move with n. With targets w_j N for a
 public N the cost moves by 1 at most, so that kappa = epsilon / 2. N need not be close to n with certainty, and it need not be paid for by
 itself: it is one more output of the same mechanism. First a noisy count n + geometric noise of rate a = `share` * epsilon is released,
-rounded to i_0 h with h = 8 / epsilon; then (N, z) is drawn from the product of a public grid around it, N = i h, i >= 1 with i - i_0 = 0,
-+-1, ..., +-7, +-9, +-11, ..., and the sorted tuples, with weights exp(-kappa c), kappa = (1 - share) epsilon / 2. That is
+rounded to i_0 h with h = max{8 / epsilon, 1}; then (N, z) is drawn from the product of a public grid around it, N = i h, i >= 1 with
+i - i_0 = 0, +-1, ..., +-7, +-9, +-11, ..., and the sorted tuples, with weights exp(-kappa c), kappa = (1 - share) epsilon / 2. That is
 (a + 2 kappa, 0) = (epsilon, 0)-private. N comes out close to n, as c >= |n - N|. For m quartiles, ..., the rate rises by
 2 (1 - share)(1 - w): 1.42 for m = 3, 1.8 for 19. (Any public targets would do: f_j N is cut to multiples of 2^-16, and j 2^-32 added, so
 that no two have one rest.)
@@ -41,8 +41,9 @@ tuples do. So with K candidates, D > t for some output has probability at most
 
     2^(dm) (K exp(-kappa t / max{f, 1 - f}) + q exp(-kappa t / (1 - min w))) (exp(kappa h / 2) + p exp(kappa h))
 
-once n is within the grid, p for the probability that it is beyond 7 steps; with targets w_j n alone, 2^(dm) exp(-epsilon t /
-(2 (1 - min w))). This is the worst of all data; the exact law says what holds for given ones.
+once n is within the grid, p for the probability that it is beyond 7 steps (if h = 1, n is on the grid up to there, and 1 takes the place
+of exp(kappa h / 2)); with targets w_j n alone, 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is the worst of all data; the exact law says
+what holds for given ones.
 
 **Scales.** What outputs weigh before they see data is a public choice. With `base="scales"` it is a mixture for all outputs together:
 half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above doubles at
@@ -90,7 +91,7 @@ from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
 from dpjax.optimizers.quantiles.chains import Marks, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
-STEP = 8.0  # h in units of 1 / epsilon
+STEP = 8.0  # h in units of 1 / epsilon, if that is above 1: a finer grid would tell no more, and pass int32
 CANDIDATES = 23
 NEAR = 7  # steps of h to either side; from there on every other N is tried
 OWN = 1 / 16  # what targets w_j n weigh at most: little where no values are shared
@@ -324,9 +325,9 @@ class JointQuantiles(RankedQuantiles):
             deep=jnp.bool_(False),
         )
 
-    def _step(self) -> Float[Array, ""]:
-        """h."""
-        return STEP / jnp.asarray(self.epsilon, float)
+    def _step(self, xp: Any = jnp) -> Any:
+        """h, by `jax.numpy`, or by `numpy` on the host."""
+        return xp.maximum(STEP / xp.asarray(self.epsilon, float), 1.0)
 
     def _count_rate(self) -> Float[Array, ""]:
         return self.share * jnp.asarray(self.epsilon, float)
@@ -477,8 +478,8 @@ class JointQuantiles(RankedQuantiles):
         if not self.fitted:
             return nats * moves / (2 * kappa)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        half = kappa * STEP / float(self.epsilon) / 2
-        nats += float(np.logaddexp(half, 2 * half + np.log(self._beyond(NEAR))))
+        step = float(self._step(np))
+        nats += float(np.logaddexp(kappa * step / 2 if step > 1 else 0.0, kappa * step + self._log_beyond(NEAR)))
         # Of the two sums over tuples neither may exceed the whole: t is between what they ask for by themselves, and that with ln 2 more.
         # A little beyond, as by itself one of the two may be the whole, and rounding must not bring both ends to one side.
         weighs = np.array([math.log(self.candidates), log_own]) + nats
@@ -488,12 +489,12 @@ class JointQuantiles(RankedQuantiles):
 
     def outside(self) -> float:
         """With what probability the noisy count is so far off that n is not within the grid, and no error can be stated."""
-        return self._beyond(int(self._steps()[-1])) if self.fitted else 0.0
+        return math.exp(self._log_beyond(int(self._steps()[-1]))) if self.fitted else 0.0
 
-    def _beyond(self, steps: int) -> float:
-        """P[|noise| > steps h]: else n is within h / 2 of so many steps."""
-        rate, least = self.share * float(self.epsilon), math.floor(STEP / float(self.epsilon) * steps) + 1
-        return 2 * math.exp(-rate * least) / (1 + math.exp(-rate))
+    def _log_beyond(self, steps: int) -> float:
+        """ln P[|noise| > steps h]: else n is within h / 2 of so many steps."""
+        rate, least = self.share * float(self.epsilon), math.floor(float(self._step(np)) * steps) + 1
+        return math.log(2) - rate * least - math.log1p(math.exp(-rate))
 
     def check_beta(self, beta: float) -> None:
         """ValueError for a beta that the noisy count alone exceeds.

@@ -146,7 +146,7 @@ def joint_law(
     if candidates == 1:
         law = weights(own_cost, epsilon / 2 / moves, volumes + in_places)
         return law / law.sum()
-    step, r, half, kappa = 8 / epsilon, math.exp(-share * epsilon), candidates // 2, (1 - share) * epsilon / 2
+    step, r, half, kappa = max(8 / epsilon, 1.0), math.exp(-share * epsilon), candidates // 2, (1 - share) * epsilon / 2
     noisy: dict[int, float] = {}
     for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
         centre = max(math.floor((n + noise) / step + 0.5), 0)
