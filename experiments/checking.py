@@ -9,6 +9,8 @@ in memory, and every row that it gives is compared with the row of the same pane
 | agrees | another value, but the two intervals overlap: which random numbers a cell gets may depend on the cells before it |
 | differs | neither |
 | missing | the figure has no such row |
+
+Audits of `learned` may differ on another processor: which event is learned, or chosen from events as good, turns on last digits.
 """
 
 import collections
