@@ -262,11 +262,11 @@ def test_probabilities_of_events_are_sums_of_the_pmf(name: str) -> None:
         inside = law[:8][low:high].sum()
         np.testing.assert_allclose(learner.probability(sample, (low, high)), [inside, 1 - inside], atol=2e-6)
     listed, good = wide.from_ints([3, 5, 1, 9, 2], 4), np.array([True, True, False, True, True])
-    there = np.array([True, True, True, True, False])
+    there, kind = np.array([True, True, True, True, False]), points.BucketSet if name == "hashed" else events.PointSet
     for others, zero in itertools.product((False, True), repeat=2):
         members = np.array([others] * 8 + [zero])
         members[[3, 5, 1]] = True, True, False
-        event = events.PointSet(points=listed, where=there, good=good, others=np.bool_(others), zero=np.bool_(zero))
+        event = kind(points=listed, where=there, good=good, others=np.bool_(others), zero=np.bool_(zero))
         found = learner.probability(sample, event)
         np.testing.assert_allclose(found, [law[members].sum(), law[~members].sum()], atol=2e-6)
     if name == "hashed":  # those of the others are in the conformance suite
@@ -611,7 +611,7 @@ def test_what_is_no_hypothesis_or_no_event_is_refused() -> None:
 def test_numbers_of_buckets_are_no_points() -> None:
     """A law given a hash refuses the points of `within`, which it took for buckets, and still knows single outputs."""
     sample, law = sample_of(MIXED, 3), concept.uniform(bits=3, target=3)
-    with pytest.raises(TypeError, match=r"event must be an interval .* of numbers of buckets, got a set of points"):
+    with pytest.raises(TypeError, match=r"event must be of numbers of buckets, .*, got a set of points"):
         HASHED.probability(sample, law.within(0.1))
     outputs = [HASHED.output(jnp.uint32(i)) for i in (3, 8)]
     found = [float(HASHED.log_prob(sample, output)) for output in outputs]

@@ -24,11 +24,12 @@ as counts, so its law is exact and costs one sort for any d; see `dpjax.learners
 """
 
 from dpjax.learners.points.exponential import PointExponential, exponential
-from dpjax.learners.points.hashed import Bucket, GivenHash, Hash, HashedPoints, hashed
+from dpjax.learners.points.hashed import Bucket, BucketSet, GivenHash, Hash, HashedPoints, hashed
 from dpjax.learners.points.learn_points import LearnPoints, learn_points
 
 __all__ = [
     "Bucket",
+    "BucketSet",
     "GivenHash",
     "Hash",
     "HashedPoints",

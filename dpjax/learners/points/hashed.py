@@ -123,16 +123,16 @@ class HashedPoints(OnePointLearner):
 
 
 @frozen
-class _Buckets(PointSet):
-    """A set of numbers of buckets, where a `PointSet` is of points."""
+class BucketSet(PointSet):
+    """An event of `GivenHash`: a set of numbers of buckets, where a `PointSet` is of points."""
 
 
 @frozen
 class GivenHash(OnePointLearner):
     """`HashedPoints` with its hash drawn: the exponential mechanism on hashed points.
 
-    Events are intervals (low, high) of numbers of buckets. A set of points, such as `distribution.within(alpha)`, does not say which
-    buckets belong to it, and is refused.
+    Events are intervals (low, high) and `BucketSet`s of numbers of buckets. A set of points, such as `distribution.within(alpha)`, does not
+    say which buckets belong to it, and is refused.
     """
 
     output_kind: ClassVar[type] = Bucket
@@ -149,14 +149,14 @@ class GivenHash(OnePointLearner):
         return self.hash(sample.x)
 
     def check_event(self, event: Any) -> Interval | PointSet:
-        if isinstance(event, PointSet) and not isinstance(event, _Buckets):
+        if isinstance(event, PointSet) and not isinstance(event, BucketSet):
             raise TypeError(
-                f"event must be an interval (low, high) of numbers of buckets, got a set of points {event!r}"
+                f"event must be of numbers of buckets, an interval (low, high) or a BucketSet, got a set of points {event!r}"
             )
         return super().check_event(event)
 
     def exactly(self, output: Any) -> PointSet:
-        return _Buckets(**vars(super().exactly(output)))
+        return BucketSet(**vars(super().exactly(output)))
 
     def _mechanism(self) -> PointExponential:
         return PointExponential(bits=jnp.int32(self.buckets), epsilon=self.epsilon, limbs=1, zero=True)
