@@ -183,8 +183,7 @@ def run(
     experiment, chosen = check(name, preset, changes=changes, distributed=jax.process_count() > 1)
     versions = {package: metadata.version(package) for package in COMPUTING}
     what = {"experiment": title(name), "preset": preset, "seed": seed}
-    width = {"x64": True} if jax.dtypes.canonicalize_dtype(float) == "float64" else {}  # other draws
-    identity = {**what, "settings": chosen, "versions": versions, **width}
+    identity = {**what, "settings": chosen, "versions": versions, **engine.width()}
     began = time.monotonic()
     with contextlib.ExitStack() as opened:
         with refusing():

@@ -80,3 +80,12 @@ def _wide_array(value: Any) -> str:
         return _array(value)
     rows = integers(np.atleast_2d(value))  # NumPy's: where something is traced, JAX makes a tracer of what it indexes
     return str(rows[0]) if value.ndim == 1 else listed(rows)
+
+
+def as_chosen(value: Any) -> str:
+    """A setting as somebody chose it: a float but for its last digits, in which 0.1 + 0.2 is not 0.3.
+
+    >>> as_chosen(0.1 + 0.2)
+    '0.3'
+    """
+    return str(float(f"{value:.12g}")) if isinstance(value, float) else str(value)

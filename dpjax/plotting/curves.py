@@ -5,6 +5,8 @@ from typing import Any
 
 from matplotlib import pyplot
 
+from dpjax.core.show import as_chosen
+
 
 def least_n(curve: Any, ax: Any = None) -> Any:
     """Draws a `dpjax.trials.sweep.Curve` with its intervals, and returns the axes.
@@ -71,14 +73,9 @@ def _lines(table: Any, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """The rows of each line, by its label: the series, and the values of these settings."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in table.to_rows():
-        label = ", ".join([row["series"], *(f"{name} = {_word(row[name])}" for name in names)])
+        label = ", ".join([row["series"], *(f"{name} = {as_chosen(row[name])}" for name in names)])
         lines.setdefault(label, []).append(row)
     return lines
-
-
-def _word(value: Any) -> str:
-    """A setting as a table shows it: a float but for its last digits, in which 0.1 + 0.2 is not 0.3."""
-    return str(float(f"{value:.12g}")) if isinstance(value, float) else str(value)
 
 
 def _wide(values: Sequence[Any]) -> bool:

@@ -12,10 +12,10 @@ import hashlib
 import inspect
 import itertools
 import json
-import numbers
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from numbers import Number
 from typing import Any
 
 import jax
@@ -170,8 +170,7 @@ class Cell:
             "seed": self.effort.seed,
             "cell": self.number,
         }
-        width = {"x64": True} if jnp.result_type(float) == jnp.float64 else {}  # not answered by what float32 found
-        return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **width}
+        return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **engine.width()}
 
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
@@ -360,7 +359,7 @@ def _described(given: Any, depth: int = 8) -> Any:
     """Type and numbers, as JSON data: what a stored result must agree with."""
     if given is None or isinstance(given, bool | int | float | str):
         return given
-    if isinstance(given, numbers.Number | bytes | enum.Enum) and not isinstance(given, np.generic):
+    if isinstance(given, Number | bytes | enum.Enum) and not isinstance(given, np.generic):
         return repr(given)
     if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
         given = jax.random.key_data(given)

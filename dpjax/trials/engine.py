@@ -58,6 +58,15 @@ _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status of newer 
 _SHARE_OF_MEMORY = 2  # a program may take one half of what is free: others live there too
 
 
+def width() -> dict[str, bool]:
+    """What the key of a stored result says of floats: nothing of 32 bits, and that there are 64, with other draws and other digits.
+
+    >>> width()
+    {}
+    """
+    return {"x64": True} if jnp.result_type(float) == jnp.float64 else {}
+
+
 def root_key(seed: int) -> Array:
     """The root key of a run: the threefry generator, whose draws do not change under vmap.
 

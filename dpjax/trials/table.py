@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpjax.core.show import as_chosen
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Table:
@@ -46,9 +48,7 @@ class Table:
 
 
 def _word(value: Any, whole: bool) -> str:
-    """A cell of the table: a float with four digits, or whole but for the last ones, in which 0.1 + 0.2 is not 0.3."""
+    """A cell of the table: a setting as it was chosen, any other float with four digits."""
     if value is None:
         return "-"
-    if isinstance(value, float):
-        return str(float(f"{value:.12g}")) if whole else f"{value:.4g}"
-    return str(value)
+    return f"{value:.4g}" if isinstance(value, float) and not whole else as_chosen(value)
