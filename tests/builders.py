@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,6 +15,11 @@ from dpjax.verify.plain import tree_log
 def slow(*values: Any) -> Any:
     """A case of a parametrised test that another one stands for by default: run with -m slow."""
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def on_cpu(test: Any) -> Any:
+    """A test of what programs for a CPU are like, or of where their blocks have room."""
+    return pytest.mark.skipif(jax.default_backend() != "cpu", reason="says how it is on a CPU")(test)
 
 
 def sample_of(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:

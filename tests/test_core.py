@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -97,6 +98,7 @@ def test_bits_are_those_of_jax(generator):
     np.testing.assert_array_equal(random.bits(jax.random.key(7, impl=generator), 7), words[2])  # outside of a program
 
 
+@builders.on_cpu
 def test_batched_bits_are_those_of_jax():
     """Under vmap, once and twice: the conditional that stores the words stays one."""
     counts, keys = (1, 5), lambda: jax.random.split(jax.random.key(7), (3, 4))

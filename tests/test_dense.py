@@ -91,6 +91,13 @@ def test_some_database_is_as_near_as_rounding_says(name: str, bits: int) -> None
     assert nearest.max() > 0.4 * queries.rounding(rows)
 
 
+@over_classes
+def test_no_largest_error_is_one_of_absolute_whole_numbers(name: str) -> None:
+    """Which a GPU gets wrong; see `Queries.extent`."""
+    program = str(jax.make_jaxpr(CLASSES[name].largest)(jnp.asarray([3, -2, 0, -4], jnp.int32)))
+    assert "max" in program and " abs " not in program
+
+
 # ----------------------------------------------------------------------------------------------------------------- BLR
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import builders
 import pytest
 
 import dpjax
@@ -79,6 +80,7 @@ def walked(*arguments):
     return json.loads(done.stdout)
 
 
+@builders.on_cpu
 def test_loops_become_kernels_and_counts_stay():
     (_, before), (whole, after) = walked(), walked("whole")
     assert whole  # of whatever version XLA is

@@ -14,6 +14,7 @@ import sys
 import textwrap
 import types
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -205,6 +206,7 @@ def test_strict_promotion_and_x64():
     assert abs(narrow - 5000) < tail and abs(wide - 5000) < tail
 
 
+@builders.on_cpu
 def test_default_batch_counts_what_each_trial_owns():
     def shared(key, table):
         return table[jax.random.randint(key, (), 0, table.shape[0])].astype(jnp.int32)
@@ -226,6 +228,7 @@ IN_CACHE = {2**8: 1024, 2**13: 128, 2**16: 16, 2**17: 16, 150_000: 8, 2**18: 8} 
 ONE_A_THREAD = {2: {2**21: 2, 3_600_000: 2, 2**22: 1, 2**26: 1}, 6: {900_000: 8, 2**20: 2, 2**21: 1}}
 
 
+@builders.on_cpu
 @pytest.mark.parametrize("threads", ONE_A_THREAD)
 def test_default_batch_by_bytes_and_threads(monkeypatch, threads):
     monkeypatch.setattr(engine.devices, "threads", lambda: threads)
@@ -295,6 +298,7 @@ def big(key, params):
     return (jnp.sort(jax.random.bits(key, (2**17,), jnp.uint32))[5] & 1).astype(jnp.int32)
 
 
+@builders.on_cpu
 def test_a_block_that_does_not_fit_is_halved_beforehand_and_a_trial_that_does_not_is_refused(monkeypatch):
     given = {"root": ROOT, "cell": 0, "batch": 4}
     whole = engine.count(big, None, trials=6, **given)

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Real
@@ -38,20 +37,6 @@ def running_max(values: Real[Array, "n"]) -> Real[Array, "n"]:
     up_to = lax.cummax(greatest) if greatest.shape[0] <= FEW else running_max(greatest)
     before = jnp.pad(up_to, (1, 0), constant_values=least)
     return jnp.maximum(rows, before[:, None]).reshape(-1)[: values.shape[0]]
-
-
-def along(values: Real[Array, "*shape"], axis: int) -> Real[Array, "*shape"]:
-    """jnp.cumsum in the type of the values along an axis of a table.
-
-    Elsewhere than on a CPU by an associative scan: on an H200 (JAX 0.11.2) `sanitizers.dense.blr` released databases far from the data,
-    and jnp.cumsum along the first axis of a table is the only operation in it that no algorithm whose answers were right there has.
-
-    >>> along(jnp.array([[1, 2], [3, 4]]), 0).tolist()
-    [[1, 2], [4, 6]]
-    """
-    if jax.default_backend() == "cpu":
-        return jnp.cumsum(values, axis=axis, dtype=values.dtype)
-    return lax.associative_scan(jnp.add, values, axis=axis)
 
 
 def _within(values: Array, join: Callable[[Array, Array], Array], nothing: Any) -> Array:

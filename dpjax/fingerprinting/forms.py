@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import arguments, sums
+from dpjax.core import arguments
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
 from dpjax.data.multi_sample import MultiSample
@@ -169,7 +169,7 @@ def _fits(bits: int, name: str, largest: int) -> None:
 
 def _threshold_errors(labels: Bool[Array, "users k"]) -> Int[Array, "k"]:
     """Least over s of (zeros among the first s) + (ones among the rest)."""
-    moved = sums.along(1 - 2 * labels.astype(jnp.int32), 0)
+    moved = jnp.cumsum(1 - 2 * labels.astype(jnp.int32), axis=0, dtype=jnp.int32)
     return packed.tally(labels) + jnp.minimum(jnp.min(moved, axis=0), 0)
 
 

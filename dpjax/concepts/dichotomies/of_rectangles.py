@@ -18,7 +18,6 @@ from dpjax.concepts import rectangles as concept
 from dpjax.concepts.dichotomies.base import Choices
 from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
-from dpjax.core import sums as running
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 
@@ -54,7 +53,7 @@ class RectangleClass:
             for i in range(self.axes):
                 first = 2 * low + 1 + (i == axis and side == 0)
                 last = 2 * high + 2 - (i == axis and side == 1)
-                prefix = running.along(sums, i)
+                prefix = jnp.cumsum(sums, axis=i, dtype=sums.dtype)
                 prefix = jnp.pad(prefix, [(1, 0) if j == i else (0, 0) for j in range(self.axes)])
                 sums = jnp.take(prefix, last, axis=i) - jnp.take(prefix, first, axis=i)
             return sums.reshape(-1)

@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from dpjax.core import arguments, logspace, staging
-from dpjax.core import sums as running
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms import exponential
 
@@ -53,8 +52,11 @@ class Queries:
         return difference
 
     def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
-        """The largest |<c, d>| over the class, from the `answers` for d."""
-        return staging.greatest(jnp.abs(answers))
+        """The largest |<c, d>| over the class, from the `answers` for d.
+
+        Not as the largest of absolute values: NVIDIA's assembler for Hopper cards takes max(|a|, |b|) of two int32 for another number.
+        """
+        return jnp.maximum(staging.greatest(answers), -staging.least(answers))
 
     def largest(self, difference: Real[Array, "points *many"]) -> Real[Array, "*many"]:
         """The largest |<c, d>| over the class, in the type of the difference."""
@@ -223,7 +225,7 @@ class Listed(Queries):
 
 def _sums_below(difference: Real[Array, "points *many"]) -> Real[Array, "sums *many"]:
     """<1[x < j], d> for j = 0, ..., N."""
-    sums = running.along(difference, 0)
+    sums = jnp.cumsum(difference, axis=0, dtype=difference.dtype)
     return jnp.concatenate([jnp.zeros_like(sums[:1]), sums])
 
 
