@@ -51,8 +51,6 @@ EXPERIMENTS = (
     "tuning",
     "worst_data",
 )
-# What may move a digit: a run is resumed with the same versions of these only.
-COMPUTING = ("dpjax", "jax", "jaxlib", "numpy", "scipy", "dp-accounting")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,9 +179,8 @@ def run(
         Refused: what `check` refuses; a directory that is not empty (without resume) or holds another run.
     """
     experiment, chosen = check(name, preset, changes=changes, distributed=jax.process_count() > 1)
-    versions = {package: metadata.version(package) for package in COMPUTING}
     what = {"experiment": title(name), "preset": preset, "seed": seed}
-    identity = {**what, "settings": chosen, "versions": versions, **engine.width()}
+    identity = {**what, "settings": chosen, "versions": engine.versions(), **engine.width()}
     began = time.monotonic()
     with contextlib.ExitStack() as opened:
         with refusing():

@@ -245,6 +245,7 @@ def test_draws_and_the_law_are_those_of_fractions(measure, name):
     for labels in (best, worst):
         got = mine.probability(data, np.array(labels))
         np.testing.assert_allclose(got, [law[labels], 1 - law[labels]], rtol=2e-3, atol=1e-7)
+    assert np.isnan(mine.probability(data, np.array(best)[:-1])).all()  # labels of some of the examples are no event
     few = sum(p for labels, p in law.items() if score(labels) >= -2)
     np.testing.assert_allclose(mine.success_probability(data, error=2 / 6), few, rtol=1e-4)
 

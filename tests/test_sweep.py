@@ -232,8 +232,8 @@ LIKE = {
 
 
 @pytest.mark.parametrize("make", LIKE.values(), ids=LIKE.keys())
-def test_a_stored_result_is_that_of_the_same_numbers(make: Any) -> None:
-    """Wherever a stranger's learner keeps its numbers, and however often it is made anew."""
+def test_a_stored_result_is_that_of_the_same_numbers(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a stranger's learner keeps its numbers, and however often it is made anew; and of the same versions."""
     effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
 
     def key(rate: int) -> str:
@@ -245,6 +245,9 @@ def test_a_stored_result_is_that_of_the_same_numbers(make: Any) -> None:
         wide_key = key(1)
         assert key(1) == wide_key
     assert key(1) != wide_key
+    before = key(1)
+    monkeypatch.setattr(cells.engine, "versions", lambda: {"jax": "0.1.2"})
+    assert key(1) != before
 
 
 @pytest.mark.slow

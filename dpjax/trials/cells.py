@@ -170,7 +170,8 @@ class Cell:
             "seed": self.effort.seed,
             "cell": self.number,
         }
-        return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **engine.width()}
+        made_by = {"versions": engine.versions(), **engine.width()}
+        return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **made_by}
 
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:

@@ -26,7 +26,9 @@ RuntimeWarning says so. Another block gives the same trials, though perhaps not 
 import collections
 import concurrent.futures
 import functools
+import importlib.metadata
 import operator
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -44,6 +46,8 @@ from dpjax.trials import devices, footprint
 Run = Callable[[Array, Any], Any]
 Report = Callable[[int], None]
 Signature = tuple[Any, ...]  # what decides which program is compiled
+
+_COMPUTING = ("jax", "jaxlib", "numpy", "scipy", "dp-accounting")
 
 # Half-words of at most 2^15 trials add up in the word's own type: (2^16 - 1) 2^15 < 2^31.
 MOST_TRIALS_A_PIECE = 2**15
@@ -65,6 +69,17 @@ def width() -> dict[str, bool]:
     {}
     """
     return {"x64": True} if jnp.result_type(float) == jnp.float64 else {}
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Of dpjax and the packages that may move a digit, by name: a stored result is another one where they differ.
+
+    >>> sorted(versions())
+    ['dp-accounting', 'dpjax', 'jax', 'jaxlib', 'numpy', 'scipy']
+    """
+    others = {package: importlib.metadata.version(package) for package in _COMPUTING}
+    return {"dpjax": sys.modules["dpjax"].__version__, **others}  # that of the code, installed or not
 
 
 def root_key(seed: int) -> Array:

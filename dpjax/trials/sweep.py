@@ -95,8 +95,8 @@ def least_n(
       draws: of data, for a law. (Its interval is Student's t over them: asymptotic.)
       trials: at most so many at one n; fewer where it is clear on which side of beta it lies (by a confidence sequence).
       store: directory where results are kept; the same call then goes on where a killed one stopped. Or a store that is open. A result
-        is found again by the series, the setting, and the types and numbers of what was made, not by its code: whoever changes the code
-        of a learner takes another directory.
+        is found again by the series, the setting, the types and numbers of what was made, and the versions of the packages that compute,
+        not by its code: whoever changes the code of a learner takes another directory.
       progress: whether to show on standard error how far it is.
 
     Returns:

@@ -104,7 +104,9 @@ class Exponential(Algorithm):
             masses.append((log_mass, self._good(event, data, errors, order)))
         log_mass, good = (jnp.concatenate([part.ravel() for part in parts]) for parts in zip(*masses, strict=True))
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
-        return jnp.exp(jnp.stack([inside, outside]) - jnp.logaddexp(inside, outside))
+        law = jnp.exp(jnp.stack([inside, outside]) - jnp.logaddexp(inside, outside))
+        # Labels of some of the examples are no event.
+        return law if isinstance(event, Accurate) else jnp.where(data.n_valid <= event.shape[0], law, jnp.nan)
 
     def _coordinates(self, data: Examples) -> Float[Array, "2 rows"]:
         """Over 2^d; rows that do not count at the origin."""
@@ -118,7 +120,8 @@ class Exponential(Algorithm):
         if isinstance(event, Accurate):
             return event.allows(errors, data.n_valid)
         # Labels of the rows: the pieces whose places from j on are those with label 1.
-        wrong = jnp.where(data.valid, jnp.where(event, 1, -1), 0)[order]
+        labels = jnp.pad(event, (0, data.rows - event.shape[0]))
+        wrong = jnp.where(data.valid, jnp.where(labels, 1, -1), 0)[order]
         none = jnp.zeros((order.shape[0], 1), jnp.int32)
         below = jnp.cumsum(jnp.maximum(wrong, 0), axis=1)  # held, but deleted
         beyond = jnp.cumsum(jnp.maximum(-wrong, 0), axis=1)
@@ -131,11 +134,9 @@ class Exponential(Algorithm):
         return jnp.asarray(event)
 
     def event(self, data: Examples, event: Any) -> Any:
-        if isinstance(event, Accurate):
-            return event
-        if event.shape[0] > data.rows:
+        if not isinstance(event, Accurate) and event.shape[0] > data.rows:
             raise ValueError(f"event must have at most {data.rows} labels, got {event.shape[0]}")
-        return jnp.pad(event, (0, data.rows - event.shape[0]))
+        return event
 
     # Lists, on tiny grids ---------------------------------------------------------------------------------------------
 

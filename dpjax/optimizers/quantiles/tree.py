@@ -118,7 +118,7 @@ class TreeQuantiles(Quantiles):
         top = 1 << (self.bits - self.width * (self.levels - 1))
         there = jnp.arange(self._children, dtype=jnp.int32) < top
         noisy = jnp.where(there, self._noisy(key_root, jnp.diff(ends, prepend=none[None])), 0)
-        total = jnp.sum(noisy).astype(float)
+        total = jnp.sum(noisy.astype(float))  # noises of 256 children at the least rate add up past int32
         rank = fraction.astype(float) * 2.0**-32 * jnp.maximum(total, 0.0)
         root = Node(prefix=zero, before=none, total=total, rank=rank)
         first = self._descended(root, jnp.concatenate([none[None], ends]), noisy, jnp.zeros(()), top)
