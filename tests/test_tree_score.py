@@ -137,6 +137,17 @@ def test_the_programme_finds_the_worst_of_all_multisets(bits, n):
         assert max(failures) > min(failures) or n == 1
 
 
+def test_rounding_does_not_turn_a_tiny_failure_into_none():
+    """At the odds of the worst data, where nothing is worse, data that never fail were taken for them: 0.0 was said here."""
+    failure, points = interior_point.tree_score(bits=1, epsilon=16.0, offsets=planning.offsets(a=2.0, p=0.5)).worst(16)
+    failures = [
+        twin.failure(twin.tree_score_law(points, 1, 16.0, 2.0, 0.0, 0.5, 0.0), points)
+        for points in twin.multisets(16, 1)
+    ]
+    np.testing.assert_allclose(failure, max(failures), rtol=1e-12)
+    assert 0 < failure < 1e-100 and len(set(points)) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [16, 18, 20, 22, 24, 28, 32])
 def test_how_far_the_theorem_is_above_the_exact_least_size(bits):

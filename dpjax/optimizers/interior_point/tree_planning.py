@@ -237,12 +237,14 @@ class _Case:
 
     def worst(self, n: int) -> tuple[float, list[int]]:
         """The largest failure over all data of n points, and data that have it."""
-        odds = 0.0
+        points, bad, good = self.worst_data(n, 0.0)
         while True:
-            points, bad, good = self.worst_data(n, odds)
-            if bad <= odds * good * (1 + 1e-12):
-                return bad / (bad + good), points
             odds = bad / good
+            found, more, less = self.worst_data(n, odds)
+            # Where nothing is worse, rounding may prefer data that fail less often.
+            if more <= odds * less * (1 + 1e-12):
+                return bad / (bad + good), points
+            points, bad, good = found, more, less
 
     def tables(self, n: int, odds: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """(W_z, V_z) of all levels."""
