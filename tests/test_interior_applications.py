@@ -18,7 +18,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
-from dpjax.learners import interior, pac, thresholds
+from dpjax.learners import interior, label_private, pac, thresholds
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.verify import histograms, neighbours, probabilities, records
@@ -436,6 +436,17 @@ def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
         assert float(back.failure_probability(points)) <= BETA, name
         answer = wide.to_ints(back(jax.random.key(7), points).hypothesis)[0]
         assert 0 <= answer < 2**BITS
+
+
+def test_no_number_of_points_is_promised_for_a_semi_private_learner() -> None:
+    """Its hypotheses come from public points: far from these, as many points as it asks for never gave an interior point."""
+    public = as_points([0] * 2307, 9)
+    learner = label_private.semi_private(concepts=label_private.thresholds(bits=9), public=public, epsilon=50.0)
+    m = -(-learner.sample_size(alpha=0.25, beta=0.5) // 2)
+    back = interior.solver(learner=learner, m=m)
+    assert float(back.failure_probability(as_points([100] * m + [101] * m, 8))) > 0.99
+    with pytest.raises(ValueError, match="learner must promise an error on any realizable sample"):
+        back.sample_size(beta=0.5)
 
 
 # ------------------------------------------------------------------------------------------------ Reorder-Slice-Compute

@@ -94,12 +94,18 @@ class LearnedInterior(InteriorPoint):
     def points_needed(self, beta: float) -> int:
         """2m: with so many points or more it fails with probability at most beta.
 
-        By the learner's own sample size for error 1/4. That is a statement about population error; for every learner here it is
-        proved through the empirical error on any realizable sample, which is what is needed: at most m/2 <= m - 1 wrong (0 if m = 1).
+        By the learner's own sample size for error 1/4. That is a statement about population error; for every learner here but one it is
+        proved through the empirical error on any realizable sample, which is what is needed: at most m/2 <= m - 1 wrong (0 if m = 1). A
+        semi-private learner's is about samples of the distribution that its public points are from, and this sample is none.
 
         Raises:
-          ValueError: the learner asks for more than 2m examples.
+          ValueError: the learner asks for more than 2m examples, or is semi-private.
         """
+        if getattr(self.learner, "public", None) is not None:
+            raise ValueError(
+                "learner must promise an error on any realizable sample; a semi-private one promises none on samples of "
+                f"another distribution than its public points', got {type(self.learner).__name__}"
+            )
         needed = self.learner.sample_size(alpha=0.25, beta=beta)
         if 2 * int(self.m) < needed:
             raise ValueError(f"m must be >= {-(-needed // 2)} for the learner to reach error 1/4, got {self.m}")
