@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import MultiSample, Sample, bounds
+from dpjax import MultiSample, Points, Sample, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, with_replacement
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
+from dpjax.learners import label_private, thresholds
 from dpjax.learners import points as one_point
-from dpjax.learners import thresholds
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.multi import direct_sum, generic, pac, reductions
 from dpjax.optimizers import interior_point, quantiles
@@ -422,6 +422,25 @@ def test_the_empirical_learner_sees_rows_of_the_sample_with_their_labels():
         reductions.empirical(Recorder(), n=0, rows=18)
     with pytest.raises(ValueError, match="rows must be"):
         reductions.empirical(Recorder(), n=2, rows=1)
+
+
+def test_no_rows_are_promised_for_the_empirical_learner_of_semi_private_ones():
+    """Their hypotheses come from public points: on rows far from these five in nine labels were wrong, where a quarter was promised."""
+    public = Points.create(wide.from_ints([0] * 4000, 8))
+    learner = direct_sum.direct_sum(
+        lambda each: label_private.semi_private(
+            concepts=label_private.thresholds(bits=8), public=public, epsilon=each.epsilon
+        ),
+        k=2,
+        epsilon=60.0,
+    )
+    n = learner.sample_size(alpha=0.25, beta=0.2)
+    reduced, x = reductions.empirical(learner, n=n, rows=9 * n), np.repeat([100, 101], [5 * n, 4 * n])
+    sample = MultiSample.create(wide.from_ints(x.tolist(), 8), np.stack([x == 100] * 2, axis=1))
+    learned = reduced(jax.random.key(0), sample).hypothesis
+    assert (np.mean(reduced.predict(learned, sample.x) != (x == 100)[:, None], axis=0) > 0.5).all()
+    with pytest.raises(ValueError, match="learner must learn any distribution"):
+        reduced.sample_size(alpha=0.25, beta=0.2)
 
 
 # ------------------------------------------------------------------------------------------------------------- bounds

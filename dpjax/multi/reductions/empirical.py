@@ -93,11 +93,16 @@ class Empirical(KLearner):
         return with_replacement(promised, drawn=int(self.n), rows=int(self.rows), calibration=self.calibration)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """m: the empirical error is at most alpha but for beta, if n examples are enough for the PAC learner.
+        """m: the empirical error is at most alpha but for beta, if n examples are enough for the PAC learner, whatever their distribution.
 
         Raises:
-          ValueError: they are not.
+          ValueError: they are not, or the learner is made of semi-private ones, for whom that of their public points alone is learned.
         """
+        if getattr(getattr(self.learner, "learner", None), "public", None) is not None:
+            raise ValueError(
+                "learner must learn any distribution; semi-private ones promise nothing of another one than their public "
+                f"points', got {type(self.learner).__name__} of {type(self.learner.learner).__name__}"
+            )
         needed = self.learner.sample_size(alpha=alpha, beta=beta)
         if int(self.n) < needed:
             raise ValueError(f"n must be >= {needed} for alpha = {alpha} and beta = {beta}, got {int(self.n)}")
