@@ -136,6 +136,7 @@ SLOW_EXAMPLES = {
     "dpjax.optimizers.quantiles",
     "dpjax.optimizers.quantiles.answer.quantiles",
     "dpjax.optimizers.quantiles.approximate.approximate",
+    "dpjax.optimizers.quantiles.inverse_sensitivity.inverse_sensitivity",
     "dpjax.optimizers.quantiles.joint.joint",
     "dpjax.optimizers.quantiles.rank_exponential.rank_exponential",
     "dpjax.optimizers.quantiles.recursive.recursive",

@@ -78,6 +78,7 @@ from dpjax.verify.plain.quantiles import (
     approximate_law,
     direct_laws,
     in_order,
+    inverse_sensitivity_law,
     joint_law,
     rank_exponential_laws,
     unbounded_laws,
@@ -949,6 +950,11 @@ def _joint_twin(candidates: int, **more: Any) -> Callable[[Entry], np.ndarray]:
     return pmf
 
 
+def _inverse_sensitivity_twin(entry: Entry) -> np.ndarray:
+    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    return _ending(inverse_sensitivity_law(points, [0.4, 0.7], size=8, epsilon=entry.epsilon).reshape(64))
+
+
 _BY_SIZES: dict[str, Any] = {
     "law": None,
     "alpha": None,
@@ -980,6 +986,17 @@ QUERIES = [
         error=None,
         alpha=None,  # with so few extra bits there is no error on all data
         law_of="quantiles.rank_exponential",
+    ),
+    Entry(
+        "quantiles.inverse_sensitivity",
+        lambda e: quantiles.inverse_sensitivity(bits=3, fractions=[0.4, 0.7], epsilon=e),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_inverse_sensitivity_twin,
+        events=False,  # its law is a list
+        error=None,
     ),
     Entry(
         "quantiles.joint",

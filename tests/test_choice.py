@@ -19,7 +19,7 @@ from dpjax.choice import base, cdf, choosing, interior_points, k_concepts, point
 from dpjax.learners import thresholds as learners
 from dpjax.mechanisms import stability
 from dpjax.optimizers import interior_point
-from dpjax.optimizers.quantiles import recursive
+from dpjax.optimizers.quantiles import joint, recursive
 from dpjax.verify.plain import exponential as twin
 from dpjax.verify.plain import quantiles as plain
 
@@ -268,8 +268,14 @@ def test_no_more_is_promised_than_was_asked_for(question):
     assert choice.guarantee.covers(given["epsilon"], given["delta"])
 
 
-def test_an_algorithm_that_refuses_its_numbers_is_no_answer():
-    """The least epsilon of `joint` is above this one; other algorithms have none."""
+def test_an_algorithm_that_refuses_its_numbers_is_no_answer(monkeypatch):
+    """As `joint` does, whose least epsilon is above this one; other algorithms have none."""
+
+    def offer(question):
+        algorithm = joint(bits=8, fractions=[0.5], epsilon=question.epsilon / 2)
+        return base.Offer(1, lambda n: algorithm, "joint")
+
+    monkeypatch.setattr(quantiles, "CANDIDATES", (*quantiles.CANDIDATES, base.Candidate("joint", offer)))
     choice = dpjax.choose("median", bits=8, epsilon=2.0**-20, alpha=0.1, relation=REPLACE_ONE)
     assert "epsilon must be >=" in choice.candidates["joint"]
 

@@ -41,14 +41,13 @@ def test_the_exact_interval_has_its_level():
 
 def test_the_choice_depends_on_public_facts():
     assert chosen(fractions=[0.5]) == "rank_exponential"
-    assert chosen(fractions=[0.2, 0.5]) == "joint"
-    assert chosen(fractions=[1 / 3, 2 / 3]) == "joint with targets from n"
+    assert chosen(fractions=[0.2, 0.5]) == "inverse_sensitivity"
     many = [i / 200 for i in range(1, 200)]
     assert (
         chosen(fractions=many)
         == chosen(fractions=many[:99], delta=1e-6)
         == chosen(fractions=many[:9], rho=0.1)
-        == "joint"
+        == "inverse_sensitivity"
     )
     assert chosen(fractions=many, delta=1e-6) == chosen(fractions=many[:99], rho=0.1) == "approximate"
 
@@ -103,7 +102,11 @@ def test_points_give_integers():
     ("given", "error", "match"),
     [
         ({"data": [1, 2]}, TypeError, "data must be a Column of dpjax.encode"),
-        ({"beta": 0.002}, ValueError, "beta must be above what the noisy count fails with, 0.00223, got 0.002"),
+        (
+            {"beta": 0.002, "algorithm": "joint"},
+            ValueError,
+            "beta must be above what the noisy count fails with, 0.00223, got 0.002",
+        ),
         ({"bits": 8}, ValueError, "bits must not be given"),
         ({"beta": 0.0}, ValueError, "beta must be"),
         ({"epsilon": -1.0}, ValueError, "epsilon must be"),

@@ -8,7 +8,7 @@
 - `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
   tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
   charged to beta.
-- `joint`: its own `sample_size`, which counts all tuples.
+- `inverse_sensitivity`: its own `sample_size`, which counts all tuples; that of `joint` is always larger.
 - `approximate`: its own `sample_size`, for n points at most.
 """
 
@@ -130,15 +130,15 @@ def _points(ranks: float, alpha: float) -> int:
     return min(max(1, math.ceil(ranks / alpha * (1 + 1e-12))), LARGEST)
 
 
-def joint(question: Question) -> Offer:
+def inverse_sensitivity(question: Question) -> Offer:
     """By its own worst case."""
     epsilon, _ = question.step()
-    algorithm = quantiles.joint(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
+    algorithm = quantiles.inverse_sensitivity(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
     n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
-    return Offer(n, lambda n: algorithm, "joint")
+    return Offer(n, lambda n: algorithm, "inverse_sensitivity")
 
 
-def joint_floor(question: Question) -> float:
+def inverse_sensitivity_floor(question: Question) -> float:
     """m d ln 2 ranks at the rate of epsilon/2, times the largest of f and 1 - f, are the larger part of it."""
     epsilon, _ = question.step()
     farthest = max(max(f, 1 - f) for f in question.fractions)
@@ -166,6 +166,6 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rank_exponential", rank_exponential),
     Candidate("direct", direct),
     Candidate("recursive", recursive),
-    Candidate("joint", joint, joint_floor),
+    Candidate("inverse_sensitivity", inverse_sensitivity, inverse_sensitivity_floor),
     Candidate("approximate", approximate, approximate_floor),
 )

@@ -10,6 +10,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
 | `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
 | `approximate` | any q fractions, the middle one first, then both sides; without a solver | a total: (epsilon, delta) or rho |
+| `inverse_sensitivity` | any q fractions at once, by how many records would make them right; without a solver | a total epsilon or rho |
 | `joint` | any q fractions at once, by the gaps between them, ties broken as suits them best; no solver | a total epsilon or rho |
 | `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
 | `rank_exponential` | any q fractions, a run each of the exponential mechanism on rank errors, no solver | total (epsilon, delta) or rho |
@@ -39,6 +40,7 @@ enters), so that `direct` promises the same under both relations.
 from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch, half_slice, nearest_rank, rank_errors
 from dpjax.optimizers.quantiles.direct import DirectQuantiles, direct
+from dpjax.optimizers.quantiles.inverse_sensitivity import InverseSensitivityQuantiles, inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.noisy_slices import NoisySlices, noisy_slices
 from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_exponential
@@ -50,6 +52,7 @@ from dpjax.optimizers.quantiles.unbounded import UnboundedQuantiles, unbounded
 __all__ = [
     "ApproximateQuantiles",
     "DirectQuantiles",
+    "InverseSensitivityQuantiles",
     "JointQuantiles",
     "NoisySlices",
     "Quantiles",
@@ -62,6 +65,7 @@ __all__ = [
     "approximate",
     "direct",
     "half_slice",
+    "inverse_sensitivity",
     "joint",
     "nearest_rank",
     "noisy_slices",

@@ -20,14 +20,15 @@ from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
+from dpjax.optimizers.quantiles.inverse_sensitivity import InverseSensitivityQuantiles, inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
-def _joint(*, delta: float = 0.0, **given: Any) -> JointQuantiles:
+def _by_places(make: Any, *, delta: float = 0.0, **given: Any) -> Any:
     """One mechanism finds all quantiles, wherever they lie: a small delta would bring next to nothing, and is left over."""
-    return joint(**given, base="places")
+    return make(**given, base="places")
 
 
 def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
@@ -35,16 +36,14 @@ def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
     return approximate(**given)
 
 
-# Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho; and
-# from which least gap between fractions on `joint` takes its targets from n, whose rate is epsilon / (4 (1 - gap)).
+# Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho.
 MANY_AT_DELTA = 128
 MANY_AT_RHO = 24
-WIDE_GAP = 0.3
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": _approximate,
-    "joint": _joint,
-    "joint with targets from n": functools.partial(_joint, candidates=1),
+    "inverse_sensitivity": functools.partial(_by_places, inverse_sensitivity),
+    "joint": functools.partial(_by_places, joint),
     "rank_exponential": functools.partial(rank_exponential, base="scales"),
 }
 
@@ -98,9 +97,11 @@ class Answer:
         return f"Quantiles {shown}; {error}; {promise}; by {type(self.algorithm).__name__}"
 
     def exactly(self, data: Any) -> Exactly:
-        """The exact error on PUBLIC data, by the law of the algorithm: for planning, on data like one's own.
+        """The error on PUBLIC data, by the law of the algorithm: for planning, on data like one's own.
 
-        Takes some ten evaluations of the law: half a minute for 1,000 points, most of it compilation, and minutes for 100,000.
+        Of "inverse_sensitivity" there is no law of intervals: then what is said holds, but a few ranks less might hold, too; see
+        `InverseSensitivityQuantiles.failure_bound`. Takes some ten evaluations: half a minute for 1,000 points, most of it compilation, and
+        minutes for 100,000.
 
         Args:
           data: a `Column` or `Points` of the same domain.
@@ -119,7 +120,7 @@ class Answer:
         n = int(points.n_valid)
 
         def within(ranks: int) -> float:
-            return float(_within(algorithm, points, np.int32(ranks))[1])
+            return float(_beyond(algorithm, points, np.int32(ranks)))
 
         low, high = -1, 1  # the failure is above beta at low (or low is no error)
         while high < n and within(high) > self.beta:
@@ -139,34 +140,34 @@ class Answer:
 
 
 @jax.jit
-def _within(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
-    """The law of all quantiles being within some ranks."""
+def _beyond(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
+    """The probability that some quantile is not within some ranks, or a bound on it."""
     view = algorithm.prepare(points)
-    return algorithm.law(view, algorithm.near(view, ranks))
+    near = algorithm.near(view, ranks)
+    if isinstance(algorithm, InverseSensitivityQuantiles):
+        return algorithm.failure_bound(view, near)
+    return algorithm.law(view, near)[1]
 
 
 def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:
     """Which algorithm is used: by the fractions and the kind of total, which are public.
 
-    One quantile is found by its rank error: `joint` with targets from n has the same rate there, but must find a place among equal
-    points. It is taken for two quantiles that leave gaps of 0.3 or more, where its rate is high enough; else N is fitted. `joint` is
-    one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the former
-    are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was measured.
+    One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
+    equal points. That is one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential`
+    compose, and the former are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was
+    measured.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
-    ('rank_exponential', 'joint')
+    ('rank_exponential', 'inverse_sensitivity')
     >>> percentiles = [i / 100 for i in range(1, 100)]
     >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
-    ('joint', 'approximate')
+    ('inverse_sensitivity', 'approximate')
     """
     many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
     each = rounded_fractions(fractions)
     if len(each) >= many:
         return "approximate"
-    if len(each) == 1:
-        return "rank_exponential"
-    gap = np.diff([0, *each, 2**32]).min()
-    return "joint with targets from n" if gap >= WIDE_GAP * 2**32 else "joint"
+    return "rank_exponential" if len(each) == 1 else "inverse_sensitivity"
 
 
 def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:

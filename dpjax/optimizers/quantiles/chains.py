@@ -12,7 +12,8 @@ reached by way of e_j at no loss, by the triangle inequality.) So r_j is r_(j-1)
 a value, or *set* to a rank at which something begins or ends.
 
 **Depth.** With targets f_j n a tuple costs nothing if each of its values has the rank T_j. If it has more, by d_j at least to either side,
-its cost is set to -2 min d_j (`Targets.deep`). Of all tuples with d_j > 0 for all j there is one, in which no rank is ever set.
+its weight is multiplied by exp(min rate_j d_j) (`Targets.depth`). Of all tuples with d_j > 0 for all j there is one, in which no rank is
+ever set.
 
 **States.** Of a tuple's beginning, what follows depends on its last output and rank alone. A rank set at output a to k is k + T_j - T_a as
 long as it is kept, and lies within the value of one point. So there are these states after output j: for each a < j and k a kept one; for
@@ -53,13 +54,13 @@ class Targets:
     Attributes:
       whole, rest: whole numbers, and 2^32 times the rests.
       kappa: the rate at which weights fall with the cost.
-      deep: whether depth counts.
+      depth: the rate at which weights rise with what each output has to spare; 0 where depth does not count.
     """
 
     whole: Int[Array, "ends"]
     rest: UInt32[Array, "ends"]
     kappa: Float[Array, ""]
-    deep: Bool[Array, ""]
+    depth: Float[Array, "outputs"]
 
     def since(self, first: Int[Array, "*k"], last: Int[Array, ""]) -> tuple[Int[Array, "*k"], UInt32[Array, "*k"]]:
         """T_last - T_first, whole and rest."""
@@ -452,8 +453,7 @@ def _spare(pieces: Pieces, targets: Targets) -> Float[Array, ""]:
     at, rest = jnp.minimum(targets.whole[1:-1], place.size - 2), targets.rest[1:-1].astype(float) * ULP
     first = lax.cummax(jnp.where(pieces.inside, 0, place))[at]
     end = lax.cummin(jnp.where(pieces.inside, place.size, place), reverse=True)[at + 1]
-    depth = jnp.min(jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
-    return jnp.where(targets.deep, 2 * targets.kappa * depth, 0.0)
+    return jnp.min(targets.depth * jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
 
 
 def _total(states: States) -> Float[Array, ""]:

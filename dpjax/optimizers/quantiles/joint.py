@@ -86,10 +86,11 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 from dpjax.optimizers.quantiles import chains, near, scales
-from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES, Axis
+from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES
 from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
-from dpjax.optimizers.quantiles.chains import Marks, Targets
-from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
+from dpjax.optimizers.quantiles.chains import Targets
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
+from dpjax.optimizers.quantiles.together import Together, first, in_batches
 
 STEP = 8.0  # h in units of 1 / epsilon, if that is above 1: a finer grid would tell no more, and pass int32
 CANDIDATES = 23
@@ -106,7 +107,7 @@ MOST = 2**REST_DIGITS - 2  # outputs
 
 
 @frozen
-class JointQuantiles(RankedQuantiles):
+class JointQuantiles(Together):
     """All quantiles at once by the exponential mechanism on the sizes of the gaps; build it by `joint`.
 
     An event of the law is an interval for each quantile: that every one of them, in order, is in its own.
@@ -207,13 +208,13 @@ class JointQuantiles(RankedQuantiles):
         def weigh(measure: Array) -> Float[Array, "candidates"]:
             """ln of the weight of all tuples by a measure for each of the targets."""
             pieces = axis.pieces(points, outputs, measure)
-            logs = _in_batches(lambda each: chains.forward(pieces, each)[0], targets, BATCH)
+            logs = in_batches(lambda each: chains.forward(pieces, each)[0], targets, BATCH)
             return logs + log_priors + axis.log_priors()[measure]
 
         if log_priors.size == 1 and axis.measures == 1:
             chosen = jnp.int32(0)
         else:
-            logs = _first(weigh, axis.measures, self._measures(index), log_priors.size)
+            logs = first(weigh, axis.measures, self._measures(index), log_priors.size)
             chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
         measure = jnp.minimum(chosen // log_priors.size, axis.measures - 1)
         one = jax.tree.map(lambda leaf: leaf[chosen % log_priors.size], targets)
@@ -222,11 +223,6 @@ class JointQuantiles(RankedQuantiles):
         found = chains.draw(key_chain, pieces, one, each)
         answers = self._answers(key_place, points, found, measure)
         return wide.resize(wide.sort(answers)[0], self.limbs), jnp.bool_(True), {}
-
-    @property
-    def axis(self) -> Axis:
-        """The domain and what outputs weigh on it."""
-        return Axis(bits=self.bits, origin=self.origin, base=self.base)
 
     def _enough(self, index: Int[Array, "*k"]) -> Bool[Array, "*k"]:
         """Whether the count, noisy and rounded, pays for much more than for the places of all outputs one by one."""
@@ -247,44 +243,6 @@ class JointQuantiles(RankedQuantiles):
         """How many measures are used, given the rounded noisy count."""
         every, few = jnp.int32(self.axis.measures), jnp.int32(min(self.axis.measures, ANYWHERE))
         return jnp.where(self._enough(index) & self.fitted, few, every)
-
-    def _answers(
-        self, key: Array, points: Points, found: chains.Drawn, measure: Int[Array, ""]
-    ) -> UInt32[Array, "outputs limbs"]:
-        """One integer for each output, those of one piece in any order."""
-        axis, outputs = self.axis, found.at.shape[0]
-        key_empty, key_powers, key_places = jax.random.split(key, 3)
-        start, stop = axis.stretch(points, found, measure)
-        only = axis.interval(key_empty, start[0], stop[0], measure)
-        start, stop = (wide.select(found.empty, one[None], each) for one, each in zip(only, (start, stop), strict=True))
-        # Of the outputs of one piece: how many are left, and how many of these are one integer (`chains.complete`).
-        place = jnp.arange(outputs, dtype=jnp.int32)
-        piece = jnp.stack([found.kind, found.at, found.tail.astype(jnp.int32)], axis=1)
-        last = jnp.append(jnp.any(piece[1:] != piece[:-1], axis=1), True)
-        left = lax.cummin(jnp.where(last, place, outputs), reverse=True) - place + 1
-
-        def together(key: Array, start: Array, stop: Array, left: Array) -> Array:
-            log_power = axis.log_powers(start, stop, measure, outputs)
-            others = left - 1 - place
-            log_h = chains.complete(log_power)[jnp.maximum(others, 0)]
-            return logspace.draw(key, logspace.sum_tree(jnp.where(others >= 0, log_power + log_h, -jnp.inf))) + 1
-
-        power = jnp.minimum(jax.vmap(together)(jax.random.split(key_powers, outputs), start, stop, left), left)
-        power = jnp.where(found.kind == chains.BETWEEN, power, 1)
-
-        def whose(busy: tuple[Array, Array], here: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
-            """(of which output an integer is, before which output its last one is)."""
-            index, power = here
-            first, until = busy
-            begins = index >= until
-            first, until = jnp.where(begins, index, first), jnp.where(begins, index + power, until)
-            return (first, until), first
-
-        _, first = lax.scan(whose, (jnp.int32(0), jnp.int32(0)), (place, power))
-        each = jax.vmap(lambda *of: axis.within(of[0], of[1], of[2], measure, of[3]))(
-            jax.random.split(key_places, outputs), start, stop, power
-        )
-        return each[first]
 
     # ------------------------------------------------------------------------------------------------- parts of one run
 
@@ -308,7 +266,7 @@ class JointQuantiles(RankedQuantiles):
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), whole.astype(jnp.int32), n[None]]),
             rest=jnp.concatenate([none, rest, none]),
             kappa=self.kappa() / self._moves(),
-            deep=jnp.bool_(True),
+            depth=jnp.full(self.fractions.shape, 2 * self.kappa() / self._moves()),
         )
 
     def _at(self, index: Int[Array, ""]) -> Targets:
@@ -322,7 +280,7 @@ class JointQuantiles(RankedQuantiles):
             whole=jnp.concatenate([jnp.zeros(1, jnp.int32), floor.astype(jnp.int32)]),
             rest=order.at[1:].add(digits),
             kappa=self.kappa(),
-            deep=jnp.bool_(False),
+            depth=jnp.zeros(self.fractions.shape),
         )
 
     def _step(self, xp: Any = jnp) -> Any:
@@ -350,51 +308,15 @@ class JointQuantiles(RankedQuantiles):
 
             def one(measure: Array) -> Float[Array, "more 2"]:
                 pieces = self.axis.cut_pieces(points, rows, counted, outputs, measure)
-                logs = _in_batches(lambda each: chains.split(pieces, each, marks), targets, 2 * BATCH)
+                logs = in_batches(lambda each: chains.split(pieces, each, marks), targets, 2 * BATCH)
                 return logs + log_priors[:, None] + self.axis.log_priors()[measure]
 
-            return _first(one, self.axis.measures, measures, (log_priors.size, 2))
+            return first(one, self.axis.measures, measures, (log_priors.size, 2))
 
         if not self.fitted:
             logs = weigh(self._steps(), jnp.int32(self.axis.measures))
             return _shares(logspace.logsumexp(logs.reshape(-1, 2).T))
         return self._mixed(weigh, points.n_valid)
-
-    def _within(self, intervals: Interval) -> tuple[UInt32[Array, "quantiles wider"], UInt32[Array, "quantiles wider"]]:
-        """The ends of the intervals, at 2^d at most."""
-        beyond = wide.power_of_two(self.bits, intervals.low.shape[-1])[None]
-        low, high = (
-            wide.resize(wide.minimum(end, jnp.broadcast_to(beyond, end.shape)), self.wider)
-            for end in (intervals.low, intervals.high)
-        )
-        return low, high
-
-    def _cut(
-        self, points: Points, low: UInt32[Array, "quantiles wider"], high: UInt32[Array, "quantiles wider"]
-    ) -> tuple[Points, Bool[Array, "rows"]]:
-        """(sorted rows: the ends of the intervals, and the points, after ends equal to them; which of them are points)."""
-        ends = wide.concatenate(low, high)
-        no = jnp.zeros(ends.shape[0], bool)
-        x = wide.concatenate(ends, wide.resize(points.x, self.wider))
-        kept = jnp.concatenate([~no, points.valid])
-        x, counted = wide.sort(wide.select(kept, x, ~jnp.zeros_like(x)), jnp.concatenate([no, points.valid]))
-        return Points(x=x, n_valid=points.n_valid + ends.shape[0], ordered=True), counted
-
-    def _marks(self, points: Points, rows: Points, low: Array, high: Array) -> Marks:
-        """Which values, pieces and gaps lie in the interval of each output: a gap does if the row before it does, or the end that it begins
-        with."""
-        before = wide.concatenate(jnp.zeros((1, self.wider), jnp.uint32), rows.x)
-
-        def one(low: Array, high: Array) -> Marks:
-            def within(value: Array) -> Array:
-                least, beyond = jnp.broadcast_to(low, value.shape), jnp.broadcast_to(high, value.shape)
-                return wide.less_equal(least, value) & wide.less(value, beyond)
-
-            gap = within(before)
-            cell = jnp.append(within(wide.resize(points.x, self.wider)), False)
-            return Marks(cell=cell, piece=jnp.repeat(gap, self.axis.sides), gap=gap)
-
-        return jax.vmap(one)(low, high)
 
     def _mixed(self, weigh: Callable[..., Array], n: Int[Array, ""]) -> Float[Array, "2"]:
         """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them, and at w_j n."""
@@ -519,21 +441,6 @@ class JointQuantiles(RankedQuantiles):
 def _per_root(share: float, candidates: int) -> float:
     """epsilon over sqrt(8 rho), at which the whole is rho-zCDP."""
     return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
-
-
-def _in_batches(one: Callable[[Targets], Any], each: Targets, size: int) -> Float[Array, "n *k"]:
-    """`one` of each, so many at a time, the last ones together with more that nobody asked for: a smaller batch is one more program."""
-    count = each.kappa.size
-    batch = min(size, count)
-    order = jnp.minimum(jnp.arange(-(-count // batch) * batch, dtype=jnp.int32), count - 1).reshape(-1, batch)
-    found = lax.map(lambda of: jax.vmap(one)(jax.tree.map(lambda leaf: leaf[of], each)), order)
-    return found.reshape(-1, *found.shape[2:])[:count]
-
-
-def _first(one: Callable[[Any], Any], size: int, count: Int[Array, ""], shape: Any) -> Float[Array, "size *k"]:
-    """`one` of each of 0, ..., count - 1; -inf for all others."""
-    nothing = jnp.full((size, *np.atleast_1d(shape)), -jnp.inf)
-    return lax.fori_loop(0, count, lambda i, found: found.at[i].set(one(i)), nothing)
 
 
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:

@@ -1,4 +1,4 @@
-"""The points near wanted quantiles: all that a run of `joint` has to look at where there are many.
+"""The points near wanted quantiles: all that a run of `joint` or `inverse_sensitivity` has to look at where there are many.
 
 A run takes time in proportion to the points. Keep those at ranks within D of each f_j n, and leave out all others: if L_j points are left
 out before those around f_j n, what has the rank r there has the rank r - L_j among those that are kept. With targets T_j - L_j, and L of

@@ -1,0 +1,498 @@
+"""All quantiles at once by how many records must come or go until they are right, or wrong (inverse sensitivity: Asi and Duchi 2020).
+
+A sorted tuple z_1 <= ... <= z_m is *right* for n points if #{x < z_j} <= f_j n <= #{x <= z_j} for all j, and n >= N_0, a public number.
+With
+
+    s(z) = -(how many records at least must come or go, in parts if need be, until z is right), if it is wrong,
+    s(z) = how many at least must come or go until it is wrong, if it is right,
+
+the tuple weighs exp(epsilon s(z) / 2), times a public measure.
+
+**Both distances.** As many points as lie below z_1, at z_1, between z_1 and z_2, ... are the counts of a tuple. It is right on a cone, a
+convex set, of counts. To come to it from outside, choose what n is to be, N, and ranks r_j of z_j: then the gaps n_i = r_i - r_(i-1) must
+become w_i N, w_i the differences of neighbouring fractions, which takes |n_1 - w_1 N| + ... + |n_(m+1) - w_(m+1) N| records, and no fewer.
+So the distance is L(z) = min over N of c(z, N), the cost of `joint` with targets w_j N, for real N >= N_0 (and below 2^31). (Without ties N
+is the weighted median of all n_i / w_i.) To leave the cone, one of its inequalities must fail, f_j n - #{x < z_j} >= 0 say. A record that
+comes or goes moves its left side by f_j or 1 - f_j, so D(z), the least of min{f_j n - #{x < z_j}, #{x <= z_j} - f_j n} / max{f_j, 1 - f_j}
+over all j, and of n - N_0, records are enough, and no fewer are. Both are 0 at the border: s is D, where that is positive, or -L.
+
+Without N_0 all outputs beyond the points are as near to being right as it takes to remove all points: L = n, for N = 0. With it L is up to
+n + N_0. So where few points can hardly say where outputs lie, N_0 = 12 / epsilon (or half of what their places cost, m d ln 2 / epsilon, if
+that is less) keeps them from flying off: five quantiles of 63 waits at epsilon = 0.31 are found with a mean largest error of 12.2 ranks,
+and of 17.4 without it (256 runs each, by scales). Fewer than N_0 points say nothing anyway.
+
+**Privacy** (ADD_OR_REMOVE_ONE). Let a point come or leave bit by bit. Then c(z, N) moves at a rate of 1 at most for each N (as in `joint`:
+ranks can be chosen so that one gap grows or shrinks), and so does the least of them, L; so does D, by what was said; and s is continuous.
+So s moves by 1 at most, and exp(epsilon s / 2) with it by a factor within exp(-epsilon / 2) and exp(epsilon / 2), and so does the sum of
+all weights: (epsilon, 0). (Of all scores that are 0 at the border and move by 1 at most, none is lower outside or higher inside.) The
+losses lie in an interval of length epsilon: epsilon^2/8-zCDP.
+
+Beside `joint`: its N is an output, one of a grid around a noisy count. That weighs a tuple by the sum over all N that suit it, and a wrong
+one may suit more of them than a right one; the count costs a twentieth of epsilon; and depth counts for one candidate alone. Here N is
+nobody's output. The price: weights are no product along the tuple, and there is no law of intervals, but on small domains.
+
+**Draws** are exact, by rejection. With kappa = epsilon / 2, numbers N_k around n, 2 / kappa apart at first, then further and further, and
+c_k half of the wider step beside N_k, a tuple is drawn by Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and
+kept with probability 2 exp(kappa s(z)) / Q(z). (c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have
+terms whose sum is 2 exp(-kappa L) at least.) For N_k = n the one tuple with D > 0 weighs exp(kappa D) as much. The N_k are a matter of
+speed: they may depend on the data, as the law of what is kept does not depend on them. They reach so far that all tuples whose best N lies
+beyond weigh less than 2^-53 of what right ones do. What has not been kept after `TRIES` draws is released all the same; one in three to one
+in thirty is kept.
+
+**Utility.** For an output t ranks off L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
+weighs 2^-(dm) of all at least. So some output is more than t ranks off with probability at most 2^(dm) exp(-epsilon t / (2 max max{f_j, 1 -
+f_j})), whatever the points are.
+
+**Base measures** are those of `joint` (`axis`), a mixture for all outputs, so that 2^(dm) above becomes 2 2^(dm) for "scales" and (2/0.9)
+2^(dm) for "places". The many intervals of "places" bring nothing where the points pay for much more than for the places of all outputs; so
+a noisy count takes `SHARE` of epsilon, and says whether they are looked at.
+
+**Bounds on given data.** Since exp(kappa s) is at most Q / 2, and at least each exp(-kappa c(z, N_k)), the failure of an event is at most
+half of what Q gives to its complement, over the largest of the sums over all tuples: `failure_bound`, some 2 / epsilon ranks from the
+truth.
+
+The plain twin is `dpjax.verify.plain.quantiles.inverse_sensitivity_law`.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, logspace, random, staging
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.points import Points
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.mechanisms.base import Between
+from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
+from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
+from dpjax.optimizers.quantiles import chains, near, scales
+from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES
+from dpjax.optimizers.quantiles.base import ranks, total
+from dpjax.optimizers.quantiles.chains import ULP, Targets
+from dpjax.optimizers.quantiles.joint import ENOUGH, MIXTURE, MOST, NEGLIGIBLE, joint
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
+from dpjax.optimizers.quantiles.together import Together, first, in_batches
+
+SHARE = 0.01  # of epsilon, for the noisy count of "places"
+STEP = 2.0  # between the first N_k, in units of 1 / kappa: half of it took twice as many sums, and kept half as many draws again
+WIDER = 0.4  # a step by how far it is from n: what is drawn by its N_k falls by exp(-0.8 kappa |N - n|) still
+LEAST = 6.0  # N_0 in units of 1 / kappa, at most
+MOST_N = 2.0**31 - 2.0**8  # whatever n is: the greatest number of float32 that is an int32
+TRIES = 2**12
+BATCH = 8  # sums over tuples at once
+SECTIONS, GOLDEN = 64, 0.618034  # of the range of N, to 2^-44 of it
+
+
+@frozen
+class InverseSensitivityQuantiles(Together):
+    """All quantiles at once by inverse sensitivity; see the module, and `inverse_sensitivity`, which makes it.
+
+    Attributes:
+      bits: d.
+      fractions: F for each wanted fraction F 2^-32, increasing.
+      epsilon: the total one.
+      limbs: of a point (static).
+      wider: limbs of a position up to 2^d + 1 (static).
+      origin: of scales.
+      base: "uniform", "scales" or "places" (static).
+      size: how many points a run looks at around each quantile; 0 for all points (static). See `focused`.
+    """
+
+    bits: Int[Array, ""]
+    fractions: UInt32[Array, "quantiles"]
+    epsilon: Float[Array, ""]
+    origin: UInt32[Array, "wider"]
+    limbs: int = static()
+    wider: int = static()
+    base: str = static()
+    size: int = static(default=0)
+
+    @property
+    def share(self) -> float:
+        """Of epsilon, for the noisy count."""
+        return SHARE if self.base == "places" else 0.0
+
+    def sound(self) -> Bool[Array, ""]:
+        """A noisy count must fit int32, or it is no noisy count."""
+        fits = self.share * jnp.asarray(self.epsilon, float) >= SMALLEST_RATE
+        return super().sound() & (fits | (self.share == 0))
+
+    def kappa(self) -> Float[Array, ""]:
+        """The rate at which weights fall with the number of records."""
+        return (1 - self.share) * jnp.asarray(self.epsilon, float) / 2
+
+    def _f(self) -> Float[Array, "quantiles"]:
+        return jnp.asarray(self.fractions).astype(float) * 2.0**-32
+
+    def _log_tuples(self) -> float:
+        """ln of what all tuples weigh, over the least that a right one does."""
+        return self.fractions.shape[0] * 32 * self.limbs * scales.LN2 + math.log(MIXTURE[self.base])
+
+    # ------------------------------------------------------------------------------------------------- one run
+
+    def focused(self, rows: int) -> "InverseSensitivityQuantiles":
+        """The same for data of so many rows, but its runs look only at the points near each quantile, if that halves them at least.
+
+        What they leave out has a probability of 2^-52 or less; see `JointQuantiles.focused`.
+
+        Raises:
+          TypeError: a traced epsilon.
+        """
+        m, epsilon = self.fractions.shape[0], arguments.known("epsilon", self.epsilon)
+        places = m * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base])
+        size = 2 * (places + NEGLIGIBLE) / ((1 - self.share) * epsilon / 2)
+        size = 1 << math.ceil(math.log2(min(size, rows) + 2))
+        return dataclasses.replace(self, size=size if 2 * m * size <= rows else 0)
+
+    def run(self, key: Array, data: Points) -> Any:
+        """One after another on a CPU: they have their own numbers of tries."""
+        return staging.one_by_one(type(self).draw)(self, key, self.prepare(data))
+
+    def draw(self, key: Array, points: Points) -> Any:
+        key_count, key_tries, key_place = jax.random.split(key, 3)
+        n = points.n_valid
+        measures = self._measures(key_count, n)
+        tried, log_priors = self._tried(n)
+        if 0 < self.size * self.fractions.shape[0] < points.rows:
+            points, left_out = near.near(points, jnp.asarray(self.fractions), self.size)
+            tried = dataclasses.replace(tried, whole=tried.whole - left_out[None])
+            # Targets that fall are of an N so far from n that it has no weight.
+            log_priors = jnp.where(jnp.all(jnp.diff(tried.whole, axis=1) >= 0, axis=1), log_priors, -jnp.inf)
+        axis, outputs = self.axis, self.fractions.shape[0]
+
+        def weigh(measure: Array) -> Float[Array, "tried"]:
+            pieces = axis.pieces(points, outputs, measure)
+            logs = in_batches(lambda each: chains.forward(pieces, each)[0], tried, BATCH)
+            return logs + log_priors + axis.log_priors()[measure]
+
+        logs = first(weigh, axis.measures, measures, log_priors.size).reshape(-1)
+        tree = logspace.sum_tree(logs)
+        values = _values(points)
+
+        def attempt(state: tuple[Array, Any]) -> tuple[Array, Any]:
+            tries, _ = state
+            key_candidate, key_chain, key_keep = jax.random.split(jax.random.fold_in(key_tries, tries), 3)
+            chosen = jnp.minimum(logspace.draw(key_candidate, tree), logs.size - 1)
+            measure = chosen // log_priors.size
+            one = jax.tree.map(lambda leaf: leaf[chosen % log_priors.size], tried)
+            pieces = axis.pieces(points, outputs, measure)
+            _, each = chains.forward(pieces, one)
+            found = chains.draw(key_chain, pieces, one, each)
+            low, high = (jnp.append(ranks, points.n_valid) for ranks in _ranks_of(found, values))
+            log_ratio = self._log_ratio(low, high, n, tried, log_priors)
+            log_keep = jnp.minimum(scales.LN2 + log_ratio, 0.0)  # it is not above 0, but for roundings
+            return tries + 1, (found, measure, random.bernoulli(key_keep, log_keep, logspace.log1mexp(log_keep)))
+
+        shapes = jax.eval_shape(attempt, (jnp.int32(0), None))[1]
+        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        tries, (found, measure, _) = lax.while_loop(
+            lambda state: ~state[1][2] & (state[0] < TRIES), attempt, (jnp.int32(0), nothing)
+        )
+        answers = self._answers(key_place, points, found, measure)
+        return wide.resize(wide.sort(answers)[0], self.limbs), jnp.bool_(True), {"tries": tries}
+
+    def _measures(self, key: Array, n: Int[Array, ""]) -> Int[Array, ""]:
+        """How many base measures are looked at, by a noisy count."""
+        if not self.share:
+            return jnp.int32(self.axis.measures)
+        count = geometric(key, n, epsilon=self.share * jnp.asarray(self.epsilon, float))
+        return jnp.where(count >= self._enough(), ANYWHERE, self.axis.measures).astype(jnp.int32)
+
+    def _enough(self) -> Int[Array, ""]:
+        """Points that pay for much more than for the places of all outputs one by one."""
+        places = ENOUGH * self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
+        return jnp.minimum(places / self.kappa(), 2.0**30).astype(jnp.int32) + 1
+
+    def _tried(self, n: Int[Array, ""]) -> tuple[Targets, Float[Array, "tried"]]:
+        """(w_j N_k for all k, n itself in the middle; kappa c_k, -inf for N_k that are not needed)."""
+        steps = self._steps()
+        wider = np.maximum(np.diff(steps, prepend=steps[0]), np.diff(steps, append=steps[-1]))
+        shift = jnp.asarray(steps, float) / self.kappa()
+        count = n.astype(float)
+        # Of those below N_0 the last one takes its place, and so above `MOST_N`.
+        least, most = self._least() - count, jnp.maximum(MOST_N - count, 0.0)
+        needed = (jnp.append(shift[1:], jnp.inf) > least) & (jnp.append(-jnp.inf, shift[:-1]) < most)
+        targets = jax.vmap(lambda each: self._at(n, each))(jnp.clip(shift, least, most))
+        log_priors = jnp.where(needed, jnp.asarray(wider / 2, float), -jnp.inf)
+        middle = steps.size // 2
+        depth = jnp.zeros((steps.size, self.fractions.shape[0]))
+        depth = depth.at[middle].set(jnp.where(least <= 0, self._depth(), 0.0))
+        return dataclasses.replace(targets, depth=depth), log_priors
+
+    def _least(self) -> Float[Array, ""]:
+        """N_0."""
+        places = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
+        return jnp.minimum(jnp.minimum(LEAST, places / 2) / self.kappa(), MOST_N)
+
+    def _steps(self) -> np.ndarray:
+        """kappa (N_k - n), from the least on."""
+        found = [0.0]
+        while found[-1] < self._log_tuples() + NEGLIGIBLE:
+            found.append(found[-1] + max(STEP, WIDER * found[-1]))
+        return np.array([*(-x for x in found[:0:-1]), *found])
+
+    def _at(self, n: Int[Array, ""], shift: Float[Array, ""]) -> Targets:
+        """f_j (n + shift), f_j n exactly: added in 32 bits behind the point."""
+        whole, rest = ranks(self.fractions, n)
+        each = jnp.append(self._f(), 1.0) * shift
+        floor = jnp.floor(each)
+        digits = ((each - floor) * 2.0**23).astype(jnp.uint32) << jnp.uint32(9)
+        rest = jnp.append(rest, jnp.uint32(0))
+        added = rest + digits
+        up_to = jnp.append(whole.astype(jnp.int32), n) + floor.astype(jnp.int32) + (added < rest).astype(jnp.int32)
+        none = jnp.zeros(1, jnp.int32)
+        return Targets(
+            whole=jnp.concatenate([none, up_to]),
+            rest=jnp.concatenate([none.astype(jnp.uint32), added]),
+            kappa=self.kappa(),
+            depth=jnp.zeros(self.fractions.shape),
+        )
+
+    def _depth(self) -> Float[Array, "quantiles"]:
+        """At which rates weights rise with what outputs have to spare: kappa D."""
+        return self.kappa() / jnp.maximum(self._f(), 1 - self._f())
+
+    # ------------------------------------------------------------------------------------------------- weights
+
+    def _log_ratio(
+        self, low: Array, high: Array, n: Int[Array, ""], tried: Targets, log_priors: Float[Array, "tried"]
+    ) -> Float[Array, ""]:
+        """ln(exp(kappa s(z)) / Q(z)) of the tuple with these ranks, #{x < z_j} and #{x <= z_j}, then how many points there are twice."""
+        middle = log_priors.size // 2
+        own = jax.tree.map(lambda leaf: leaf[middle], tried)
+        costs = jax.vmap(lambda each: _travelled(_less(low, each), _less(high, each)))(tried)
+        logs = (
+            (log_priors - self.kappa() * costs)
+            .at[middle]
+            .add(jnp.maximum(jnp.min(own.depth * _spare(low, high, own)), 0.0))
+        )
+        return self._log_weight(low, high, n, own) - logspace.logsumexp(logs)
+
+    def _log_weight(self, low: Array, high: Array, n: Int[Array, ""], own: Targets) -> Float[Array, ""]:
+        """kappa s of the tuple with these ranks; the targets are those of n itself, or of N_0 if that is more."""
+        beyond = self.kappa() * (n.astype(float) - self._least())
+        spare = jnp.minimum(jnp.min(self._depth() * _spare(low, high, own)), beyond)
+        return jnp.where(spare > 0, spare, -self.kappa() * self._distance(low, high, n, own))
+
+    def _distance(self, low: Array, high: Array, n: Int[Array, ""], own: Targets) -> Float[Array, ""]:
+        """L: the least cost over all N, by golden sections, as the cost is convex in N."""
+        f = jnp.append(self._f(), 1.0)
+        lows, highs = _less(low, own), _less(high, own)
+
+        def cost(more: Array) -> Array:
+            """With so many more points than the targets are of."""
+            return _travelled(lows - f * more, highs - f * more)
+
+        def narrowed(_: Array, inside: tuple[Array, Array]) -> tuple[Array, Array]:
+            left, right = inside
+            a, b = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
+            lower = cost(a) <= cost(b)
+            return jnp.where(lower, left, a), jnp.where(lower, b, right)
+
+        # The cost moves by |N - N'| at most: the best N is no further from another one than the cost there is great.
+        far = cost(jnp.zeros(()))
+        fewest = jnp.minimum(self._least() - n.astype(float), 0.0)
+        most = jnp.maximum(MOST_N - jnp.maximum(n.astype(float), self._least()), 0.0)
+        left, right = lax.fori_loop(0, SECTIONS, narrowed, (jnp.maximum(-far, fewest), jnp.minimum(far, most)))
+        return jnp.minimum(cost(left), cost(right))
+
+    # ------------------------------------------------------------------------------------------------- what may be said of outputs
+
+    def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
+        """Of (z_1, ..., z_m), z_m running fastest; only those in order have any. What they weigh before is the law of no points."""
+        m = self.fractions.size
+        size = round(outputs ** (1 / m))
+        answers = np.stack(np.unravel_index(np.arange(outputs), (size,) * m), axis=1)
+        n = points.n_valid
+        own = self._at(n, jnp.maximum(self._least() - n.astype(float), 0.0))
+        each = wide.from_uint32(jnp.arange(size, dtype=jnp.uint32), self.limbs)
+        x = wide.select(points.valid, points.x, ~jnp.zeros_like(points.x))
+        below, up_to = (jax.vmap(functools.partial(wide.search, x, side=side))(each) for side in ("left", "right"))
+
+        def log_weight(z: Array) -> Array:
+            return self._log_weight(jnp.append(below[z], n), jnp.append(jnp.minimum(up_to[z], n), n), n, own)
+
+        logs = lax.map(log_weight, jnp.asarray(answers, jnp.int32))
+
+        def law(base: str) -> Float[Array, "tuples"]:
+            given = {name: getattr(self, name) for name in ("bits", "fractions", "origin", "limbs", "wider")}
+            blank = joint(bits=1, fractions=[0.5], epsilon=1.0, candidates=1)
+            before = dataclasses.replace(blank, **given, base=base)
+            nobody = Points(x=jnp.zeros((1, self.limbs), jnp.uint32), n_valid=jnp.int32(0), ordered=True)
+            weights = jnp.log(before.masses(nobody, outputs)[:-1]) + logs
+            return jnp.exp(weights - logspace.logsumexp(weights))
+
+        if not self.share:
+            return jnp.append(law(self.base), 0.0)
+        many = self._pays(n)
+        return jnp.append(many[0] * law("scales") + many[1] * law(self.base), 0.0)
+
+    def _pays(self, n: Int[Array, ""]) -> Float[Array, "2"]:
+        """(P[the noisy count is enough], P[it is not])."""
+        noise = geometric_mechanism(epsilon=self.share * jnp.asarray(self.epsilon, float))
+        return jnp.stack(noise.split(n, Between(low=self._enough(), high=jnp.int32(2**31 - 1))))
+
+    def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
+        """An upper bound on P[some quantile is not in its interval]; see the module. The points are sorted."""
+        low, high = self._within(intervals)
+        rows, counted = self._cut(points, low, high)
+        marks = self._marks(points, rows, low, high)
+        tried, log_priors = self._tried(points.n_valid)
+        axis, outputs = self.axis, self.fractions.shape[0]
+
+        def weigh(measure: Array) -> Float[Array, "tried 2"]:
+            pieces = axis.cut_pieces(points, rows, counted, outputs, measure)
+            logs = in_batches(lambda each: chains.split(pieces, each, marks), tried, 2 * BATCH)
+            return logs + axis.log_priors()[measure]
+
+        logs = first(weigh, axis.measures, jnp.int32(axis.measures), (log_priors.size, 2))
+        # What n - N_0 cuts off a depth, `chains` does not know: then n itself says nothing of the least.
+        f, n = self._f(), points.n_valid.astype(float)
+        deepest = n * jnp.min(jnp.minimum(f, 1 - f) / jnp.maximum(f, 1 - f))
+        middle = jnp.arange(log_priors.size, dtype=jnp.int32) == log_priors.size // 2
+        cut = middle & (n - self._least() < deepest)
+
+        def bound(used: int) -> Array:
+            bad = logspace.logsumexp((logs[:used, :, 1] + log_priors[None]).reshape(-1)) - scales.LN2
+            each = logspace.logsumexp(jnp.moveaxis(logs[:used], 0, -1).reshape(log_priors.size, -1))
+            least = jnp.max(jnp.where(cut, -jnp.inf, each))
+            return jnp.minimum(jnp.exp(bad - least), 1.0)
+
+        if not self.share:
+            return bound(axis.measures)
+        return self._pays(points.n_valid) @ jnp.stack([bound(ANYWHERE), bound(axis.measures)])
+
+    # ------------------------------------------------------------------------------------------------- promises
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together, and the noisy count."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def zcdp(self) -> float:
+        """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
+        return (arguments.known("epsilon", self.epsilon) / _per_root(self.share)) ** 2 / 8 * (1 + 2.0**-44)
+
+    def error(self, *, beta: float) -> float:
+        """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
+        m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
+        f = np.asarray(self.fractions, float) * 2.0**-32
+        farthest = float(np.max(np.maximum(f, 1 - f)))
+        places = m * int(self.bits) * scales.LN2
+        nats = places + math.log(MIXTURE[self.base]) - math.log(beta)
+        rate = (1 - self.share) * arguments.known("epsilon", self.epsilon) / 2
+        # No rank is off by more than n; if that is less than N_0, right tuples cost N_0 - n.
+        few = (nats + min(LEAST, places / 2)) * farthest / (1 + farthest)
+        return max(nats * farthest, few) / rate
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1).
+        """
+        alpha = arguments.known_fraction("alpha", alpha)
+        return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
+
+
+def _per_root(share: float) -> float:
+    """epsilon over sqrt(8 rho), at which the whole is rho-zCDP; as for `joint`."""
+    return (4 * share**2 + (1 - share) ** 2) ** -0.5
+
+
+def _less(ranks: Int[Array, "ends"], targets: Targets) -> Float[Array, "ends"]:
+    """How far ranks are above their targets."""
+    return (ranks - targets.whole[1:]).astype(float) - targets.rest[1:].astype(float) * ULP
+
+
+def _spare(low: Int[Array, "ends"], high: Int[Array, "ends"], own: Targets) -> Float[Array, "quantiles"]:
+    """What the ranks of each output have to spare around its target, less than 0 if they miss it."""
+    return jnp.minimum(-_less(low, own), _less(high, own))[:-1]
+
+
+def _travelled(low: Float[Array, "ends"], high: Float[Array, "ends"]) -> Float[Array, ""]:
+    """How far a number must go from 0 through all of these intervals, in order."""
+
+    def onward(state: tuple[Array, Array], ends: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+        at, so_far = state
+        there = jnp.clip(at, *ends)
+        return (there, so_far + jnp.abs(there - at)), None
+
+    return lax.scan(onward, (jnp.zeros(()), jnp.zeros(())), (low, high))[0][1]
+
+
+def _values(points: Points) -> tuple[Int[Array, "ranks"], Int[Array, "ranks"]]:
+    """(#{x < v}, #{x <= v}) of the value v of each sorted point."""
+    x, n = points.x, points.n_valid
+    place = jnp.arange(points.rows + 1, dtype=jnp.int32)
+    no = jnp.zeros(1, bool)
+    inside = jnp.concatenate([no, wide.equal(x[1:], x[:-1]) & points.valid[1:], no])
+    return lax.cummax(jnp.where(inside, 0, place)), lax.cummin(jnp.where(inside, n, place), reverse=True)
+
+
+def _ranks_of(found: chains.Drawn, values: tuple[Array, Array]) -> tuple[Int[Array, "outputs"], Int[Array, "outputs"]]:
+    """(#{x < z}, #{x <= z}) of the outputs that were found."""
+    first, end = values
+    cell = jnp.where(found.kind == chains.UPPER, found.at - 1, found.at)
+    cell = jnp.clip(cell, 0, first.size - 2)
+    between = found.kind == chains.BETWEEN
+    return jnp.where(between, found.at, first[cell]), jnp.where(between, found.at, end[cell + 1])
+
+
+def inverse_sensitivity(
+    *,
+    bits: int,
+    fractions: Sequence[float],
+    epsilon: Any = None,
+    rho: Any = None,
+    base: str = "uniform",
+    origin: int = 0,
+) -> InverseSensitivityQuantiles:
+    """Quantiles at `fractions` of the points, all at once, by how many records must come or go until they are right; see the module.
+
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see
+    `InverseSensitivityQuantiles.zcdp`. Not promised: floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      epsilon: total, > 0, finite, and at least 2^-25 / `SHARE` for "places"; may be traced.
+      rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
+        takes.
+      base: what outputs weigh before they see data, as for `joint`: "uniform", "scales" or "places".
+      origin: the public point around which scales lie, 0 to 2^bits.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none.
+
+    >>> deciles = inverse_sensitivity(bits=24, fractions=[i / 10 for i in range(1, 10)], epsilon=1.0)
+    >>> points = Points.create(wide.from_ints(range(1000, 2000), 24))
+    >>> answers = wide.to_ints(deciles(jax.random.key(0), points).hypothesis)
+    >>> max(abs(z - 1000 - 100 * i) for i, z in enumerate(answers, 1)) < 30
+    True
+    """
+    each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
+    if each.size > MOST:
+        raise ValueError(f"fractions must be at most {MOST}, got {each.size}")
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    domain: Any = {
+        "bits": np.int32(bits),
+        "limbs": wide.limbs_for(bits),
+        **scales.base_measure(base, origin, bits, BASES),
+    }
+    share = SHARE if base == "places" else 0.0
+    budget = total(epsilon, 0.0, rho, per_root=_per_root(share))
+    least = SMALLEST_RATE / share if share else 0.0
+    return InverseSensitivityQuantiles(
+        **domain, fractions=each, epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least)
+    )

@@ -1,0 +1,211 @@
+"""Quantiles by inverse sensitivity: distances by linear programmes, runs by the law, and no more than epsilon between neighbours."""
+
+import dataclasses
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import dpjax
+from dpjax import Points
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.domains import wide
+from dpjax.domains.events import Interval
+from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles.inverse_sensitivity import TRIES
+from dpjax.verify.plain.quantiles import inverse_sensitivity_law, records_to_the_border
+
+FALSE_ALARM = 1e-6
+SHARED = [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2]
+CASES = [
+    (SHARED, (0.2, 0.5, 0.8), "uniform", 2.0),
+    ([0, 2, 2, 3, 4, 6, 7], (0.25, 0.3, 0.35, 0.4), "scales", 3.0),
+    ([4] * 9 + [5] * 9, (0.3, 0.6), "places", 1.0),  # right by far
+    ([], (0.4, 0.7), "uniform", 1.3),
+    ([3], (0.5,), "scales", 2.0),
+    (SHARED, (0.02, 0.98), "uniform", 4.0),
+]
+
+
+def points_of(values, bits, rows=None):
+    points = Points.create(wide.from_ints([*values, *[0] * (not values)], bits), len(values))
+    return points if rows is None else points.padded(rows)
+
+
+def made_for(fractions, base, epsilon, bits=3):
+    return quantiles.inverse_sensitivity(bits=bits, fractions=fractions, epsilon=epsilon, base=base, origin=5)
+
+
+def twin(values, fractions, base, epsilon):
+    return inverse_sensitivity_law(values, fractions, size=8, epsilon=epsilon, base=base, origin=5)
+
+
+@pytest.mark.parametrize(("values", "fractions", "base", "epsilon"), CASES)
+def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
+    law = made_for(fractions, base, epsilon).pmf(points_of(values, 3, 31))
+    np.testing.assert_allclose(law[:-1], twin(values, fractions, base, epsilon).reshape(-1), atol=2e-6)
+    assert law[-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "fractions", "base", "epsilon"),
+    [case if i < 2 else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(CASES)],
+)
+def test_runs_follow_the_law_of_all_answers(values, fractions, base, epsilon):
+    """20,000 runs, as for `joint`: an honest run fails with probability 1e-6 (chi-squared), other values do; few draws are given back."""
+    made = made_for(fractions, base, epsilon)
+    runs = jax.jit(jax.vmap(made, (0, None)))(jax.random.split(jax.random.key(4), 20_000), points_of(values, 3, 31))
+    found = np.zeros((8,) * len(fractions))
+    np.add.at(found, tuple(np.asarray(runs.hypothesis)[..., 0].T), 1)
+
+    def refuted(values):
+        expected = 20_000 * twin(values, fractions, base, epsilon)
+        often = expected > 5
+        pairs = np.stack([np.append(x[often], x[~often].sum()) for x in (found, expected)])
+        statistic = ((pairs[0] - pairs[1]) ** 2 / np.maximum(pairs[1], 1)).sum()
+        return statistic > scipy.stats.chi2.isf(FALSE_ALARM, often.sum())
+
+    assert not refuted(values)
+    assert refuted([*values[4:], 6, 6, 6, 6])  # negative control
+    tries = np.asarray(runs.info["tries"])
+    assert tries.max() < TRIES and tries.mean() < 8
+
+
+@pytest.mark.parametrize("fractions", [(0.5,), (0.3, 0.4)])
+def test_no_neighbouring_points_refute_the_guarantee(fractions):
+    """All multisets of three points of three, and clusters, by the plain law; at 0.9 of epsilon they would."""
+    small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(3), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 2), (1, 2)) for i in (2, 9) for j in (0, 3, 9)]
+    given = {"size": 3, "epsilon": 1.0}
+    worst = 0.0
+    for values in small + clusters:
+        here = np.log(inverse_sensitivity_law(values, fractions, **given) + 1e-300)
+        for p in range(3):
+            there = np.log(inverse_sensitivity_law(sorted([*values, p]), fractions, **given) + 1e-300)
+            worst = max(worst, np.abs(there - here).max())
+    assert 0.6 < worst <= 1 + 1e-9, worst
+
+
+@pytest.mark.parametrize("base", ["scales", pytest.param("places", marks=pytest.mark.slow)])
+def test_it_is_private_by_the_verifier(base, x64):
+    made = quantiles.inverse_sensitivity(bits=2, fractions=[0.3, 0.6], epsilon=1.0, base=base, origin=1)
+    report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
+    assert report.exact and report.delta <= 1e-9
+    assert not report.refutes(Guarantee(1.0, 0.0, ADD_OR_REMOVE_ONE))
+    assert dpjax.check(made, n=3, domain=4, epsilon=0.25).delta > 1e-3  # negative control
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(m):
+    """Of outputs anywhere, near the right ranks, and with something to spare; right to 1e-4 records in float32."""
+    rng = np.random.default_rng(m)
+    fractions = np.sort(rng.choice(np.arange(3, 98), m, replace=False)) / 100
+    exact = [round(f * 2**32) / 2**32 for f in fractions]
+    made = quantiles.inverse_sensitivity(bits=6, fractions=fractions, epsilon=2.0)
+    values = np.sort(np.concatenate([np.repeat(rng.integers(0, 64, 8), 12), rng.integers(0, 64, 40)]))
+    best = values[np.minimum((fractions * values.size).astype(int), values.size - 1)]
+    asked = [best, *(np.sort(best + rng.integers(-6, 7, m)) for _ in range(20)), *np.sort(rng.integers(0, 64, (10, m)))]
+    targets, log_priors = made._tried(jnp.int32(values.size))
+    own = made._at(jnp.int32(values.size), jnp.zeros(()))
+
+    @jax.jit
+    def told(low, high):
+        n = jnp.int32(values.size)
+        return made._log_weight(low, high, n, own), made._log_ratio(low, high, n, targets, log_priors)
+
+    for answers in asked:
+        low, high = ((values[None] < answers[:, None]).sum(1), (values[None] <= answers[:, None]).sum(1))
+        weight, ratio = told(*(np.append(ranks, values.size).astype(np.int32) for ranks in (low, high)))
+        records = records_to_the_border(
+            values.tolist(), answers.tolist(), exact, least=min(6.0, m * 6 * math.log(2) / 2)
+        )
+        np.testing.assert_allclose(weight, records, atol=1e-4)
+        assert ratio <= -math.log(2) + 1e-4
+
+
+def test_the_error_that_is_stated_holds_behind_gaps():
+    """Points behind a gap, where all is decided by it: of 400 runs no more fail than beta allows, by a binomial test."""
+    made = quantiles.inverse_sensitivity(bits=16, fractions=[0.3, 0.7], epsilon=4.0)
+    beta = 0.05
+    error = made.error(beta=beta)
+    n = made.sample_size(alpha=0.2, beta=beta)
+    values = [0] * (n // 2) + [2**15] * (n - n // 2)
+    points = points_of(values, 16)
+    answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(0), 400))
+    ranks = quantiles.nearest_rank(made.fractions, n)
+    off = jax.vmap(lambda each: jnp.max(quantiles.rank_errors(points, each, ranks)))(answers)
+    failed = int((np.asarray(off) > error + 0.5).sum())
+    assert scipy.stats.binomtest(failed, 400, beta, alternative="greater").pvalue > FALSE_ALARM
+    assert error < quantiles.joint(bits=16, fractions=[0.3, 0.7], epsilon=4.0).error(beta=beta)
+
+
+@pytest.mark.parametrize("base", ["uniform", "places"])
+def test_the_failure_is_below_its_bound_and_not_far(base):
+    made = made_for((0.3, 0.6), base, 3.0)
+    points = made.prepare(made.fit(points_of([1, 1, 2, 3, 3, 3, 5, 6, 6, 7], 3, 15)))
+    law = np.asarray(made.pmf(points))[:-1].reshape(8, 8)
+    for low, high in (([1, 3], [4, 7]), ([2, 3], [4, 6]), ([0, 0], [8, 8])):
+        event = jax.vmap(lambda low, high: Interval.of((low, high), 2))(
+            *(wide.from_ints(end, 4) for end in (low, high))
+        )
+        failure = 1 - law[low[0] : high[0], low[1] : high[1]].sum()
+        bound = float(jax.jit(made.failure_bound)(points, event))
+        assert failure - 1e-6 <= bound <= max(12 * failure, 1e-6), (failure, bound)
+
+
+def test_runs_that_look_at_near_points_only_are_as_good():
+    """Of 2,000 points 64 around each quantile: ranks of the first answer have one distribution (Kolmogorov-Smirnov)."""
+    values = np.sort(np.random.default_rng(0).integers(0, 2**15, 2000)).tolist()
+    whole = quantiles.inverse_sensitivity(bits=15, fractions=[0.3, 0.8], epsilon=8.0)
+    assert whole.focused(2**20).size == 32 and whole.focused(100).size == 0
+    points = points_of(values, 15, 2047)
+
+    def ranks_of(made):
+        runs = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 600))
+        return np.searchsorted(values, np.asarray(runs)[:, 0, 0])
+
+    ranks = [ranks_of(made) for made in (whole, dataclasses.replace(whole, size=64))]
+    assert scipy.stats.ks_2samp(*ranks).pvalue > FALSE_ALARM
+    assert all(abs(rank.mean() - 600) < 2 for rank in ranks)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"fractions": [0.5, 0.5]}, "increase strictly"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": 1e-7, "base": "places"}, "epsilon must be >="),
+        ({"base": "wide"}, "base must be one of"),
+        ({"origin": 257}, "origin must be"),
+        ({"rho": 0.1}, "rho"),
+    ],
+)
+def test_bad_arguments_are_refused(given, match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        quantiles.inverse_sensitivity(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [(1e-9, False), (1e6, True)])
+def test_the_smallest_and_the_largest_budgets(epsilon, near):
+    """Either nothing but the measure counts, and no target passes int32; or all answers are right."""
+    made = made_for((0.45, 0.75), "uniform", epsilon)
+    points = points_of([1, 1, 2, 3, 3, 3, 5, 6, 6, 7], 3, 15)
+    law = np.asarray(made.pmf(points))[:-1].reshape(8, 8)
+    run = made(jax.random.key(0), points)
+    assert int(run.status) == 0 and int(run.info["tries"]) < 100
+    assert (law[3, 6] > 1 - 1e-6) == near  # ranks 4.5 and 7.5
+    if near:
+        assert wide.to_ints(run.hypothesis) == [3, 6]
+    else:
+        np.testing.assert_allclose(law[np.triu_indices(8)], 1 / 36, rtol=1e-4)
+
+
+def test_a_budget_of_rho_and_of_epsilon_are_one():
+    pure = quantiles.inverse_sensitivity(bits=8, fractions=[0.5], epsilon=1.0, base="places")
+    assert 1 / 8 > pure.zcdp() > 0.98 / 8
+    by_rho = quantiles.inverse_sensitivity(bits=8, fractions=[0.5], rho=pure.zcdp(), base="places")
+    assert by_rho.guarantee().epsilon == pytest.approx(1.0, rel=1e-9)
