@@ -53,17 +53,17 @@ def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
 
 @pytest.mark.parametrize(
     ("values", "fractions", "base", "epsilon"),
-    [case if i < 2 else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(CASES)],
+    [case if i == 0 else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(CASES)],
 )
 def test_runs_follow_the_law_of_all_answers(values, fractions, base, epsilon):
-    """20,000 runs, as for `joint`: an honest run fails with probability 1e-6 (chi-squared), other values do; few draws are given back."""
+    """8,000 runs, as for `joint`: an honest run fails with probability 1e-6 (chi-squared), other values do; few draws are given back."""
     made = made_for(fractions, base, epsilon)
-    runs = jax.jit(jax.vmap(made, (0, None)))(jax.random.split(jax.random.key(4), 20_000), points_of(values, 3, 31))
+    runs = jax.jit(jax.vmap(made, (0, None)))(jax.random.split(jax.random.key(4), 8000), points_of(values, 3, 31))
     found = np.zeros((8,) * len(fractions))
     np.add.at(found, tuple(np.asarray(runs.hypothesis)[..., 0].T), 1)
 
     def refuted(values):
-        expected = 20_000 * twin(values, fractions, base, epsilon)
+        expected = 8000 * twin(values, fractions, base, epsilon)
         often = expected > 5
         pairs = np.stack([np.append(x[often], x[~often].sum()) for x in (found, expected)])
         statistic = ((pairs[0] - pairs[1]) ** 2 / np.maximum(pairs[1], 1)).sum()
@@ -143,7 +143,7 @@ def test_the_error_that_is_stated_holds_behind_gaps():
     assert error < quantiles.joint(bits=16, fractions=[0.3, 0.7], epsilon=4.0).error(beta=beta)
 
 
-@pytest.mark.parametrize("base", ["uniform", "places"])
+@pytest.mark.parametrize("base", ["uniform", pytest.param("places", marks=pytest.mark.slow)])
 def test_the_failure_is_below_its_bound_and_not_far(base):
     made = made_for((0.3, 0.6), base, 3.0)
     points = made.prepare(made.fit(points_of([1, 1, 2, 3, 3, 3, 5, 6, 6, 7], 3, 15)))
@@ -158,19 +158,19 @@ def test_the_failure_is_below_its_bound_and_not_far(base):
 
 
 def test_runs_that_look_at_near_points_only_are_as_good():
-    """Of 2,000 points 64 around each quantile: ranks of the first answer have one distribution (Kolmogorov-Smirnov)."""
-    values = np.sort(np.random.default_rng(0).integers(0, 2**15, 2000)).tolist()
+    """Of 400 points 32 around each quantile: ranks of the first answer have one distribution (Kolmogorov-Smirnov)."""
+    values = np.sort(np.random.default_rng(0).integers(0, 2**15, 400)).tolist()
     whole = quantiles.inverse_sensitivity(bits=15, fractions=[0.3, 0.8], epsilon=8.0)
     assert whole.focused(2**20).size == 32 and whole.focused(100).size == 0
-    points = points_of(values, 15, 2047)
+    points = points_of(values, 15, 511)
 
     def ranks_of(made):
-        runs = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 600))
+        runs = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(1), 400))
         return np.searchsorted(values, np.asarray(runs)[:, 0, 0])
 
-    ranks = [ranks_of(made) for made in (whole, dataclasses.replace(whole, size=64))]
+    ranks = [ranks_of(made) for made in (whole, dataclasses.replace(whole, size=32))]
     assert scipy.stats.ks_2samp(*ranks).pvalue > FALSE_ALARM
-    assert all(abs(rank.mean() - 600) < 2 for rank in ranks)
+    assert all(abs(rank.mean() - 120) < 2 for rank in ranks)
 
 
 @pytest.mark.parametrize(
