@@ -910,14 +910,19 @@ def _quartiles(epsilon: Any, **given: Any) -> Any:
     return quantiles.direct(solver=solver, fractions=[0.4, 0.7], m=4, allow_unproved=True, **given)
 
 
+def _counted_values(entry: Entry) -> list[int]:
+    """The points of `_counted`, as the plain twins take them."""
+    return wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+
+
 def _quartiles_twin(entry: Entry) -> np.ndarray:
-    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    points = _counted_values(entry)
     return _ending(in_order(direct_laws(points, [0.4, 0.7], size=8, m=4, epsilon=entry.epsilon)).reshape(64))
 
 
 def _rank_exponential_twin(**measure: Any) -> Callable[[Entry], np.ndarray]:
     def pmf(entry: Entry) -> np.ndarray:
-        points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+        points = _counted_values(entry)
         laws = rank_exponential_laws(points, [0.4, 0.7], size=8, epsilon=entry.epsilon, **measure)
         return _ending(in_order(laws).reshape(64))
 
@@ -929,21 +934,21 @@ def _unbounded(epsilon: Any) -> Any:
 
 
 def _unbounded_twin(entry: Entry) -> np.ndarray:
-    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    points = _counted_values(entry)
     grid = geometric_grid(bits=3, origin=2, base=2.0)
     laws = unbounded_laws(points, [0.4, 0.7], grid, size=8, epsilon=entry.epsilon, downward=[False, True])
     return _ending(in_order(laws).reshape(64))
 
 
 def _approximate_twin(entry: Entry) -> np.ndarray:
-    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    points = _counted_values(entry)
     law = approximate_law(points, [0.4, 0.7], bits=3, extra=1, epsilon=entry.epsilon)
     return _ending([law.get((i, j), 0.0) for i in range(8) for j in range(8)])
 
 
 def _joint_twin(candidates: int, **more: Any) -> Callable[[Entry], np.ndarray]:
     def pmf(entry: Entry) -> np.ndarray:
-        points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+        points = _counted_values(entry)
         given = {"size": 8, "epsilon": entry.epsilon, "candidates": candidates, "share": 0.25} | more
         return _ending(joint_law(points, [0.4, 0.7], **given).reshape(64))
 
@@ -951,7 +956,7 @@ def _joint_twin(candidates: int, **more: Any) -> Callable[[Entry], np.ndarray]:
 
 
 def _inverse_sensitivity_twin(entry: Entry) -> np.ndarray:
-    points = wide.to_ints(entry.data().x)[: sum(_COUNTS.values())]
+    points = _counted_values(entry)
     return _ending(inverse_sensitivity_law(points, [0.4, 0.7], size=8, epsilon=entry.epsilon).reshape(64))
 
 

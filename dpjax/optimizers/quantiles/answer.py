@@ -20,7 +20,7 @@ from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
-from dpjax.optimizers.quantiles.inverse_sensitivity import InverseSensitivityQuantiles, inverse_sensitivity
+from dpjax.optimizers.quantiles.inverse_sensitivity import inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
@@ -143,10 +143,7 @@ class Answer:
 def _beyond(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
     """The probability that some quantile is not within some ranks, or a bound on it."""
     view = algorithm.prepare(points)
-    near = algorithm.near(view, ranks)
-    if isinstance(algorithm, InverseSensitivityQuantiles):
-        return algorithm.failure_bound(view, near)
-    return algorithm.law(view, near)[1]
+    return algorithm.failure_bound(view, algorithm.near(view, ranks))
 
 
 def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:

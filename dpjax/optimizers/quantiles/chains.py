@@ -449,11 +449,17 @@ def finish(pieces: Pieces, targets: Targets, states: States) -> States:
 
 def _spare(pieces: Pieces, targets: Targets) -> Float[Array, ""]:
     """ln of the factor of the tuple in which no rank is ever set, for its depth; where some T_j lies within no value there is none."""
-    place = jnp.arange(pieces.inside.size, dtype=jnp.int32)
-    at, rest = jnp.minimum(targets.whole[1:-1], place.size - 2), targets.rest[1:-1].astype(float) * ULP
-    first = lax.cummax(jnp.where(pieces.inside, 0, place))[at]
-    end = lax.cummin(jnp.where(pieces.inside, place.size, place), reverse=True)[at + 1]
+    at, rest = jnp.minimum(targets.whole[1:-1], pieces.inside.size - 2), targets.rest[1:-1].astype(float) * ULP
+    first, end = _ends(pieces, at)
     return jnp.min(targets.depth * jnp.minimum((at - first).astype(float) + rest, (end - at).astype(float) - rest))
+
+
+def _ends(pieces: Pieces, at: Int[Array, "*k"]) -> tuple[Int[Array, "*k"], Int[Array, "*k"]]:
+    """(#{x < v}, #{x <= v}) of the value v of each of these points."""
+    place = jnp.arange(pieces.inside.size, dtype=jnp.int32)
+    first = lax.cummax(jnp.where(pieces.inside, 0, place))
+    end = lax.cummin(jnp.where(pieces.inside, place.size, place), reverse=True)
+    return first[at], end[at + 1]
 
 
 def _total(states: States) -> Float[Array, ""]:
@@ -552,6 +558,14 @@ class Drawn:
     at: Int[Array, "outputs"]
     tail: Bool[Array, "outputs"]
     empty: Bool[Array, ""]
+
+
+def ends_of(pieces: Pieces, found: Drawn) -> tuple[Int[Array, "outputs"], Int[Array, "outputs"]]:
+    """(#{x < z}, #{x <= z}) of each output."""
+    cell = jnp.where(found.kind == UPPER, found.at - 1, found.at)
+    first, end = _ends(pieces, jnp.clip(cell, 0, pieces.inside.size - 2))
+    between = found.kind == BETWEEN
+    return jnp.where(between, found.at, first), jnp.where(between, found.at, end)
 
 
 def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:

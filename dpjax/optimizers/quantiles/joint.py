@@ -63,7 +63,6 @@ counted as a failure.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -75,7 +74,6 @@ import scipy.optimize
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
@@ -85,25 +83,17 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, near, scales
-from dpjax.optimizers.quantiles.axis import ANYWHERE, BASES, PLACES
+from dpjax.optimizers.quantiles import scales
+from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
 from dpjax.optimizers.quantiles.chains import Targets
-from dpjax.optimizers.quantiles.ranked import rounded_fractions
-from dpjax.optimizers.quantiles.together import Together, first, in_batches
+from dpjax.optimizers.quantiles.together import ENOUGH, MIXTURE, NEGLIGIBLE, REST_DIGITS, Together, on_axis, per_root
 
 STEP = 8.0  # h in units of 1 / epsilon, if that is above 1: a finer grid would tell no more, and pass int32
 CANDIDATES = 23
 NEAR = 7  # steps of h to either side; from there on every other N is tried
 OWN = 1 / 16  # what targets w_j n weigh at most: little where no values are shared
-BATCH = 8  # of candidates weighed at once by a run
-ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing, and targets w_j n are tried
 SHARE = 0.05
-# What all base measures of a mixture weigh, where the uniform one weighs 1.
-MIXTURE = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}
-NEGLIGIBLE = 53 * scales.LN2
-REST_DIGITS = 16  # of the rest of a target
-MOST = 2**REST_DIGITS - 2  # outputs
 
 
 @frozen
@@ -141,10 +131,10 @@ class JointQuantiles(Together):
         """Whether N is an output."""
         return self.candidates > 1
 
-    def sound(self) -> Bool[Array, ""]:
-        """A noisy count must fit int32, or it is no noisy count."""
-        fits = (self._count_rate() >= SMALLEST_RATE) | (not self.fitted)
-        return super().sound() & fits
+    @property
+    def counting(self) -> float:
+        """`share`, if N is an output."""
+        return self.share if self.fitted else 0.0
 
     def weights(self) -> Float[Array, "gaps"]:
         """w_1, ..., w_(m+1)."""
@@ -155,10 +145,6 @@ class JointQuantiles(Together):
         fractions = jnp.asarray(self.fractions)
         none = jnp.zeros(1, jnp.uint32)
         return jnp.concatenate([fractions, none]) - jnp.concatenate([none, fractions])
-
-    def kappa(self) -> Float[Array, ""]:
-        """The rate for targets w_j N; as far as the log of any weight moves when a point comes or leaves."""
-        return (1 - self.share * self.fitted) * jnp.asarray(self.epsilon, float) / 2
 
     def _moves(self) -> Float[Array, ""]:
         """How far the cost moves at most with targets w_j n."""
@@ -187,8 +173,7 @@ class JointQuantiles(Together):
         size = (places + weights + NEGLIGIBLE) * moves / kappa
         if self.fitted:  # so many that targets w_j n are used, but with a probability that is negligible
             size = max(size, (ENOUGH * places / kappa + NEGLIGIBLE / (self.share * epsilon)) / m)
-        size = 1 << math.ceil(math.log2(min(size, rows) + 2))
-        return dataclasses.replace(self, size=size if 2 * m * size <= rows else 0)
+        return self._sized(size, rows)
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_candidate, key_chain, key_place = jax.random.split(key, 4)
@@ -198,36 +183,17 @@ class JointQuantiles(Together):
         index = self._rounded(count)
         targets, log_priors = self._targets(index, self._steps(), points.n_valid)
         log_priors = jnp.where(self._used(index), log_priors, -jnp.inf)
-        if 0 < self.size * self.fractions.shape[0] < points.rows:
-            points, left_out = near.near(points, jnp.asarray(self.fractions), self.size)
-            targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
-            # Targets that fall are of an N so far from n that it has no weight.
-            log_priors = jnp.where(jnp.all(jnp.diff(targets.whole, axis=1) >= 0, axis=1), log_priors, -jnp.inf)
-        axis, outputs = self.axis, self.fractions.shape[0]
-
-        def weigh(measure: Array) -> Float[Array, "candidates"]:
-            """ln of the weight of all tuples by a measure for each of the targets."""
-            pieces = axis.pieces(points, outputs, measure)
-            logs = in_batches(lambda each: chains.forward(pieces, each)[0], targets, BATCH)
-            return logs + log_priors + axis.log_priors()[measure]
-
-        if log_priors.size == 1 and axis.measures == 1:
-            chosen = jnp.int32(0)
-        else:
-            logs = first(weigh, axis.measures, self._measures(index), log_priors.size)
+        points, targets, log_priors = self._near(points, targets, log_priors)
+        chosen = jnp.int32(0)
+        if log_priors.size > 1 or self.axis.measures > 1:
+            logs = self._weigh(points, targets, log_priors, self._measures(index))
             chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
-        measure = jnp.minimum(chosen // log_priors.size, axis.measures - 1)
-        one = jax.tree.map(lambda leaf: leaf[chosen % log_priors.size], targets)
-        pieces = axis.pieces(points, outputs, measure)
-        _, each = chains.forward(pieces, one)
-        found = chains.draw(key_chain, pieces, one, each)
-        answers = self._answers(key_place, points, found, measure)
-        return wide.resize(wide.sort(answers)[0], self.limbs), jnp.bool_(True), {}
+        found, measure, _ = self._tuple(key_chain, points, targets, chosen)
+        return self._answers(key_place, points, found, measure), jnp.bool_(True), {}
 
     def _enough(self, index: Int[Array, "*k"]) -> Bool[Array, "*k"]:
         """Whether the count, noisy and rounded, pays for much more than for the places of all outputs one by one."""
-        pays = self.kappa() * self._step() * index.astype(float)
-        return pays > ENOUGH * self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
+        return self.kappa() * self._step() * index.astype(float) > self._enough_nats()
 
     def _steps(self) -> np.ndarray:
         """Which N are tried, in steps of h from the noisy count."""
@@ -287,9 +253,6 @@ class JointQuantiles(Together):
         """h, by `jax.numpy`, or by `numpy` on the host."""
         return xp.maximum(STEP / xp.asarray(self.epsilon, float), 1.0)
 
-    def _count_rate(self) -> Float[Array, ""]:
-        return self.share * jnp.asarray(self.epsilon, float)
-
     def _rounded(self, count: Int[Array, ""]) -> Int[Array, ""]:
         """i_0, of a noisy count."""
         return jnp.maximum(jnp.floor(count.astype(float) / self._step() + 0.5), 0.0).astype(jnp.int32)
@@ -297,21 +260,12 @@ class JointQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- the law
 
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
-        low, high = self._within(intervals)
-        rows, counted = self._cut(points, low, high)
-        marks = self._marks(points, rows, low, high)
-        outputs = self.fractions.shape[0]
+        split = self._split(points, intervals)
 
         def weigh(steps: np.ndarray, measures: Int[Array, ""]) -> Float[Array, "measures more 2"]:
             """For each measure, as far as it is used, and the targets of N so many steps from n."""
             targets, log_priors = self._targets(self._rounded(points.n_valid), steps, points.n_valid)
-
-            def one(measure: Array) -> Float[Array, "more 2"]:
-                pieces = self.axis.cut_pieces(points, rows, counted, outputs, measure)
-                logs = in_batches(lambda each: chains.split(pieces, each, marks), targets, 2 * BATCH)
-                return logs + log_priors[:, None] + self.axis.log_priors()[measure]
-
-            return first(one, self.axis.measures, measures, (log_priors.size, 2))
+            return split(targets, measures) + log_priors[None, :, None]
 
         if not self.fitted:
             logs = weigh(self._steps(), jnp.int32(self.axis.measures))
@@ -380,15 +334,6 @@ class JointQuantiles(Together):
 
     # ------------------------------------------------------------------------------------------------- promises
 
-    def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together, and the noisy count."""
-        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
-
-    def zcdp(self) -> float:
-        """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
-        part = _per_root(self.share, self.candidates)
-        return (arguments.known("epsilon", self.epsilon) / part) ** 2 / 8 * (1 + 2.0**-44)
-
     def error(self, *, beta: float) -> float:
         """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
         m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
@@ -438,11 +383,6 @@ class JointQuantiles(Together):
         return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
 
 
-def _per_root(share: float, candidates: int) -> float:
-    """epsilon over sqrt(8 rho), at which the whole is rho-zCDP."""
-    return (4 * share**2 + (1 - share) ** 2) ** -0.5 if candidates > 1 else 1.0
-
-
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
     """Weights as shares of their sum; (0, 0) where there are none."""
     total = logspace.logsumexp(logs)
@@ -486,24 +426,15 @@ def joint(
     >>> max(abs(z - 1000 - 100 * i) for i, z in enumerate(answers, 1)) < 30
     True
     """
-    each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
-    if each.size > MOST:
-        raise ValueError(f"fractions must be at most {MOST}, got {each.size}")
-    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    domain = on_axis(bits=bits, fractions=fractions, base=base, origin=origin)
     candidates = arguments.integer("candidates", candidates, at_least=1, at_most=2**16)
     if candidates % 2 == 0:
         raise ValueError(f"candidates must be odd, got {candidates}")
-    domain: Any = {
-        "bits": np.int32(bits),
-        "limbs": wide.limbs_for(bits),
-        **scales.base_measure(base, origin, bits, BASES),
-    }
     share = arguments.known_fraction("share", share)
-    budget = total(epsilon, 0.0, rho, per_root=_per_root(share, candidates))
+    budget = total(epsilon, 0.0, rho, per_root=per_root(share if candidates > 1 else 0.0))
     least = SMALLEST_RATE / share if candidates > 1 else 0.0
     return JointQuantiles(
         **domain,
-        fractions=each,
         epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least),
         share=share,
         candidates=candidates,

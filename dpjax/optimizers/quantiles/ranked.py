@@ -28,6 +28,10 @@ class RankedQuantiles(Quantiles):
         """The law of each quantile."""
         raise NotImplementedError
 
+    def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
+        """An upper bound on P[some quantile is not in its interval], and that itself where there is a law. The points are sorted."""
+        return self.law(points, intervals)[1]
+
     def check_event(self, event: Any) -> Interval:
         rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
         if rows != {self.fractions.shape}:

@@ -1,6 +1,8 @@
 """What mechanisms share that find all quantiles at once: the axis, events on it, and one integer for each output drawn."""
 
-from collections.abc import Callable
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -9,14 +11,24 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, logspace
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
-from dpjax.optimizers.quantiles import chains
-from dpjax.optimizers.quantiles.axis import Axis
-from dpjax.optimizers.quantiles.chains import Marks, Targets
-from dpjax.optimizers.quantiles.ranked import RankedQuantiles
+from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE
+from dpjax.optimizers.quantiles import chains, near, scales
+from dpjax.optimizers.quantiles.axis import BASES, PLACES, Axis
+from dpjax.optimizers.quantiles.chains import Drawn, Marks, Pieces, Targets
+from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
+
+BATCH = 8  # of targets that a run sums up over at once
+ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing, and targets w_j n are tried
+# What all base measures of a mixture weigh, where the uniform one weighs 1.
+MIXTURE = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}
+NEGLIGIBLE = 53 * scales.LN2
+REST_DIGITS = 16  # of the rest of a target
+MOST = 2**REST_DIGITS - 2  # outputs
 
 
 class Together(RankedQuantiles):
@@ -25,25 +37,90 @@ class Together(RankedQuantiles):
     Attributes:
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
+      epsilon: the total one.
       origin: of scales.
       limbs: of a point (static).
       wider: limbs of a position up to 2^d + 1 (static).
       base: "uniform", "scales" or "places" (static).
+      size: how many points a run looks at around each quantile; 0 for all points (static).
     """
 
+    epsilon: Any
     origin: Any
     wider: int
     base: str
+    size: int
+
+    @property
+    def counting(self) -> float:
+        """The share of epsilon that a noisy count takes, 0 if there is none."""
+        raise NotImplementedError
+
+    def sound(self) -> Bool[Array, ""]:
+        """A noisy count must fit int32, or it is no noisy count."""
+        return super().sound() & ((self._count_rate() >= SMALLEST_RATE) | (self.counting == 0))
+
+    def kappa(self) -> Float[Array, ""]:
+        """The rate at which weights fall with the cost; as far as the log of any weight moves when a point comes or leaves."""
+        return (1 - self.counting) * jnp.asarray(self.epsilon, float) / 2
+
+    def _count_rate(self) -> Float[Array, ""]:
+        return self.counting * jnp.asarray(self.epsilon, float)
+
+    def _enough_nats(self) -> Float[Array, ""]:
+        """Much more than what the places of all outputs cost one by one."""
+        return ENOUGH * self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
 
     @property
     def axis(self) -> Axis:
         """The domain and what outputs weigh on it."""
         return Axis(bits=self.bits, origin=self.origin, base=self.base)
 
+    def _sized(self, size: float, rows: int) -> Any:
+        """The same, whose runs look at so many points around each quantile or more; at all of so many rows, unless that halves them."""
+        size = 1 << math.ceil(math.log2(min(size, rows) + 2))
+        return dataclasses.replace(self, size=size if 2 * self.fractions.shape[0] * size <= rows else 0)  # type: ignore[type-var]
+
+    def _near(
+        self, points: Points, targets: Targets, log_priors: Float[Array, "k"]
+    ) -> tuple[Points, Targets, Float[Array, "k"]]:
+        """What a run looks at: points, the targets among them, and what these weigh."""
+        if not 0 < self.size * self.fractions.shape[0] < points.rows:
+            return points, targets, log_priors
+        points, left_out = near.near(points, jnp.asarray(self.fractions), self.size)
+        targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
+        # Targets that fall are of an N so far from n that it has no weight.
+        rises = jnp.all(jnp.diff(targets.whole, axis=1) >= 0, axis=1)
+        return points, targets, jnp.where(rises, log_priors, -jnp.inf)
+
+    def _weigh(
+        self, points: Points, targets: Targets, log_priors: Float[Array, "k"], measures: Int[Array, ""]
+    ) -> Float[Array, "measures k"]:
+        """ln of the weight of all tuples by each measure that is used and for each of the targets."""
+        axis = self.axis
+
+        def one(measure: Array) -> Float[Array, "k"]:
+            pieces = axis.pieces(points, self.fractions.shape[0], measure)
+            logs = in_batches(lambda each: chains.forward(pieces, each)[0], targets, BATCH)
+            return logs + log_priors + axis.log_priors()[measure]
+
+        return first(one, axis.measures, measures, targets.kappa.size)
+
+    def _tuple(
+        self, key: Array, points: Points, targets: Targets, chosen: Int[Array, ""]
+    ) -> tuple[Drawn, Int[Array, ""], Pieces]:
+        """(One tuple, by the measure and the targets of this index in what `_weigh` says; the measure; its pieces)."""
+        count = targets.kappa.size
+        measure = jnp.minimum(chosen // count, self.axis.measures - 1)
+        one = jax.tree.map(lambda leaf: leaf[chosen % count], targets)
+        pieces = self.axis.pieces(points, self.fractions.shape[0], measure)
+        _, each = chains.forward(pieces, one)
+        return chains.draw(key, pieces, one, each), measure, pieces
+
     def _answers(
-        self, key: Array, points: Points, found: chains.Drawn, measure: Int[Array, ""]
+        self, key: Array, points: Points, found: Drawn, measure: Int[Array, ""]
     ) -> UInt32[Array, "outputs limbs"]:
-        """One integer for each output, those of one piece in any order."""
+        """One integer for each output, in order."""
         axis, outputs = self.axis, found.at.shape[0]
         key_empty, key_powers, key_places = jax.random.split(key, 3)
         start, stop = axis.stretch(points, found, measure)
@@ -76,7 +153,25 @@ class Together(RankedQuantiles):
         each = jax.vmap(lambda *of: axis.within(of[0], of[1], of[2], measure, of[3]))(
             jax.random.split(key_places, outputs), start, stop, power
         )
-        return each[first]
+        return wide.resize(wide.sort(each[first])[0], self.limbs)
+
+    def _split(
+        self, points: Points, intervals: Interval
+    ) -> Callable[[Targets, Int[Array, ""]], Float[Array, "measures k 2"]]:
+        """Of sorted points: from targets, and how many measures are used, to ln of the weights of tuples in the intervals and of others."""
+        low, high = self._within(intervals)
+        rows, counted = self._cut(points, low, high)
+        marks, axis = self._marks(points, rows, low, high), self.axis
+
+        def weigh(targets: Targets, measures: Int[Array, ""]) -> Float[Array, "measures k 2"]:
+            def one(measure: Array) -> Float[Array, "k 2"]:
+                pieces = axis.cut_pieces(points, rows, counted, self.fractions.shape[0], measure)
+                logs = in_batches(lambda each: chains.split(pieces, each, marks), targets, 2 * BATCH)
+                return logs + axis.log_priors()[measure]
+
+            return first(one, axis.measures, measures, (targets.kappa.size, 2))
+
+        return weigh
 
     def _within(self, intervals: Interval) -> tuple[UInt32[Array, "quantiles wider"], UInt32[Array, "quantiles wider"]]:
         """The ends of the intervals, at 2^d at most."""
@@ -113,6 +208,33 @@ class Together(RankedQuantiles):
             return Marks(cell=cell, piece=jnp.repeat(gap, self.axis.sides), gap=gap)
 
         return jax.vmap(one)(low, high)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together, and the noisy count."""
+        return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
+
+    def zcdp(self) -> float:
+        """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
+        return (arguments.known("epsilon", self.epsilon) / per_root(self.counting)) ** 2 / 8 * (1 + 2.0**-44)
+
+
+def on_axis(*, bits: int, fractions: Sequence[float], base: str, origin: int) -> dict[str, Any]:
+    """The attributes that say what is wanted on which domain.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase or are too many.
+    """
+    each = np.asarray(rounded_fractions(fractions), np.uint32)
+    if each.size > MOST:
+        raise ValueError(f"fractions must be at most {MOST}, got {each.size}")
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
+    measure = scales.base_measure(base, origin, bits, BASES)
+    return {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "fractions": each, **measure}
+
+
+def per_root(counting: float) -> float:
+    """epsilon over sqrt(8 rho), at which the whole is rho-zCDP: a noisy count takes `counting` of epsilon."""
+    return (4 * counting**2 + (1 - counting) ** 2) ** -0.5
 
 
 def in_batches(one: Callable[[Targets], Any], each: Targets, size: int) -> Float[Array, "n *k"]:

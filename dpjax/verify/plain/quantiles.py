@@ -128,10 +128,7 @@ def joint_law(
     [0.167, 0.667, 0.167]
     """
     m, n = len(fractions), len(points)
-    tuples = np.array(list(itertools.combinations_with_replacement(range(size), m)))
-    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base != "uniform") for z in range(size)])
-    volumes = measures[tuples].prod(axis=1).sum(axis=1)
-    in_places = place_weights(tuples, size) / size**m if base == "places" else np.zeros(len(tuples))
+    tuples, volumes, in_places = tuples_before(size, m, base, origin)
     ranks = np.array([[sum(x < z for x in points), sum(x <= z for x in points)] for z in range(size)])
     ranks = np.concatenate([ranks[tuples], np.full((len(tuples), 1, 2), n)], axis=1)
     exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
@@ -189,9 +186,7 @@ def inverse_sensitivity_law(
     """
     m, share = len(fractions), 0.01 if base == "places" else 0.0
     exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
-    tuples = np.array(list(itertools.combinations_with_replacement(range(size), m)))
-    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base != "uniform") for z in range(size)])
-    volumes = measures[tuples].prod(axis=1).sum(axis=1)
+    tuples, volumes, in_places = tuples_before(size, m, base, origin)
     kappa = (1 - share) * epsilon / 2
     least = min(6.0, m * math.log(size) / 2) / kappa  # points of which answers may be right
     scores = np.array([records_to_the_border(points, answers, exact, least=least) for answers in tuples])
@@ -206,7 +201,6 @@ def inverse_sensitivity_law(
     enough = math.floor(2 * m * math.log(size) / kappa) + 1
     r, above = math.exp(-share * epsilon), enough - len(points)  # the noise must be so much at least
     many = r**above / (1 + r) if above > 0 else 1 - r ** (1 - above) / (1 + r)
-    in_places = place_weights(tuples, size) / size**m
     return many * law(volumes) + (1 - many) * law(volumes + in_places)
 
 
@@ -243,6 +237,18 @@ def records_to_the_border(
     if (holds @ counts >= bounds - 1e-12).all():
         return min(changes(row[None], bound[None]) for row, bound in zip(holds, bounds, strict=True))
     return -changes(-holds, -bounds)
+
+
+def tuples_before(size: int, m: int, base: str, origin: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All sorted m-tuples of {0, ..., size - 1}, what each weighs before data are seen, and what base "places" adds to that.
+
+    >>> [part.tolist() for part in tuples_before(2, 1, "uniform", 0)]
+    [[[0], [1]], [0.5, 0.5], [0.0, 0.0]]
+    """
+    tuples = np.array(list(itertools.combinations_with_replacement(range(size), m)))
+    measures = np.array([[1 / size] + [by_scale(z, size, origin)] * (base != "uniform") for z in range(size)])
+    in_places = place_weights(tuples, size) / size**m if base == "places" else np.zeros(len(tuples))
+    return tuples, measures[tuples].prod(axis=1).sum(axis=1), in_places
 
 
 def place_weights(values: np.ndarray, size: int) -> np.ndarray:
