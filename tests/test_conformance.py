@@ -189,6 +189,17 @@ def test_nothing_is_shown_unless_released(entry: Entry) -> None:
         assert np.all(outcomes.status == Status.OUTSIDE_DOMAIN) and blank(outcomes)
 
 
+def test_rows_that_are_added_do_not_hide_a_wrong_count() -> None:
+    """One more than there are rows, and then there are more: known on the host, and traced. Of every kind of data."""
+    kinds = {type(data): data for data in (entry.data() for entry in ENTRIES) if hasattr(data, "padded")}
+    assert len(kinds) >= 5
+    for data in kinds.values():
+        longer = functools.partial(lambda rows, given: given.padded(rows), 2 * data.rows + 1)
+        for n_valid, counts in ((data.rows, data.rows), (data.rows + 1, -1)):
+            given = jax.tree.unflatten(*_with_count(data, n_valid))
+            assert longer(given).n_valid == jax.jit(longer)(given).n_valid == counts, type(data)
+
+
 def _with_count(data: Any, n_valid: int) -> tuple[Any, list[Any]]:
     """The data with another count, past all checks."""
     paths, structure = jax.tree_util.tree_flatten_with_path(data)

@@ -204,6 +204,15 @@ def test_the_smallest_and_the_largest_budgets(epsilon, near):
         np.testing.assert_allclose(law[np.triu_indices(8)], 1 / 36, rtol=1e-4)
 
 
+def test_what_is_no_data_is_not_drawn_again_and_again():
+    """More points than rows, or fewer than none, and a budget that is no number: told after one try, not after all."""
+    made, points = made_for((0.3, 0.6), "uniform", 1.0), points_of(SHARED, 3)
+    run = jax.jit(lambda made, points: made(jax.random.key(0), points))
+    wrong = [dataclasses.replace(points, n_valid=jnp.int32(n)) for n in (-1, points.rows + 1)]
+    for outcome in (*(run(made, each) for each in wrong), run(dataclasses.replace(made, epsilon=np.nan), points)):
+        assert outcome.info["tries"] == 1 and outcome.status != dpjax.Status.OK
+
+
 def test_a_budget_of_rho_and_of_epsilon_are_one():
     pure = quantiles.inverse_sensitivity(bits=8, fractions=[0.5], epsilon=1.0, base="places")
     assert 1 / 8 > pure.zcdp() > 0.98 / 8

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits, show
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import on_device
+from dpjax.data.sample import on_device, padded_count
 
 MOST_ROWS = 2**24  # counts are exact in float32
 
@@ -89,7 +89,7 @@ class Assignments:
         if more == 0:
             return self
         x, y = jnp.pad(self.x, ((0, more), (0, 0))), jnp.pad(self.y, (0, more))
-        return Assignments(x=x, y=y, n_valid=self.n_valid)
+        return Assignments(x=x, y=y, n_valid=padded_count(self.n_valid, self.rows))
 
 
 def _words(rows: int) -> int:

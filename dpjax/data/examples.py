@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import bucket, valid_rows
+from dpjax.data.sample import bucket, padded_count, valid_rows
 from dpjax.domains import wide
 
 
@@ -89,4 +89,4 @@ class Examples:
         """The same examples with rows up to their bucket, or the bucket of `at_least`."""
         extra = max(bucket(self.rows), bucket(at_least)) - self.rows
         x, y = jnp.pad(self.x, ((0, extra), (0, 0), (0, 0))), jnp.pad(self.y, (0, extra))
-        return Examples(x=x, y=y, n_valid=self.n_valid)
+        return Examples(x=x, y=y, n_valid=padded_count(self.n_valid, self.rows))

@@ -90,8 +90,8 @@ class MultiSample:
 
     def padded(self, rows: int | None = None) -> "MultiSample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
-        x, y = padded_rows(rows, self.x, self.y)
-        return MultiSample(x=x, y=y, n_valid=self.n_valid, k=self.k, realizable=self.realizable)
+        n_valid, x, y = padded_rows(rows, self.n_valid, self.x, self.y)
+        return MultiSample(x=x, y=y, n_valid=n_valid, k=self.k, realizable=self.realizable)
 
 
 def _labels(y: Any, rows: int) -> Array:

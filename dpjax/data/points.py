@@ -94,5 +94,5 @@ class Points:
 
     def padded(self, rows: int | None = None) -> "Points":
         """The same points with `rows` >= their own rows (default: up to their bucket)."""
-        (x,) = padded_rows(rows, self.x)
-        return Points(x=x, n_valid=self.n_valid, ordered=self.ordered)
+        n_valid, x = padded_rows(rows, self.n_valid, self.x)
+        return Points(x=x, n_valid=n_valid, ordered=self.ordered)

@@ -97,8 +97,8 @@ class Sample:
 
     def padded(self, rows: int | None = None) -> "Sample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
-        x, y = padded_rows(rows, self.x, self.y)
-        return type(self).tree_unflatten((self.ordered, self.realizable), (x, y, self.n_valid))
+        n_valid, x, y = padded_rows(rows, self.n_valid, self.x, self.y)
+        return type(self).tree_unflatten((self.ordered, self.realizable), (x, y, n_valid))
 
     def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], tuple[bool, bool]]:
         key = jax.tree_util.GetAttrKey
@@ -135,11 +135,24 @@ def shown(data: Any, y: Any = None, **counts: int) -> str:
     return f"{type(data).__name__}({', '.join(f'{name}={text}' for name, text in entries.items())})"
 
 
-def padded_rows(rows: int | None, *arrays: Array) -> list[Array]:
-    """The arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
+def padded_rows(rows: int | None, n_valid: Any, *arrays: Array) -> list[Any]:
+    """The count, and the arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
     had = arrays[0].shape[0]
     rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
-    return [_padded(each, rows - had) for each in arrays] if rows > had else list(arrays)
+    if rows == had:
+        return [n_valid, *arrays]
+    return [padded_count(n_valid, had), *(_padded(each, rows - had) for each in arrays)]
+
+
+def padded_count(n_valid: Any, had: int) -> Any:
+    """How many rows count once there are more of them than there were: a count that was above them stays wrong, as -1.
+
+    >>> int(padded_count(np.int32(3), 4)), int(padded_count(np.int32(5), 4))
+    (3, -1)
+    """
+    if arguments.is_traced(n_valid):
+        return jnp.where(n_valid > had, -1, n_valid)
+    return n_valid if n_valid <= had else np.int32(-1)
 
 
 def _padded(array: Array, more: int) -> Array:

@@ -141,11 +141,11 @@ class Weighted:
 
     def padded(self, rows: int | None = None) -> "Weighted":
         """The same with `rows` >= its own rows (default: up to their bucket)."""
-        x, weights = padded_rows(rows, self.x, self.weights)
+        n_valid, x, weights = padded_rows(rows, self.n_valid, self.x, self.weights)
         return Weighted(
-            x=jnp.where(valid_rows(x.shape[0], self.n_valid)[:, None], x, LARGEST),
+            x=jnp.where(valid_rows(x.shape[0], n_valid)[:, None], x, LARGEST),
             weights=weights,
-            n_valid=self.n_valid,
+            n_valid=n_valid,
         )
 
     # As a database: the share of its total that a concept holds ------------------------------------------------

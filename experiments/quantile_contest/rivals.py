@@ -26,6 +26,8 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     "joint": lambda wanted: quantiles.joint(**wanted.given),
     "joint by scales": lambda wanted: quantiles.joint(**_scales(wanted)),
     "joint by places": lambda wanted: quantiles.joint(**{**_scales(wanted), "base": "places"}),
+    "inverse sensitivity": lambda wanted: quantiles.inverse_sensitivity(**wanted.given),
+    "inverse sensitivity by scales": lambda wanted: quantiles.inverse_sensitivity(**_scales(wanted)),
     "approximate": lambda wanted: quantiles.approximate(**wanted.given),
     "tree": lambda wanted: quantiles.tree(**wanted.given),
     "unbounded": unbounded,

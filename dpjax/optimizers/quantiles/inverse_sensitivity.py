@@ -154,6 +154,7 @@ class InverseSensitivityQuantiles(Together):
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_tries, key_place = jax.random.split(key, 3)
         n = points.n_valid
+        most = jnp.where(self.sound() & self.fits(points), TRIES, 1)  # of what is no data nothing may ever be kept
         measures = self._measures(key_count, n)
         tried, log_priors = self._tried(n)
         points, tried, log_priors = self._near(points, tried, log_priors)
@@ -171,7 +172,7 @@ class InverseSensitivityQuantiles(Together):
         shapes = jax.eval_shape(attempt, (jnp.int32(0), None))[1]
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         tries, (found, measure, _) = lax.while_loop(
-            lambda state: ~state[1][2] & (state[0] < TRIES), attempt, (jnp.int32(0), nothing)
+            lambda state: ~state[1][2] & (state[0] < most), attempt, (jnp.int32(0), nothing)
         )
         return self._answers(key_place, points, found, measure), jnp.bool_(True), {"tries": tries}
 
