@@ -152,7 +152,7 @@ def padded_count(n_valid: Any, had: int) -> Any:
     """
     if arguments.is_traced(n_valid):
         return jnp.where(n_valid > had, -1, n_valid)
-    return n_valid if n_valid <= had else np.int32(-1)
+    return n_valid if int(n_valid) <= had else np.int32(-1)
 
 
 def _padded(array: Array, more: int) -> Array:
