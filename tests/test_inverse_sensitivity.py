@@ -16,6 +16,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import sizes
 from dpjax.optimizers.quantiles.inverse_sensitivity import TRIES
 from dpjax.verify.plain.quantiles import inverse_sensitivity_law, records_to_the_border
 
@@ -57,6 +58,30 @@ def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
 )
 def test_runs_follow_the_law_of_all_answers(values, fractions, base, epsilon):
     """8,000 runs, as for `joint`: an honest run fails with probability 1e-6 (chi-squared), other values do; few draws are given back."""
+    follows_the_law(values, fractions, base, epsilon)
+
+
+def test_sizes_that_are_far_apart_at_first_change_no_law(monkeypatch):
+    """Forty times as far as they should be: they are cut where draws are made, and few are given back."""
+    monkeypatch.setattr(sizes, "STEP", 80.0)
+    monkeypatch.setattr(sizes, "GOOD", 0.0)
+    made = made_for((0.25, 0.75), "uniform", 2.0)
+    points = made.prepare(made.fit(points_of(SHARED, 3, 31)))
+    tried = jax.jit(made._tried)(points, made._all(), points.n_valid, jnp.int32(1))
+    assert np.isfinite(tried.sizes).sum() > 2 * sizes.BATCH > np.isfinite(made._first(points.n_valid)).sum()
+    follows_the_law(SHARED, (0.25, 0.75), "uniform", 2.0)
+
+
+def test_few_draws_are_given_back_where_points_say_little():
+    """100 points of every scale on 63 bits: outputs anywhere weigh as much as right ones."""
+    values = np.floor(2.0 ** (62 * np.random.default_rng(0).random(100)))
+    points = points_of([int(value) for value in values], 63)
+    made = quantiles.inverse_sensitivity(bits=63, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
+    tries = jax.jit(jax.vmap(lambda key: made(key, points).info["tries"]))(jax.random.split(jax.random.key(0), 20))
+    assert tries.max() < 300, tries  # 2,500 with the first sizes alone
+
+
+def follows_the_law(values, fractions, base, epsilon):
     made = made_for(fractions, base, epsilon)
     runs = jax.jit(jax.vmap(made, (0, None)))(jax.random.split(jax.random.key(4), 8000), points_of(values, 3, 31))
     found = np.zeros((8,) * len(fractions))
@@ -109,13 +134,15 @@ def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(
     values = np.sort(np.concatenate([np.repeat(rng.integers(0, 64, 8), 12), rng.integers(0, 64, 40)]))
     best = values[np.minimum((fractions * values.size).astype(int), values.size - 1)]
     asked = [best, *(np.sort(best + rng.integers(-6, 7, m)) for _ in range(20)), *np.sort(rng.integers(0, 64, (10, m)))]
-    targets, log_priors = made._tried(jnp.int32(values.size))
-    own = made._at(jnp.int32(values.size), jnp.zeros(()))
+    points = made.prepare(made.fit(points_of(values.tolist(), 6)))
+    n, everything = points.n_valid, made._all()
+    tried = jax.jit(made._tried)(points, everything, n, jnp.int32(1))
 
     @jax.jit
     def told(low, high):
-        n = jnp.int32(values.size)
-        return made._log_weight(low, high, n, own), made._log_ratio(low, high, n, targets, log_priors)
+        return made._log_weight(low, high, n, made._own(n, everything)), made._log_ratio(
+            low, high, n, everything, tried
+        )
 
     for answers in asked:
         low, high = ((values[None] < answers[:, None]).sum(1), (values[None] <= answers[:, None]).sum(1))

@@ -139,9 +139,17 @@ def quantiles_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
 
 
-def evenly_spaced(d: int, m: int, n: int) -> Trial:
-    """Quantiles by the exponential mechanism on the rank error, on points of every scale."""
-    mechanism = quantiles.rank_exponential(bits=d, fractions=numpy_quantiles.fractions(m), epsilon=EPSILON)
+QUANTILES = ("approximate", "inverse_sensitivity", "joint", "tree", "unbounded")
+
+
+def evenly_spaced(name: str, d: int, m: int, n: int) -> Trial:
+    """Quantiles by a method, on points of every scale."""
+    given: dict[str, Any] = {"bits": d, "fractions": numpy_quantiles.fractions(m), "epsilon": EPSILON}
+    if name == "joint":
+        given |= {"candidates": 1}
+    if name == "unbounded":
+        given |= {"base": numpy_quantiles.BASE}
+    mechanism = getattr(quantiles, name)(**given).focused(bucket(n))
     return quantiles_trial, cell(mechanism, Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d)), n)
 
 
@@ -371,7 +379,8 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     for name in ("exponential", "rec_concave"):
         yield contest(f"interior {name}", functools.partial(interior, name), "d n", _sorting)
     yield contest("tree_log", functools.partial(interior, "tree_log"), "d n", _sorting)
-    yield contest("quantiles", evenly_spaced, "d m n", lambda d, m, n: _sorting(d, n))
+    for name, shown in (("rank_exponential", "quantiles"), *((each, f"quantiles {each}") for each in QUANTILES)):
+        yield contest(shown, functools.partial(evenly_spaced, name), "d m n", lambda d, m, n: _sorting(d, n))
     yield contest("rectangles", rectangle, "D d n", lambda axes, d, n: _sorting(d, axes * n))
     yield contest(
         "rectangles by slices", rectangle_by_slices, "D d n", lambda axes, d, n: _sorting(d, axes * n), "rectangles"

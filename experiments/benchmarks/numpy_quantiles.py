@@ -1,8 +1,13 @@
 """Quantiles in tuned NumPy, on n points floor(2^U), U uniform on [0, d - 1): a trial succeeds if no answer is more than RANKS ranks off.
 
-Like for like with `dpjax.optimizers.quantiles.rank_exponential` at epsilon = 1 for m evenly spaced fractions: for each the exponential
-mechanism on the rank error of the whole domain (below 0 the depth among equal points). Where it lands among the points is all that the
-error asks for: of positions only the lengths of gaps are made, and those of all trials are weighed together.
+Like for like with `dpjax.optimizers.quantiles` at epsilon = 1 for m evenly spaced fractions.
+
+- `rank_exponential`: for each fraction the exponential mechanism on the rank error of the whole domain (below 0 the depth among equal
+  points). Where it lands among the points is all that the error asks for: of positions only the lengths of gaps are made, and those of all
+  trials are weighed together.
+- `approximate`: one node after another, of all trials at once. Equal points are evenly spread in their cell.
+- `tree`: of the hierarchical histogram only the children on the way down are made, the same ones for all quantiles that pass there.
+- `unbounded`: the points are looked up on the grid, which is shorter than a search of each grid point among them.
 """
 
 import math
@@ -11,11 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpjax.optimizers.quantiles.approximate import tree as nodes_of
+from dpjax.optimizers.quantiles.unbounded import geometric_grid
 from experiments.benchmarks import numpy_interior
-from experiments.benchmarks.numpy_driver import Program, fitting, within
+from experiments.benchmarks.numpy_driver import Program, choose, fitting, within
+from experiments.benchmarks.numpy_driver import below as count_below
 from experiments.benchmarks.numpy_trials import EPSILON
 
 RANKS = 20
+BRANCHING = 16  # of `tree`
+BASE = 1.01  # of `unbounded`
 
 Array = NDArray[Any]
 
@@ -70,10 +80,115 @@ def _pieces(x: Array, d: int) -> tuple[Array, Array, Array]:
     return below, up_to, lengths
 
 
+def approximate(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
+    """The middle quantile, then the middle ones of both sides: each by the exponential mechanism between its neighbours."""
+    x = numpy_interior.points(rng, rows, d, n)
+    starts = np.concatenate([np.zeros((rows, 1)), _spread(x), np.full((rows, 1), 2.0**d)], axis=1)
+    rank, answers = np.arange(n + 1), np.zeros((m + 2, rows, 1))
+    answers[m + 1] = 2.0**d
+    nodes = nodes_of([round(fraction * 2**32) for fraction in fractions(m)])
+    for place, left, right, share in zip(nodes.place, nodes.left, nodes.right, nodes.share * 2.0**-32, strict=True):
+        low, high = answers[left], answers[right]
+        ends = np.clip(starts, low, high)
+        below, up_to = (np.count_nonzero(starts[:, 1:-1] < end, axis=1)[:, None] for end in (low, high))
+        rate = EPSILON / (2 * m.bit_length() * max(share, 1 - share))
+        error = np.abs(rank - (below + share * (up_to - below)))
+        index = choose(rng, np.diff(ends, axis=1) * np.exp(-rate * error))[:, None]
+        first, last = (np.take_along_axis(ends, at, 1) for at in (index, index + 1))
+        answers[place] = first + rng.random((rows, 1)) * (last - first)
+    return _good(x, np.floor(answers[1:-1, :, 0]).astype(x.dtype))
+
+
+def _spread(x: Array) -> Array:
+    """Equal points at a + 1/2k, a + 3/2k, ..."""
+    rows, n = x.shape
+    place, new = np.arange(n), np.ones((rows, n + 1), bool)
+    new[:, 1:-1] = x[:, 1:] != x[:, :-1]
+    first = np.maximum.accumulate(np.where(new[:, :-1], place, 0), axis=1)
+    stop = np.minimum.accumulate(np.where(new[:, 1:], place + 1, n)[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(x + (place - first + 0.5) / (stop - first))
+
+
+def tree(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
+    """Down a hierarchical histogram, children's counts by least squares."""
+    x = numpy_interior.points(rng, rows, d, n)
+    starts = np.concatenate([x, np.full((rows, 1), np.iinfo(x.dtype).max)], axis=1)
+    width = BRANCHING.bit_length() - 1
+    levels = -(-d // width)
+    odds = -math.expm1(-EPSILON / levels)
+    prefix, before = np.zeros((m, rows), x.dtype), np.zeros((m, rows), int)
+    total, rank, variance = np.zeros((m, rows)), np.zeros((m, rows)), math.inf
+    for level in range(levels):
+        children = 1 << d - width * (levels - 1) if level == 0 else BRANCHING
+        shift = width * (levels - 1 - level)
+        child = (prefix << width if level else prefix) + np.arange(1, children + 1, dtype=x.dtype)[:, None, None]
+        edges = np.concatenate([before[None], count_below(starts, child << shift)])
+        noise = rng.geometric(odds, (children, m, rows)) - rng.geometric(odds, (children, m, rows))
+        for later in range(1, m):
+            for earlier in range(later):
+                same = prefix[later] == prefix[earlier]
+                noise[:, later, same] = noise[:, earlier, same]
+        counts = np.diff(edges, axis=0) + noise.astype(float)
+        if level == 0:
+            total = counts.sum(axis=0)
+            rank = np.array(fractions(m))[:, None] * np.maximum(total, 0.0)
+        else:
+            counts += (total - counts.sum(axis=0)) / (BRANCHING + variance)
+        variance = 1.0 if level == 0 else 1 - 1 / (BRANCHING + variance)
+        running = np.cumsum(counts, axis=0)
+        index = np.minimum(np.count_nonzero(np.maximum.accumulate(running, axis=0) <= rank, axis=0), children - 1)[None]
+        rank -= np.where(index > 0, np.take_along_axis(running, np.maximum(index - 1, 0), 0), 0.0)[0]
+        total, before = np.take_along_axis(counts, index, 0)[0], np.take_along_axis(edges, index, 0)[0]
+        prefix = np.take_along_axis(child, index, 0)[0] - 1
+    return _good(x, prefix)
+
+
+def unbounded(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
+    """AboveThreshold along a geometric grid, from the nearer end."""
+    x = numpy_interior.points(rng, rows, d, n)
+    grid = np.array(geometric_grid(bits=d, origin=0, base=BASE), x.dtype)
+    row = np.arange(rows)[:, None] * (len(grid) + 1)
+    up_to, below = (
+        np.cumsum(_tallied(row + np.searchsorted(grid, x, side=side), rows, len(grid)), axis=1)
+        for side in ("left", "right")
+    )
+    each = np.array(fractions(m))
+    down = each > 0.5
+    own = np.where(down, 1 - each, each)
+    rate = EPSILON / max(np.maximum(own, 1 - own).sum(), (own + 0.5).sum())
+    answers = np.empty((m, rows), x.dtype)
+    for i in range(m):
+        asked = (each[i] * n - below)[:, ::-1] if down[i] else up_to - each[i] * n
+        above = asked + rng.laplace(0.0, 2 / rate, asked.shape) >= rng.laplace(0.0, 1 / rate, (rows, 1))
+        above[:, -1] = True
+        index = np.argmax(above, axis=1)
+        answers[i] = grid[len(grid) - 1 - index if down[i] else index]
+    return _good(x, np.sort(answers, axis=0))
+
+
+def _tallied(places: Array, rows: int, grid: int) -> Array:
+    """How many points of each row are at each place of the grid, and not behind it."""
+    return np.bincount(places.ravel(), minlength=rows * (grid + 1)).reshape(rows, grid + 1)[:, :grid]
+
+
+def _good(x: Array, answers: Array) -> int:
+    """Of points and answers, (m, rows): in how many trials no answer is too far off."""
+    (m, rows), n = answers.shape, x.shape[1]
+    starts = np.concatenate([x, np.full((rows, 1), np.iinfo(x.dtype).max)], axis=1)
+    wanted = np.array([math.floor(fraction * n + 0.5) for fraction in fractions(m)])[:, None]
+    low, high = count_below(starts, answers), count_below(starts, answers + 1)
+    return int(np.count_nonzero((np.maximum(low - wanted, wanted - high) <= RANKS).all(axis=0)))
+
+
 def _check(d: int, m: int, n: int) -> None:
     within(d=(d, 6, 63), m=(m, 1, math.inf), n=(n, 2, math.inf))
     if n % 2:
         raise ValueError(f"n must be even, got {n}")
 
 
-PROGRAMS = {"quantiles": Program(rank_exponential, lambda d, m, n: fitting(24 * n, at_least=4), _check)}
+PROGRAMS = {
+    "quantiles": Program(rank_exponential, lambda d, m, n: fitting(24 * n, at_least=4), _check),
+    "quantiles approximate": Program(approximate, lambda d, m, n: fitting(32 * n, at_least=4), _check),
+    "quantiles tree": Program(tree, lambda d, m, n: fitting(24 * n, at_least=16), _check),
+    "quantiles unbounded": Program(unbounded, lambda d, m, n: fitting(24 * n, at_least=4), _check),
+}

@@ -15,6 +15,7 @@ from experiments.benchmarks import (
     numpy_quantiles,
     numpy_rectangles,
     numpy_sanitizers,
+    numpy_together,
     numpy_trials,
 )
 from experiments.benchmarks.numpy_driver import Program
@@ -35,5 +36,6 @@ _FAMILIES = (
     numpy_dense,
     numpy_polygons,
     numpy_quantiles,
+    numpy_together,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}

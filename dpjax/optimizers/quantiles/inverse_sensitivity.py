@@ -31,12 +31,12 @@ Beside `joint`: its N is an output, one of a grid around a noisy count. That wei
 one may suit more of them than a right one; the count costs a twentieth of epsilon; and depth counts for one candidate alone. Here N is
 nobody's output. The price: weights are no product along the tuple, and there is no law of intervals, but on small domains.
 
-**Draws** are exact, by rejection. With kappa = epsilon / 2, numbers N_k around n, 2 / kappa apart at first, then further and further, and
-c_k half of the wider step beside N_k, a tuple is drawn by Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and
-kept with probability 2 exp(kappa s(z)) / Q(z). (c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have
-terms whose sum is 2 exp(-kappa L) at least.) For N_k = n the one tuple with D > 0 weighs exp(kappa D) as much. The N_k are a matter of
-speed: they may depend on the data, as the law of what is kept does not depend on them. They reach so far that all tuples whose best N lies
-beyond weigh less than 2^-53 of what right ones do. What has not been kept after `TRIES` draws is released all the same. Of a few points 1.6
+**Draws** are exact, by rejection. With kappa = epsilon / 2, any numbers N_k from N_0 on, and c_k half of the wider gap beside N_k, a tuple
+is drawn by Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and kept with probability 2 exp(kappa s(z)) / Q(z).
+(c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have terms whose sum is 2 exp(-kappa L) at least.)
+For N_k = n the one tuple with D > 0 weighs exp(kappa D) as much. The N_k are a matter of speed: they may depend on the data, as the law of
+what is kept does not depend on them, and they do (`sizes`). They reach so far that all tuples whose best N lies beyond weigh less than
+2^-53 of what right ones do. Draws go on until one is kept: `TRIES` of them would fail with a probability below 2^-53. Of a few points 1.6
 to 2.5 draws were needed on average (20,000 runs each), of 114 altitudes at nine quantiles four (32 runs; `info["tries"]`).
 
 **Utility.** For an output t ranks off L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
@@ -64,7 +64,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments, logspace, random, staging
 from dpjax.core.pytree import frozen, static
@@ -75,20 +75,33 @@ from dpjax.domains.events import Interval
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, scales
+from dpjax.optimizers.quantiles import chains, scales, sizes
 from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import ranks, total
 from dpjax.optimizers.quantiles.chains import ULP, Targets
 from dpjax.optimizers.quantiles.joint import JointQuantiles
-from dpjax.optimizers.quantiles.together import MIXTURE, NEGLIGIBLE, Together, on_axis, per_root
+from dpjax.optimizers.quantiles.together import MIXTURE, NEGLIGIBLE, Together, among, on_axis, per_root
 
 SHARE = 0.01  # of epsilon, for the noisy count of "places"
-STEP = 2.0  # between the first N_k, in units of 1 / kappa: where N_k is best, a neighbour's term is exp(-2) of its own at least
-WIDER = 0.4  # a step by how far it is from n: what is drawn by its N_k falls by exp(-0.8 kappa |N - n|) still
 LEAST = 6.0  # N_0 in units of 1 / kappa, at most
 MOST_N = 2.0**31 - 2.0**8  # whatever n is: a number that int32 and float32 hold
-TRIES = 2**12
+TRIES = 2**24  # never
 SECTIONS, GOLDEN = 64, 0.618034  # of the range of N, to 2^-44 of it
+
+
+@frozen
+class Tried:
+    """For which sizes N tuples are drawn; see `sizes`.
+
+    Attributes:
+      sizes: kappa (N_k - n), in batches; inf where there is none.
+      log_sums: ln of the sum over all tuples of exp(-kappa c(z, N_k)), for each base measure.
+      batches: how many there are.
+    """
+
+    sizes: Float[Array, "sizes"]
+    log_sums: Float[Array, "measures sizes"]
+    batches: Int[Array, ""]
 
 
 @frozen
@@ -123,10 +136,6 @@ class InverseSensitivityQuantiles(Together):
     def _f(self) -> Float[Array, "quantiles"]:
         return jnp.asarray(self.fractions).astype(float) * 2.0**-32
 
-    def _log_tuples(self) -> float:
-        """`_nats` at most, for every d that the limbs hold: how many N_k there are must not depend on a traced d."""
-        return self.fractions.shape[0] * 32 * self.limbs * scales.LN2 + math.log(MIXTURE[self.base])
-
     # ------------------------------------------------------------------------------------------------- one run
 
     def focused(self, rows: int) -> "InverseSensitivityQuantiles":
@@ -156,17 +165,21 @@ class InverseSensitivityQuantiles(Together):
         n = points.n_valid
         most = jnp.where(self.sound() & self.fits(points), TRIES, 1)  # of what is no data nothing may ever be kept
         measures = self._measures(key_count, n)
-        tried, log_priors = self._tried(n)
-        points, tried, log_priors = self._near(points, tried, log_priors)
-        tree = logspace.sum_tree(self._weigh(points, tried, log_priors, measures).reshape(-1))
+        points, left_out = self._near(points)
+        tried = self._tried(points, left_out, n, measures)
+        half = sizes.half_gaps(tried.sizes)
+        tree = logspace.sum_tree((tried.log_sums + half[None]).reshape(-1))
 
         def attempt(state: tuple[Array, Any]) -> tuple[Array, Any]:
             tries, _ = state
             key_candidate, key_chain, key_keep = jax.random.split(jax.random.fold_in(key_tries, tries), 3)
-            found, measure, pieces = self._tuple(key_chain, points, tried, logspace.draw(key_candidate, tree))
+            chosen = logspace.draw(key_candidate, tree)
+            measure, size = jnp.minimum(chosen // half.size, self.axis.measures - 1), chosen % half.size
+            targets, _ = self._targets(n, tried.sizes[size][None], left_out)
+            found, pieces = self._tuple(key_chain, points, jax.tree.map(lambda leaf: leaf[0], targets), measure)
             low, high = (jnp.append(ends, points.n_valid) for ends in chains.ends_of(pieces, found))
-            log_ratio = self._log_ratio(low, high, n, tried, log_priors)
-            log_keep = jnp.minimum(scales.LN2 + log_ratio, 0.0)  # it is not above 0, but for roundings
+            log_keep = scales.LN2 + self._log_ratio(low, high, n, left_out, tried)
+            log_keep = jnp.minimum(log_keep, 0.0)  # it is not above 0, but for roundings
             return tries + 1, (found, measure, random.bernoulli(key_keep, log_keep, logspace.log1mexp(log_keep)))
 
         shapes = jax.eval_shape(attempt, (jnp.int32(0), None))[1]
@@ -175,6 +188,38 @@ class InverseSensitivityQuantiles(Together):
             lambda state: ~state[1][2] & (state[0] < most), attempt, (jnp.int32(0), nothing)
         )
         return self._answers(key_place, points, found, measure), jnp.bool_(True), {"tries": tries}
+
+    def _tried(self, points: Points, left_out: Array, n: Int[Array, ""], measures: Int[Array, ""]) -> "Tried":
+        """For which N tuples are drawn: the first sizes, and as many more as it takes."""
+        first = self._first(n)
+        first = jnp.pad(first, (0, -first.size % sizes.BATCH), constant_values=jnp.inf).reshape(-1, sizes.BATCH)
+        batches = sizes.most(self._reach())
+
+        def sums(tried: Tried) -> Float[Array, "sizes"]:
+            return logspace.logsumexp(tried.log_sums.T)
+
+        def weigh(tried: Tried) -> Tried:
+            at = tried.batches
+            begins = at < first.shape[0]
+            more = jnp.where(begins, first[jnp.minimum(at, first.shape[0] - 1)], sizes.cut(tried.sizes, sums(tried)))
+            targets, used = self._targets(n, more, left_out)
+            logs = self._weigh(points, targets, jnp.where(used, 0.0, -jnp.inf), measures)
+            place = at * sizes.BATCH
+            return Tried(
+                sizes=lax.dynamic_update_slice(tried.sizes, more, (place,)),
+                log_sums=lax.dynamic_update_slice(tried.log_sums, logs, (jnp.int32(0), place)),
+                batches=at + 1,
+            )
+
+        def going(tried: Tried) -> Array:
+            begins = tried.batches < first.shape[0]
+            return begins | ((tried.batches < batches) & ~sizes.enough(tried.sizes, sums(tried)))
+
+        count = batches * sizes.BATCH
+        nothing = jnp.full((self.axis.measures, count), -jnp.inf)
+        return lax.while_loop(
+            going, weigh, Tried(sizes=jnp.full(count, jnp.inf), log_sums=nothing, batches=jnp.int32(0))
+        )
 
     def _measures(self, key: Array, n: Int[Array, ""]) -> Int[Array, ""]:
         """How many base measures are looked at, by a noisy count."""
@@ -187,33 +232,31 @@ class InverseSensitivityQuantiles(Together):
         """Points that pay for much more than for the places of all outputs one by one."""
         return jnp.minimum(self._enough_nats() / self.kappa(), 2.0**30).astype(jnp.int32) + 1
 
-    def _tried(self, n: Int[Array, ""]) -> tuple[Targets, Float[Array, "tried"]]:
-        """(w_j N_k for all k, n itself in the middle; kappa c_k, -inf for N_k that are not needed)."""
-        steps = self._steps()
-        wider = np.maximum(np.diff(steps, prepend=steps[0]), np.diff(steps, append=steps[-1]))
-        shift = jnp.asarray(steps, float) / self.kappa()
-        count = n.astype(float)
-        # Of those below N_0 the last one takes its place, and so above `MOST_N`.
-        least, most = self._least() - count, jnp.maximum(MOST_N - count, 0.0)
-        needed = (jnp.append(shift[1:], jnp.inf) > least) & (jnp.append(-jnp.inf, shift[:-1]) < most)
-        targets = jax.vmap(lambda each: self._at(n, each))(jnp.clip(shift, least, most))
-        log_priors = jnp.where(needed, jnp.asarray(wider / 2, float), -jnp.inf)
-        middle = steps.size // 2
-        depth = jnp.zeros((steps.size, self.fractions.shape[0]))
-        depth = depth.at[middle].set(jnp.where(least <= 0, self._depth(), 0.0))
-        return dataclasses.replace(targets, depth=depth), log_priors
+    def _first(self, n: Int[Array, ""]) -> Float[Array, "first"]:
+        """kappa (N_k - n) of the first sizes, from N_0 on."""
+        least, greatest = (self.kappa() * (end - n.astype(float)) for end in (self._least(), MOST_N))
+        return sizes.within(sizes.spread(self._reach()), least, jnp.maximum(greatest, 0.0))
+
+    def _reach(self) -> float:
+        """So far from n no size matters. `_nats` at most, for every d that the limbs hold: it must not depend on a traced d."""
+        return self.fractions.shape[0] * 32 * self.limbs * scales.LN2 + math.log(MIXTURE[self.base]) + NEGLIGIBLE
+
+    def _targets(
+        self, n: Int[Array, ""], wanted: Float[Array, "k"], left_out: Int[Array, "ends"]
+    ) -> tuple[Targets, Bool[Array, "k"]]:
+        """(w_j N_k among near points, which of them there are); for N_k = n with depths."""
+        there = jnp.isfinite(wanted)
+        shift = jnp.where(there, wanted, 0.0) / self.kappa()
+        targets = jax.vmap(lambda each: self._at(n, each))(shift)
+        own = there & (wanted == 0) & (n.astype(float) >= self._least())
+        targets = dataclasses.replace(targets, depth=jnp.where(own[:, None], self._depth()[None], 0.0))
+        targets, rises = among(targets, left_out)
+        return targets, there & rises
 
     def _least(self) -> Float[Array, ""]:
         """N_0."""
         places = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
         return jnp.minimum(jnp.minimum(LEAST, places / 2) / self.kappa(), MOST_N)
-
-    def _steps(self) -> np.ndarray:
-        """kappa (N_k - n), from the least on."""
-        found = [0.0]
-        while found[-1] < self._log_tuples() + NEGLIGIBLE:
-            found.append(found[-1] + max(STEP, WIDER * found[-1]))
-        return np.array([*(-x for x in found[:0:-1]), *found])
 
     def _at(self, n: Int[Array, ""], shift: Float[Array, ""]) -> Targets:
         """f_j (n + shift), f_j n exactly: added in 32 bits behind the point."""
@@ -239,15 +282,28 @@ class InverseSensitivityQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- weights
 
     def _log_ratio(
-        self, low: Array, high: Array, n: Int[Array, ""], tried: Targets, log_priors: Float[Array, "tried"]
+        self, low: Array, high: Array, n: Int[Array, ""], left_out: Int[Array, "ends"], tried: "Tried"
     ) -> Float[Array, ""]:
         """ln(exp(kappa s(z)) / Q(z)) of the tuple with these ranks, #{x < z_j} and #{x <= z_j}; the number of points ends both."""
-        middle = log_priors.size // 2
-        own = jax.tree.map(lambda leaf: leaf[middle], tried)
-        costs = jax.vmap(lambda each: _travelled(_less(low, each), _less(high, each)))(tried)
-        deep = jnp.maximum(jnp.min(own.depth * _spare(low, high, own)), 0.0)
-        logs = (log_priors - self.kappa() * costs).at[middle].add(deep)
-        return self._log_weight(low, high, n, own) - logspace.logsumexp(logs)
+        half = sizes.half_gaps(tried.sizes)
+
+        def log_term(targets: Targets) -> Float[Array, ""]:
+            deep = jnp.maximum(jnp.min(targets.depth * _spare(low, high, targets)), 0.0)
+            return deep - self.kappa() * _travelled(_less(low, targets), _less(high, targets))
+
+        def batch(index: Array, log_q: Array) -> Float[Array, ""]:
+            more, log_c = (lax.dynamic_slice(of, (index * sizes.BATCH,), (sizes.BATCH,)) for of in (tried.sizes, half))
+            targets, used = self._targets(n, more, left_out)
+            logs = jnp.where(used, log_c + jax.vmap(log_term)(targets), -jnp.inf)
+            return logspace.logaddexp(log_q, logspace.logsumexp(logs))
+
+        log_q = lax.fori_loop(0, tried.batches, batch, jnp.full((), -jnp.inf))
+        return self._log_weight(low, high, n, self._own(n, left_out)) - log_q
+
+    def _own(self, n: Int[Array, ""], left_out: Int[Array, "ends"]) -> Targets:
+        """Targets of n itself, or of N_0 if that is more."""
+        own = self._at(n, jnp.maximum(self._least() - n.astype(float), 0.0))
+        return dataclasses.replace(own, whole=own.whole - left_out)
 
     def _log_weight(self, low: Array, high: Array, n: Int[Array, ""], own: Targets) -> Float[Array, ""]:
         """kappa s of the tuple with these ranks; the targets are those of n itself, or of N_0 if that is more."""
@@ -285,7 +341,7 @@ class InverseSensitivityQuantiles(Together):
         size = round(outputs ** (1 / m))
         answers = np.stack(np.unravel_index(np.arange(outputs), (size,) * m), axis=1)
         n = points.n_valid
-        own = self._at(n, jnp.maximum(self._least() - n.astype(float), 0.0))
+        own = self._own(n, self._all())
         each = wide.from_uint32(jnp.arange(size, dtype=jnp.uint32), self.limbs)
         x = wide.select(points.valid, points.x, ~jnp.zeros_like(points.x))
         below, up_to = (jax.vmap(functools.partial(wide.search, x, side=side))(each) for side in ("left", "right"))
@@ -314,18 +370,19 @@ class InverseSensitivityQuantiles(Together):
 
     def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
         """As for all; see the module."""
-        tried, log_priors = self._tried(points.n_valid)
+        first = self._first(points.n_valid)
+        tried, used_sizes = self._targets(points.n_valid, first, self._all())
+        log_priors = jnp.where(used_sizes, sizes.half_gaps(first), -jnp.inf)
         logs = self._split(points, intervals)(tried, jnp.int32(self.axis.measures))
         # What n - N_0 cuts off a depth, `chains` does not know: then n itself says nothing of the least.
         f, n = self._f(), points.n_valid.astype(float)
         deepest = n * jnp.min(jnp.minimum(f, 1 - f) / jnp.maximum(f, 1 - f))
-        middle = jnp.arange(log_priors.size, dtype=jnp.int32) == log_priors.size // 2
-        cut = middle & (n - self._least() < deepest)
+        cut = (first == 0) & (n - self._least() < deepest)
 
         def bound(used: int) -> Array:
             bad = logspace.logsumexp((logs[:used, :, 1] + log_priors[None]).reshape(-1)) - scales.LN2
             each = logspace.logsumexp(jnp.moveaxis(logs[:used], 0, -1).reshape(log_priors.size, -1))
-            least = jnp.max(jnp.where(cut, -jnp.inf, each))
+            least = jnp.max(jnp.where(cut | ~used_sizes, -jnp.inf, each))
             return jnp.minimum(jnp.exp(bad - least), 1.0)
 
         if not self.counting:

@@ -87,7 +87,16 @@ from dpjax.optimizers.quantiles import scales
 from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
 from dpjax.optimizers.quantiles.chains import Targets
-from dpjax.optimizers.quantiles.together import ENOUGH, MIXTURE, NEGLIGIBLE, REST_DIGITS, Together, on_axis, per_root
+from dpjax.optimizers.quantiles.together import (
+    ENOUGH,
+    MIXTURE,
+    NEGLIGIBLE,
+    REST_DIGITS,
+    Together,
+    among,
+    on_axis,
+    per_root,
+)
 
 STEP = 8.0  # h in units of 1 / epsilon, if that is above 1: a finer grid would tell no more, and pass int32
 CANDIDATES = 23
@@ -183,12 +192,15 @@ class JointQuantiles(Together):
         index = self._rounded(count)
         targets, log_priors = self._targets(index, self._steps(), points.n_valid)
         log_priors = jnp.where(self._used(index), log_priors, -jnp.inf)
-        points, targets, log_priors = self._near(points, targets, log_priors)
-        chosen = jnp.int32(0)
-        if log_priors.size > 1 or self.axis.measures > 1:
-            logs = self._weigh(points, targets, log_priors, self._measures(index))
+        points, left_out = self._near(points)
+        targets, rises = among(targets, left_out)
+        chosen, tried = jnp.int32(0), log_priors.size
+        if tried > 1 or self.axis.measures > 1:
+            logs = self._weigh(points, targets, jnp.where(rises, log_priors, -jnp.inf), self._measures(index))
             chosen = logspace.draw(key_candidate, logspace.sum_tree(logs.reshape(-1)))
-        found, measure, _ = self._tuple(key_chain, points, targets, chosen)
+        measure = jnp.minimum(chosen // tried, self.axis.measures - 1)
+        one = jax.tree.map(lambda leaf: leaf[chosen % tried], targets)
+        found, _ = self._tuple(key_chain, points, one, measure)
         return self._answers(key_place, points, found, measure), jnp.bool_(True), {}
 
     def _enough(self, index: Int[Array, "*k"]) -> Bool[Array, "*k"]:

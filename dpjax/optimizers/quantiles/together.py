@@ -81,17 +81,15 @@ class Together(RankedQuantiles):
         size = 1 << math.ceil(math.log2(min(size, rows) + 2))
         return dataclasses.replace(self, size=size if 2 * self.fractions.shape[0] * size <= rows else 0)  # type: ignore[type-var]
 
-    def _near(
-        self, points: Points, targets: Targets, log_priors: Float[Array, "k"]
-    ) -> tuple[Points, Targets, Float[Array, "k"]]:
-        """What a run looks at: points, the targets among them, and what these weigh."""
+    def _all(self) -> Int[Array, "ends"]:
+        """Nothing is left out."""
+        return jnp.zeros(self.fractions.shape[0] + 2, jnp.int32)
+
+    def _near(self, points: Points) -> tuple[Points, Int[Array, "ends"]]:
+        """(The points that a run looks at, how many it leaves out below each target.)"""
         if not 0 < self.size * self.fractions.shape[0] < points.rows:
-            return points, targets, log_priors
-        points, left_out = near.near(points, jnp.asarray(self.fractions), self.size)
-        targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
-        # Targets that fall are of an N so far from n that it has no weight.
-        rises = jnp.all(jnp.diff(targets.whole, axis=1) >= 0, axis=1)
-        return points, targets, jnp.where(rises, log_priors, -jnp.inf)
+            return points, self._all()
+        return near.near(points, jnp.asarray(self.fractions), self.size)
 
     def _weigh(
         self, points: Points, targets: Targets, log_priors: Float[Array, "k"], measures: Int[Array, ""]
@@ -106,16 +104,11 @@ class Together(RankedQuantiles):
 
         return first(one, axis.measures, measures, targets.kappa.size)
 
-    def _tuple(
-        self, key: Array, points: Points, targets: Targets, chosen: Int[Array, ""]
-    ) -> tuple[Drawn, Int[Array, ""], Pieces]:
-        """(One tuple, by the measure and the targets of this index in what `_weigh` says; the measure; its pieces)."""
-        count = targets.kappa.size
-        measure = jnp.minimum(chosen // count, self.axis.measures - 1)
-        one = jax.tree.map(lambda leaf: leaf[chosen % count], targets)
+    def _tuple(self, key: Array, points: Points, targets: Targets, measure: Int[Array, ""]) -> tuple[Drawn, Pieces]:
+        """(One tuple, by this measure and these targets; its pieces)."""
         pieces = self.axis.pieces(points, self.fractions.shape[0], measure)
-        _, each = chains.forward(pieces, one)
-        return chains.draw(key, pieces, one, each), measure, pieces
+        _, each = chains.forward(pieces, targets)
+        return chains.draw(key, pieces, targets, each), pieces
 
     def _answers(
         self, key: Array, points: Points, found: Drawn, measure: Int[Array, ""]
@@ -230,6 +223,12 @@ def on_axis(*, bits: int, fractions: Sequence[float], base: str, origin: int) ->
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     measure = scales.base_measure(base, origin, bits, BASES)
     return {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "fractions": each, **measure}
+
+
+def among(targets: Targets, left_out: Int[Array, "ends"]) -> tuple[Targets, Bool[Array, "k"]]:
+    """(Each targets among near points, whether they rise: else they are of an N so far from n that it has no weight.)"""
+    targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
+    return targets, jnp.all(jnp.diff(targets.whole, axis=1) >= 0, axis=1)
 
 
 def per_root(counting: float) -> float:
