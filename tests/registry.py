@@ -1038,6 +1038,7 @@ QUERIES = [
         twin=_joint_twin(1, base="places", origin=3),
         events=False,  # they are tuples of intervals
         error=0.2,
+        slow=True,
     ),
     Entry(
         "quantiles.rank_exponential",

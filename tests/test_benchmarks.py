@@ -43,6 +43,11 @@ FAST = [
 SLOW = [
     ("interior exponential", (31, 20), (31, 26), 4000),
     ("quantiles", (31, 3, 300), (31, 4, 300), 2000),
+    ("quantiles approximate", (31, 9, 300), (31, 7, 300), 1000),
+    ("quantiles inverse_sensitivity", (63, 3, 180), (63, 3, 300), 500),
+    ("quantiles joint", (63, 3, 230), (63, 3, 260), 1000),
+    ("quantiles tree", (31, 3, 300), (31, 1, 300), 1000),
+    ("quantiles unbounded", (31, 3, 300), (31, 3, 500), 1000),
     ("learn_points", (180,), (220,), 2000),
     ("histogram_learner", (16, 200), (16, 240), 1000),
     ("interior rec_concave", (31, 600), (31, 700), 2000),

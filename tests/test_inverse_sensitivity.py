@@ -184,6 +184,7 @@ def test_the_failure_is_below_its_bound_and_not_far(base):
         assert failure - 1e-6 <= bound <= max(12 * failure, 1e-6), (failure, bound)
 
 
+@pytest.mark.slow  # that of `joint` is quick
 def test_runs_that_look_at_near_points_only_are_as_good():
     """Of 400 points 32 around each quantile: ranks of the first answer have one distribution (Kolmogorov-Smirnov)."""
     values = np.sort(np.random.default_rng(0).integers(0, 2**15, 400)).tolist()
@@ -231,6 +232,7 @@ def test_the_smallest_and_the_largest_budgets(epsilon, near):
         np.testing.assert_allclose(law[np.triu_indices(8)], 1 / 36, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_no_data_is_not_drawn_again_and_again():
     """More points than rows, or fewer than none, and a budget that is no number: told after one try, not after all."""
     made, points = made_for((0.3, 0.6), "uniform", 1.0), points_of(SHARED, 3)
