@@ -67,7 +67,7 @@ def test_sizes_that_are_far_apart_at_first_change_no_law(monkeypatch):
     monkeypatch.setattr(sizes, "GOOD", 0.0)
     made = made_for((0.25, 0.75), "uniform", 2.0)
     points = made.prepare(made.fit(points_of(SHARED, 3, 31)))
-    tried = jax.jit(made._tried)(points, made._all(), points.n_valid, jnp.int32(1))
+    tried = jax.jit(made._tried)(points, made._all(), points.n_valid, jnp.int32(1), jnp.int32(99))
     assert np.isfinite(tried.sizes).sum() > 2 * sizes.BATCH > np.isfinite(made._first(points.n_valid)).sum()
     follows_the_law(SHARED, (0.25, 0.75), "uniform", 2.0)
 
@@ -136,7 +136,7 @@ def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(
     asked = [best, *(np.sort(best + rng.integers(-6, 7, m)) for _ in range(20)), *np.sort(rng.integers(0, 64, (10, m)))]
     points = made.prepare(made.fit(points_of(values.tolist(), 6)))
     n, everything = points.n_valid, made._all()
-    tried = jax.jit(made._tried)(points, everything, n, jnp.int32(1))
+    tried = jax.jit(made._tried)(points, everything, n, jnp.int32(1), jnp.int32(99))
 
     @jax.jit
     def told(low, high):

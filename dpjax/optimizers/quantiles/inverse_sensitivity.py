@@ -163,10 +163,10 @@ class InverseSensitivityQuantiles(Together):
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_tries, key_place = jax.random.split(key, 3)
         n = points.n_valid
-        most = jnp.where(self.sound() & self.fits(points), TRIES, 1)  # of what is no data nothing may ever be kept
+        good = self.sound() & self.fits(points)  # of what is no data nothing may ever be kept
         measures = self._measures(key_count, n)
         points, left_out = self._near(points)
-        tried = self._tried(points, left_out, n, measures)
+        tried = self._tried(points, left_out, n, measures, jnp.where(good, sizes.most(self._reach()), 0))
         half = sizes.half_gaps(tried.sizes)
         tree = logspace.sum_tree((tried.log_sums + half[None]).reshape(-1))
 
@@ -185,15 +185,16 @@ class InverseSensitivityQuantiles(Together):
         shapes = jax.eval_shape(attempt, (jnp.int32(0), None))[1]
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         tries, (found, measure, _) = lax.while_loop(
-            lambda state: ~state[1][2] & (state[0] < most), attempt, (jnp.int32(0), nothing)
+            lambda state: ~state[1][2] & (state[0] < jnp.where(good, TRIES, 1)), attempt, (jnp.int32(0), nothing)
         )
         return self._answers(key_place, points, found, measure), jnp.bool_(True), {"tries": tries}
 
-    def _tried(self, points: Points, left_out: Array, n: Int[Array, ""], measures: Int[Array, ""]) -> "Tried":
-        """For which N tuples are drawn: the first sizes, and as many more as it takes."""
+    def _tried(
+        self, points: Points, left_out: Array, n: Int[Array, ""], measures: Int[Array, ""], most: Int[Array, ""]
+    ) -> "Tried":
+        """For which N tuples are drawn: the first sizes, and as many more as it takes, in so many batches at most."""
         first = self._first(n)
         first = jnp.pad(first, (0, -first.size % sizes.BATCH), constant_values=jnp.inf).reshape(-1, sizes.BATCH)
-        batches = sizes.most(self._reach())
 
         def sums(tried: Tried) -> Float[Array, "sizes"]:
             return logspace.logsumexp(tried.log_sums.T)
@@ -213,9 +214,9 @@ class InverseSensitivityQuantiles(Together):
 
         def going(tried: Tried) -> Array:
             begins = tried.batches < first.shape[0]
-            return begins | ((tried.batches < batches) & ~sizes.enough(tried.sizes, sums(tried)))
+            return begins | ((tried.batches < most) & ~sizes.enough(tried.sizes, sums(tried)))
 
-        count = batches * sizes.BATCH
+        count = sizes.most(self._reach()) * sizes.BATCH
         nothing = jnp.full((self.axis.measures, count), -jnp.inf)
         return lax.while_loop(
             going, weigh, Tried(sizes=jnp.full(count, jnp.inf), log_sums=nothing, batches=jnp.int32(0))
