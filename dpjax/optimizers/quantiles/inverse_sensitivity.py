@@ -96,11 +96,13 @@ class Tried:
     Attributes:
       sizes: kappa (N_k - n), in batches; inf where there is none.
       log_sums: ln of the sum over all tuples of exp(-kappa c(z, N_k)), for each base measure.
+      log_parts: kappa c_k, -inf where there is none.
       batches: how many there are.
     """
 
     sizes: Float[Array, "sizes"]
     log_sums: Float[Array, "measures sizes"]
+    log_parts: Float[Array, "sizes"]
     batches: Int[Array, ""]
 
 
@@ -167,14 +169,13 @@ class InverseSensitivityQuantiles(Together):
         measures = self._measures(key_count, n)
         points, left_out = self._near(points)
         tried = self._tried(points, left_out, n, measures, jnp.where(good, sizes.most(self._reach()), 0))
-        half = sizes.half_gaps(tried.sizes)
-        tree = logspace.sum_tree((tried.log_sums + half[None]).reshape(-1))
+        tree, count = logspace.sum_tree((tried.log_sums + tried.log_parts[None]).reshape(-1)), tried.sizes.size
 
         def attempt(state: tuple[Array, Any]) -> tuple[Array, Any]:
             tries, _ = state
             key_candidate, key_chain, key_keep = jax.random.split(jax.random.fold_in(key_tries, tries), 3)
             chosen = logspace.draw(key_candidate, tree)
-            measure, size = jnp.minimum(chosen // half.size, self.axis.measures - 1), chosen % half.size
+            measure, size = jnp.minimum(chosen // count, self.axis.measures - 1), chosen % count
             targets, _ = self._targets(n, tried.sizes[size][None], left_out)
             found, pieces = self._tuple(key_chain, points, jax.tree.map(lambda leaf: leaf[0], targets), measure)
             low, high = (jnp.append(ends, points.n_valid) for ends in chains.ends_of(pieces, found))
@@ -196,31 +197,30 @@ class InverseSensitivityQuantiles(Together):
         first = self._first(n)
         first = jnp.pad(first, (0, -first.size % sizes.BATCH), constant_values=jnp.inf).reshape(-1, sizes.BATCH)
 
-        def sums(tried: Tried) -> Float[Array, "sizes"]:
-            return logspace.logsumexp(tried.log_sums.T)
-
-        def weigh(tried: Tried) -> Tried:
+        def weigh(state: tuple[Tried, Array, Array]) -> tuple[Tried, Array, Array]:
+            tried, more, _ = state
             at = tried.batches
-            begins = at < first.shape[0]
-            more = jnp.where(begins, first[jnp.minimum(at, first.shape[0] - 1)], sizes.cut(tried.sizes, sums(tried)))
+            more = jnp.where(at < first.shape[0], first[jnp.minimum(at, first.shape[0] - 1)], more)
             targets, used = self._targets(n, more, left_out)
             logs = self._weigh(points, targets, jnp.where(used, 0.0, -jnp.inf), measures)
             place = at * sizes.BATCH
-            return Tried(
-                sizes=lax.dynamic_update_slice(tried.sizes, more, (place,)),
-                log_sums=lax.dynamic_update_slice(tried.log_sums, logs, (jnp.int32(0), place)),
-                batches=at + 1,
-            )
+            each = lax.dynamic_update_slice(tried.sizes, more, (place,))
+            log_sums = lax.dynamic_update_slice(tried.log_sums, logs, (jnp.int32(0), place))
+            log_parts, good, more = sizes.judged(each, logspace.logsumexp(log_sums.T))
+            return Tried(sizes=each, log_sums=log_sums, log_parts=log_parts, batches=at + 1), more, good
 
-        def going(tried: Tried) -> Array:
-            begins = tried.batches < first.shape[0]
-            return begins | ((tried.batches < most) & ~sizes.enough(tried.sizes, sums(tried)))
+        def going(state: tuple[Tried, Array, Array]) -> Array:
+            tried, _, good = state
+            return (tried.batches < first.shape[0]) | ((tried.batches < most) & ~good)
 
         count = sizes.most(self._reach()) * sizes.BATCH
-        nothing = jnp.full((self.axis.measures, count), -jnp.inf)
-        return lax.while_loop(
-            going, weigh, Tried(sizes=jnp.full(count, jnp.inf), log_sums=nothing, batches=jnp.int32(0))
+        begin = Tried(
+            sizes=jnp.full(count, jnp.inf),
+            log_sums=jnp.full((self.axis.measures, count), -jnp.inf),
+            log_parts=jnp.full(count, -jnp.inf),
+            batches=jnp.int32(0),
         )
+        return lax.while_loop(going, weigh, (begin, first[0], jnp.bool_(False)))[0]
 
     def _measures(self, key: Array, n: Int[Array, ""]) -> Int[Array, ""]:
         """How many base measures are looked at, by a noisy count."""
@@ -286,14 +286,15 @@ class InverseSensitivityQuantiles(Together):
         self, low: Array, high: Array, n: Int[Array, ""], left_out: Int[Array, "ends"], tried: "Tried"
     ) -> Float[Array, ""]:
         """ln(exp(kappa s(z)) / Q(z)) of the tuple with these ranks, #{x < z_j} and #{x <= z_j}; the number of points ends both."""
-        half = sizes.half_gaps(tried.sizes)
 
         def log_term(targets: Targets) -> Float[Array, ""]:
             deep = jnp.maximum(jnp.min(targets.depth * _spare(low, high, targets)), 0.0)
             return deep - self.kappa() * _travelled(_less(low, targets), _less(high, targets))
 
         def batch(index: Array, log_q: Array) -> Float[Array, ""]:
-            more, log_c = (lax.dynamic_slice(of, (index * sizes.BATCH,), (sizes.BATCH,)) for of in (tried.sizes, half))
+            more, log_c = (
+                lax.dynamic_slice(of, (index * sizes.BATCH,), (sizes.BATCH,)) for of in (tried.sizes, tried.log_parts)
+            )
             targets, used = self._targets(n, more, left_out)
             logs = jnp.where(used, log_c + jax.vmap(log_term)(targets), -jnp.inf)
             return logspace.logaddexp(log_q, logspace.logsumexp(logs))

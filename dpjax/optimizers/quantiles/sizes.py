@@ -57,31 +57,31 @@ def within(sizes: np.ndarray, least: Float[Array, ""], greatest: Float[Array, ""
 
 def half_gaps(sizes: Float[Array, "k"]) -> Float[Array, "k"]:
     """kappa c_k: half of the wider gap beside each; -inf where there is no size."""
-    order, _, gaps = _gaps(sizes)
-    none = jnp.zeros(1)
-    wider = jnp.maximum(jnp.concatenate([none, gaps]), jnp.concatenate([gaps, none]))
-    return jnp.where(jnp.isfinite(sizes), jnp.zeros_like(sizes).at[order].set(wider / 2), -jnp.inf)
+    return _Gaps(sizes).half
 
 
-def enough(sizes: Float[Array, "k"], log_sums: Float[Array, "k"]) -> Bool[Array, ""]:
-    """Whether draws are kept with a good chance, or no cut makes it better; `log_sums` are ln W_k."""
-    half = half_gaps(sizes)
-    drawn = log_sums + half
-    everything, wide = logspace.logsumexp(drawn), logspace.logsumexp(jnp.where(half > FINE / 2, drawn, -jnp.inf))
-    return (jnp.max(log_sums) + math.log(2) - everything >= GOOD) | (wide <= everything - math.log(2))
+def judged(
+    sizes: Float[Array, "k"], log_sums: Float[Array, "k"]
+) -> tuple[Float[Array, "k"], Bool[Array, ""], Float[Array, "BATCH"]]:
+    """(kappa c_k; whether draws are kept with a good chance, or no cut makes it better; else more sizes, which cut a gap). Of ln W_k."""
+    gaps = _Gaps(sizes)
+    drawn = log_sums + gaps.half
+    everything, wide = (logspace.logsumexp(logs) for logs in (drawn, jnp.where(gaps.half > FINE / 2, drawn, -jnp.inf)))
+    good = (jnp.max(log_sums) + math.log(2) - everything >= GOOD) | (wide <= everything - math.log(2))
+    ordered = drawn[gaps.order]
+    beside = jnp.where(gaps.lengths > FINE, logspace.logaddexp(ordered[:-1], ordered[1:]), -jnp.inf)
+    cut = jnp.argmax(beside)
+    steps = jnp.asarray(np.arange(1, BATCH + 1) / (BATCH + 1), float)
+    return gaps.half, good, gaps.starts[cut] + gaps.lengths[cut] * steps
 
 
-def cut(sizes: Float[Array, "k"], log_sums: Float[Array, "k"]) -> Float[Array, "BATCH"]:
-    """More sizes, within the wide gap beside which most is drawn."""
-    order, ends, gaps = _gaps(sizes)
-    drawn = (log_sums + half_gaps(sizes))[order]
-    beside = jnp.where(gaps > FINE, logspace.logaddexp(drawn[:-1], drawn[1:]), -jnp.inf)
-    widest = jnp.argmax(beside)
-    return ends[widest] + gaps[widest] * jnp.asarray(np.arange(1, BATCH + 1) / (BATCH + 1), float)
+class _Gaps:
+    """Of sizes in order: the order, where gaps start, how long they are, and half of the wider one beside each size."""
 
-
-def _gaps(sizes: Float[Array, "k"]) -> tuple[Array, Float[Array, "k"], Float[Array, "k-1"]]:
-    """(The order of the sizes, the sizes in order, the gaps between them)."""
-    order = jnp.argsort(sizes)
-    ends = sizes[order]
-    return order, ends, jnp.where(jnp.isfinite(ends[1:]), ends[1:] - ends[:-1], 0.0)
+    def __init__(self, sizes: Float[Array, "k"]) -> None:
+        self.order = jnp.argsort(sizes)
+        self.starts = sizes[self.order]
+        self.lengths = jnp.where(jnp.isfinite(self.starts[1:]), jnp.diff(self.starts), 0.0)
+        none = jnp.zeros(1)
+        wider = jnp.maximum(jnp.concatenate([none, self.lengths]), jnp.concatenate([self.lengths, none]))
+        self.half = jnp.where(jnp.isfinite(sizes), jnp.zeros_like(sizes).at[self.order].set(wider / 2), -jnp.inf)
