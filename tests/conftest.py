@@ -121,7 +121,6 @@ SLOW_EXAMPLES = {
     "dpjax.learners.rectangles",
     "dpjax.learners.rectangles.kearns",
     "dpjax.learners.thresholds",
-    "dpjax.interop.private_quantiles.PrivateQuantiles",
     "dpjax.mechanisms.above_threshold.above_threshold",
     "dpjax.mechanisms.choosing.choosing",
     "dpjax.mechanisms.exponential_piecewise",
