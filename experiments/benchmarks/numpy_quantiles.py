@@ -180,15 +180,15 @@ def _good(x: Array, answers: Array) -> int:
     return int(np.count_nonzero((np.maximum(low - wanted, wanted - high) <= RANKS).all(axis=0)))
 
 
-def _check(d: int, m: int, n: int) -> None:
+def check(d: int, m: int, n: int) -> None:
     within(d=(d, 6, 63), m=(m, 1, math.inf), n=(n, 2, math.inf))
     if n % 2:
         raise ValueError(f"n must be even, got {n}")
 
 
 PROGRAMS = {
-    "quantiles": Program(rank_exponential, lambda d, m, n: fitting(24 * n, at_least=4), _check),
-    "quantiles approximate": Program(approximate, lambda d, m, n: fitting(32 * n, at_least=4), _check),
-    "quantiles tree": Program(tree, lambda d, m, n: fitting(24 * n, at_least=16), _check),
-    "quantiles unbounded": Program(unbounded, lambda d, m, n: fitting(24 * n, at_least=4), _check),
+    "quantiles": Program(rank_exponential, lambda d, m, n: fitting(24 * n, at_least=4), check),
+    "quantiles approximate": Program(approximate, lambda d, m, n: fitting(32 * n, at_least=4), check),
+    "quantiles tree": Program(tree, lambda d, m, n: fitting(24 * n, at_least=16), check),
+    "quantiles unbounded": Program(unbounded, lambda d, m, n: fitting(24 * n, at_least=4), check),
 }

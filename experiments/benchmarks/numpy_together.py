@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from experiments.benchmarks import numpy_interior
 from experiments.benchmarks.numpy_driver import Program, choose, fitting, within
-from experiments.benchmarks.numpy_quantiles import RANKS, fractions
+from experiments.benchmarks.numpy_quantiles import RANKS, check, fractions
 from experiments.benchmarks.numpy_trials import EPSILON
 
 SMALLEST = 1e-200  # arithmetic below 1e-308 takes a hundred times as long
@@ -170,9 +170,8 @@ def _good(gaps: Array, m: int, n: int) -> int:
 
 
 def _check(d: int, m: int, n: int) -> None:
-    within(d=(d, 6, 63), m=(m, 1, MOST_BITS / d), n=(n, 2, math.inf))
-    if n % 2:
-        raise ValueError(f"n must be even, got {n}")
+    check(d, m, n)
+    within(m=(m, 1, MOST_BITS / d))
 
 
 PROGRAMS = {
