@@ -20,7 +20,7 @@ LABEL = {
     "specialised NumPy": "NumPy, specialised",
 }
 AXIS = {"n": f"n (examples, d = {BITS})", "d": f"d (bits, n = {EXAMPLES:,})", "trials": "number of trials"}
-PEERS = {"OpenDP": ("x", 5), "diffprivlib": ("+", 4)}
+PEERS = {"OpenDP": ("x", 5), "diffprivlib": ("+", 4), "published": ("v", 3)}
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -71,7 +71,7 @@ def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     axes.set(xscale="log", xlabel="trials per second", ylim=(-0.7, len(panels) - 0.3))
     style.title(
         fig,
-        "Trials per second by learner and size: dpjax, and NumPy on two processes; OpenDP and diffprivlib on one",
+        "Trials per second by learner and size: dpjax, and NumPy on two processes; others on one",
         f"medians of {settings['repeats']}, lines from the least to the greatest",
     )
     style.legend_beside(axes)
@@ -117,8 +117,9 @@ def _seconds(value: float) -> str:
 def _tables(rows: list[Row]) -> list[str]:
     """One table of dpjax's rates and their ratios, one each of seconds to an answer, exponents, seconds to a first answer, and grids."""
     lines = [
-        "| learner | cell | trials/s | words alone / dpjax | dpjax / NumPy | / specialised NumPy | / OpenDP | / diffprivlib |",
-        "|---|---|---|---|---|---|---|---|",
+        "| learner | cell | trials/s | words alone / dpjax | dpjax / NumPy | / specialised NumPy "
+        f"| {' | '.join(f'/ {peer}' for peer in PEERS)} |",
+        f"|---|---|---|---|---|---|{'---|' * len(PEERS)}",
     ]
     for panel in panels_of(rows, RATES):
         learner, _, sizes = panel.removeprefix(RATES).partition(", ")

@@ -1,12 +1,17 @@
-"""What OpenDP and diffprivlib can do of the benchmark: medians, stability histograms, the exponential mechanism, Laplace noise.
+"""What others can do of the benchmark: medians, stability histograms, the exponential mechanism and Laplace noise by OpenDP and
+diffprivlib, all quantiles by the programs that authors published with their papers.
 
-Neither has a learner of thresholds, but a private median (quality: distance in rank to the middle) of the same points is the same kind of
-problem: on samples around a target T it returns a point near T. What they can do:
+Neither package has a learner of thresholds, but a private median (quality: distance in rank to the middle) of the same points is the same
+kind of problem: on samples around a target T it returns a point near T. What they can do:
 
 - OpenDP, `make_private_quantile`: noisy best of a list of candidates, so the domain is a grid (1,000 candidates by default).
 - diffprivlib, `tools.median`: exponential mechanism over the intervals between sorted data, as our `exponential`, in double precision.
 
 Both packages are extras of a benchmark environment (`pip install dpjax[bench]`); without them the call is None, with the reason.
+
+The published programs are on no index. IndExp, JointExp and the tree are the folder `dp_multiq` of
+github.com/google-research/google-research, ApproximateQuantiles the folder `algorithms` of github.com/ShacharSchnapp/DP_AQ: with both
+clones in PYTHONPATH they take part. They get the sorted points of one sample, and the same total epsilon.
 """
 
 import functools
@@ -20,9 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.benchmarks.numpy_points import MASSES, POINTS
+from experiments.benchmarks.numpy_quantiles import BRANCHING, fractions
 from experiments.benchmarks.numpy_trials import DELTA, EPSILON
 
 LARGEST_BITS = 64
+
+Array = NDArray[Any]
 
 
 class Peer(NamedTuple):
@@ -173,6 +181,56 @@ def diffprivlib_exponential(candidates: int) -> Peer:
     )
 
 
+def _octaves(bits: int, n: int) -> Array:
+    """floor(2^U), U uniform on [0, d - 1), sorted."""
+    return np.sort(np.floor(np.exp2(np.random.default_rng(0).random(n) * (bits - 1))))
+
+
+def _published(module: str, what: str, release: Callable[[Any, Array, int, Array], Any]) -> Callable[..., Peer]:
+    """`release` of a module, sorted points, d and the fractions."""
+
+    def make(bits: int, m: int, n: int) -> Peer:
+        found = _ready(module, bits)
+        if isinstance(found, Peer):
+            return found
+        points, wanted = _octaves(bits, n), np.array(fractions(m))
+
+        def call() -> None:
+            with np.errstate(divide="ignore"):  # ln 0, of gaps between equal points
+                release(found, points, bits, wanted)
+
+        return Peer(call, f"published: {what}")
+
+    return make
+
+
+def _through_tree(module: Any, points: Array, bits: int, wanted: Array) -> list[float]:
+    """Counts are kept by node; noise comes as it is asked for."""
+    kind = module.PrivateQuantileTree
+    levels = math.ceil(bits / math.log2(BRANCHING))
+    tree = kind(kind.NoiseType.LAPLACE, EPSILON, 0.0, 0.0, 2.0**bits, False, levels, BRANCHING)
+    tree.add_data(points)
+    return [tree.compute_quantile(fraction) for fraction in wanted]
+
+
+published_independent = _published(
+    "dp_multiq.ind_exp",
+    "IndExp, epsilon / m for each quantile",
+    lambda module, points, bits, wanted: module.ind_exp(points, 0, 2.0**bits, wanted, EPSILON / wanted.size, False),
+)
+published_joint = _published(
+    "dp_multiq.joint_exp",
+    "JointExp, whose sums over gaps are Fourier transforms",
+    lambda module, points, bits, wanted: module.joint_exp(points, 0, 2.0**bits, wanted, EPSILON, False),
+)
+published_tree = _published("dp_multiq.tree", "a tree as deep as the domain", _through_tree)
+published_approximate = _published(
+    "algorithms.approximate_quantiles_algo",
+    "ApproximateQuantiles, of points parted by noise",
+    lambda module, points, bits, wanted: module.approximate_quantiles_algo(points, wanted, (0, 2.0**bits), EPSILON),
+)
+
+
 MEDIANS = (opendp_median, diffprivlib_median)
 CAN: dict[str, tuple[Callable[..., Peer], ...]] = {
     "exponential": MEDIANS,
@@ -180,6 +238,10 @@ CAN: dict[str, tuple[Callable[..., Peer], ...]] = {
     "histogram_learner": (opendp_histogram,),
     "laplace": (opendp_laplace, diffprivlib_laplace),
     "exponential mechanism": (opendp_exponential, diffprivlib_exponential),
+    "quantiles": (published_independent,),
+    "quantiles approximate": (published_approximate,),
+    "quantiles joint": (published_joint,),
+    "quantiles tree": (published_tree,),
 }
 
 
