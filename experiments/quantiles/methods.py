@@ -72,6 +72,7 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     "tree": lambda wanted: quantiles.tree(**wanted.given),
     "unbounded": unbounded,
     "approximate": lambda wanted: quantiles.approximate(**wanted.given),
+    "inverse sensitivity": lambda wanted: quantiles.inverse_sensitivity(**wanted.given),
 }
 
 
