@@ -11,7 +11,7 @@ Both packages are extras of a benchmark environment (`pip install dpjax[bench]`)
 
 The published programs are on no index. IndExp, JointExp and the tree are the folder `dp_multiq` of
 github.com/google-research/google-research, ApproximateQuantiles the folder `algorithms` of github.com/ShacharSchnapp/DP_AQ: with both
-clones in PYTHONPATH they take part. They get the sorted points of one sample, and the same total epsilon.
+clones in PYTHONPATH they take part. They get one sample of NumPy's program, and the same total epsilon.
 """
 
 import functools
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.benchmarks import numpy_interior
 from experiments.benchmarks.numpy_points import MASSES, POINTS
 from experiments.benchmarks.numpy_quantiles import BRANCHING, fractions
 from experiments.benchmarks.numpy_trials import DELTA, EPSILON
@@ -181,11 +182,6 @@ def diffprivlib_exponential(candidates: int) -> Peer:
     )
 
 
-def _octaves(bits: int, n: int) -> Array:
-    """floor(2^U), U uniform on [0, d - 1), sorted."""
-    return np.sort(np.floor(np.exp2(np.random.default_rng(0).random(n) * (bits - 1))))
-
-
 def _published(module: str, what: str, release: Callable[[Any, Array, int, Array], Any]) -> Callable[..., Peer]:
     """`release` of a module, sorted points, d and the fractions."""
 
@@ -193,7 +189,8 @@ def _published(module: str, what: str, release: Callable[[Any, Array, int, Array
         found = _ready(module, bits)
         if isinstance(found, Peer):
             return found
-        points, wanted = _octaves(bits, n), np.array(fractions(m))
+        points = numpy_interior.points(np.random.default_rng(0), 1, bits, n)[0].astype(float)
+        wanted = np.array(fractions(m))
 
         def call() -> None:
             with np.errstate(divide="ignore"):  # ln 0, of gaps between equal points
