@@ -80,6 +80,7 @@ from dpjax.verify.plain.quantiles import (
     in_order,
     inverse_sensitivity_law,
     joint_law,
+    permute_and_flip_laws,
     rank_exponential_laws,
     unbounded_laws,
 )
@@ -920,10 +921,10 @@ def _quartiles_twin(entry: Entry) -> np.ndarray:
     return _ending(in_order(direct_laws(points, [0.4, 0.7], size=8, m=4, epsilon=entry.epsilon)).reshape(64))
 
 
-def _rank_exponential_twin(**measure: Any) -> Callable[[Entry], np.ndarray]:
+def _ranked_twin(laws_of: Any, **measure: Any) -> Callable[[Entry], np.ndarray]:
     def pmf(entry: Entry) -> np.ndarray:
         points = _counted_values(entry)
-        laws = rank_exponential_laws(points, [0.4, 0.7], size=8, epsilon=entry.epsilon, **measure)
+        laws = laws_of(points, [0.4, 0.7], size=8, epsilon=entry.epsilon, **measure)
         return _ending(in_order(laws).reshape(64))
 
     return pmf
@@ -1041,13 +1042,24 @@ QUERIES = [
         slow=True,
     ),
     Entry(
+        "quantiles.permute_and_flip",
+        lambda e: quantiles.permute_and_flip(bits=3, fractions=[0.4, 0.7], epsilon=e),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
+        single=False,
+        twin=_ranked_twin(permute_and_flip_laws),
+        events=False,  # they are of the runs, whose answers are released in order
+        error=0.2,
+    ),
+    Entry(
         "quantiles.rank_exponential",
         lambda e: quantiles.rank_exponential(bits=3, fractions=[0.4, 0.7], epsilon=e),
         _counted,
         0.7,
         place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
         single=False,
-        twin=_rank_exponential_twin(),
+        twin=_ranked_twin(rank_exponential_laws),
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
     ),
@@ -1058,7 +1070,7 @@ QUERIES = [
         0.7,
         place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
         single=False,
-        twin=_rank_exponential_twin(base="scales", origin=3),
+        twin=_ranked_twin(rank_exponential_laws, base="scales", origin=3),
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         law_of="quantiles.rank_exponential",

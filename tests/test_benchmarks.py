@@ -46,6 +46,7 @@ SLOW = [
     ("quantiles approximate", (31, 9, 300), (31, 7, 300), 1000),
     ("quantiles inverse_sensitivity", (63, 3, 180), (63, 3, 300), 500),
     ("quantiles joint", (63, 3, 230), (63, 3, 260), 1000),
+    ("quantiles permute_and_flip", (31, 3, 300), (31, 4, 300), 2000),
     ("quantiles tree", (31, 3, 300), (31, 1, 300), 1000),
     ("quantiles unbounded", (31, 3, 300), (31, 3, 500), 1000),
     ("learn_points", (180,), (220,), 2000),

@@ -22,6 +22,7 @@ from dpjax.optimizers import interior_point
 from dpjax.optimizers.quantiles import joint, recursive
 from dpjax.verify.plain import exponential as twin
 from dpjax.verify.plain import quantiles as plain
+from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 
 # ------------------------------------------------------------------------------------------------- what is stated is true
 
@@ -55,15 +56,28 @@ def rank_error(data, z, fraction):
     return max(sum(x < z for x in data) - fraction * len(data), fraction * len(data) - sum(x <= z for x in data), 0.0)
 
 
+def flips(weights):
+    """The law of permute-and-flip among eight: a polynomial of degree 7, which four nodes integrate without error."""
+    position, mass = np.polynomial.legendre.leggauss(4)
+    accept = np.array(weights) / max(weights)
+    misses = [np.delete(1 - accept * u, h).prod() for u in (1 + position) / 2 for h in range(8)]
+    return accept * (mass / 2 @ np.reshape(misses, (4, 8)))
+
+
+def test_flips_are_those_in_all_orders():
+    weights = [1.0, 2.0, 2.0, 5.0, 1.0, 0.5, 3.0, 5.0]
+    np.testing.assert_allclose(flips(weights), permute_and_flip_law(np.log(weights), 2.0), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("fractions", "epsilon"), [((0.5,), 1.7), ((0.25, 0.75), 4.0)])
 def test_no_data_have_larger_rank_errors_than_is_said(fractions, epsilon):
     """All multisets of eight points of eight."""
     size, n, beta = 8, 8, 0.2
-    ranks = quantiles.rank_exponential_ranks(3, np.array(fractions), epsilon, beta)
+    ranks = quantiles.permute_and_flip_ranks(3, np.array(fractions), epsilon, beta)
     assert 0 < ranks < n / 2
 
     def failure(data, allowed):
-        laws = plain.rank_exponential_laws(data, fractions, size=size, epsilon=epsilon)
+        laws = map(flips, plain.rank_exponential_laws(data, fractions, size=size, epsilon=epsilon))
         good = [
             sum(p for z, p in enumerate(law) if rank_error(data, z, f) <= allowed + 1e-9)
             for f, law in zip(fractions, laws, strict=True)
@@ -216,11 +230,11 @@ def test_which_algorithm_is_best_where():
     given = {"bits": 64, "alpha": 0.1, "delta": 1e-6, "concept": "points"}
     assert name("k_concepts", k=1, **given).startswith("direct_sum")
     assert name("k_concepts", k=100, **given) == "histogram_learner"
-    assert name("quantiles", bits=64, fractions=[0.5], alpha=0.1) == "rank_exponential"
+    assert name("quantiles", bits=64, fractions=[0.5], alpha=0.1) == "permute_and_flip"
     assert name("quantiles", bits=64, fractions=[0.1], alpha=0.1) == "direct, tree_score"
     many = [i / 32 for i in range(1, 32)]
     assert name("quantiles", bits=64, fractions=many, alpha=0.01) == "approximate"
-    assert name("cdf", bits=32, alpha=0.1) == "rank_exponential, 8 quantiles"
+    assert name("cdf", bits=32, alpha=0.1) == "permute_and_flip, 8 quantiles"
     assert name("cdf", bits=32, alpha=0.02) == "approximate, 63 quantiles"
     given = {"bits": 32, "alpha": 0.1, "delta": 1e-6}
     assert name("rectangle", dimensions=2, **given) == "slices, basic, tree_score"
@@ -229,11 +243,11 @@ def test_which_algorithm_is_best_where():
 
 def test_the_question_of_thirty_thousand_records():
     choice = dpjax.choose("quantiles", n=30_000, bits=32, fractions=[0.25, 0.5, 0.75], epsilon=1.0, beta=0.05)
-    assert choice.name == "rank_exponential" and choice.error_interval == (0.0, choice.alpha)
+    assert choice.name == "permute_and_flip" and choice.error_interval == (0.0, choice.alpha)
     assert (
         choice.algorithm.sample_size(alpha=choice.alpha * 1.05, beta=0.05) <= 30_000
     )  # the theorem says nearly the same
-    assert choice.parameters["epsilon"] == 1.0 and "rank_exponential" in str(choice)
+    assert choice.parameters["epsilon"] == 1.0 and "permute_and_flip" in str(choice)
 
 
 def test_it_compiles_nothing(caplog):

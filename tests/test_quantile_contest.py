@@ -75,14 +75,20 @@ def rows(monkeypatch):
     monkeypatch.setattr(measure, "METHODS", ours | few)
     monkeypatch.setattr(peers, "installed", dict)
     context = runner.Context(store=Memory(), root=jax.random.key(0), seed=0)
-    return measure.measure(quantile_contest.EXPERIMENT.presets["smoke"] | {"cells": [7], "draws": 64}, context)
+    monkeypatch.setattr(measure, "left_out", lambda count: ((), ("joint, targets from n",)))
+    few_runs = {"cells": [7], "draws": 64, "times_for_one": 1}
+    return measure.measure(quantile_contest.EXPERIMENT.presets["smoke"] | few_runs, context)
 
 
 def test_the_best_other_is_chosen_by_some_runs_and_measured_by_others(rows, monkeypatch, tmp_path):
     means = {(row.panel, row.series): row.value for row in rows}
-    ratio = next(row for row in rows if row.panel == measure.RATIO)
-    ours, other = (means[measure.MEANS, name] for name in (rivals.OURS, measure.OTHER))
+    ratios = {row.series: row for row in rows if row.panel == measure.RATIO}
+    ours, other, method = (means[measure.MEANS, name] for name in (rivals.OURS, measure.ANY, measure.METHOD))
+    ratio = ratios[measure.ANY]
     assert ratio.value == pytest.approx(ours / other) and ratio.low < ratio.value < ratio.high and ratio.x == 7
+    assert (
+        ratios[measure.METHOD].value == pytest.approx(ours / method) and method > 4 * other
+    )  # the other one is left out
     choosing = {series: value for (panel, series), value in means.items() if panel == measure.CHOSEN}
     assert (
         len(choosing) == 3 and choosing["tree"] > 4 * choosing["joint, targets from n"] and other < choosing["tree"] / 4
@@ -90,9 +96,9 @@ def test_the_best_other_is_chosen_by_some_runs_and_measured_by_others(rows, monk
     assert means["cell, log-normal", "records"] == 69
     pictures = []
     monkeypatch.setattr(style, "save", lambda fig, path: (pictures.append((fig, path.name)), style.plt.close(fig)))
-    draw(rows, QUICK | {"level": 0.9, "draws": 64}, tmp_path)
+    draw(rows, QUICK | {"level": 0.9, "draws": 64, "times_for_one": 1}, tmp_path)
     (figure, name), words = pictures[0], "69 of log-normal, 1 quantile, ε = 2.4"
-    assert "90 % intervals, 64 runs" in figure.get_suptitle()
+    assert "90 % intervals, 64 runs (64 of one quantile)" in figure.get_suptitle()
     assert name == "quantile_contest" and [each.get_text() for each in figure.axes[0].get_yticklabels()] == [words]
 
 

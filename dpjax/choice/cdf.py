@@ -52,20 +52,20 @@ def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
     return min((_size(ranks(pieces), _left(alpha, pieces)), pieces) for pieces in counts)
 
 
-def rank_exponential(question: Question) -> Offer:
-    """Evenly spaced quantiles, each by the exponential mechanism on its rank error."""
+def permute_and_flip(question: Question) -> Offer:
+    """Evenly spaced quantiles, each by permute-and-flip on its rank error."""
     epsilon, _ = question.step()
 
     def ranks(pieces: int) -> float:
-        return 0.5 + quantiles.rank_exponential_ranks(question.bits, _even(pieces), epsilon, question.beta)
+        return 0.5 + quantiles.permute_and_flip_ranks(question.bits, _even(pieces), epsilon, question.beta)
 
     n, pieces = _best(question.alpha, ranks)
     fractions = _even(pieces).tolist()
 
     def make(n: int) -> Any:
-        return _database(optimizers.rank_exponential(bits=question.bits, fractions=fractions, epsilon=epsilon))
+        return _database(optimizers.permute_and_flip(bits=question.bits, fractions=fractions, epsilon=epsilon))
 
-    return Offer(n, make, f"rank_exponential, {pieces - 1} quantiles")
+    return Offer(n, make, f"permute_and_flip, {pieces - 1} quantiles")
 
 
 def direct_ranks(plan: tuple[Any, int, Any]) -> float:
@@ -209,7 +209,7 @@ def san_thresholds_floor(question: Question) -> float:
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("histogram", _dense("histogram")),
     Candidate("tree", _dense("tree")),
-    Candidate("rank_exponential", rank_exponential),
+    Candidate("permute_and_flip", permute_and_flip),
     Candidate("recursive", recursive, recursive_floor),
     Candidate("direct", direct, direct_floor),
     Candidate("approximate", approximate, approximate_floor),

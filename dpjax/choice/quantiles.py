@@ -1,9 +1,10 @@
 """Quantiles at any fractions: all ranks within alpha n of f n, but with probability beta, whatever the data.
 
-- `rank_exponential`: for one fraction some point of the domain has a rank error of 0 and weighs 1 at least, and at most 2^d - 1 have more
-  than t and weigh e^(-lambda t) each, so that P[error > t] <= r/(1 + r), r = (2^d - 1) e^(-lambda t): keys in a row behind a gap, before
-  which there are t + 1 ranks too few, come within a factor of about lambda/2. The q runs have their own coins, so each may fail with 1 -
-  (1 - beta)^(1/q). From t on half a rank is left for f n, which is rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
+- `permute_and_flip`: for one fraction some point of the domain has a rank error of 0, and at most 2^d - 1 others more than t: each of
+  these is accepted with e^(-lambda t) times its probability at most. The first one is released unless one of them comes before it and is
+  accepted, so that P[error > t] <= 1 - int_0^1 (1 - u e^(-lambda t))^(2^d - 1) du <= 1 - (1 - e^-s)/s, s = 2^d e^(-lambda t). The q runs
+  have their own coins, so each may fail with 1 - (1 - beta)^(1/q). From t on half a rank is left for f n, which is rounded to a rank where
+  the error is measured: n = (t + 1/2)/alpha.
 - `direct`: m - 1 ranks for the solver and 1/2 for rounding, m half the points that the best solver needs with its share.
 - `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
   tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 
 from dpjax.choice import interior_points
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
@@ -31,21 +33,37 @@ MOST_RUNS = 2**12
 MANY = 2**20  # points, for which ties are reckoned with at least
 
 
-def rank_exponential_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
+def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
     """t of the module: with probability 1 - beta no rank error exceeds it."""
     ranges = np.maximum(fractions, 1 - fractions).sum() + max(fractions.sum(), (1 - fractions).sum())
     each = -math.expm1(math.log1p(-beta) / len(fractions))
-    others = bits * math.log(2.0) + math.log1p(-(2.0**-bits))
-    return max(0.0, (others + math.log1p(-each) - math.log(each)) * ranges / epsilon)
+    return max(0.0, (bits * math.log(2.0) - _log_others(each)) * ranges / epsilon)
 
 
-def rank_exponential(question: Question) -> Offer:
+def _log_others(beta: float) -> float:
+    """ln of the s at which 1 - (1 - e^-s)/s is beta: it lies between 2 beta and 2 beta/(1 - beta), as s/(2 + s) <= that <= s/2.
+
+    >>> s = math.exp(_log_others(0.3))
+    >>> round(1 - (1 - math.exp(-s)) / s, 9)
+    0.3
+    """
+
+    def excess(log_s: float) -> float:
+        s = math.exp(log_s)
+        series = s / 2 * (1 - s / 3 * (1 - s / 4 * (1 - s / 5)))  # where digits would cancel
+        return math.log(series if s < 0.01 else 1 + math.expm1(-s) / s) - math.log(beta)
+
+    low = math.log(2 * beta)
+    return float(optimize.brentq(excess, low - 1e-6, low - math.log1p(-beta) + 1e-6, xtol=1e-12))
+
+
+def permute_and_flip(question: Question) -> Offer:
     """By its worst case."""
     epsilon, _ = question.step()
-    ranks = rank_exponential_ranks(question.bits, np.asarray(question.fractions), epsilon, question.beta)
+    ranks = permute_and_flip_ranks(question.bits, np.asarray(question.fractions), epsilon, question.beta)
     given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon}
     return Offer(
-        _points(ranks + 0.5, question.alpha), lambda n: quantiles.rank_exponential(**given), "rank_exponential"
+        _points(ranks + 0.5, question.alpha), lambda n: quantiles.permute_and_flip(**given), "permute_and_flip"
     )
 
 
@@ -163,7 +181,7 @@ def approximate_floor(question: Question) -> float:
 
 
 CANDIDATES: tuple[Candidate, ...] = (
-    Candidate("rank_exponential", rank_exponential),
+    Candidate("permute_and_flip", permute_and_flip),
     Candidate("direct", direct),
     Candidate("recursive", recursive),
     Candidate("inverse_sensitivity", inverse_sensitivity, inverse_sensitivity_floor),

@@ -7,16 +7,17 @@
 | `one_sided_geometric` | noise of slices (CLNSS §2) | counts | counts, never less | (epsilon, 1 - exp(-epsilon)) |
 | `exponential` | exponential mechanism (BNS Proposition 2.26) | scores | an index | (epsilon, 0) |
 | `exponential_piecewise` | the same over a wide range | pieces | a point | (epsilon, 0) |
+| `permute_and_flip_piecewise` | permute-and-flip over a wide range | pieces | a point | (epsilon, 0) |
 | `report_noisy_max` | report-noisy-max, permute-and-flip | scores | an index | (epsilon, 0) |
 | `above_threshold` | sparse vector technique for one answer | answers in order | an index, or ⊥ | (epsilon, 0) |
 | `stability` | A_dist (BNS Proposition 2.27) | scores | an index, or ⊥ | (epsilon, delta) |
 | `choosing` | Choosing Mechanism (BNS Figure 8) | scores | an index, or ⊥ | (epsilon, delta) |
 | `partition_selection` | optimal partition selection | counts | which are kept | (epsilon, delta) |
 
-Every module has one factory, `mechanism`, which checks the parameters and makes the mechanism; scores of which some do not exist are made
-by `candidates(scores, where=...)`. Other algorithms call a module's pure functions instead, on keys and arrays without a shell: the one
-that samples has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`), the laws are called `log_pmf`, `log_keep`,
-`log_cdf` and so on.
+Every module but `permute_and_flip_piecewise` has one factory, `mechanism`, which checks the parameters and makes the mechanism; scores of
+which some do not exist are made by `candidates(scores, where=...)`. Other algorithms call a module's pure functions instead, on keys and
+arrays without a shell: the one that samples has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`), the laws
+are called `log_pmf`, `log_keep`, `log_cdf` and so on.
 
     >>> import jax
     >>> from dpjax.mechanisms import candidates, stability

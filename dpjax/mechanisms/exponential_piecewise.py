@@ -192,7 +192,7 @@ def _offered(
 
 def draw_peak(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
     """`draw_everywhere` for a peak, whose pieces make whole rows of `LANES` or one short one."""
-    if _plain(pieces):
+    if plain(pieces):
         weights = _rows(once(pieces.exponent >= 0, _plain_weights, pieces, log_density))
         sums, descend = jnp.sum(weights, axis=1), _descend_plain
     else:
@@ -245,23 +245,23 @@ def _of_rows(key: Array, pieces: Pieces, weights: Float[Array, "rows"], in_row: 
     key_piece, key_point = jax.random.split(key)
     rarity = random.exponential(key_piece, (lanes.bit_length() + rows.bit_length(),))
     row = descend(rarity[lanes.bit_length() :], weights)
-    return _within(key_point, pieces, row * lanes + descend(rarity, in_row(row)))
+    return uniform_within(key_point, pieces, row * lanes + descend(rarity, in_row(row)))
 
 
 def draw_top(key: Array, pieces: Pieces) -> Point:
     """`draw_peak`, the same point, where nothing but the top piece weighs anything: no weight is worked out."""
     _, key_point = jax.random.split(key)
-    return _within(key_point, pieces, ordered.top_of_peak(pieces))
+    return uniform_within(key_point, pieces, ordered.top_of_peak(pieces))
 
 
-def _within(key: Array, pieces: Pieces, piece: Int[Array, ""]) -> Point:
+def uniform_within(key: Array, pieces: Pieces, piece: Int[Array, ""]) -> Point:
     """A uniform point of a piece, as far as it belongs to the range."""
     beyond = everything(pieces).high
     start, stop = (wide.minimum(pieces.at(piece + i), beyond) for i in (0, 1))
     return Point(position=wide.add(start, wide.uniform(key, wide.subtract(stop, start))), piece=piece)
 
 
-def _plain(pieces: Pieces) -> bool:
+def plain(pieces: Pieces) -> bool:
     """Whether lengths are numbers that a float holds, and whole rows are there."""
     return pieces.limbs <= wide.FLOAT_LIMBS and not isinstance(pieces.starts, Starts)
 
@@ -296,11 +296,11 @@ def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "piece
 
     It is 1 where it is greatest, or, by scales, at least 1/2 there and 2^d in all. What floats cannot hold beside that is never drawn.
     """
-    if not _plain(pieces):
+    if not plain(pieces):
         return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
     key_piece, key_point = jax.random.split(key)
     weights = once(pieces.exponent >= 0, _plain_weights, pieces, log_density)
-    return _within(key_point, pieces, logspace.choose(key_piece, weights))
+    return uniform_within(key_point, pieces, logspace.choose(key_piece, weights))
 
 
 @frozen

@@ -9,7 +9,7 @@ CONTESTS = [
     *([name, [d, n]] for d, n in ((31, 2000), (64, 2000), (1024, 5000)) for name in THRESHOLDS),
     *([name, [64, 2000]] for name in ("interior exponential", "interior rec_concave", "tree_log")),
     ["quantiles", [31, 3, 2000]],
-    *([f"quantiles {name}", [31, 3, 2000]] for name in ("approximate", "tree", "unbounded")),
+    *([f"quantiles {name}", [31, 3, 2000]] for name in ("permute_and_flip", "approximate", "tree", "unbounded")),
     *([f"quantiles {name}", [63, 3, 2000]] for name in ("joint", "inverse_sensitivity")),
     ["rectangles", [2, 32, 20_000]],
     ["rectangles by slices", [2, 32, 20_000]],

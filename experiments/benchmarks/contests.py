@@ -139,7 +139,7 @@ def quantiles_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
 
 
-QUANTILES = ("approximate", "inverse_sensitivity", "joint", "tree", "unbounded")
+QUANTILES = ("approximate", "inverse_sensitivity", "joint", "permute_and_flip", "tree", "unbounded")
 
 
 def evenly_spaced(name: str, d: int, m: int, n: int) -> Trial:

@@ -5,6 +5,7 @@ Like for like with `dpjax.optimizers.quantiles` at epsilon = 1 for m evenly spac
 - `rank_exponential`: for each fraction the exponential mechanism on the rank error of the whole domain (below 0 the depth among equal
   points). Where it lands among the points is all that the error asks for: of positions only the lengths of gaps are made, and those of all
   trials are weighed together.
+- `permute_and_flip`: likewise, the gap with the earliest arrival.
 - `approximate`: one node after another, of all trials at once. Equal points are evenly spread in their cell.
 - `tree`: of the hierarchical histogram only the children on the way down are made, the same ones for all quantiles that pass there.
 - `unbounded`: the points are looked up on the grid, which is shorter than a search of each grid point among them.
@@ -43,17 +44,38 @@ def slope(m: int) -> float:
 
 def rank_exponential(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
     """All m answers of each trial; fractions whose multiple of n is no whole number have their nearest rank."""
+    return _by_ranks(rng, rows, d, m, n, _exponential)
+
+
+def permute_and_flip(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
+    """Likewise."""
+    return _by_ranks(rng, rows, d, m, n, _flips)
+
+
+def _exponential(rng: np.random.Generator, lengths: Array, weights: Array) -> Array:
+    """A piece for each row, as likely as it is long and its points weigh."""
+    sums = np.cumsum(lengths * weights, axis=1)
+    drawn = rng.random((len(sums), 1)) * sums[:, -1:]
+    return np.minimum(np.count_nonzero(sums <= drawn, axis=1), sums.shape[1] - 1)[:, None]
+
+
+def _flips(rng: np.random.Generator, lengths: Array, weights: Array) -> Array:
+    """Of N uniforms the first is at 1 - e^(-E/N); it arrives at that over the weight."""
+    with np.errstate(divide="ignore", over="ignore"):
+        first = -np.expm1(-rng.standard_exponential(lengths.shape, np.float32) / lengths) / weights
+    return np.argmin(np.where(lengths > 0, first, np.inf), axis=1)[:, None]
+
+
+def _by_ranks(rng: np.random.Generator, rows: int, d: int, m: int, n: int, pick: Any) -> int:
     x = numpy_interior.points(rng, rows, d, n)
     below, up_to, lengths = _pieces(x, d)
     rate, good = np.float32(slope(m)), np.ones(rows, bool)
     for fraction in fractions(m):
         wanted = np.float32(fraction * n)
         error = np.maximum(below - wanted, wanted - up_to)
-        sums = np.cumsum(lengths * np.exp(-rate * (error - error.min(axis=1, keepdims=True))), axis=1)
-        drawn = rng.random((rows, 1)) * sums[:, -1:]
-        index = np.minimum(np.count_nonzero(sums <= drawn, axis=1), sums.shape[1] - 1)[:, None]
+        index = pick(rng, lengths, np.exp(-rate * (error - error.min(axis=1, keepdims=True))))
         rank = math.floor(fraction * n + 0.5)
-        low, high = (np.take_along_axis(np.broadcast_to(each, sums.shape), index, 1) for each in (below, up_to))
+        low, high = (np.take_along_axis(np.broadcast_to(each, error.shape), index, 1) for each in (below, up_to))
         good &= (np.maximum(low - rank, rank - high) <= RANKS)[:, 0]
     return int(np.count_nonzero(good))
 
@@ -189,6 +211,7 @@ def check(d: int, m: int, n: int) -> None:
 PROGRAMS = {
     "quantiles": Program(rank_exponential, lambda d, m, n: fitting(24 * n, at_least=4), check),
     "quantiles approximate": Program(approximate, lambda d, m, n: fitting(32 * n, at_least=4), check),
+    "quantiles permute_and_flip": Program(permute_and_flip, lambda d, m, n: fitting(24 * n, at_least=4), check),
     "quantiles tree": Program(tree, lambda d, m, n: fitting(24 * n, at_least=16), check),
     "quantiles unbounded": Program(unbounded, lambda d, m, n: fitting(24 * n, at_least=4), check),
 }

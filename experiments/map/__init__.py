@@ -12,7 +12,7 @@ COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1}
 EXPERIMENT = Experiment(
     summary="which algorithm is proved to need the fewest records, in the planes of n, d, epsilon, k; how loose that is",
     presets={
-        "smoke": {**COMMON, "columns": 6, "rows": 4, "checked": {"exponential": [8], "rank_exponential": [16]}},
+        "smoke": {**COMMON, "columns": 6, "rows": 4, "checked": {"exponential": [8], "permute_and_flip": [16]}},
         "quick": {
             **COMMON,
             "columns": 36,
@@ -21,7 +21,7 @@ EXPERIMENT = Experiment(
                 "exponential": [8, 16, 32, 64],
                 "tree_score": [8, 16, 32, 64],
                 "tree_log": [64, 1024],
-                "rank_exponential": [8, 16, 32, 64],
+                "permute_and_flip": [8, 16, 32, 64],
                 "threshold": [8, 16, 32, 64],
                 "points": [8, 16, 32, 64],
             },
@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
                 "exponential": [4, 8, 16, 32, 64, 128, 256],
                 "tree_score": [4, 8, 16, 32, 64],
                 "tree_log": [64, 256, 1024, 4096],
-                "rank_exponential": [4, 8, 16, 32, 64, 128, 256],
+                "permute_and_flip": [4, 8, 16, 32, 64, 128, 256],
                 "threshold": [4, 8, 16, 32, 64, 128, 256],
                 "points": [4, 8, 16, 32, 64, 128, 256],
             },

@@ -15,7 +15,7 @@ from experiments.settings import Settings
 NAMES = {
     "exponential": "exponential mechanism, interior points",
     "points": "exponential mechanism, points",
-    "rank_exponential": "exponential mechanism, median",
+    "permute_and_flip": "permute-and-flip, median",
     "threshold": "exponential mechanism, thresholds",
     "tree_log": "TreeLog (combs)",
     "tree_score": "tree score (all data)",

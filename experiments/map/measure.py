@@ -202,7 +202,7 @@ def _tree_log(bits: int, settings: Settings, context: Context) -> tuple[int, int
     return stated, bisection.least_int(lambda n: failure(n) <= settings["beta"], 1, stated)
 
 
-def _rank_exponential(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
+def _permute_and_flip(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
     """A median among neighbouring keys at the far end of a gap, before which there are as many points as are just too few."""
     alpha, beta = settings["alpha"], settings["beta"]
     choice = dpjax.choose("median", bits=bits, epsilon=settings["epsilon"], alpha=alpha, beta=beta)
@@ -265,7 +265,7 @@ def _failure(algorithm: Any, x: Iterable[int], bits: int, rows: int, error: floa
 CHECKS: dict[str, Callable[[int, Settings, Context], tuple[int, int]]] = {
     "exponential": _exponential,
     "points": _points,
-    "rank_exponential": _rank_exponential,
+    "permute_and_flip": _permute_and_flip,
     "threshold": _threshold,
     "tree_log": _tree_log,
     "tree_score": _tree_score,

@@ -14,6 +14,7 @@ below and 2^bits - 1 above, so that the slice always has 2m points; they only he
 | `joint` | any q fractions at once, by the gaps between them, ties broken as suits them best; no solver | a total epsilon or rho |
 | `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
 | `rank_exponential` | any q fractions, a run each of the exponential mechanism on rank errors, no solver | total (epsilon, delta) or rho |
+| `permute_and_flip` | likewise by permute-and-flip, which is as private, and better where few points are right | a total epsilon |
 | `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, however many |
 | `unbounded` | any q fractions, by AboveThreshold along a geometric grid; without a solver, without bounds | a total epsilon |
 
@@ -43,6 +44,7 @@ from dpjax.optimizers.quantiles.direct import DirectQuantiles, direct
 from dpjax.optimizers.quantiles.inverse_sensitivity import InverseSensitivityQuantiles, inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
 from dpjax.optimizers.quantiles.noisy_slices import NoisySlices, noisy_slices
+from dpjax.optimizers.quantiles.permute_and_flip import PermuteAndFlip, permute_and_flip
 from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_exponential
 from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
 from dpjax.optimizers.quantiles.sliced import SlicedQuantiles, sliced
@@ -55,6 +57,7 @@ __all__ = [
     "InverseSensitivityQuantiles",
     "JointQuantiles",
     "NoisySlices",
+    "PermuteAndFlip",
     "Quantiles",
     "RankExponential",
     "RecursiveQuantiles",
@@ -69,6 +72,7 @@ __all__ = [
     "joint",
     "nearest_rank",
     "noisy_slices",
+    "permute_and_flip",
     "rank_errors",
     "rank_exponential",
     "recursive",

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dpjax.accounting import Guarantee
+from dpjax.accounting import Guarantee, exponential_rate
 from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
 from dpjax.data.encoding import Column
@@ -22,6 +22,7 @@ from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approxi
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.inverse_sensitivity import inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import JointQuantiles, joint
+from dpjax.optimizers.quantiles.permute_and_flip import PermuteAndFlip, permute_and_flip
 from dpjax.optimizers.quantiles.rank_exponential import rank_exponential
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
@@ -36,6 +37,13 @@ def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
     return approximate(**given)
 
 
+def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: Any) -> PermuteAndFlip:
+    """A delta is left over, too."""
+    if rho is not None:
+        raise ValueError('algorithm="permute_and_flip" takes a total of epsilon, not of rho: use "rank_exponential"')
+    return permute_and_flip(**given, base="scales")
+
+
 # Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho.
 MANY_AT_DELTA = 128
 MANY_AT_RHO = 24
@@ -44,6 +52,7 @@ ALGORITHMS: dict[str, Any] = {
     "approximate": _approximate,
     "inverse_sensitivity": functools.partial(_by_places, inverse_sensitivity),
     "joint": functools.partial(_by_places, joint),
+    "permute_and_flip": _permute_and_flip,
     "rank_exponential": functools.partial(rank_exponential, base="scales"),
 }
 
@@ -146,16 +155,17 @@ def _beyond(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
     return algorithm.failure_bound(view, algorithm.near(view, ranks))
 
 
-def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None = None) -> str:
-    """Which algorithm is used: by the fractions and the kind of total, which are public.
+def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0.0, rho: float | None = None) -> str:
+    """Which algorithm is used: by the fractions and the total, which are public.
 
     One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
-    equal points. That is one mechanism, which a delta does not help; the levels of `approximate` and the runs of `rank_exponential`
-    compose, and the former are few. From so many quantiles on, `approximate` had the smaller error: see the page of the room for what was
-    measured.
+    equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
+    gives the latter a higher one. Inverse sensitivity is one mechanism, which a delta does not help; the levels of `approximate` and the
+    runs of `rank_exponential` compose, and the former are few. From so many quantiles on, `approximate` had the smaller error: see the page
+    of the room for what was measured.
 
-    >>> chosen(fractions=[0.5]), chosen(fractions=[0.25, 0.5, 0.75])
-    ('rank_exponential', 'inverse_sensitivity')
+    >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
+    ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
     >>> percentiles = [i / 100 for i in range(1, 100)]
     >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
     ('inverse_sensitivity', 'approximate')
@@ -164,13 +174,15 @@ def chosen(*, fractions: Sequence[float], delta: float = 0.0, rho: float | None 
     each = rounded_fractions(fractions)
     if len(each) >= many:
         return "approximate"
-    return "rank_exponential" if len(each) == 1 else "inverse_sensitivity"
+    if len(each) > 1:
+        return "inverse_sensitivity"
+    gains = rho is not None or (delta > 0.0 and exponential_rate(epsilon, delta, ranges=1.0, squares=1.0) > epsilon)
+    return "rank_exponential" if gains else "permute_and_flip"
 
 
 def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:
     """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho; `origin` of `scales`."""
-    kind = {name: value for name, value in budget.items() if name != "epsilon"}
-    name = algorithm or chosen(fractions=fractions, **kind)
+    name = algorithm or chosen(fractions=fractions, **budget)
     make = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))]
     return make(bits=bits, fractions=fractions, origin=origin, **budget)
 
@@ -212,10 +224,10 @@ def quantiles(
     >>> import dpjax
     >>> incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
-    >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0), algorithm="rank_exponential")
+    >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
     >>> print(answer)  # doctest: +NORMALIZE_WHITESPACE
-    Quantiles 0.5: 21295.0; each within 18 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.125-zCDP; by
-    RankExponential
+    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.4621-zCDP; by
+    PermuteAndFlip
     """
     points, decode = _points(data)
     origin = 0

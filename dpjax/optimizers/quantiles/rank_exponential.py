@@ -97,8 +97,7 @@ class RankExponential(IndependentQuantiles):
 
     def draw(self, key: Array, points: Points) -> Any:
         def run(key: Array, fraction: Array) -> Array:
-            pieces = self.pieces(points, fraction)
-            return piecewise.draw_everywhere(key, pieces, self._log_density(pieces)).position
+            return self._point(key, self.pieces(points, fraction)).position
 
         runs = jax.vmap(run)(jax.random.split(key, self.fractions.shape[0]), jnp.asarray(self.fractions))
         return wide.sort(wide.resize(runs, self.limbs))[0], jnp.bool_(True), {}
@@ -142,6 +141,9 @@ class RankExponential(IndependentQuantiles):
         x, counted = wide.sort(x, jnp.arange(rows, dtype=jnp.int32) < points.n_valid)
         up_to = jnp.cumsum(counted, dtype=jnp.int32)
         return x, wide.less(x, end[None]), up_to - counted.astype(jnp.int32), up_to
+
+    def _point(self, key: Array, pieces: Pieces) -> piecewise.Point:
+        return piecewise.draw_everywhere(key, pieces, self._log_density(pieces))
 
     def _log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
         logs = piecewise.log_density(pieces, 2 * self.slope())
@@ -188,9 +190,11 @@ class RankExponential(IndependentQuantiles):
     def error(self, *, beta: float) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
-        slope = float(self.slope(np))
-        nats = (int(self.bits) + (self.base == "scales")) * scales.LN2
-        return (nats + math.log(self.fractions.shape[0] / beta)) / slope
+        return (self._nats() + math.log(self.fractions.shape[0] / beta)) / float(self.slope(np))
+
+    def _nats(self) -> float:
+        """ln of 1/beta times the probability of an error above ln(1/beta)/lambda, at most."""
+        return (int(self.bits) + (self.base == "scales")) * scales.LN2
 
 
 def _sums(f: Any, xp: Any) -> tuple[Any, Any]:
@@ -249,9 +253,24 @@ def rank_exponential(
     >>> [round(float(rank_exponential(**percentiles, epsilon=1.0, delta=delta).slope()), 4) for delta in (0.0, 1e-6)]
     [0.0081, 0.0344]
     """
+    return RankExponential(
+        **given(bits=bits, fractions=fractions, epsilon=epsilon, delta=delta, rho=rho, base=base, origin=origin)
+    )
+
+
+def given(
+    *,
+    bits: int,
+    fractions: Sequence[float],
+    epsilon: Any,
+    delta: Any = 0.0,
+    rho: Any = None,
+    base: str,
+    origin: int,
+) -> dict[str, Any]:
+    """The attributes of a mechanism, checked."""
     each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
     ranges, squares = _sums(each * 2.0**-32, np)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
-    budget = total(epsilon, delta, rho, per_root=float(ranges / squares**0.5))
-    return RankExponential(**domain, fractions=each, **budget)
+    domain = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
+    return domain | {"fractions": each} | total(epsilon, delta, rho, per_root=float(ranges / squares**0.5))

@@ -63,9 +63,10 @@ def log_density(
     at: UInt32[Array, "*n limbs"], bits: Int[Array, ""], origin: UInt32[Array, "limbs"]
 ) -> Float[Array, "*n"]:
     """ln of the weight of one point each."""
+    total, origin = _log_total(bits, origin), jnp.broadcast_to(origin, at.shape)
     above = wide.add(wide.subtract(at, origin), one_like(at))
     size = wide.select(wide.less(at, origin), wide.subtract(origin, at), above)
-    return -LN2 * (wide.bit_length(size) - 1).astype(float) - _log_total(bits, origin)
+    return -LN2 * (wide.bit_length(size) - 1).astype(float) - total
 
 
 def log_mixed(
@@ -80,7 +81,8 @@ def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, 
     """Where the weight of a point changes, in no order: the first points of all scales; 2^bits where there is none."""
     limbs = origin.shape[-1]
     exponent = jnp.arange(1, 32 * limbs, dtype=jnp.int32)  # both points beside the origin weigh the same
-    reach = wide.subtract(wide.power_of_two(exponent, limbs), one_like(origin))
+    powers = wide.power_of_two(exponent, limbs)
+    reach = wide.subtract(powers, one_like(powers))
     end, center = (jnp.broadcast_to(x, reach.shape) for x in (wide.power_of_two(bits, limbs), origin))
     below = wide.select(wide.less_equal(reach, center), wide.subtract(center, reach), end)
     above = wide.select(exponent <= bits, wide.minimum(wide.add(center, reach), end), end)

@@ -5,12 +5,14 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 
 from dpjax.verify.plain.above_threshold import first_above
 from dpjax.verify.plain.exponential import depth_law
+from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.tree_log import slice_sizes
 
 
@@ -81,6 +83,16 @@ def rank_exponential_laws(
             weights = [w * (1 / size + by_scale(z, size, origin)) / 2 for z, w in enumerate(weights)]
         laws.append([weight / sum(weights) for weight in weights])
     return laws
+
+
+def permute_and_flip_laws(points: Sequence[int], fractions: Sequence[float], **given: Any) -> list[list[float]]:
+    """Likewise of permute-and-flip with the same weights; `given` as for `rank_exponential_laws`. Runs through all orders of the points.
+
+    >>> [[round(p, 3) for p in law] for law in permute_and_flip_laws([1, 1], [0.5], size=3, epsilon=math.log(2))]
+    [[0.115, 0.771, 0.115]]
+    """
+    laws = rank_exponential_laws(points, fractions, **given)
+    return [permute_and_flip_law([math.log(p) for p in law], 2.0) for law in laws]
 
 
 def van_der_corput(i: int) -> float:

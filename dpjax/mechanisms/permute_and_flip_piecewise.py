@@ -1,0 +1,143 @@
+"""Permute-and-flip over a wide range, for log weights that are constant on pieces.
+
+Points come up in a random order, and the first whose coin comes up heads is released: that of a point does with probability p, its weight
+over the greatest one. McKenna and Sheldon (2020) show that this is as private as the exponential mechanism with the same weights, and
+never worse.
+
+**Privacy.** A race has the same law: point z arrives at U_z/p_z, U_z uniform on (0, 1), and the first one wins (Ding et al. 2021; with
+exponential variables in place of the uniform ones it is the exponential mechanism). So, over 0 < t < 1/p_z,
+
+    P[z] = p_z int prod_{y != z} max{1 - p_y t, 0} dt.
+
+Let the logs of all weights move by amounts that lie within an interval of length R. Only ratios of weights matter, so let p_z stay; then
+each other p_y grows by a factor of e^R at most, and with t = e^-R s what is left is e^-R of the same integral, over s < e^R/p_z, which is
+no less. R is the range of the moves, not twice the largest one: where the exponential mechanism is (R, 0)-private, this is. The
+exponential mechanism is R^2/8-zCDP as well, and this is not: of two points that weigh the same, let one fall by e^-1; the divergence of
+(1/2, 1/2) from (1 - 1/(2 e), 1/(2 e)) is 0.255.
+
+**Law.** With N_i points of probability p_i in piece i, nobody has arrived at t with probability e^-L(t),
+
+    L(t) = sum_i -N_i ln(1 - p_i t),
+
+so L at the arrival of the winner is a standard exponential variable, and given that it is at t, a point of piece i weighs p_i/(1 - p_i t).
+Permute-and-flip is a mixture of exponential mechanisms: P[a point of piece i] is the mean of these shares. In L they are so smooth (as N_i
+>= 1, no logarithm of a weight moves faster than L) that `NODES` Gauss-Legendre nodes on [0, 40] give them to a relative 3e-11. The mean
+is a weight of each piece, by which `exponential_piecewise` finds all laws.
+
+**Utility.** P[z] is p_z times what grows with p_z, so that compared with the exponential mechanism probability moves towards the points
+that weigh more: those above any weight are at least as likely. Let some good point weigh 1, and all bad ones s together: P[bad] <= s/2,
+half of what is known of the exponential mechanism, as they win by s int_0^1 (1 - t) dt at most. Where the best pieces have many points
+each, nothing is gained, or lost.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from dpjax.core import logspace, random
+from dpjax.domains.ordered import Pieces
+from dpjax.mechanisms.exponential_piecewise import Point, everything, plain, uniform_within
+
+NODES = 48
+LAST = 40.0  # of L: what lies beyond has probability 4e-18
+TOGETHER = 2**14  # pieces of nodes that are worked out at once: few need fewer turns, many need room
+STEPS = 40  # of Newton's method, of which half a dozen are usual
+
+
+def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
+    """A point of the whole range: the first of N uniforms, one a piece, is 1 - e^(-E/N)."""
+    key_piece, key_point = jax.random.split(key)
+    log_count, log_p = _field(pieces, log_density)
+    if plain(pieces):  # as numbers, of which those of the pieces are the same for all runs
+        each = random.fine_exponential(key_piece, log_p.shape) / pieces.lengths(everything(pieces).high)
+        # In two factors, so that what is hardly ever accepted comes late: never, as a number, would be no time if it is first of very many.
+        half = jnp.minimum(jnp.exp(-log_p / 2), jnp.finfo(log_p.dtype).max)
+        arrival = -jnp.expm1(-each) * half * half
+    else:
+        each = -random.gumbel(key_piece, log_p.shape) - log_count
+        arrival = jnp.where(each < _tiny(each), each, logspace.log1mexp(-jnp.exp(each))) - log_p
+    return uniform_within(key_point, pieces, jnp.argmin(jnp.where(jnp.isneginf(log_count), jnp.inf, arrival)))
+
+
+def log_masses(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
+    """ln of the probability of a point of each piece, but for a constant: the density for `exponential_piecewise.law_everywhere`."""
+    log_count, log_p = _field(pieces, log_density)
+    position, weight = np.polynomial.legendre.leggauss(NODES)
+    level = LAST * (1 + position) / 2
+    log_weight = jnp.asarray(np.log(weight) - level, float)
+
+    def density(v: Array) -> Float[Array, "pieces"]:
+        return -jnp.log(_left(log_p, v))
+
+    def at(node: tuple[Array, Array]) -> tuple[Array, Array]:
+        v = _arrival(log_count, log_p, node[0])
+        return v, node[1] - logspace.logsumexp(log_count + log_p + density(v))
+
+    together = max(1, TOGETHER // log_p.shape[0])
+    arrival, factor = lax.map(at, (jnp.asarray(level, float), log_weight), batch_size=together)
+    factor = factor - jnp.max(factor)
+
+    def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+        return total + jnp.exp(node[1] + density(node[0])), None
+
+    total, _ = lax.scan(add, jnp.zeros_like(log_p), (arrival, factor))
+    return log_p + jnp.log(total)
+
+
+def _field(pieces: Pieces, log_density: Array) -> tuple[Float[Array, "pieces"], Float[Array, "pieces"]]:
+    """(ln N_i, ln p_i), -inf and 0 for pieces without a point."""
+    log_count = pieces.log_lengths(everything(pieces).high)
+    there = ~jnp.isneginf(log_count)
+    best = jnp.max(jnp.where(there, log_density, -jnp.inf))
+    return log_count, jnp.where(there, log_density - best, 0.0)
+
+
+def _left(log_p: Float[Array, "pieces"], v: Float[Array, ""]) -> Float[Array, "pieces"]:
+    """1 - p t at t = 1 - e^-v, without cancellation: (1 - p) + p e^-v."""
+    return -jnp.expm1(log_p) + jnp.exp(log_p - v)
+
+
+def _arrival(log_count: Float[Array, "pieces"], log_p: Float[Array, "pieces"], level: Float[Array, ""]) -> Array:
+    """v with L(1 - e^-v) = level, by Newton's method, in the logarithm of v, which may be as small as 2^-4096.
+
+    L is concave in v and begins at 0 with the slope S = sum_i N_i p_i, so from level/S on it is met from below. The last step is taken once
+    more, as a step from what is held fixed: its first derivatives are those of the root.
+    """
+
+    def step(w: Array, log_count: Array, log_p: Array) -> Array:
+        log_value, log_slope = _level(log_count, log_p, w)
+        return w + jnp.log1p((level - jnp.exp(log_value)) * jnp.exp(-log_slope))
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        w, before, steps = state
+        return (w - before > 4 * jnp.finfo(w.dtype).eps * jnp.maximum(jnp.abs(w), 1.0)) & (steps < STEPS)
+
+    def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        w, _, steps = state
+        return step(w, *held), w, steps + 1
+
+    held = lax.stop_gradient((log_count, log_p))
+    start = jnp.log(level) - logspace.logsumexp(held[0] + held[1])
+    w, _, _ = lax.while_loop(unfinished, advance, (start, start - 1.0, jnp.int32(0)))
+    return jnp.exp(step(w, log_count, log_p))
+
+
+def _level(log_count: Array, log_p: Array, w: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """(ln L, ln of v dL/dv) at v = e^w."""
+    v = jnp.exp(w)
+    left = _left(log_p, v)
+    log_t = jnp.where(w < _tiny(w), w, logspace.log1mexp(-v))
+    log_pt = log_p + log_t
+    # -ln(1 - p t) is p t where that is small, and there its logarithm may be too low for p t to be a number.
+    small, likely = log_pt < _tiny(w), log_pt > -0.7
+    unlikely = jnp.where(small | likely, -1.0, log_pt)
+    miss = jnp.where(likely, -jnp.log(left), -jnp.log1p(-jnp.exp(unlikely)))
+    log_value = logspace.logsumexp(log_count + jnp.where(small, log_pt, jnp.log(miss)))
+    return log_value, logspace.logsumexp(log_count + log_p - v - jnp.log(left)) + w
+
+
+def _tiny(like: Array) -> Array:
+    """ln of what 1 - e^-x does not tell from x."""
+    return jnp.log(jnp.finfo(like.dtype).eps)
