@@ -4,8 +4,8 @@ import pathlib
 
 from dpjax.plotting import style
 from experiments import captions
-from experiments.quantile_contest.measure import CHOSEN, KIND, MEANS, OTHER, RATIO
-from experiments.quantile_contest.rivals import OURS
+from experiments.quantile_contest.measure import ANY, CHOSEN, KIND, MEANS, METHOD, RATIO
+from experiments.quantile_contest.rivals import OURS, left_out
 from experiments.records import Row
 from experiments.settings import Settings
 
@@ -15,16 +15,19 @@ LEAST, MOST = 0.25, 4.0  # where ratios beyond are drawn
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes quantile_contest as PNG and SVG: one line a cell, the lowest ratio above."""
-    cells = sorted((row for row in rows if row.panel == RATIO), key=lambda row: row.value)
+    ratios = {(row.series, row.x): row for row in rows if row.panel == RATIO}
+    cells = sorted((row for row in ratios.values() if row.series == METHOD), key=lambda row: row.value)
     means = {(row.panel, row.series, row.x): row.value for row in rows}
     with style.house():
-        fig, axes = style.figure(figsize=(9.6, 1.6 + 0.19 * len(cells)))
+        fig, axes = style.figure(figsize=(11, 1.9 + 0.19 * len(cells)))
         for place, row in enumerate(cells):
             colour = style.COLOURS[1 if row.low > NEAR else 0]
-            low, value, high = (min(max(end, LEAST), MOST) for end in (row.low, row.value, row.high))
+            low, value, high = map(_shown, (row.low, row.value, row.high))
             axes.hlines(place, low, high, color=colour, linewidth=1)
             axes.plot([value], [place], linestyle="none", marker="o", markersize=4, color=colour)
-            ours, other = (means[MEANS, name, row.x] for name in (OURS, OTHER))
+            hindsight = _shown(ratios[ANY, row.x].value)
+            axes.plot([hindsight], [place], linestyle="none", marker="|", markersize=7, color=style.COLOURS[2])
+            ours, other = (means[MEANS, name, row.x] for name in (OURS, METHOD))
             axes.text(MOST * 1.06, place, f"{ours:.3g} : {other:.3g}  {_best(rows, row.x)}", va="center", fontsize=7)
         axes.axvline(1.0, color="grey", linewidth=0.8)
         axes.axvline(NEAR, color="grey", linewidth=0.8, linestyle="--")
@@ -32,21 +35,30 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         axes.invert_yaxis()
         ticks = [0.25, 0.5, 1.0, 2.0, 4.0]
         axes.set(
-            xscale="log", xlim=(LEAST / 1.05, MOST * 1.05), xlabel="error of dpjax.quantiles / error of the best other"
+            xscale="log",
+            xlim=(LEAST / 1.05, MOST * 1.05),
+            xlabel="error of dpjax.quantiles / error of the best other method",
         )
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        style.title(fig, *_title(cells, settings))
+        style.title(fig, *_title(list(ratios.values()), settings))
         style.save(fig, out / "quantile_contest")
 
 
-def _title(cells: list[Row], settings: Settings) -> tuple[str, str]:
-    near = sum(row.value <= NEAR for row in cells)
-    behind = sum(row.low > NEAR for row in cells)
+def _shown(ratio: float) -> float:
+    return min(max(ratio, LEAST), MOST)
+
+
+def _title(ratios: list[Row], settings: Settings) -> tuple[str, ...]:
+    method, hindsight = ([row for row in ratios if row.series == series] for series in (METHOD, ANY))
+    near = [f"{sum(row.value <= NEAR for row in each)} of {len(each)}" for each in (method, hindsight)]
+    behind = sum(row.low > NEAR for row in method)
     return (
-        "The mean largest rank error of dpjax.quantiles against the best of all others, on cells drawn at random",
-        f"at most {captions.number(NEAR)} times as large (dashed) in {near} of {len(cells)}; more for certain in {behind} (blue); "
-        f"{captions.percent(settings['level'])} intervals, {settings['draws']} runs; right: both errors, the best",
+        "The mean largest rank error of dpjax.quantiles against the best other method, on cells drawn at random",
+        f"at most {captions.number(NEAR)} times as large (dashed) in {near[0]}, more for certain in {behind} (blue); "
+        f"{captions.percent(settings['level'])} intervals, {settings['draws']} runs "
+        f"({settings['times_for_one'] * settings['draws']} of one quantile); right: both errors, the best",
+        f"bars: if what it uses takes part as well, by the base measure that suits a cell best, {near[1]}",
     )
 
 
@@ -59,5 +71,7 @@ def _label(rows: list[Row], cell: float) -> str:
 
 
 def _best(rows: list[Row], cell: float) -> str:
-    others = [row for row in rows if row.panel == CHOSEN and row.x == cell and row.series != OURS]
-    return min(others, key=lambda row: row.value).series
+    asked = {row.series: row.value for row in rows if row.panel.startswith(KIND) and row.x == cell}
+    same, measures = left_out(round(asked["quantiles"]))
+    tried = [row for row in rows if row.panel == CHOSEN and row.x == cell]
+    return min((row for row in tried if row.series not in (OURS, *same, *measures)), key=lambda row: row.value).series

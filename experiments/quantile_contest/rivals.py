@@ -14,6 +14,13 @@ from experiments.quantile_trials import Wanted, unbounded
 OURS = "dpjax.quantiles"
 
 
+def left_out(count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """For so many quantiles, among `METHODS`: (`dpjax.quantiles` by another name, what it uses by a base measure that it cannot know)."""
+    if count == 1:
+        return ("permute-and-flip by scales",), ("permute-and-flip",)
+    return (), ("inverse sensitivity", "inverse sensitivity by scales")
+
+
 def _scales(wanted: Wanted) -> dict[str, Any]:
     return {**wanted.given, "base": "scales", "origin": wanted.origin}
 
@@ -22,6 +29,8 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     OURS: lambda wanted: of_choice(None, origin=wanted.origin, **wanted.given),
     "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given),
     "rank exponential by scales": lambda wanted: quantiles.rank_exponential(**_scales(wanted)),
+    "permute-and-flip": lambda wanted: quantiles.permute_and_flip(**wanted.given),
+    "permute-and-flip by scales": lambda wanted: quantiles.permute_and_flip(**_scales(wanted)),
     "joint, targets from n": lambda wanted: quantiles.joint(**wanted.given, candidates=1),
     "joint": lambda wanted: quantiles.joint(**wanted.given),
     "joint by scales": lambda wanted: quantiles.joint(**_scales(wanted)),
