@@ -203,14 +203,15 @@ def _tree_log(bits: int, settings: Settings, context: Context) -> tuple[int, int
 
 
 def _permute_and_flip(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """A median among neighbouring keys at the far end of a gap, before which there are as many points as are just too few."""
+    """A median that two neighbouring keys share, each with so many copies that all others are just too far off."""
     alpha, beta = settings["alpha"], settings["beta"]
     choice = dpjax.choose("median", bits=bits, epsilon=settings["epsilon"], alpha=alpha, beta=beta)
 
     def failure(n: int) -> float:
-        low = max(0, math.ceil(n / 2 - alpha * n) - 1)
-        x = [0] * low + sorted(2**bits - 1 - i % (2**bits - 1) for i in range(n - low))
-        return _failure(choice.algorithm, x, bits, bucket(choice.n), error=alpha)
+        copies, key = math.floor(alpha * n) + 1, 2 ** (bits - 1)
+        below = max(0, n // 2 - copies)
+        x = [0] * below + [key - 1] * copies + [key] * copies
+        return _failure(choice.algorithm, [*x, *[2**bits - 1] * (n - len(x))], bits, bucket(choice.n), error=alpha)
 
     return choice.n, _last_above(failure, beta, choice.n)
 
