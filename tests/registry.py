@@ -961,6 +961,7 @@ def _inverse_sensitivity_twin(entry: Entry) -> np.ndarray:
     return _ending(inverse_sensitivity_law(points, [0.4, 0.7], size=8, epsilon=entry.epsilon).reshape(64))
 
 
+_TWO_ANSWERS: dict[str, Any] = {"place": lambda answers: np.asarray(answers)[..., -1] @ [8, 1], "single": False}
 _BY_SIZES: dict[str, Any] = {
     "law": None,
     "alpha": None,
@@ -972,8 +973,7 @@ QUERIES = [
         _quartiles,
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_quartiles_twin,
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
@@ -985,8 +985,7 @@ QUERIES = [
         lambda e: quantiles.approximate(bits=3, fractions=[0.4, 0.7], epsilon=e, extra=1),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_approximate_twin,
         events=False,  # its law is a list
         error=None,
@@ -998,8 +997,7 @@ QUERIES = [
         lambda e: quantiles.inverse_sensitivity(bits=3, fractions=[0.4, 0.7], epsilon=e),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_inverse_sensitivity_twin,
         events=False,  # its law is a list
         error=None,
@@ -1009,8 +1007,7 @@ QUERIES = [
         lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=5, share=0.25),
         _counted,
         1.37,  # edges of the noisy count jump where 4 / epsilon times an odd number is whole: no likely ones near this and 0.97 of it
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_joint_twin(5),
         events=False,  # they are tuples of intervals
         error=0.2,
@@ -1022,8 +1019,7 @@ QUERIES = [
         lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=1),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_joint_twin(1),
         events=False,  # they are tuples of intervals
         error=0.2,
@@ -1034,8 +1030,7 @@ QUERIES = [
         lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=1, base="places", origin=3),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_joint_twin(1, base="places", origin=3),
         events=False,  # they are tuples of intervals
         error=0.2,
@@ -1046,8 +1041,7 @@ QUERIES = [
         lambda e: quantiles.permute_and_flip(bits=3, fractions=[0.4, 0.7], epsilon=e),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_ranked_twin(permute_and_flip_laws),
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
@@ -1057,8 +1051,7 @@ QUERIES = [
         lambda e: quantiles.rank_exponential(bits=3, fractions=[0.4, 0.7], epsilon=e),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_ranked_twin(rank_exponential_laws),
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
@@ -1068,8 +1061,7 @@ QUERIES = [
         lambda e: quantiles.rank_exponential(bits=3, fractions=[0.4, 0.7], epsilon=e, base="scales", origin=3),
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_ranked_twin(rank_exponential_laws, base="scales", origin=3),
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
@@ -1114,8 +1106,7 @@ QUERIES = [
         _unbounded,
         _counted,
         0.7,
-        place=lambda answers: np.asarray(answers)[..., -1] @ [8, 1],
-        single=False,
+        **_TWO_ANSWERS,
         twin=_unbounded_twin,
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,

@@ -98,6 +98,18 @@ def test_laws_of_pieces_are_those_of_their_points(x64):
     assert gained > 1e-3  # and somewhere more likely
 
 
+def test_by_scales_it_may_err_more(x64):
+    """The counter-example of the page: it favours points that weigh more, which need not err less."""
+    points = points_of([4] * 5 + [15] * 5, 4)
+    place = np.arange(16)
+    errors = np.where((place >= 4) & (place <= 15), 0.0, 5.0)
+    means = []
+    for make in (quantiles.rank_exponential, quantiles.permute_and_flip):
+        made = make(bits=4, fractions=[0.5], epsilon=0.02, base="scales")
+        means.append(float(made.pmfs(made.prepare(points), 16)[0, :-1] @ errors))
+    assert means == pytest.approx([1.814, 1.876], abs=5e-4)
+
+
 @pytest.mark.parametrize("bits", [64, 96])
 def test_runs_follow_the_law_on_a_wide_domain(bits):
     """4,000 runs, among numbers that a float holds and others; five standard deviations."""

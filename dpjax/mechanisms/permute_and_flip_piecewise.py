@@ -34,7 +34,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from dpjax.core import logspace, random
 from dpjax.domains.ordered import Pieces
@@ -49,21 +49,28 @@ STEPS = 40  # of Newton's method, of which half a dozen are usual
 def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
     """A point of the whole range: the first of N uniforms, one a piece, is 1 - e^(-E/N)."""
     key_piece, key_point = jax.random.split(key)
-    log_count, log_p = _field(pieces, log_density)
+    beyond = everything(pieces).high
     if plain(pieces):  # as numbers, of which those of the pieces are the same for all runs
-        each = random.fine_exponential(key_piece, log_p.shape) / pieces.lengths(everything(pieces).high)
+        count = pieces.lengths(beyond)
+        there = count > 0
+        log_p = _log_p(log_density, there)
+        each = random.fine_exponential(key_piece, log_p.shape) / count
         # In two factors, so that what is hardly ever accepted comes late: never, as a number, would be no time if it is first of very many.
         half = jnp.minimum(jnp.exp(-log_p / 2), jnp.finfo(log_p.dtype).max)
         arrival = -jnp.expm1(-each) * half * half
     else:
+        log_count = pieces.log_lengths(beyond)
+        there = ~jnp.isneginf(log_count)
+        log_p = _log_p(log_density, there)
         each = -random.gumbel(key_piece, log_p.shape) - log_count
         arrival = jnp.where(each < _tiny(each), each, logspace.log1mexp(-jnp.exp(each))) - log_p
-    return uniform_within(key_point, pieces, jnp.argmin(jnp.where(jnp.isneginf(log_count), jnp.inf, arrival)))
+    return uniform_within(key_point, pieces, jnp.argmin(jnp.where(there, arrival, jnp.inf)))
 
 
 def log_masses(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
     """ln of the probability of a point of each piece, but for a constant: the density for `exponential_piecewise.law_everywhere`."""
-    log_count, log_p = _field(pieces, log_density)
+    log_count = pieces.log_lengths(everything(pieces).high)
+    log_p = _log_p(log_density, ~jnp.isneginf(log_count))
     position, weight = np.polynomial.legendre.leggauss(NODES)
     level = LAST * (1 + position) / 2
     log_weight = jnp.asarray(np.log(weight) - level, float)
@@ -86,12 +93,10 @@ def log_masses(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Arr
     return log_p + jnp.log(total)
 
 
-def _field(pieces: Pieces, log_density: Array) -> tuple[Float[Array, "pieces"], Float[Array, "pieces"]]:
-    """(ln N_i, ln p_i), -inf and 0 for pieces without a point."""
-    log_count = pieces.log_lengths(everything(pieces).high)
-    there = ~jnp.isneginf(log_count)
+def _log_p(log_density: Float[Array, "pieces"], there: Bool[Array, "pieces"]) -> Float[Array, "pieces"]:
+    """ln p_i, 0 for pieces without a point."""
     best = jnp.max(jnp.where(there, log_density, -jnp.inf))
-    return log_count, jnp.where(there, log_density - best, 0.0)
+    return jnp.where(there, log_density - best, 0.0)
 
 
 def _left(log_p: Float[Array, "pieces"], v: Float[Array, ""]) -> Float[Array, "pieces"]:

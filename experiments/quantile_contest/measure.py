@@ -22,10 +22,8 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 RATIO, MEANS, CHOSEN, KIND = "ratio", "means", "choosing", "cell, "
-ANY, METHOD = (
-    "the best other",
-    "the best other method",
-)  # the latter is not what dpjax.quantiles uses by another base measure
+ANY = "the best other"
+METHOD = "the best other method"  # which is not what dpjax.quantiles uses, by another base measure
 CHUNK = 32
 ROWS = 255  # that samples have room for at least, so that few programs are compiled
 

@@ -160,9 +160,9 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
 
     One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
     equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
-    gives the latter a higher one. Inverse sensitivity is one mechanism, which a delta does not help; the levels of `approximate` and the
-    runs of `rank_exponential` compose, and the former are few. From so many quantiles on, `approximate` had the smaller error: see the page
-    of the room for what was measured.
+    gives the latter a higher one (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta does not help; the
+    levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From so many quantiles on, `approximate`
+    had the smaller error: see the page of the room for what was measured.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')

@@ -3,14 +3,15 @@
 The rank error e and the rate lambda are those of `rank_exponential`, and so is the proof: what that proves of a run is the range of the
 moves of the logs of its weights, e^(-lambda e) times what a point weighs by the base measure, and permute-and-flip is private by the
 range, too (`mechanisms.permute_and_flip_piecewise`, McKenna and Sheldon 2020). All runs together are (epsilon, 0)-private under
-ADD_OR_REMOVE_ONE. The shorter accounts of bounded ranges do not hold for it: for totals of rho, or with a delta, take `rank_exponential`.
+ADD_OR_REMOVE_ONE. The shorter accounts of bounded ranges do not hold for it: for totals of rho, or with a large delta, take
+`rank_exponential`.
 
 **Utility.** By the uniform measure it never errs more than `rank_exponential`: whatever the rank error, fewer errors are larger. By scales
 that holds for the weights, of which the measure is a part: it favours points that weigh more, and where no weight stands out it may err
 more (at epsilon = 0.02 by 1.88 ranks in place of 1.81, for five copies of 4 and five of 15 among 16 points). It errs half as often where a
 single point is right that all others fall far behind; where a gap of many points is right, nothing is gained. Integers and values with few
 digits are of the first kind: at epsilon = 0.4 a median of 140 delays in minutes misses by 0.81 ranks on average (1.09 by
-`rank_exponential`, both by scales).
+`rank_exponential`, both by scales and by exact laws; cell 11 of the experiment `quantile_contest` at `--seed 2`).
 
 Some point has e <= 0, and weighs 2^-d of all by the uniform measure: so e > t has probability at most 2^(d - 1) e^(-lambda t) in a run, and
 all q errors are at most ((d - 1) ln 2 + ln(q/beta))/lambda, but with probability beta; by scales d ln 2 in place of (d - 1) ln 2.
@@ -27,7 +28,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import permute_and_flip_piecewise as flips
-from dpjax.optimizers.quantiles.rank_exponential import RankExponential, given
+from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_exponential
 from dpjax.optimizers.quantiles.scales import LN2
 
 
@@ -79,4 +80,5 @@ def permute_and_flip(
     [0.0006, 0.0003]
     """
     epsilon = arguments.epsilon(epsilon)
-    return PermuteAndFlip(**given(bits=bits, fractions=fractions, epsilon=epsilon, base=base, origin=origin))
+    other = rank_exponential(bits=bits, fractions=fractions, epsilon=epsilon, base=base, origin=origin)
+    return PermuteAndFlip(**vars(other))

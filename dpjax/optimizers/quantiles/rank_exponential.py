@@ -253,24 +253,9 @@ def rank_exponential(
     >>> [round(float(rank_exponential(**percentiles, epsilon=1.0, delta=delta).slope()), 4) for delta in (0.0, 1e-6)]
     [0.0081, 0.0344]
     """
-    return RankExponential(
-        **given(bits=bits, fractions=fractions, epsilon=epsilon, delta=delta, rho=rho, base=base, origin=origin)
-    )
-
-
-def given(
-    *,
-    bits: int,
-    fractions: Sequence[float],
-    epsilon: Any,
-    delta: Any = 0.0,
-    rho: Any = None,
-    base: str,
-    origin: int,
-) -> dict[str, Any]:
-    """The attributes of a mechanism, checked."""
     each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
     ranges, squares = _sums(each * 2.0**-32, np)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    domain = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
-    return domain | {"fractions": each} | total(epsilon, delta, rho, per_root=float(ranges / squares**0.5))
+    domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
+    budget = total(epsilon, delta, rho, per_root=float(ranges / squares**0.5))
+    return RankExponential(**domain, fractions=each, **budget)
