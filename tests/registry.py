@@ -4,6 +4,7 @@ An algorithm joins by one `Entry` here.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -44,6 +45,7 @@ from dpjax.mechanisms import (
     laplace,
     one_sided_geometric,
     partition_selection,
+    permute_and_flip_piecewise,
     report_noisy_max,
     stability,
 )
@@ -736,14 +738,14 @@ def _choice(name: str, make: Callable[[Any], Any], scores: tuple[int, ...] = (3,
     )
 
 
-def _small_pieces() -> Any:
-    """A quality on {0, ..., 9}."""
-    return ordered.from_breakpoints([0, 2, 5], [1.0, 4.0, 3.0], 9, beyond=0.0)
+def _small_pieces(last: int = 9) -> Any:
+    """A quality on {0, ..., last}."""
+    return ordered.from_breakpoints([0, 2, 5], [1.0, 4.0, 3.0], last, beyond=0.0)
 
 
-def _each_point(mechanism: Any, data: Any) -> Any:
+def _each_point(mechanism: Any, data: Any, last: int = 9) -> Any:
     """The pmf, point by point: pieces that are traced have no known length."""
-    ends = wide.from_ints(range(11), 32)
+    ends = wide.from_ints(range(last + 2), 32)
     law = jax.vmap(lambda low, high: mechanism.probability(data, (low, high))[0])(ends[:-1], ends[1:])
     return jnp.append(law, 0.0)
 
@@ -857,6 +859,17 @@ MECHANISMS = [
         0.7,
         law=_each_point,
         twin=lambda entry: _ending(exponential_twin.exponential_law([1, 1, 4, 4, 4, 3, 3, 3, 3, 3], entry.epsilon / 2)),
+        event=((1, 6), slice(1, 6)),
+        error=1.5,
+        alpha=None,
+    ),
+    Entry(
+        "mechanisms.permute_and_flip_piecewise",
+        lambda e: permute_and_flip_piecewise.mechanism(epsilon=e),
+        lambda: _small_pieces(6),  # the twin goes through all orders
+        0.7,
+        law=functools.partial(_each_point, last=6),
+        twin=lambda entry: _ending(permute_and_flip_law([1, 1, 4, 4, 4, 3, 3], entry.epsilon)),
         event=((1, 6), slice(1, 6)),
         error=1.5,
         alpha=None,

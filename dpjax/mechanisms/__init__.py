@@ -14,10 +14,10 @@
 | `choosing` | Choosing Mechanism (BNS Figure 8) | scores | an index, or ⊥ | (epsilon, delta) |
 | `partition_selection` | optimal partition selection | counts | which are kept | (epsilon, delta) |
 
-Every module but `permute_and_flip_piecewise` has one factory, `mechanism`, which checks the parameters and makes the mechanism; scores of
-which some do not exist are made by `candidates(scores, where=...)`. Other algorithms call a module's pure functions instead, on keys and
-arrays without a shell: the one that samples has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`), the laws
-are called `log_pmf`, `log_keep`, `log_cdf` and so on.
+Every module has one factory, `mechanism`, which checks the parameters and makes the mechanism; scores of which some do not exist are made
+by `candidates(scores, where=...)`. Other algorithms call a module's pure functions instead, on keys and arrays without a shell: the one
+that samples has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`), the laws are called `log_pmf`, `log_keep`,
+`log_cdf` and so on.
 
     >>> import jax
     >>> from dpjax.mechanisms import candidates, stability
@@ -39,6 +39,7 @@ from dpjax.mechanisms import (
     laplace,
     one_sided_geometric,
     partition_selection,
+    permute_and_flip_piecewise,
     report_noisy_max,
     stability,
 )
@@ -51,6 +52,7 @@ from dpjax.mechanisms.geometric import Geometric
 from dpjax.mechanisms.laplace import Laplace
 from dpjax.mechanisms.one_sided_geometric import OneSidedGeometric
 from dpjax.mechanisms.partition_selection import PartitionSelection
+from dpjax.mechanisms.permute_and_flip_piecewise import PermuteAndFlipPiecewise
 from dpjax.mechanisms.report_noisy_max import ReportNoisyMax
 from dpjax.mechanisms.stability import Stability
 
@@ -64,6 +66,7 @@ __all__ = [
     "Laplace",
     "OneSidedGeometric",
     "PartitionSelection",
+    "PermuteAndFlipPiecewise",
     "ReportNoisyMax",
     "Selection",
     "Stability",
@@ -76,6 +79,7 @@ __all__ = [
     "laplace",
     "one_sided_geometric",
     "partition_selection",
+    "permute_and_flip_piecewise",
     "report_noisy_max",
     "stability",
 ]

@@ -328,10 +328,6 @@ class ExponentialPiecewise(Mechanism):
             point = draw_everywhere(key, pieces, self.log_density(pieces))
         return point.position, jnp.bool_(True), point
 
-    def draw_shared_peak(self, key: Array, pieces: Pieces, top: Int[Array, ""]) -> Point:
-        """One draw for the quality that falls by 1 from piece to piece on both sides of its top; the pieces' own values play no part."""
-        return draw_shared_peak(key, pieces, top, jnp.asarray(self.epsilon, float) / 2)
-
     def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         return law_everywhere(pieces, self.log_density(pieces), goal)
 

@@ -47,7 +47,8 @@ class ThresholdExponential(ThresholdLearner):
         """
         column = self.fit(sample.column(0))
         pieces = self.prepare(column)
-        points = jax.vmap(lambda key, top: self._mechanism().draw_shared_peak(key, pieces, top))(
+        slope = jnp.asarray(self.epsilon, float) / 2
+        points = jax.vmap(lambda key, top: piecewise.draw_shared_peak(key, pieces, top, slope))(
             keys, concept.ones(sample)
         )
         code = status(self, column, jnp.bool_(True))
