@@ -205,11 +205,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def memory_maps() -> int:
+    """How many this process holds, or as many as there may be where nobody says (macOS, Windows)."""
+    maps = pathlib.Path("/proc/self/maps")
+    return maps.read_bytes().count(b"\n") if maps.exists() else 65_530
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
-    """Drop a file's programs when it ends: each holds memory maps, and a process that may hold 65,530 of them dies in the compiler."""
+    """Drop all programs at the end of a file where many are held: each has memory maps, and a process that may hold 65,530 of them dies
+    in the compiler. A few hundred small ones are of use to the next file."""
     yield
-    jax.clear_caches()
+    if memory_maps() > 20_000:
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -387,18 +387,21 @@ def test_the_pieces_are_the_depth(n):
         assert n == 0 or steps[top - 1] == -steps[top] >= 1
 
 
+pieces_of = jax.jit(depths.pieces, static_argnums=3)
+
+
 @pytest.mark.parametrize("bits", [64, 300, 1024])
 def test_the_pieces_are_the_same_on_a_domain_of_any_width(bits):
     """Rows of few limbs are moved column by column, wider ones whole."""
     x = [3, 3, 5, 9, 9, 9, 40]
-    narrow = depths.pieces(wide.from_ints(x, 6), jnp.int32(7), jnp.int32(6), 1)
-    pieces = depths.pieces(wide.from_ints(x, bits), jnp.int32(7), jnp.int32(bits), wide.limbs_for(bits + 1))
+    narrow = pieces_of(wide.from_ints(x, 6), jnp.int32(7), jnp.int32(6), 1)
+    pieces = pieces_of(wide.from_ints(x, bits), jnp.int32(7), jnp.int32(bits), wide.limbs_for(bits + 1))
     ends = {2**6 + 1: 2**bits + 1}
     assert wide.to_ints(pieces.starts) == [ends.get(start, start) for start in wide.to_ints(narrow.starts)]
     assert pieces.values.tolist() == narrow.values.tolist()
 
 
-@pytest.mark.parametrize("solver", ["exponential", "rec_concave"])
+@pytest.mark.parametrize("solver", ["exponential", builders.slow("rec_concave")])
 def test_solvers_take_whole_points_of_many_limbs(solver):
     more = {"rec_concave": {"delta": 1e-6, "promise": 450.0}}.get(solver, {})
     solver = getattr(interior_point, solver)(bits=300, epsilon=2.0, **more)
@@ -410,7 +413,7 @@ def test_solvers_take_whole_points_of_many_limbs(solver):
 
 def test_as_many_pieces_as_points_and_two():
     x = wide.from_ints(range(1, 128), 64)
-    pieces = depths.pieces(x, jnp.int32(127), jnp.int32(64), 3)
+    pieces = pieces_of(x, jnp.int32(127), jnp.int32(64), 3)
     assert pieces.count == 192 and int(jnp.sum(pieces.nonempty())) == 129 and float(pieces.values.max()) == 64
 
 
@@ -426,12 +429,12 @@ def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
             exponent=jnp.zeros(127, jnp.int32),
             below=jnp.int32(30),
         )
-        values = wide.to_ints(x.at(jnp.arange(101)))
+        values = wide.to_ints(jax.jit(scaled.Scaled.at)(x, jnp.arange(101)))
     else:
         x = points_of(values, 8, 127).x
-    pieces = depths.pieces(x, jnp.int32(len(values)), jnp.int32(8), x.shape[1])
     mechanism = exponential_piecewise.mechanism(epsilon=0.1)
     keys = jax.random.split(jax.random.key(3), 20_000)
+    pieces = pieces_of(x, jnp.int32(len(values)), jnp.int32(8), x.shape[1])
     drawn = jax.jit(jax.vmap(lambda key: mechanism.draw(key, pieces)[0][-1]))(keys)
     depth = [min(sum(v <= point for v in values), sum(v >= point for v in values)) for point in range(256)]
     law, of_unit_steps = (

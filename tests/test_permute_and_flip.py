@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import slow
 
 import dpjax
 from dpjax import Points
@@ -27,16 +28,19 @@ def law():
     return jax.jit(jax.vmap(lambda made, points: made.pmfs(made.prepare(points), 8)[:, :-1], in_axes=(None, 0)))
 
 
+log_masses = jax.jit(lambda pieces: permute_and_flip_piecewise.log_masses(pieces, pieces.values))
+
+
 def laws_of(made, several):
     points = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(points_of(values, 3) for values in several))
     return np.asarray(law()(made, points), np.float64)
 
 
 def test_no_neighbouring_points_refute_the_guarantee(x64):
-    """All multisets of up to two points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
+    """Up to one point of 8, and clusters of up to 31; the runs are independent, so their worst losses add up. More by the verifier."""
     made = quantiles.permute_and_flip(bits=3, fractions=[0.3, 0.4], epsilon=1.0, base="scales", origin=3)
-    small = [list(values) for n in range(3) for values in itertools.combinations_with_replacement(range(8), n)]
-    clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7)) for i in (0, 5, 15) for j in (0, 4, 15)]
+    small = [list(values) for n in range(2) for values in itertools.combinations_with_replacement(range(8), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7)) for i in (0, 15) for j in (4, 15)]
     pairs = [(tuple(values), tuple(sorted([*values, p]))) for values in small + clusters for p in range(8)]
     every = sorted({values for pair in pairs for values in pair})
     logs = dict(zip(every, np.log(laws_of(made, every)), strict=True))
@@ -50,11 +54,11 @@ def test_it_is_private_by_the_verifier_but_not_zcdp_like_the_exponential_mechani
     made = quantiles.permute_and_flip(bits=2, fractions=[0.25, 0.75], epsilon=1.0)
     report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
     assert report.exact and report.delta <= 1e-12
-    assert not dpjax.check(made, n=3, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
+    assert report.delta_at(0.25) > 1e-3  # negative control
     other = quantiles.rank_exponential(bits=2, fractions=[0.25, 0.75], epsilon=1.0)
     assert made.zcdp() == made.guarantee().zcdp() > 2 * other.zcdp()
     one = ordered.from_breakpoints([0, 1], [0.0, -1.0], 1, beyond=-math.inf)
-    masses = np.exp(np.asarray(permute_and_flip_piecewise.log_masses(one, one.values)[:2]))
+    masses = np.exp(np.asarray(log_masses(one)[:2]))
     masses /= masses.sum()
     divergence = 0.5 * np.log(0.25 / masses.prod())
     assert masses == pytest.approx([1 - math.exp(-1) / 2, math.exp(-1) / 2], rel=1e-9) and divergence > 2 / 8
@@ -77,17 +81,17 @@ def test_laws_of_pieces_are_those_of_their_points(x64):
     """Up to 300 points, against the polynomial of `report_noisy_max`, which quadrature integrates without error; and never worse, by
     the exponential mechanism's law: whatever counts as good is at least as likely."""
     rng = np.random.default_rng(0)
-    program = jax.jit(lambda pieces: permute_and_flip_piecewise.log_masses(pieces, pieces.values))
+    lengths = rng.geometric(0.1, 24)
+    exactly = jax.jit(lambda scores: report_noisy_max.log_pmf(scores, epsilon=2.0))
     gained = 0.0
     for rate in (0.05, 0.5, 3.0):
-        lengths = rng.geometric(0.1, 24)
         values = -rate * rng.integers(0, 30, 24).astype(float)
         starts = np.cumsum([0, *lengths[:-1]])
         pieces = ordered.from_breakpoints(starts.tolist(), values.tolist(), int(lengths.sum()) - 1, beyond=-math.inf)
-        found = np.exp(np.asarray(program(pieces))[: len(lengths)])
+        found = np.exp(np.asarray(log_masses(pieces))[: len(lengths)])
         found /= found @ lengths
         each = np.repeat(values, lengths)
-        exact = np.exp(np.asarray(report_noisy_max.log_pmf(each, epsilon=2.0)))[starts]
+        exact = np.exp(np.asarray(exactly(each)))[starts]
         np.testing.assert_allclose(found, exact, rtol=1e-9)
         exponential = np.exp(values - values.max())
         exponential /= exponential @ lengths
@@ -106,11 +110,12 @@ def test_by_scales_it_may_err_more(x64):
     means = []
     for make in (quantiles.rank_exponential, quantiles.permute_and_flip):
         made = make(bits=4, fractions=[0.5], epsilon=0.02, base="scales")
-        means.append(float(made.pmfs(made.prepare(points), 16)[0, :-1] @ errors))
+        law = jax.jit(lambda points, made=made: made.pmfs(made.prepare(points), 16)[0, :-1])
+        means.append(float(law(points) @ errors))
     assert means == pytest.approx([1.814, 1.876], abs=5e-4)
 
 
-@pytest.mark.parametrize("bits", [64, 96])
+@pytest.mark.parametrize("bits", [slow(64), 96])
 def test_runs_follow_the_law_on_a_wide_domain(bits):
     """4,000 runs, among numbers that a float holds and others; five standard deviations."""
     made = quantiles.permute_and_flip(bits=bits, fractions=[0.5], epsilon=2.0, base="scales")

@@ -30,13 +30,18 @@ def largest(concepts, one=A, other=B) -> float:
 def test_shares_and_errors_are_those_of_the_definition():
     a, b = weighted(A).padded(), weighted(B)
     ends = wide.from_ints(range(17), 5)
-    np.testing.assert_allclose(a.share_below(ends), [share(A, lambda x, j=j: x < j) for j in range(17)], atol=1e-6)
     np.testing.assert_allclose(
-        b.share(wide.from_ints(range(16), 4)), [share(B, lambda x, j=j: x == j) for j in range(16)], atol=1e-6
+        jax.jit(Weighted.share_below)(a, ends), [share(A, lambda x, j=j: x < j) for j in range(17)], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        jax.jit(Weighted.share)(b, wide.from_ints(range(16), 4)),
+        [share(B, lambda x, j=j: x == j) for j in range(16)],
+        atol=1e-6,
     )
     thresholds = [lambda x, j=j: x < j for j in range(17)]
-    np.testing.assert_allclose([a.threshold_error(b), b.threshold_error(a)], 2 * [largest(thresholds)], atol=1e-6)
-    assert float(a.point_error(b)) == float(a.point_set_error(b, k=1)) > 0 == float(a.point_error(weighted(A)))
+    np.testing.assert_allclose([errors(a, b)[0], errors(b, a)[0]], 2 * [largest(thresholds)], atol=1e-6)
+    point_error, of_sets = jax.jit(Weighted.point_error), jax.jit(lambda one, other: one.point_set_error(other, k=1))
+    assert float(point_error(a, b)) == float(of_sets(a, b)) > 0 == float(point_error(a, weighted(A)))
 
 
 errors = jax.jit(lambda one, other: (one.threshold_error(other), one.threshold_error(Weighted.of(other))))
@@ -82,8 +87,11 @@ def test_counts_beyond_32_bits_are_exact_with_64():
 
 def test_an_empty_database_has_no_share_of_anything():
     none = Weighted.kept(wide.from_ints([3, 5], 4), jnp.ones(2), jnp.zeros(2, bool))
-    assert not none.support()[1].any() and float(none.share_below(wide.from_ints([9], 4))[0]) == 0.0
-    np.testing.assert_allclose(none.point_error(weighted(A)), 0.7, atol=1e-6)
+    support, below, error = jax.jit(
+        lambda none, other, end: (none.support(), none.share_below(end), none.point_error(other))
+    )(none, weighted(A), wide.from_ints([9], 4))
+    assert not support[1].any() and float(below[0]) == 0.0
+    np.testing.assert_allclose(error, 0.7, atol=1e-6)
 
 
 @pytest.mark.parametrize(
