@@ -25,6 +25,7 @@ from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableEr
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
+from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import MOST_LEVELS
 
 TIES = 32  # bits that break them
@@ -35,7 +36,7 @@ MANY = 2**20  # points, for which ties are reckoned with at least
 
 def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
     """t of the module: with probability 1 - beta no rank error exceeds it."""
-    ranges = np.maximum(fractions, 1 - fractions).sum() + max(fractions.sum(), (1 - fractions).sum())
+    ranges, _ = range_sums(fractions, np)
     each = -math.expm1(math.log1p(-beta) / len(fractions))
     return max(0.0, (bits * math.log(2.0) - _log_others(each)) * ranges / epsilon)
 

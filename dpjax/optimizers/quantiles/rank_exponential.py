@@ -93,7 +93,7 @@ class RankExponential(IndependentQuantiles):
         return exponential_rate(epsilon, delta, ranges=ranges, squares=squares, xp=xp)
 
     def _sums(self, xp: Any) -> tuple[Any, Any]:
-        return _sums(xp.asarray(self.fractions).astype(float) * 2.0**-32, xp)
+        return range_sums(xp.asarray(self.fractions).astype(float) * 2.0**-32, xp)
 
     def draw(self, key: Array, points: Points) -> Any:
         def run(key: Array, fraction: Array) -> Array:
@@ -197,8 +197,8 @@ class RankExponential(IndependentQuantiles):
         return (int(self.bits) + (self.base == "scales")) * scales.LN2
 
 
-def _sums(f: Any, xp: Any) -> tuple[Any, Any]:
-    """(the most that the ranges of all runs add up to, the most that their squares do)."""
+def range_sums(f: Any, xp: Any) -> tuple[Any, Any]:
+    """(the most that the ranges of all runs add up to, the most that their squares do), of runs at fractions f."""
     w = xp.maximum(f, 1 - f)
     ranges = xp.sum(w) + xp.maximum(xp.sum(f), xp.sum(1 - f))
     return ranges, xp.maximum(xp.sum((w + f) ** 2), xp.sum((w + 1 - f) ** 2))
@@ -254,7 +254,7 @@ def rank_exponential(
     [0.0081, 0.0344]
     """
     each: Any = np.asarray(rounded_fractions(fractions), np.uint32)
-    ranges, squares = _sums(each * 2.0**-32, np)
+    ranges, squares = range_sums(each * 2.0**-32, np)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), **scales.base_measure(base, origin, bits)}
     budget = total(epsilon, delta, rho, per_root=float(ranges / squares**0.5))
