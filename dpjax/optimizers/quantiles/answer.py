@@ -218,6 +218,9 @@ def quantiles(
     too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point
     side channels, the time a run takes; a cryptographic generator.
 
+    A run of inverse sensitivity grows with n and the cube of how many fractions there are: of 1,000 values it takes 0.2 s for 9 fractions,
+    5 s for 24 and a minute for 63 (two cores of a slow machine). `algorithm="approximate"` takes milliseconds and errs more.
+
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.
 
