@@ -44,9 +44,11 @@ def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: 
     return permute_and_flip(**given, base="scales")
 
 
-# Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho.
+# Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho; and
+# from how many on `joint`, where it is not.
 MANY_AT_DELTA = 128
 MANY_AT_RHO = 24
+MANY = 48
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": _approximate,
@@ -162,20 +164,21 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
     equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
     gives the latter a higher one (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta does not help; the
     levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From so many quantiles on, `approximate`
-    had the smaller error: see the page of the room for what was measured.
+    had the smaller error: see the page of the room for what was measured. Short of that, `joint` is taken from `MANY` quantiles on: outputs
+    beyond all points cost up to twice as much there as by inverse sensitivity, which is lost once their number outweighs n records.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
     >>> percentiles = [i / 100 for i in range(1, 100)]
     >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
-    ('inverse_sensitivity', 'approximate')
+    ('joint', 'approximate')
     """
     many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
     each = rounded_fractions(fractions)
     if len(each) >= many:
         return "approximate"
     if len(each) > 1:
-        return "inverse_sensitivity"
+        return "joint" if len(each) >= MANY else "inverse_sensitivity"
     gains = rho is not None or (delta > 0.0 and exponential_rate(epsilon, delta, ranges=1.0, squares=1.0) > epsilon)
     return "rank_exponential" if gains else "permute_and_flip"
 
@@ -218,8 +221,8 @@ def quantiles(
     too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point
     side channels, the time a run takes; a cryptographic generator.
 
-    A run of inverse sensitivity grows with n and the cube of how many fractions there are: of 1,000 values it takes 0.2 s for 9 fractions,
-    5 s for 24 and a minute for 63 (two cores of a slow machine). `algorithm="approximate"` takes milliseconds and errs more.
+    A run takes the longer the more fractions there are: of 1,000 values 0.2 s for 9 of them, 5 s for 24 and up to a minute for 127 (two
+    cores of a slow machine). `algorithm="approximate"` takes milliseconds, and errs more but for a hundred or so.
 
     Raises:
       TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.
