@@ -41,7 +41,9 @@ to 2.5 draws were needed on average (20,000 runs each), of 114 altitudes at nine
 
 **Utility.** For an output t ranks off L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
 weighs 2^-(dm) of all at least. So some output is more than t ranks off with probability at most 2^(dm) exp(-epsilon t / (2 max max{f_j, 1 -
-f_j})), whatever the points are.
+f_j})), whatever the points are. All is lost where outputs beyond all points, whose L is n + N_0 at most, outnumber that. `joint`
+would remove up to 2 n points, and bears up to twice as many quantiles: 127 of 1,000 log-normal values at epsilon = 1 are off by 992 ranks
+here, and by 54 there.
 
 **Base measures** are those of `joint` (`axis`), a mixture for all outputs, so that 2^(dm) above becomes 2 2^(dm) for "scales" and (2/0.9)
 2^(dm) for "places". The many intervals of "places" bring nothing where the points pay for much more than for the places of all outputs; so
