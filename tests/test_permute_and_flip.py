@@ -36,11 +36,12 @@ def laws_of(made, several):
     return np.asarray(law()(made, points), np.float64)
 
 
-def test_no_neighbouring_points_refute_the_guarantee(x64):
-    """Up to one point of 8, and clusters of up to 31; the runs are independent, so their worst losses add up. More by the verifier."""
+@pytest.mark.parametrize(("most", "before", "after"), [(1, (0, 15), (4, 15)), slow(2, (0, 5, 15), (0, 4, 15))])
+def test_no_neighbouring_points_refute_the_guarantee(most, before, after, x64):
+    """All multisets of so few points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
     made = quantiles.permute_and_flip(bits=3, fractions=[0.3, 0.4], epsilon=1.0, base="scales", origin=3)
-    small = [list(values) for n in range(2) for values in itertools.combinations_with_replacement(range(8), n)]
-    clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7)) for i in (0, 15) for j in (4, 15)]
+    small = [list(values) for n in range(most + 1) for values in itertools.combinations_with_replacement(range(8), n)]
+    clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7)) for i in before for j in after]
     pairs = [(tuple(values), tuple(sorted([*values, p]))) for values in small + clusters for p in range(8)]
     every = sorted({values for pair in pairs for values in pair})
     logs = dict(zip(every, np.log(laws_of(made, every)), strict=True))

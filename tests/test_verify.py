@@ -1,5 +1,6 @@
 """Exact verification and audit: reference values, naive references, cleared and flagged mechanisms."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -14,17 +15,21 @@ from scipy import integrate, stats
 from dpjax import verify
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import proportions
+from dpjax.domains import ordered
 from dpjax.mechanisms import (
     Exponential,
+    ExponentialPiecewise,
     Geometric,
     OneSidedGeometric,
     PartitionSelection,
     above_threshold,
     choosing,
     exponential,
+    exponential_piecewise,
     geometric,
     one_sided_geometric,
     partition_selection,
+    permute_and_flip_piecewise,
     report_noisy_max,
     stability,
 )
@@ -98,6 +103,17 @@ def _log_pmf(mechanism: Any) -> Any:
     return lambda counts: jnp.log(mechanism.pmf(counts))
 
 
+def _of_points(mechanism: ExponentialPiecewise) -> Any:
+    """ln P of each of six points, in three pieces whose quality is a count."""
+
+    def law(counts: Any) -> Any:
+        pieces = ordered.from_breakpoints([0, 1, 3], [0.0, 0.0, 0.0], 5, beyond=0.0)
+        quality = jnp.zeros_like(pieces.values).at[:3].set(counts.astype(pieces.values.dtype))
+        return jnp.log(mechanism.masses(dataclasses.replace(pieces, values=quality), 6)[:-1])
+
+    return law
+
+
 def _geometric_law(mechanism: Geometric) -> Any:
     def law(count: Any) -> Any:
         given = {"epsilon": mechanism.epsilon, "sensitivity": mechanism.sensitivity}
@@ -122,6 +138,8 @@ KEPT = [
     (exponential.mechanism(epsilon=0.8, monotone=True), _log_pmf, SEVERAL),
     (report_noisy_max.mechanism(epsilon=0.8), _log_pmf, REPLACED),
     (report_noisy_max.mechanism(epsilon=0.8, monotone=True), _log_pmf, SEVERAL),
+    (exponential_piecewise.mechanism(epsilon=0.8), _of_points, REPLACED),
+    (permute_and_flip_piecewise.mechanism(epsilon=0.8), _of_points, REPLACED),
     (above_threshold.mechanism(epsilon=0.8, threshold=3), _log_pmf, REPLACED),
     (stability.mechanism(epsilon=0.8, delta=0.1), _log_pmf, histograms(3, [9])),
     (stability.mechanism(epsilon=0.8, delta=0.1, calibration="proved_counts"), _log_pmf, histograms(3, range(8))),
@@ -142,7 +160,7 @@ def test_every_guarantee_holds_on_all_neighbours(mechanism: Any, law: Any, count
     assert not worst_of_table(table, counts, pairs, promised.epsilon).refutes(promised)
     # The negative control: the same law does not keep a quarter less epsilon with the same delta.
     control = Guarantee(0.75 * promised.epsilon, promised.delta, promised.relation)
-    if isinstance(mechanism, Exponential | Geometric | PartitionSelection):
+    if isinstance(mechanism, Exponential | ExponentialPiecewise | Geometric | PartitionSelection):
         assert worst_of_table(table, counts, pairs, control.epsilon).refutes(control)
 
 

@@ -123,7 +123,7 @@ class PermuteAndFlipPiecewise(ExponentialPiecewise):
 
 
 def mechanism(*, epsilon: Any, relation: str = REPLACE_ONE) -> PermuteAndFlipPiecewise:
-    """Permute-and-flip over pieces, epsilon-private.
+    """Permute-and-flip over pieces, epsilon-private: logs of weights are epsilon/2 times the quality, and move within a range of epsilon.
 
     Args:
       epsilon: > 0, finite.
