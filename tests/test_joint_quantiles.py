@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import math
 
 import jax
 import numpy as np
@@ -388,13 +389,41 @@ def test_noise_that_does_not_fit_is_a_status_where_epsilon_is_traced():
     assert own.guarantee().epsilon == 1e-9
 
 
-def test_the_noisy_count_leaves_the_grid_no_more_often_than_the_error_reckons():
+def test_the_noisy_count_leaves_the_grid_as_often_as_the_error_reckons():
     """At epsilon 5.02 half the grid is 7.97 counts wide, and the noise is whole."""
     made = quantiles.joint(bits=8, fractions=[0.5], epsilon=5.02, candidates=11, share=0.5)
     r, half = np.exp(-0.5 * 5.02), 8 / 5.02 * 5
     outside = 1 - sum((1 - r) / (1 + r) * r ** abs(k) for k in range(-int(half), int(half) + 1))
     assert outside > 1.2 * r**half
-    assert np.isinf(made.error(beta=0.999 * outside)) and np.isfinite(made.error(beta=1.001 * outside))
+    assert np.exp(made._tail().log_beyond(5)) == pytest.approx(outside, rel=1e-9)
+
+
+@pytest.mark.parametrize("given", [{}, {"candidates": 3, "share": 0.3}, {"epsilon": 9.0}, {"epsilon": 0.11}])
+def test_the_error_reckons_with_noise_beyond_the_grid(given):
+    """Noise by noise: how far n is from the closest N that is tried, for n between two of the grid and on it."""
+    made = quantiles.joint(**{"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given)
+    epsilon, step, steps = float(made.epsilon), float(made._step(np)), made._steps()
+    kappa, r = epsilon * (1 - made.share) / 2, np.exp(-made.share * epsilon)
+    for beta in (0.3, 1e-2, 1e-4, 1e-9):
+        counts = math.ceil(math.log(beta / 2 * (1 + r)) / math.log(r))
+        reach = max(int(steps.max()), math.ceil(counts / step))  # beyond that with probability beta at most
+        noise = np.arange(-math.floor(step * reach), math.floor(step * reach) + 1)
+        chances = (1 - r) / (1 + r) * r ** np.abs(noise)
+        worst = 0.0
+        for n in (int(step * 10**4) + np.arange(9) * step / 8).astype(int):
+            tried = step * (np.round((n + noise[:, None]) / step) + steps)
+            worst = max(worst, np.log(np.sum(chances * np.exp(kappa * np.min(np.abs(tried - n), axis=1)))))
+        assert worst - 1e-9 <= made._log_aside(reach) < worst + 1.5 * kappa * step
+
+
+def test_an_error_is_stated_for_every_beta():
+    """It grows with what is asked for, beyond what the grid of N reaches, too: a count as far off as e^-6 of all are."""
+    made = quantiles.joint(bits=8, fractions=[0.3, 0.6], epsilon=1.0)
+    errors = [made.error(beta=beta) for beta in np.geomspace(0.5, 1e-12, 150)]
+    assert np.all(np.diff(errors) > 0) and np.all(np.diff(errors) < 25)
+    assert errors[-1] < 2.5 * errors[0] + 2 * np.log(1e12) / 0.05
+    least = quantiles.joint(bits=8, fractions=[0.5], epsilon=1.0, share=2.0**-24)  # millions of steps, in one sum
+    assert 1e7 < least.error(beta=1e-3) < least.error(beta=1e-320) < 1e12
 
 
 def test_an_error_is_stated_where_one_of_the_sums_is_the_whole():
@@ -402,8 +431,12 @@ def test_an_error_is_stated_where_one_of_the_sums_is_the_whole():
     for fractions, epsilon in itertools.product(((0.49, 0.51), (0.5, 0.5 + 2.0**-32)), (0.5, 1.0, 2.0, 5.0)):
         for base, weight in (("uniform", 1), ("places", 2 / 0.9)):
             made = quantiles.joint(bits=32, fractions=fractions, epsilon=epsilon, base=base)
-            kappa, moves, spare = 0.475 * epsilon, 2 * (1 - (fractions[1] - fractions[0])), 0.05 - made.outside()
-            grid = np.logaddexp(1.9, 3.8 + made._log_beyond(7))
+            kappa, moves, spare = (
+                0.475 * epsilon,
+                2 * (1 - (fractions[1] - fractions[0])),
+                0.05 - np.exp(made._tail().log_beyond(15)),
+            )
+            grid = np.logaddexp(1.9, 3.8 + made._tail().log_beyond(7))
             nats = 64 * np.log(2) + np.log(weight / spare) + grid
             t = (nats - np.log(16) - 2 * np.log(moves)) * moves / (2 * kappa)
             assert made.error(beta=0.05) == pytest.approx(t, rel=1e-5)

@@ -104,11 +104,6 @@ def test_points_give_integers():
     ("given", "error", "match"),
     [
         ({"data": [1, 2]}, TypeError, "data must be a Column of dpjax.encode"),
-        (
-            {"beta": 0.002, "algorithm": "joint"},
-            ValueError,
-            "beta must be above what the noisy count fails with, 0.00223, got 0.002",
-        ),
         ({"bits": 8}, ValueError, "bits must not be given"),
         ({"beta": 0.0}, ValueError, "beta must be"),
         ({"epsilon": -1.0}, ValueError, "epsilon must be"),

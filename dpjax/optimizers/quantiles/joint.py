@@ -39,11 +39,14 @@ where outputs lie, by far more: so it is left out unless the noisy count pays fo
 every N, and 2 |D| for N = n. Some tuple, of the points at these ranks, has a cost of |n - N|, and weighs 2^-(dm) at least of what all
 tuples do. So with K candidates, D > t for some output has probability at most
 
-    2^(dm) (K exp(-kappa t / max{f, 1 - f}) + q exp(-kappa t / (1 - min w))) (exp(kappa h / 2) + p exp(kappa h))
+    2^(dm) (K exp(-kappa t / max{f, 1 - f}) + q exp(-kappa t / (1 - min w))) E[exp(kappa |n - N|)],
 
-once n is within the grid, p for the probability that it is beyond 7 steps (if h = 1, n is on the grid up to there, and 1 takes the place
-of exp(kappa h / 2)); with targets w_j n alone, 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is the worst of all data; the exact law says
-what holds for given ones.
+N the closest one of the grid. Up to 7 steps n is within h / 2 (if h = 1, it is on the grid; below h / 2 points no rank is off by as much as
+the bound says anyway), up to the last, the 15th, within h, and with
+noise of up to R > 15 steps within (R - 14.5) h. With p_r for the probability of noise beyond r steps the mean is at most exp(kappa h / 2)
++ p_7 exp(kappa h) + p_15 exp(1.5 kappa h) + ... + p_(R-1) exp((R - 14.5) kappa h), and beyond R steps, with probability p_R, nothing is
+said: R is what promises the least error. With targets w_j n alone the bound is 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is the worst
+of all data; the exact law says what holds for given ones.
 
 **Scales.** What outputs weigh before they see data is a public choice. With `base="scales"` it is a mixture for all outputs together:
 half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above doubles at
@@ -80,13 +83,12 @@ from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
-from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
-from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import scales
+from dpjax.optimizers.quantiles import noisy_count, scales
 from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
 from dpjax.optimizers.quantiles.chains import Targets
+from dpjax.optimizers.quantiles.noisy_count import Tail
 from dpjax.optimizers.quantiles.together import (
     ENOUGH,
     MIXTURE,
@@ -286,7 +288,7 @@ class JointQuantiles(Together):
 
     def _mixed(self, weigh: Callable[..., Array], n: Int[Array, ""]) -> Float[Array, "2"]:
         """The mixture over noisy counts: each N is weighed once, and every noisy count looks at a window of them, and at w_j n."""
-        reach = math.ceil(-math.log(jnp.finfo(self.kappa().dtype).eps) / (STEP * self.share))
+        reach = math.ceil(noisy_count.reach(self.kappa().dtype) / (STEP * self.share))
         windows, far = np.arange(2 * reach + 1, dtype=np.int32), reach + int(self._steps()[-1])
         counts = self._rounded(n) - reach + windows
         measures = self._measures(counts)
@@ -309,14 +311,9 @@ class JointQuantiles(Together):
         """(P[i_0] for consecutive ones, P[none of them])."""
 
         def edge(index: Array) -> Array:
-            least = jnp.ceil((index.astype(float) - 0.5) * self._step())
-            return jnp.where(index <= 0, -(2**30), jnp.clip(least, -(2.0**30), 2.0**30).astype(jnp.int32))
+            return jnp.where(index <= 0, -jnp.inf, jnp.ceil((index.astype(float) - 0.5) * self._step()))
 
-        noise = geometric_mechanism(epsilon=self._count_rate())
-        shape = jnp.broadcast_to(n, counts.shape)
-        each, _ = noise.split(shape, Between(low=edge(counts), high=edge(counts + 1)))
-        _, beyond = noise.split(n, Between(low=edge(counts[0]), high=edge(counts[-1] + 1)))
-        return each, beyond
+        return noisy_count.chances(n, self._count_rate(), edge(jnp.append(counts, counts[-1] + 1)))
 
     def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
         """The law of each quantile: all others may be anywhere."""
@@ -351,47 +348,40 @@ class JointQuantiles(Together):
         m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
         with jax.enable_x64(True):
             kappa, moves, log_own = (float(x) for x in (self.kappa(), self._moves(), self._log_own()))
-        if self.outside() >= beta:
-            return math.inf
-        nats = m * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base]) + math.log(1 / (beta - self.outside()))
+        nats = m * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base])
         if not self.fitted:
-            return nats * moves / (2 * kappa)
+            return (nats - math.log(beta)) * moves / (2 * kappa)
         f = np.asarray(self.fractions, float) * 2.0**-32
-        step = float(self._step(np))
-        nats += float(np.logaddexp(kappa * step / 2 if step > 1 else 0.0, kappa * step + self._log_beyond(NEAR)))
-        # Of the two sums over tuples neither may exceed the whole: t is between what they ask for by themselves, and that with ln 2 more.
-        # A little beyond, as by itself one of the two may be the whole, and rounding must not bring both ends to one side.
-        weighs = np.array([math.log(self.candidates), log_own]) + nats
         rates = kappa * np.array([1 / float(np.max(np.maximum(f, 1 - f))), 2 / moves])
-        lower, upper = (1 - 1e-9) * np.max(weighs / rates), (1 + 1e-9) * np.max((weighs + math.log(2)) / rates)
-        return float(scipy.optimize.brentq(lambda t: np.logaddexp(*(weighs - rates * t)), lower, upper))
 
-    def outside(self) -> float:
-        """With what probability the noisy count is so far off that n is not within the grid, and no error can be stated."""
-        return math.exp(self._log_beyond(int(self._steps()[-1]))) if self.fitted else 0.0
+        def error(reach: int, left: float) -> float:
+            # Of the two sums over tuples neither may exceed the whole: t is between what they ask for by themselves, and that with ln 2
+            # more. A little beyond, as by itself one of the two may be the whole, and rounding must not bring both ends to one side.
+            weighs = np.array([math.log(self.candidates), log_own]) + nats + self._log_aside(reach) - math.log(left)
+            lower, upper = (1 - 1e-9) * np.max(weighs / rates), (1 + 1e-9) * np.max((weighs + math.log(2)) / rates)
+            return float(scipy.optimize.brentq(lambda t: np.logaddexp(*(weighs - rates * t)), lower, upper))
 
-    def _log_beyond(self, steps: int) -> float:
-        """ln P[|noise| > steps h]: else n is within h / 2 of so many steps."""
-        rate, least = self.share * float(self.epsilon), math.floor(float(self._step(np)) * steps) + 1
-        return math.log(2) - rate * least - math.log1p(math.exp(-rate))
+        return self._tail().least_error(beta, error)
 
-    def check_beta(self, beta: float) -> None:
-        """ValueError for a beta that the noisy count alone exceeds.
+    def _tail(self) -> Tail:
+        """The grid of N reaches so far."""
+        last, epsilon = int(self._steps()[-1]), float(self.epsilon)
+        return Tail(rate=self.share * epsilon, step=float(self._step(np)), last=last, sides=2)
 
-        Raises:
-          ValueError: see above.
-        """
-        if self.outside() >= beta:
-            raise ValueError(f"beta must be above what the noisy count fails with, {self.outside():.3g}, got {beta}")
+    def _log_aside(self, reach: int) -> float:
+        """ln of the mean of exp(kappa |n - N|) at most, N the closest one that is tried, of noise up to so many steps; see the module."""
+        tail, kappa = self._tail(), (1 - self.share) * float(self.epsilon) / 2
+        near = kappa * tail.step / 2 if tail.step > 1 else 0.0
+        logs = [near, kappa * tail.step + tail.log_beyond(NEAR), tail.log_mean(reach, kappa, 1.5)]
+        return float(np.logaddexp.reduce(logs))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1), or a beta that the noisy count alone exceeds.
+          ValueError: alpha or beta outside (0, 1).
         """
-        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        self.check_beta(beta)
+        alpha = arguments.known_fraction("alpha", alpha)
         return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
 
 
