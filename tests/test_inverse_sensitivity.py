@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles import sizes
-from dpjax.optimizers.quantiles.inverse_sensitivity import TRIES
+from dpjax.optimizers.quantiles.inverse_sensitivity import TRIES, Counts
 from dpjax.verify.plain.quantiles import inverse_sensitivity_law, records_to_the_border
 
 FALSE_ALARM = 1e-6
@@ -41,21 +42,110 @@ def made_for(fractions, base, epsilon, bits=3):
     return quantiles.inverse_sensitivity(bits=bits, fractions=fractions, epsilon=epsilon, base=base, origin=5)
 
 
-def twin(values, fractions, base, epsilon):
-    return inverse_sensitivity_law(values, fractions, size=8, epsilon=epsilon, base=base, origin=5)
+def twin(values, fractions, base, epsilon, **given):
+    return inverse_sensitivity_law(values, fractions, size=8, epsilon=epsilon, base=base, origin=5, **given)
 
 
-QUICK = (2,)  # of the cases: places; the uniform measure is in the registry
-
-
-@pytest.mark.parametrize(
-    ("values", "fractions", "base", "epsilon"),
-    [case if i in QUICK else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(CASES)],
-)
+@pytest.mark.slow  # the uniform measure is in the registry, and places with another count below
+@pytest.mark.parametrize(("values", "fractions", "base", "epsilon"), CASES)
 def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
     law = made_for(fractions, base, epsilon).pmf(points_of(values, 3, 31))
     np.testing.assert_allclose(law[:-1], twin(values, fractions, base, epsilon).reshape(-1), atol=2e-6)
-    assert law[-1] == 0
+    assert law[-1] <= 1e-6  # beyond the noisy counts that are summed up
+
+
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow), pytest.param(-1, marks=pytest.mark.slow)])
+def margin(request, monkeypatch):
+    """A count that costs 0.3 of epsilon, from which N_0 is so many steps of four points away: below n, about n, or above it."""
+    jax.clear_caches()
+    for name, value in (("SHARE_OF_MANY", 0.3), ("MANY", 1), ("MARGIN", request.param)):
+        monkeypatch.setattr(sys.modules["dpjax.optimizers.quantiles.inverse_sensitivity"], name, value)
+    yield request.param
+    jax.clear_caches()  # of programs that have these constants in them
+
+
+COUNTED = ([4] * 9 + [5] * 9, (0.3, 0.6), "places", 1.0)
+
+
+def test_the_law_is_that_of_the_twin_where_a_count_says_how_many_points_there_are(margin):
+    told = twin(*COUNTED, share=0.3, margin=margin)
+    law = made_for(*COUNTED[1:]).pmf(points_of(COUNTED[0], 3, 31))
+    np.testing.assert_allclose(law[:-1], told.reshape(-1), atol=2e-6)
+    assert np.abs(told - twin(*COUNTED, share=0.3)).sum() > 0.02 * (2 - margin)  # the count matters
+
+
+@pytest.mark.slow  # that of the uniform measure is quick
+def test_the_failure_is_below_its_bound_where_a_count_says_how_many_points_there_are(margin):
+    failures_and_bounds(made_for(*COUNTED[1:]), COUNTED[0], times=20 if margin > 0 else None)
+
+
+@pytest.mark.slow
+def test_runs_follow_the_law_where_a_count_says_how_many_points_there_are(margin):
+    follows_the_law(*COUNTED, count=2000, share=0.3, margin=margin)
+
+
+def counted(m, bits, epsilon):
+    fractions = [(i + 1) / (m + 1) for i in range(m)]
+    return quantiles.inverse_sensitivity(bits=bits, fractions=fractions, epsilon=epsilon, base="places")
+
+
+@pytest.mark.parametrize(("m", "bits", "epsilon"), [(24, 8, 1.0), (31, 32, 0.2), (60, 64, 3.0)])
+def test_the_count_says_how_many_points_there_are_where_they_do_not_pay_for_all_places(m, bits, epsilon):
+    """N_0 is three to four steps below the count; never above the points that are looked at where there are more."""
+    made = counted(m, bits, epsilon)
+    step, enough, plainly = int(made._step()), int(made._enough()), made._plainly(jnp.int32(0))
+    assert step == math.ceil(20 / epsilon) and enough > 4 * step
+    least = {}
+    for index in (-5, 3, 5, -(-enough // step) - 1, -(-enough // step)):
+        counts, measures = made._told(jnp.int32(0), jnp.int32(index))
+        least[index] = -float(counts.beyond())
+        assert int(measures) == (2 if index * step >= enough else 10)
+    *others, last, pays = least.values()
+    assert others[:2] == [-float(plainly.beyond())] * 2 and others[2] == max(2 * step, others[0])
+    assert pays == others[0] and last == step * (-(-enough // step) - 4) < enough
+    assert made.focused(2**30).size * m >= enough
+
+
+def test_fewer_outputs_get_the_least_size_of_no_count():
+    made = counted(23, 32, 1.0)
+    assert made.counting == 0.01 and float(made._told(jnp.int32(0), jnp.int32(7))[0].short()) == pytest.approx(
+        12 / 0.99
+    )
+
+
+def test_an_error_is_stated_where_the_count_leads_astray():
+    """It grows as beta falls, to what the greatest N_0 allows for at most; of fewer outputs no count says anything."""
+    made, fewer, m, bits = counted(31, 16, 1.0), counted(23, 16, 1.0), 31, 16
+    errors = [made.error(beta=beta) for beta in np.geomspace(0.5, 1e-300, 200)]
+    nats = m * bits * math.log(2) + math.log(2 / 0.9)
+    plain = [(nats - math.log(beta)) * 31 / 32 / 0.475 for beta in (0.5, 1e-300)]
+    assert np.all(np.diff(errors) > -1e-9) and plain[0] < errors[0] < 1.01 * plain[0]
+    assert errors[-1] == pytest.approx(max(plain[1], 31 / 32 * (int(made._enough()) - 60)))
+    nats = 23 * bits * math.log(2) + math.log(2 / 0.9)
+    assert fewer.error(beta=1e-9) == pytest.approx((nats + math.log(1e9)) * 23 / 24 / 0.495, rel=1e-6)
+
+
+def test_scores_of_more_points_than_a_float_counts_move_by_one_with_a_point():
+    """N_0 above n, and both above 2^24: the difference is that of whole numbers."""
+    made, n = counted(100, 64, 3e-4), 2**24 + 10
+    least, ranks = n + 400_000, np.round(np.arange(1, 101) / 101 * n)
+
+    @jax.jit
+    def score(n):
+        counts = Counts(n=n, least=jnp.int32(least), rest=jnp.zeros(()))
+        ends = jnp.append(jnp.asarray(ranks, jnp.int32), n)
+        return made._log_weight(ends, ends, counts, made._own(counts, made._all())) / made.kappa()
+
+    scores = np.array([score(jnp.int32(n + k)) for k in range(12)])
+    assert np.abs(np.diff(scores)).max() < 1.2
+
+
+@pytest.mark.slow  # that of a count that says nothing is in the registry
+def test_it_is_private_where_a_count_says_how_many_points_there_are(margin, x64):
+    made = quantiles.inverse_sensitivity(bits=2, fractions=[0.3, 0.6], epsilon=1.0, base="places", origin=1)
+    report = dpjax.check(made, n=4, domain=4, epsilon=1.0)
+    assert report.exact and report.delta <= 1e-9
+    assert report.delta_at(0.25) > 1e-3  # negative control
 
 
 @pytest.mark.slow  # one case is in the registry, and one below
@@ -81,8 +171,9 @@ def far_apart(monkeypatch):
 def test_sizes_that_are_far_apart_at_first_are_cut_where_draws_are_made(monkeypatch):
     made = far_apart(monkeypatch)
     points = made.prepare(made.fit(points_of(SHARED, 3, 31)))
-    tried = jax.jit(made._tried)(points, made._all(), points.n_valid, jnp.int32(1), jnp.int32(99))
-    assert np.isfinite(tried.sizes).sum() > 2 * sizes.BATCH > np.isfinite(made._first(points.n_valid)).sum()
+    counts = made._plainly(points.n_valid)
+    tried = jax.jit(made._tried)(points, made._all(), counts, jnp.int32(1), jnp.int32(99))
+    assert np.isfinite(tried.sizes).sum() > 2 * sizes.BATCH > np.isfinite(made._first(counts)).sum()
 
 
 @pytest.mark.slow  # that sizes are cut is quick
@@ -95,14 +186,14 @@ def test_few_draws_are_given_back_where_points_say_little():
     assert tries.max() < 300, tries  # 2,500 with the first sizes alone
 
 
-def follows_the_law(values, fractions, base, epsilon):
+def follows_the_law(values, fractions, base, epsilon, *, count=8000, **given):
     made = made_for(fractions, base, epsilon)
-    runs = jax.jit(jax.vmap(made, (0, None)))(jax.random.split(jax.random.key(4), 8000), points_of(values, 3, 31))
+    runs = jax.jit(jax.vmap(made, (0, None)))(jax.random.split(jax.random.key(4), count), points_of(values, 3, 31))
     found = np.zeros((8,) * len(fractions))
     np.add.at(found, tuple(np.asarray(runs.hypothesis)[..., 0].T), 1)
 
     def refuted(values):
-        expected = 8000 * twin(values, fractions, base, epsilon)
+        expected = count * twin(values, fractions, base, epsilon, **given)
         often = expected > 5
         pairs = np.stack([np.append(x[often], x[~often].sum()) for x in (found, expected)])
         statistic = ((pairs[0] - pairs[1]) ** 2 / np.maximum(pairs[1], 1)).sum()
@@ -149,14 +240,13 @@ def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(
     best = values[np.minimum((fractions * values.size).astype(int), values.size - 1)]
     asked = [best, *(np.sort(best + rng.integers(-6, 7, m)) for _ in range(20)), *np.sort(rng.integers(0, 64, (10, m)))]
     points = made.prepare(made.fit(points_of(values.tolist(), 6)))
-    n, everything = points.n_valid, made._all()
-    tried = jax.jit(made._tried)(points, everything, n, jnp.int32(1), jnp.int32(99))
+    counts, everything = made._plainly(points.n_valid), made._all()
+    tried = jax.jit(made._tried)(points, everything, counts, jnp.int32(1), jnp.int32(99))
 
     @jax.jit
     def told(low, high):
-        return made._log_weight(low, high, n, made._own(n, everything)), made._log_ratio(
-            low, high, n, everything, tried
-        )
+        own = made._own(counts, everything)
+        return made._log_weight(low, high, counts, own), made._log_ratio(low, high, counts, everything, tried)
 
     for answers in asked:
         low, high = ((values[None] < answers[:, None]).sum(1), (values[None] <= answers[:, None]).sum(1))
@@ -192,8 +282,11 @@ def test_the_error_that_is_stated_holds_behind_gaps():
 
 @pytest.mark.parametrize("base", ["uniform", pytest.param("places", marks=pytest.mark.slow)])
 def test_the_failure_is_below_its_bound_and_not_far(base):
-    made = made_for((0.3, 0.6), base, 3.0)
-    points = made.prepare(made.fit(points_of([1, 1, 2, 3, 3, 3, 5, 6, 6, 7], 3, 15)))
+    failures_and_bounds(made_for((0.3, 0.6), base, 3.0), [1, 1, 2, 3, 3, 3, 5, 6, 6, 7], times=12)
+
+
+def failures_and_bounds(made, values, times):
+    points = made.prepare(made.fit(points_of(values, 3, 31)))
     law = np.asarray(made.pmf(points))[:-1].reshape(8, 8)
     bound_of = jax.jit(made.failure_bound)
     for low, high in (([1, 3], [4, 7]), ([2, 3], [4, 6]), ([0, 0], [8, 8])):
@@ -202,7 +295,7 @@ def test_the_failure_is_below_its_bound_and_not_far(base):
         )
         failure = 1 - law[low[0] : high[0], low[1] : high[1]].sum()
         bound = float(bound_of(points, event))
-        assert failure - 1e-6 <= bound <= max(12 * failure, 1e-6), (failure, bound)
+        assert failure - 1e-6 <= bound <= (1 if times is None else max(times * failure, 1e-6)), (failure, bound)
 
 
 @pytest.mark.slow  # that of `joint` is quick

@@ -19,7 +19,8 @@ over all j, and of n - N_0, records are enough, and no fewer are. Both are 0 at 
 Without N_0 all outputs beyond the points are as near to being right as it takes to remove all points: L = n, for N = 0. With it L is up to
 n + N_0. So where few points can hardly say where outputs lie, N_0 = 12 / epsilon (or half of what their places cost, m d ln 2 / epsilon, if
 that is less) keeps them from flying off: five quantiles of 63 waits at epsilon = 0.31 are found with a mean largest error of 12.2 ranks,
-and of 17.4 without it (256 runs each, by scales). Fewer than N_0 points say nothing anyway.
+and of 17.4 without it (256 runs each, by scales). Fewer than N_0 points say nothing anyway. With base "places" N_0 is often far more, see
+below.
 
 **Privacy** (ADD_OR_REMOVE_ONE). Let a point come or leave bit by bit. Then c(z, N) moves at a rate of 1 at most for each N (as in `joint`:
 ranks can be chosen so that one gap grows or shrinks), and so does the least of them, L; so does D, by what was said; and s is continuous.
@@ -41,17 +42,26 @@ to 2.5 draws were needed on average (20,000 runs each), of 114 altitudes at nine
 
 **Utility.** For an output t ranks off L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
 weighs 2^-(dm) of all at least. So some output is more than t ranks off with probability at most 2^(dm) exp(-epsilon t / (2 max max{f_j, 1 -
-f_j})), whatever the points are. All is lost where outputs beyond all points, whose L is n + N_0 at most, outnumber that. `joint`
-would remove up to 2 n points, and bears up to twice as many quantiles: 127 of 1,000 log-normal values at epsilon = 1 are off by 992 ranks
-here, and by 54 there.
+f_j})), whatever the points are. All is lost where outputs beyond all points, whose L is n + N_0 at most, outnumber that.
 
 **Base measures** are those of `joint` (`axis`), a mixture for all outputs, so that 2^(dm) above becomes 2 2^(dm) for "scales" and (2/0.9)
-2^(dm) for "places". The many intervals of "places" bring nothing where the points pay for much more than for the places of all outputs; so
-a noisy count takes `SHARE` of epsilon, and says whether they are looked at.
+2^(dm) for "places". The many intervals of "places" bring nothing where the points pay for much more than for the places of all outputs
+(`together.ENOUGH` times m d ln 2); so a noisy count takes `counting` of epsilon, a hundredth or a twentieth, and says whether they are
+looked at.
+
+**N_0 by the noisy count.** Where the points do not pay for so much, the same count says how many there are at least, if there are `MANY`
+outputs or more: of fewer, all is lost only for fewer points than a cheap count tells from none. It is rounded down to i H, H = 1 / its
+rate, rounded up, and N_0 = (i - `MARGIN`) H, if that is more than above. As a function of what is released before, N_0 is public, and the
+whole is as private as with any other. Now outputs beyond all points cost up to 2 n: 31 quantiles of 250 log-normal values at epsilon = 1
+are off by 21.1 +- 1.3 ranks, where all was lost with N_0 = 12 (242 ranks), and by 22.1 +- 1.5 with `joint`. In one or two runs of 100 the
+count is so far off that N_0 > n. Then right tuples cost N_0 - n, r H at most for noise of `MARGIN` + r steps, and wrong ones no less than
+before. So the probability above has a factor of 1 + p_3 exp(kappa H) + ... + p_(R-1) exp((R - 3) kappa H), and p_R is added, for any R, p_r
+being the probability of noise above r H (`noisy_count.Tail`).
 
 **Bounds on given data.** Since exp(kappa s) is at most Q / 2, and at least each exp(-kappa c(z, N_k)), the failure of an event is at most
 half of what Q gives to its complement, over the largest of the sums over all tuples: `failure_bound`, at most 12 times the failure where
-the tests know it.
+the tests know it, as long as N_0 is below n (20 times, where it is just below). Where N_0 is above by x, exp(kappa x) times as much is
+reckoned with. Noisy counts with a probability below a rounding unit count as failures.
 
 The plain twin is `dpjax.verify.plain.quantiles.inverse_sensitivity_law`.
 """
@@ -74,21 +84,45 @@ from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
-from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
-from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
-from dpjax.optimizers.quantiles import chains, scales, sizes
+from dpjax.optimizers.quantiles import chains, noisy_count, scales, sizes
 from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import ranks, total
 from dpjax.optimizers.quantiles.chains import ULP, Targets
 from dpjax.optimizers.quantiles.joint import JointQuantiles
+from dpjax.optimizers.quantiles.noisy_count import Tail
 from dpjax.optimizers.quantiles.together import MIXTURE, NEGLIGIBLE, Together, among, on_axis, per_root
 
-SHARE = 0.01  # of epsilon, for the noisy count of "places"
-LEAST = 6.0  # N_0 in units of 1 / kappa, at most
+# Of epsilon, for the noisy count of "places", and from MANY outputs on, where N_0 depends on it, too.
+SHARE, SHARE_OF_MANY, MANY = 0.01, 0.05, 24
+MARGIN = 3  # steps, each the mean size of the noise, by which N_0 is below the count
+LEAST = 6.0  # N_0 in units of 1 / kappa, at most, where there is no count
 MOST_N = 2.0**31 - 2.0**8  # whatever n is: a number that int32 and float32 hold
 TRIES = 2**30  # draws that are all given back with a probability below 2^-53, for m d up to 10^6 (`sizes`)
 SECTIONS, GOLDEN = 64, 0.618034  # of the range of N, to 2^-44 of it
+
+
+@frozen
+class Counts:
+    """What the score takes from how many points there are. Differences of n and N_0 are exact, where n is no float32, too.
+
+    Attributes:
+      n: so many.
+      least: the whole part of N_0.
+      rest: what is left of N_0.
+    """
+
+    n: Int[Array, ""]
+    least: Int[Array, ""]
+    rest: Float[Array, ""]
+
+    def beyond(self) -> Float[Array, ""]:
+        """n - N_0."""
+        return (self.n - self.least).astype(float) - self.rest
+
+    def short(self) -> Float[Array, ""]:
+        """N_0 - n, or 0 if that is more."""
+        return jnp.maximum(-self.beyond(), 0.0)
 
 
 @frozen
@@ -134,8 +168,8 @@ class InverseSensitivityQuantiles(Together):
 
     @property
     def counting(self) -> float:
-        """`SHARE` for "places"."""
-        return _counting(self.base)
+        """A hundredth or a twentieth for "places"."""
+        return _counting(self.base, self.fractions.shape[0])
 
     def _f(self) -> Float[Array, "quantiles"]:
         return jnp.asarray(self.fractions).astype(float) * 2.0**-32
@@ -145,7 +179,8 @@ class InverseSensitivityQuantiles(Together):
     def focused(self, rows: int) -> "InverseSensitivityQuantiles":
         """The same for data of so many rows, but its runs look only at the points near each quantile, if that halves them at least.
 
-        What they leave out has a probability of 2^-52 or less; see `JointQuantiles.focused`.
+        What they leave out has a probability of 2^-52 or less; see `JointQuantiles.focused`. Where there are more points than are looked
+        at, there are more than `_enough`, which no N_0 by a count exceeds.
 
         Raises:
           TypeError: a traced epsilon.
@@ -166,11 +201,10 @@ class InverseSensitivityQuantiles(Together):
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_tries, key_place = jax.random.split(key, 3)
-        n = points.n_valid
         good = self.sound() & self.fits(points)  # of what is no data nothing may ever be kept
-        measures = self._measures(key_count, n)
+        counts, measures = self._counted(key_count, points.n_valid)
         points, left_out = self._near(points)
-        tried = self._tried(points, left_out, n, measures, jnp.where(good, sizes.most(self._reach()), 0))
+        tried = self._tried(points, left_out, counts, measures, jnp.where(good, sizes.most(self._reach()), 0))
         tree, count = logspace.sum_tree((tried.log_sums + tried.log_parts[None]).reshape(-1)), tried.sizes.size
 
         def attempt(state: tuple[Array, Any]) -> tuple[Array, Any]:
@@ -178,10 +212,10 @@ class InverseSensitivityQuantiles(Together):
             key_candidate, key_chain, key_keep = jax.random.split(jax.random.fold_in(key_tries, tries), 3)
             chosen = logspace.draw(key_candidate, tree)
             measure, size = jnp.minimum(chosen // count, self.axis.measures - 1), chosen % count
-            targets, _ = self._targets(n, tried.sizes[size][None], left_out)
+            targets, _ = self._targets(counts, tried.sizes[size][None], left_out)
             found, pieces = self._tuple(key_chain, points, jax.tree.map(lambda leaf: leaf[0], targets), measure)
             low, high = (jnp.append(ends, points.n_valid) for ends in chains.ends_of(pieces, found))
-            log_keep = scales.LN2 + self._log_ratio(low, high, n, left_out, tried)
+            log_keep = scales.LN2 + self._log_ratio(low, high, counts, left_out, tried)
             log_keep = jnp.minimum(log_keep, 0.0)  # it is not above 0, but for roundings
             return tries + 1, (found, measure, random.bernoulli(key_keep, log_keep, logspace.log1mexp(log_keep)))
 
@@ -193,17 +227,17 @@ class InverseSensitivityQuantiles(Together):
         return self._answers(key_place, points, found, measure), jnp.bool_(True), {"tries": tries}
 
     def _tried(
-        self, points: Points, left_out: Array, n: Int[Array, ""], measures: Int[Array, ""], most: Int[Array, ""]
+        self, points: Points, left_out: Array, counts: Counts, measures: Int[Array, ""], most: Int[Array, ""]
     ) -> "Tried":
         """For which N tuples are drawn: the first sizes, and as many more as it takes, in so many batches at most."""
-        first = self._first(n)
+        first = self._first(counts)
         first = jnp.pad(first, (0, -first.size % sizes.BATCH), constant_values=jnp.inf).reshape(-1, sizes.BATCH)
 
         def weigh(state: tuple[Tried, Array, Array]) -> tuple[Tried, Array, Array]:
             tried, more, _ = state
             at = tried.batches
             more = jnp.where(at < first.shape[0], first[jnp.minimum(at, first.shape[0] - 1)], more)
-            targets, used = self._targets(n, more, left_out)
+            targets, used = self._targets(counts, more, left_out)
             logs = self._weigh(points, targets, jnp.where(used, 0.0, -jnp.inf), measures)
             place = at * sizes.BATCH
             each = lax.dynamic_update_slice(tried.sizes, more, (place,))
@@ -224,42 +258,59 @@ class InverseSensitivityQuantiles(Together):
         )
         return lax.while_loop(going, weigh, (begin, first[0], jnp.bool_(False)))[0]
 
-    def _measures(self, key: Array, n: Int[Array, ""]) -> Int[Array, ""]:
-        """How many base measures are looked at, by a noisy count."""
+    def _counted(self, key: Array, n: Int[Array, ""]) -> tuple[Counts, Int[Array, ""]]:
+        """(n and N_0, how many base measures are looked at): by a noisy count, if there is one."""
         if not self.counting:
-            return jnp.int32(self.axis.measures)
-        count = geometric(key, n, epsilon=self._count_rate())
-        return jnp.where(count >= self._enough(), ANYWHERE, self.axis.measures).astype(jnp.int32)
+            return self._plainly(n), jnp.int32(self.axis.measures)
+        return self._told(n, geometric(key, n, epsilon=self._count_rate()) // self._step())
+
+    def _step(self) -> Int[Array, ""]:
+        """H."""
+        return jnp.clip(jnp.ceil(1 / self._count_rate()), 1.0, 2.0**25).astype(jnp.int32)
+
+    def _told(self, n: Int[Array, ""], index: Int[Array, ""]) -> tuple[Counts, Int[Array, ""]]:
+        """(n and N_0, how many base measures are looked at) if the noisy count is so many H, rounded down."""
+        pays = index * self._step() >= self._enough()
+        measures = jnp.where(pays, ANYWHERE, self.axis.measures).astype(jnp.int32)
+        counts = self._plainly(n)
+        if self.fractions.shape[0] < MANY:
+            return counts, measures
+        least = (jnp.maximum(index, MARGIN) - MARGIN) * self._step()
+        better = ~pays & (least > counts.least)
+        least, rest = jnp.where(better, least, counts.least), jnp.where(better, 0.0, counts.rest)
+        return Counts(n=n, least=least, rest=rest), measures
+
+    def _plainly(self, n: Int[Array, ""]) -> Counts:
+        """With the N_0 of no count."""
+        places = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
+        least = jnp.minimum(jnp.minimum(LEAST, places / 2) / self.kappa(), MOST_N)
+        return Counts(n=n, least=least.astype(jnp.int32), rest=least - jnp.floor(least))
 
     def _enough(self) -> Int[Array, ""]:
         """Points that pay for much more than for the places of all outputs one by one."""
         return jnp.minimum(self._enough_nats() / self.kappa(), 2.0**30).astype(jnp.int32) + 1
 
-    def _first(self, n: Int[Array, ""]) -> Float[Array, "first"]:
-        """kappa (N_k - n) of the first sizes, from N_0 on."""
-        least, greatest = (self.kappa() * (end - n.astype(float)) for end in (self._least(), MOST_N))
-        return sizes.within(sizes.spread(self._reach()), least, jnp.maximum(greatest, 0.0))
+    def _first(self, counts: Counts) -> Float[Array, "first"]:
+        """kappa (N_k - n) of the first sizes, from N_0 on, around n or around N_0 if that is more."""
+        least, greatest = -self.kappa() * counts.beyond(), self.kappa() * (MOST_N - counts.n.astype(float))
+        spread = jnp.asarray(sizes.spread(self._reach()), float) + jnp.maximum(least, 0.0)
+        return sizes.within(spread, least, jnp.maximum(greatest, 0.0))
 
     def _reach(self) -> float:
-        """So far from n no size matters. `_nats` at most, for every d that the limbs hold: it must not depend on a traced d."""
+        """So far from there no size matters. `_nats` at most, for every d that the limbs hold: it must not depend on a traced d."""
         return self.fractions.shape[0] * 32 * self.limbs * scales.LN2 + math.log(MIXTURE[self.base]) + NEGLIGIBLE
 
     def _targets(
-        self, n: Int[Array, ""], wanted: Float[Array, "k"], left_out: Int[Array, "ends"]
+        self, counts: Counts, wanted: Float[Array, "k"], left_out: Int[Array, "ends"]
     ) -> tuple[Targets, Bool[Array, "k"]]:
         """(w_j N_k among near points, which of them there are); for N_k = n with depths."""
         there = jnp.isfinite(wanted)
         shift = jnp.where(there, wanted, 0.0) / self.kappa()
-        targets = jax.vmap(lambda each: self._at(n, each))(shift)
-        own = there & (wanted == 0) & (n.astype(float) >= self._least())
+        targets = jax.vmap(lambda each: self._at(counts.n, each))(shift)
+        own = there & (wanted == 0) & (counts.beyond() >= 0)
         targets = dataclasses.replace(targets, depth=jnp.where(own[:, None], self._depth()[None], 0.0))
         targets, rises = among(targets, left_out)
         return targets, there & rises
-
-    def _least(self) -> Float[Array, ""]:
-        """N_0."""
-        places = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
-        return jnp.minimum(jnp.minimum(LEAST, places / 2) / self.kappa(), MOST_N)
 
     def _at(self, n: Int[Array, ""], shift: Float[Array, ""]) -> Targets:
         """f_j (n + shift), f_j n exactly: added in 32 bits behind the point."""
@@ -285,7 +336,7 @@ class InverseSensitivityQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- weights
 
     def _log_ratio(
-        self, low: Array, high: Array, n: Int[Array, ""], left_out: Int[Array, "ends"], tried: "Tried"
+        self, low: Array, high: Array, counts: Counts, left_out: Int[Array, "ends"], tried: "Tried"
     ) -> Float[Array, ""]:
         """ln(exp(kappa s(z)) / Q(z)) of the tuple with these ranks, #{x < z_j} and #{x <= z_j}; the number of points ends both."""
 
@@ -297,25 +348,24 @@ class InverseSensitivityQuantiles(Together):
             more, log_c = (
                 lax.dynamic_slice(of, (index * sizes.BATCH,), (sizes.BATCH,)) for of in (tried.sizes, tried.log_parts)
             )
-            targets, used = self._targets(n, more, left_out)
+            targets, used = self._targets(counts, more, left_out)
             logs = jnp.where(used, log_c + jax.vmap(log_term)(targets), -jnp.inf)
             return logspace.logaddexp(log_q, logspace.logsumexp(logs))
 
         log_q = lax.fori_loop(0, tried.batches, batch, jnp.full((), -jnp.inf))
-        return self._log_weight(low, high, n, self._own(n, left_out)) - log_q
+        return self._log_weight(low, high, counts, self._own(counts, left_out)) - log_q
 
-    def _own(self, n: Int[Array, ""], left_out: Int[Array, "ends"]) -> Targets:
+    def _own(self, counts: Counts, left_out: Int[Array, "ends"]) -> Targets:
         """Targets of n itself, or of N_0 if that is more."""
-        own = self._at(n, jnp.maximum(self._least() - n.astype(float), 0.0))
+        own = self._at(counts.n, counts.short())
         return dataclasses.replace(own, whole=own.whole - left_out)
 
-    def _log_weight(self, low: Array, high: Array, n: Int[Array, ""], own: Targets) -> Float[Array, ""]:
+    def _log_weight(self, low: Array, high: Array, counts: Counts, own: Targets) -> Float[Array, ""]:
         """kappa s of the tuple with these ranks; the targets are those of n itself, or of N_0 if that is more."""
-        beyond = self.kappa() * (n.astype(float) - self._least())
-        spare = jnp.minimum(jnp.min(self._depth() * _spare(low, high, own)), beyond)
-        return jnp.where(spare > 0, spare, -self.kappa() * self._distance(low, high, n, own))
+        spare = jnp.minimum(jnp.min(self._depth() * _spare(low, high, own)), self.kappa() * counts.beyond())
+        return jnp.where(spare > 0, spare, -self.kappa() * self._distance(low, high, counts, own))
 
-    def _distance(self, low: Array, high: Array, n: Int[Array, ""], own: Targets) -> Float[Array, ""]:
+    def _distance(self, low: Array, high: Array, counts: Counts, own: Targets) -> Float[Array, ""]:
         """L: the least cost over all N, by golden sections, as the cost is convex in N."""
         f = jnp.append(self._f(), 1.0)
         lows, highs = _less(low, own), _less(high, own)
@@ -332,8 +382,8 @@ class InverseSensitivityQuantiles(Together):
 
         # The cost moves by |N - N'| at most: the best N is no further from another one than the cost there is great.
         far = cost(jnp.zeros(()))
-        fewest = jnp.minimum(self._least() - n.astype(float), 0.0)
-        most = jnp.maximum(MOST_N - jnp.maximum(n.astype(float), self._least()), 0.0)
+        fewest = jnp.minimum(-counts.beyond(), 0.0)
+        most = jnp.maximum(MOST_N - counts.n.astype(float) - counts.short(), 0.0)
         left, right = lax.fori_loop(0, SECTIONS, narrowed, (jnp.maximum(-far, fewest), jnp.minimum(far, most)))
         return jnp.minimum(cost(left), cost(right))
 
@@ -345,64 +395,97 @@ class InverseSensitivityQuantiles(Together):
         size = round(outputs ** (1 / m))
         answers = np.stack(np.unravel_index(np.arange(outputs), (size,) * m), axis=1)
         n = points.n_valid
-        own = self._own(n, self._all())
         each = wide.from_uint32(jnp.arange(size, dtype=jnp.uint32), self.limbs)
         x = wide.select(points.valid, points.x, ~jnp.zeros_like(points.x))
         below, up_to = (jax.vmap(functools.partial(wide.search, x, side=side))(each) for side in ("left", "right"))
 
-        def log_weight(z: Array) -> Array:
-            return self._log_weight(jnp.append(below[z], n), jnp.append(jnp.minimum(up_to[z], n), n), n, own)
-
-        logs = lax.map(log_weight, jnp.asarray(answers, jnp.int32))
-
-        def law(base: str) -> Float[Array, "tuples"]:
+        def before(base: str) -> Float[Array, "tuples"]:
             given = {name: getattr(self, name) for name in ("bits", "fractions", "epsilon", "origin", "limbs", "wider")}
-            before = JointQuantiles(**given, candidates=1, share=0.0, base=base)
+            alike = JointQuantiles(**given, candidates=1, share=0.0, base=base)
             nobody = Points(x=jnp.zeros((1, self.limbs), jnp.uint32), n_valid=jnp.int32(0), ordered=True)
-            weights = jnp.log(before.masses(nobody, outputs)[:-1]) + logs
-            return jnp.exp(weights - logspace.logsumexp(weights))
+            return jnp.log(alike.masses(nobody, outputs)[:-1])
+
+        def law(counts: Counts, log_before: Float[Array, "tuples"]) -> Float[Array, "tuples"]:
+            own = self._own(counts, self._all())
+
+            def log_weight(z: Array) -> Array:
+                low, high = jnp.append(below[z], n), jnp.append(jnp.minimum(up_to[z], n), n)
+                return self._log_weight(low, high, counts, own)
+
+            logs = log_before + lax.map(log_weight, jnp.asarray(answers, jnp.int32))
+            return jnp.exp(logs - logspace.logsumexp(logs))
 
         if not self.counting:
-            return jnp.append(law(self.base), 0.0)
-        many = self._pays(n)
-        return jnp.append(many[0] * law("scales") + many[1] * law(self.base), 0.0)
+            return jnp.append(law(self._plainly(n), before(self.base)), 0.0)
+        chances, beyond, told = self._every_count(n)
+        log_before = jnp.stack([before("scales"), before(self.base)])
 
-    def _pays(self, n: Int[Array, ""]) -> Float[Array, "2"]:
-        """(P[the noisy count is enough], P[it is not])."""
-        noise = geometric_mechanism(epsilon=self._count_rate())
-        return jnp.stack(noise.split(n, Between(low=self._enough(), high=jnp.int32(2**31 - 1))))
+        def one(told: tuple[Counts, Array]) -> Float[Array, "tuples"]:
+            counts, measures = told
+            return law(counts, log_before[(measures > ANYWHERE).astype(jnp.int32)])
+
+        return jnp.append(chances @ lax.map(one, told), beyond)
+
+    def _every_count(self, n: Int[Array, ""]) -> tuple[Float[Array, "k"], Float[Array, ""], tuple[Counts, Array]]:
+        """(The chances of rounded noisy counts, and of none of them; what each tells, see `_told`)."""
+        step, reach = self._step(), math.ceil(noisy_count.reach(self.kappa().dtype))
+        index = n // step + np.arange(-reach, reach + 2, dtype=np.int32)
+        chances, beyond = noisy_count.chances(n, self._count_rate(), index.astype(float) * step.astype(float))
+        return chances, beyond, jax.vmap(lambda each: self._told(n, each))(index[:-1])
 
     def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
         """As for all; see the module."""
-        first = self._first(points.n_valid)
-        tried, used_sizes = self._targets(points.n_valid, first, self._all())
+        plainly = self._plainly(points.n_valid)
+        first = self._first(plainly)
+        tried, used_sizes = self._targets(plainly, first, self._all())
         log_priors = jnp.where(used_sizes, sizes.half_gaps(first), -jnp.inf)
         logs = self._split(points, intervals)(tried, jnp.int32(self.axis.measures))
         # What n - N_0 cuts off a depth, `chains` does not know: then n itself says nothing of the least.
-        f, n = self._f(), points.n_valid.astype(float)
-        deepest = n * jnp.min(jnp.minimum(f, 1 - f) / jnp.maximum(f, 1 - f))
-        cut = (first == 0) & (n - self._least() < deepest)
+        f = self._f()
+        deepest = points.n_valid.astype(float) * jnp.min(jnp.minimum(f, 1 - f) / jnp.maximum(f, 1 - f))
+        after = jnp.append(first[1:], jnp.inf)
 
-        def bound(used: int) -> Array:
-            bad = logspace.logsumexp((logs[:used, :, 1] + log_priors[None]).reshape(-1)) - scales.LN2
-            each = logspace.logsumexp(jnp.moveaxis(logs[:used], 0, -1).reshape(log_priors.size, -1))
-            least = jnp.max(jnp.where(cut | ~used_sizes, -jnp.inf, each))
-            return jnp.minimum(jnp.exp(bad - least), 1.0)
+        def bound(counts: Counts, measures: Array) -> Array:
+            """For this N_0. If it is above n, for N_0 = n, times exp(kappa (N_0 - n)): no score is higher, and none lower by more."""
+            least = jnp.minimum(-counts.beyond(), plainly.short())
+            above = self.kappa() * jnp.maximum(-counts.beyond() - plainly.short(), 0.0)
+            looked = jnp.where(jnp.arange(self.axis.measures)[:, None, None] < measures, logs, -jnp.inf)
+            beside = jnp.where(after > self.kappa() * least, log_priors, -jnp.inf)
+            bad = logspace.logsumexp((looked[..., 1] + beside[None]).reshape(-1)) - scales.LN2
+            each = logspace.logsumexp(jnp.moveaxis(looked, 1, 0).reshape(log_priors.size, -1))
+            cut = (first == 0) & (counts.beyond() < deepest)
+            at_least = jnp.max(jnp.where(cut | ~used_sizes | (first < self.kappa() * least), -jnp.inf, each))
+            neglected = jnp.exp(above - NEGLIGIBLE)  # tuples whose best N is beyond all sizes
+            return jnp.minimum(jnp.exp(bad - at_least + above) + neglected, 1.0)
 
         if not self.counting:
-            return bound(self.axis.measures)
-        return self._pays(points.n_valid) @ jnp.stack([bound(ANYWHERE), bound(self.axis.measures)])
+            return bound(plainly, jnp.int32(self.axis.measures))
+        chances, beyond, told = self._every_count(points.n_valid)
+        return jnp.minimum(chances @ lax.map(lambda each: bound(*each), told) + beyond, 1.0)
 
     # ------------------------------------------------------------------------------------------------- promises
 
     def error(self, *, beta: float) -> float:
         """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
-        f = np.asarray(self.fractions, float) * 2.0**-32
+        f, kappa = np.asarray(self.fractions, float) * 2.0**-32, self._rate()
         farthest = float(np.max(np.maximum(f, 1 - f)))
-        nats = self._nats() - math.log(arguments.known_fraction("beta", beta))
-        # No rank is off by more than n; if that is less than N_0, right tuples cost N_0 - n.
+        # No rank is off by more than n; if that is less than N_0 without a count, right tuples cost N_0 - n.
         most = min(LEAST, self.fractions.shape[0] * int(self.bits) * scales.LN2 / 2)
-        return max(nats * farthest, (nats + most) * farthest / (1 + farthest)) / self._rate()
+
+        def error(log_mean: float, left: float) -> float:
+            nats = self._nats() + log_mean - math.log(left)
+            return max(nats * farthest, (nats + most) * farthest / (1 + farthest)) / kappa
+
+        plainly = error(0.0, arguments.known_fraction("beta", beta))
+        if not self.counting or self.fractions.shape[0] < MANY:
+            return plainly
+        # Nothing is off by more than farthest n, and the count is asked for N_0 only where that is below `_enough`.
+        greatest = int(self._enough()) - MARGIN * int(self._step())
+        tail = Tail(rate=self.counting * float(self.epsilon), step=float(self._step()), last=MARGIN, sides=1)
+        by_noise = tail.least_error(
+            beta, lambda reach, left: error(float(np.logaddexp(0.0, tail.log_mean(reach, kappa, 1.0))), left)
+        )
+        return min(by_noise, max(plainly, farthest * greatest))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
@@ -414,9 +497,11 @@ class InverseSensitivityQuantiles(Together):
         return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
 
 
-def _counting(base: str) -> float:
-    """The share of epsilon that says how many measures are looked at."""
-    return SHARE if base == "places" else 0.0
+def _counting(base: str, outputs: int) -> float:
+    """The share of epsilon that the noisy count takes."""
+    if base != "places":
+        return 0.0
+    return SHARE if outputs < MANY else SHARE_OF_MANY
 
 
 def _less(ranks: Int[Array, "ends"], targets: Targets) -> Float[Array, "ends"]:
@@ -457,7 +542,8 @@ def inverse_sensitivity(
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
-      epsilon: total, > 0, finite, and at least 2^-25 / `SHARE` for "places"; may be traced.
+      epsilon: total, > 0, finite, and at least 2^-25 / `SHARE` for "places" (a fifth of that for 24
+        outputs and more); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
         takes.
       base: what outputs weigh before they see data, as for `joint`: "uniform", "scales" or "places".
@@ -473,7 +559,7 @@ def inverse_sensitivity(
     True
     """
     domain = on_axis(bits=bits, fractions=fractions, base=base, origin=origin)
-    counting = _counting(base)
+    counting = _counting(base, len(domain["fractions"]))
     budget = total(epsilon, 0.0, rho, per_root=per_root(counting))
     least = SMALLEST_RATE / counting if counting else 0.0
     return InverseSensitivityQuantiles(**domain, epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least))

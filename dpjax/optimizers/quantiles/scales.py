@@ -147,7 +147,7 @@ def _sides(
 def _scale_between(key: Any, first: Int[Array, ""], stop: Int[Array, ""], fall: Int[Array, ""]) -> Int[Array, ""]:
     """One of first, ..., stop - 1, each with 2^-fall of the share of the one before: uniform, or geometric, which forgets."""
     key_even, key_falling = jax.random.split(key)
-    even = jax.random.randint(key_even, (), first, stop)
+    even = jax.random.randint(key_even, (), first, stop, jnp.int32)
     steps = jnp.floor(random.exponential(key_falling, ()) / (LN2 * jnp.maximum(fall, 1).astype(float)))
     return jnp.where(fall == 0, even, first + steps.astype(jnp.int32) % (stop - first))
 

@@ -48,9 +48,8 @@ def most(reach: float) -> int:
     return first + math.ceil(9 / 8 * 2 * (1 + WIDER) * (reach + STEP) / FINE)
 
 
-def within(sizes: np.ndarray, least: Float[Array, ""], greatest: Float[Array, ""]) -> Float[Array, "sizes"]:
+def within(shift: Float[Array, "sizes"], least: Float[Array, ""], greatest: Float[Array, ""]) -> Float[Array, "sizes"]:
     """Increasing sizes in a range: of those below it the last one takes its lower end, of those above it the first one the upper end."""
-    shift = jnp.asarray(sizes, float)
     needed = (jnp.append(shift[1:], jnp.inf) > least) & (jnp.append(-jnp.inf, shift[:-1]) < greatest)
     return jnp.where(needed, jnp.clip(shift, least, greatest), jnp.inf)
 

@@ -188,32 +188,46 @@ def inverse_sensitivity_law(
     epsilon: float,
     base: str = "uniform",
     origin: int = 0,
+    share: float | None = None,
+    margin: int | None = None,
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] by inverse sensitivity on {0, ..., size - 1}: the distances are found by linear programmes over counts.
 
-    A tuple weighs what its parts do, see `joint_law`; for base "places" a noisy count by a hundredth of epsilon says whether intervals do.
+    A tuple weighs what its parts do, see `joint_law`; for base "places" a noisy count by a hundredth of epsilon (a twentieth for 24 outputs
+    and more; or `share`) says whether intervals do. For so many outputs it also says of how many points answers may be right: `margin`
+    steps fewer. If that is given, it does so for all.
 
     >>> inverse_sensitivity_law([1, 1, 1, 1], [0.5], size=2, epsilon=math.log(2)).round(3).tolist()
     [0.081, 0.919]
     """
-    m, share = len(fractions), 0.01 if base == "places" else 0.0
+    m = len(fractions)
+    if share is None:
+        share = 0.05 if m >= 24 else 0.01
+    share = share if base == "places" else 0.0
+    if margin is None and m >= 24:
+        margin = 3
     exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
     tuples, volumes, in_places = tuples_before(size, m, base, origin)
     kappa = (1 - share) * epsilon / 2
-    least = min(6.0, m * math.log(size) / 2) / kappa  # points of which answers may be right
-    scores = np.array([records_to_the_border(points, answers, exact, least=least) for answers in tuples])
+    fewest = min(6.0, m * math.log(size) / 2) / kappa  # points of which answers may be right
 
-    def law(volumes: np.ndarray) -> np.ndarray:
+    def law(volumes: np.ndarray, least: float) -> np.ndarray:
+        scores = [records_to_the_border(points, answers, exact, least=least) for answers in tuples]
         found = np.zeros((size,) * m)
-        np.add.at(found, tuple(tuples.T), volumes * np.exp(kappa * scores))
+        np.add.at(found, tuple(tuples.T), volumes * np.exp(kappa * np.array(scores)))
         return found / found.sum()
 
     if base != "places":
-        return law(volumes)
-    enough = math.floor(2 * m * math.log(size) / kappa) + 1
-    r, above = math.exp(-share * epsilon), enough - len(points)  # the noise must be so much at least
-    many = r**above / (1 + r) if above > 0 else 1 - r ** (1 - above) / (1 + r)
-    return many * law(volumes) + (1 - many) * law(volumes + in_places)
+        return law(volumes, fewest)
+    step, r, enough = math.ceil(1 / (share * epsilon)), math.exp(-share * epsilon), 2 * m * math.log(size) / kappa
+    told: dict[tuple[bool, float], float] = {}
+    for noise in range(-int(40 / (share * epsilon)), int(40 / (share * epsilon)) + 1):
+        index = math.floor((len(points) + noise) / step)
+        pays = index * step > enough
+        case = (pays, fewest if pays or margin is None else max(fewest, (index - margin) * step))
+        told[case] = told.get(case, 0.0) + (1 - r) / (1 + r) * r ** abs(noise)
+    each = [chance * law(volumes + (not pays) * in_places, least) for (pays, least), chance in told.items()]
+    return np.sum(each, axis=0)
 
 
 def records_to_the_border(
