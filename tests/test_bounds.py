@@ -557,6 +557,22 @@ def test_bad_arguments_are_named(bound):
                 bound(**{**good, name: value})
 
 
+@pytest.mark.parametrize("bound", GOOD, ids=lambda bound: bound.__name__)
+def test_numbers_of_numpy_give_what_those_of_python_do(bound):
+    """Of 64 bits as an int64 2^bits is 0, and a float32 makes all of a formula as narrow."""
+    narrow = {int: np.int64, float: np.float32, str: str}
+    given = GOOD[bound] | ({"bits": 64} if "bits" in GOOD[bound] else {})
+    wanted = bound(**{name: float(np.float32(x)) if type(x) is float else x for name, x in given.items()})
+    found = bound(**{name: narrow[type(x)](x) for name, x in given.items()})
+    assert found == wanted and type(found) is type(wanted)
+
+
+def test_a_domain_of_numpys_bits_is_not_empty():
+    given = {"alpha": 0.1, "beta": 0.05, "epsilon": 0.7}
+    assert bounds.histogram_thresholds(bits=np.int32(64), **given) == bounds.histogram_thresholds(bits=64, **given)
+    assert bounds.sanitizer_k_points(np.int64(64), 8, **given) == bounds.sanitizer_k_points(64, 8, **given)
+
+
 def test_what_is_proved_is_the_default():
     bearing = [bound for name in bounds.__all__ if callable(bound := getattr(bounds, name))]
     defaults = {

@@ -133,7 +133,7 @@ from dpjax.bounds.towers import (
     approximate_proper_thresholds,
     quasi_concave_error,
 )
-from dpjax.core import lazy
+from dpjax.core import arguments, lazy
 
 __all__ = [
     "HEAVY",
@@ -252,5 +252,8 @@ __all__ = [
     "vc_of_differences",
 ]
 
+for _name in __all__:  # a sweep over an array asks with NumPy's numbers
+    if callable(globals()[_name]):
+        globals()[_name] = arguments.in_plain_numbers(globals()[_name])
 
 __getattr__, __dir__ = lazy.modules(__name__)

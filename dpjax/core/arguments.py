@@ -7,13 +7,17 @@ The rooms that compute on the host alone (`accounting`, `bounds`) use them too, 
 not been loaded there are no tracers.
 """
 
+import functools
 import math
 import numbers
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 CALIBRATIONS = ("printed", "proved")
 # 64 times the least normal float32, so that the shares of a budget can be held as well; XLA takes subnormal numbers for 0.
@@ -108,6 +112,26 @@ def _plain(value: Any) -> Any:
     """The number in an array without axes, unless that holds something else (a PRNG key)."""
     plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0
     return value.item() if plain else value
+
+
+def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, which gets Python's numbers where NumPy's scalars are given.
+
+    In formulas 2^bits is 0 for 64 bits of an int64, and whatever a float32 has a part in is as narrow.
+
+    >>> in_plain_numbers(lambda bits: 2**bits)(np.int64(64)) == 2**64
+    True
+    """
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        return function(*map(_of_python, args), **{name: _of_python(value) for name, value in kwargs.items()})  # type: ignore[arg-type]
+
+    return called
+
+
+def _of_python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def known(name: str, value: Any, **bounds: float | None) -> float:
