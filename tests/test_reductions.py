@@ -1,5 +1,6 @@
 """From sanitizers to learners (BNS §5.1): every step against a plain twin, private on all neighbours, and as accurate as it says."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -317,6 +318,13 @@ def test_wrong_parts_are_refused_by_name() -> None:
         (lambda: reductions.block_sanitizer(3, block=2), TypeError, "sanitizer must be"),
         (lambda: reductions.block_sanitizer(blr(), block=0), ValueError, "block must be"),
         (lambda: blocks(jax.random.key(0), builders.points_of([0, 1], 1)), ValueError, "whole blocks of 3"),
+        (
+            lambda: blocks(
+                jax.random.key(0), dataclasses.replace(builders.points_of([0, 1, 1], 1), n_valid=np.int32(0))
+            ),
+            ValueError,
+            "whole blocks of 3, and one at least, got 0",
+        ),
         (lambda: reductions.label_class(blocks, block=4, epsilon=1.0), ValueError, "block must be a multiple of 3"),
         (lambda: label(epsilon=0.0), ValueError, "epsilon must be > 0"),
         (

@@ -60,12 +60,14 @@ class BlockSanitizer(Algorithm):
 
     def fit(self, data: Any) -> Points:
         points = fitted(Points.of(data), Points, bits=self.bits, any_rows=True, name="points")
-        if not arguments.is_traced(points.n_valid) and int(points.n_valid) % self.block:
-            raise ValueError(f"points must be whole blocks of {self.block}, got {int(points.n_valid)}")
+        if not arguments.is_traced(points.n_valid) and (points.n_valid == 0 or int(points.n_valid) % self.block):
+            raise ValueError(
+                f"points must be whole blocks of {self.block}, and one at least, got {int(points.n_valid)}"
+            )
         return points
 
     def fits(self, points: Points) -> Bool[Array, ""]:
-        return points.in_domain(self.bits) & (points.n_valid % self.block == 0)
+        return points.in_domain(self.bits) & (points.n_valid > 0) & (points.n_valid % self.block == 0)
 
     def prepare(self, points: Points) -> tuple[Points, Bool[Array, "q"]]:
         """(As many blocks as there is room for, which of them there are)."""
