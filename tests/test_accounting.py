@@ -523,3 +523,14 @@ def test_what_no_float_holds_promises_nothing():
     assert Guarantee(1.0, 0.0, accounting.REPLACE_ONE).to_pld(1e300).get_delta_for_epsilon(5.0) == 1.0
     nothing = Guarantee.none(accounting.ADD_OR_REMOVE_ONE)
     assert nothing.minus(huge) == nothing
+
+
+def test_counts_of_numpy_are_pythons():
+    """A sum of int8 wraps: 127 mechanisms would have cost less than one."""
+    part = Guarantee(0.1, 0.0, accounting.REPLACE_ONE)
+    assert accounting.total_epsilon({part: np.int8(127)}, 1e-9) == accounting.total_epsilon({part: 127}, 1e-9)
+    assert accounting.total_delta({part: np.int8(127)}, 5.0) == accounting.total_delta({part: 127}, 5.0)
+    with pytest.raises(ValueError, match="rows >= 2 drawn"):
+        accounting.with_replacement(
+            Guarantee(1.0, 1e-9, accounting.REPLACE_ONE), drawn=np.int8(70), rows=100, calibration="printed"
+        )

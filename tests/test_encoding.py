@@ -172,6 +172,17 @@ def test_dates_and_times():
         dpjax.encode([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)])
 
 
+def test_months_are_counted_in_months():
+    months = np.array(["2020-01", "2021-02"], "datetime64[M]")
+    column = dpjax.encode(months, low="2020-01", high="2022-01", unit=np.timedelta64(1, "M"))
+    assert column.encoding.last == 24 and column.decode([13]).tolist() == [months[1].item()]
+    spans = np.array([5, 6], "timedelta64[M]")
+    ends = {"low": np.timedelta64(0, "M"), "high": np.timedelta64(12, "M")}
+    assert dpjax.encode(spans, **ends, unit=np.timedelta64(3, "M")).encoding.last == 4
+    with pytest.raises(ValueError, match="unit must be"):
+        dpjax.encode(months, low="2020", high="2022", unit=np.timedelta64(1, "m"))  # a minute
+
+
 def test_pandas_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(

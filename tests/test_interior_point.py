@@ -445,3 +445,11 @@ def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
     np.testing.assert_allclose(mechanism.pmf(pieces)[:-1], law / law.sum(), rtol=1e-5)
     assert frequencies.p_value(counts, 20_000 * law / law.sum()) > frequencies.FALSE_ALARM
     assert frequencies.p_value(counts, 20_000 * of_unit_steps / of_unit_steps.sum()) < frequencies.FALSE_ALARM
+
+
+def test_bits_of_numpy_are_those_of_python():
+    """2^64 is no int64, and of unsigned bits -bits is no negative number."""
+    asked = {"epsilon": 1.0, "delta": 1e-6, "promise": 100.0}
+    found, wanted = (interior_point.rec_concave(bits=bits, **asked) for bits in (np.int64(64), 64))
+    assert jax.tree.map(np.array_equal, found, wanted) and found.levels == wanted.levels and found.wider == wanted.wider
+    assert interior_point.exponential(bits=np.uint32(16), epsilon=1.0).wider == 1

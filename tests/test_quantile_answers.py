@@ -95,6 +95,17 @@ def test_public_data_of_another_domain_are_refused():
         answer.exactly(dpjax.encode(INCOMES % 4, unit=1, low=0, high=3))
 
 
+def test_public_data_of_another_encoding_are_refused():
+    """As many bits, but other bounds or another unit; the width of an integer type does not matter."""
+    answer = asked()
+    for given in ({"low": -1, "high": 254}, {"low": 0, "high": 510, "unit": 2}):
+        with pytest.raises(ValueError, match="data must be encoded as the answer's column"):
+            answer.exactly(dpjax.encode(INCOMES, **{"unit": 1} | given))
+    encoding = answer.encoding
+    assert encoding.agrees(dpjax.encode(INCOMES.astype(np.int16), unit=1, low=0, high=255).encoding)
+    assert asked(data=Points.create(wide.from_ints(range(60), 8)), bits=8).encoding is None
+
+
 def test_points_give_integers():
     points = Points.create(wide.from_ints(range(60), 8))
     assert asked(data=points, bits=8).values.dtype.kind == "i"
@@ -114,6 +125,7 @@ def test_points_give_integers():
         ({"delta": 0.1, "epsilon": None, "rho": 0.1}, ValueError, "delta must not"),
         ({"epsilon": None, "rho": -0.1}, ValueError, "rho must be"),
         ({"algorithm": "best"}, ValueError, "algorithm must be"),
+        ({"algorithm": ""}, ValueError, "algorithm must be"),
         ({"fractions": [0.5, 0.2]}, ValueError, "fractions must increase"),
     ],
 )

@@ -28,6 +28,18 @@ BITS, AXES = 16, 2
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.1}
 
 
+def test_distributions_take_numbers_of_numpy():
+    """Sides of 64 bits, and bits of 8: as those of Python."""
+    sides = {"low": [2**60] * 2, "high": [3 * 2**60] * 2}
+    arrays = {name: np.array(side) for name, side in sides.items()}
+    found, wanted = concept.log_uniform(bits=np.int64(64), **arrays), concept.log_uniform(bits=64, **sides)
+    assert found.octaves.tolist() == wanted.octaves.tolist() == [60, 60]
+    narrow = concept.uniform(bits=np.uint8(16), low=np.int16([100, 100]), high=np.int16([200, 200]))
+    assert narrow.width.tolist() == concept.uniform(bits=16, low=[100] * 2, high=[200] * 2).width.tolist()
+    with pytest.raises(ValueError, match="leave a grid point"):
+        concept.uniform(bits=np.int8(64), low=[1, 2], high=[5, 6])
+
+
 @functools.cache
 def plan(accountant, *, axes=AXES, bits=BITS, solver="exponential", **changes):
     return rectangles.plan(axes=axes, bits=bits, accountant=accountant, solver=solver, **{**BUDGET, **changes})

@@ -23,6 +23,19 @@ from dpjax.interop import PrivateQuantiles, PrivateRectangle, PrivateThreshold, 
 BOUNDS = {"low": -10.0, "high": 10.0, "unit": 0.01}
 
 
+def test_predictions_are_those_of_the_last_fit():
+    """A parameter that is set afterwards waits for the next fit."""
+    x = np.linspace(0, 10, 200)[:, None]
+    for learner in (
+        PrivateThreshold(epsilon=4.0, low=0, high=10, unit=0.01, random_state=0),
+        PrivateRectangle(epsilon=4.0, low=0, high=10, unit=1.0, random_state=0),
+    ):
+        learner.fit(x, x[:, 0] > 3)
+        before = learner.predict(x)
+        learner.set_params(low=-10, high=30)
+        assert np.array_equal(learner.predict(x), before) and 0 < before.sum() < 200
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(

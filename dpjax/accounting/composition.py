@@ -198,7 +198,7 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
     for part, count in parts.items():
         if not isinstance(part, Guarantee):
             raise TypeError(f"guarantees must hold Guarantee objects, got {part!r}")
-        arguments.count("the count of each guarantee", count)
+        parts[part] = arguments.count("the count of each guarantee", count)  # sums of NumPy's would wrap
     relations = sorted({part.relation for part in parts})
     if len(relations) > 1:
         raise ValueError(f"guarantees must be under one relation, got {', '.join(relations)}: convert first")

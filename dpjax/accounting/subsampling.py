@@ -54,7 +54,7 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
         0.191
     """
     arguments.instance("guarantee", guarantee, Guarantee)
-    arguments.counts(drawn=drawn, rows=rows)
+    drawn, rows = arguments.count("drawn", drawn), arguments.count("rows", rows)
     arguments.calibration(calibration)
     if guarantee.relation != REPLACE_ONE:
         raise ValueError(f"guarantee must be under REPLACE_ONE: the sample has a fixed size, got {guarantee.relation}")

@@ -41,6 +41,7 @@ def set_cover_errors(n: float, log_size: float, k: int, rounds: int, beta: float
     arguments.fractions(beta=beta)
     arguments.positive(n=n, log_size=log_size)
     arguments.number("rate", rate, above=0.0)
+    arguments.integer("shift", shift, at_least=0)
     lost = (log_size + math.log(rounds / beta)) / rate
     return n * math.exp(-rounds / k) + (2 * shift + 1 if shift else 0) + (k + rounds) * lost
 

@@ -200,6 +200,9 @@ def noise_deviation(noises: int, log_odds: float) -> float:
         (12.9, 64.76)
     """
 
+    arguments.count("noises", noises)
+    arguments.number("log_odds", log_odds, at_least=0.0, below=math.inf)
+
     def short(s: float) -> bool:
         return noises * (2.0 * s * s / (1.0 - s * s) + math.log1p(-s * s)) <= log_odds
 
@@ -216,6 +219,8 @@ def noise_tail(noises: int, deviation: float) -> float:
         >>> round(noise_tail(1, 12.903047518986224) / math.exp(-10), 6)
         1.0
     """
+    arguments.count("noises", noises)
+    arguments.number("deviation", deviation)
     if deviation <= 0.0:
         return 1.0
     s = min(deviation / (noises + math.hypot(noises, deviation)), 1.0 - 2.0**-53)

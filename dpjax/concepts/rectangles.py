@@ -6,6 +6,7 @@ an interval of fractions: positive examples can be drawn alone, and the least k 
 """
 
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ class Rectangle:
     high: UInt32[Array, "axes limbs"]
 
 
-def rectangle(*, bits: int, low: list[int], high: list[int]) -> Rectangle:
+def rectangle(*, bits: int, low: Sequence[int], high: Sequence[int]) -> Rectangle:
     """The rectangle with these sides.
 
     Args:
@@ -214,7 +215,13 @@ def _around(face: UInt32[Array, "limbs"], octaves: Int[Array, ""]) -> thresholds
     return thresholds.LogUniform(target=face, octaves=octaves, limbs=face.shape[0])
 
 
-def uniform(*, bits: int, low: list[int], high: list[int]) -> UniformProduct:
+def _target(bits: int, low: Sequence[int], high: Sequence[int]) -> tuple[Rectangle, int, list[int], list[int]]:
+    """The rectangle, and the same numbers as Python's, which are as long as they must be."""
+    target = rectangle(bits=bits, low=low, high=high)
+    return target, int(bits), [int(face) for face in low], [int(face) for face in high]
+
+
+def uniform(*, bits: int, low: Sequence[int], high: Sequence[int]) -> UniformProduct:
     """Uniform on X_bits^D with the target rectangle [low, high].
 
     Raises:
@@ -224,7 +231,7 @@ def uniform(*, bits: int, low: list[int], high: list[int]) -> UniformProduct:
     >>> float(d.mass(d.target)), float(d.error(nothing(2, 1)))
     (0.5, 0.5)
     """
-    target = rectangle(bits=bits, low=low, high=high)
+    target, bits, low, high = _target(bits, low, high)
     step, unit = 1 << max(bits - 32, 0), 1 << max(32 - bits, 0)
     starts = [-(-side // step) * unit for side in low]
     widths = [min((end // step + 1) * unit - start, 2**32 - 1) for start, end in zip(starts, high, strict=True)]
@@ -238,7 +245,7 @@ def uniform(*, bits: int, low: list[int], high: list[int]) -> UniformProduct:
     )
 
 
-def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5) -> LogUniformProduct:
+def log_uniform(*, bits: int, low: Sequence[int], high: Sequence[int], mass: float = 0.5) -> LogUniformProduct:
     """LogUniform around the faces of [low, high], with as many octaves as fit; the target has this mass.
 
     Args:
@@ -253,7 +260,7 @@ def log_uniform(*, bits: int, low: list[int], high: list[int], mass: float = 0.5
     >>> round(float(d.mass(d.target)), 6), d.octaves.tolist()
     (0.5, [62, 62, 62, 62, 62])
     """
-    target = rectangle(bits=bits, low=low, high=high)
+    target, bits, low, high = _target(bits, low, high)
     share = arguments.known_fraction("mass", mass) ** (1 / len(low))
     octaves = []
     for start, end in zip(low, high, strict=True):

@@ -61,6 +61,12 @@ class Encoding:
             return 0
         return min(max(round(Fraction(-self.low) / Fraction(self.unit)), 0), self.last + 1)
 
+    def agrees(self, other: "Encoding") -> bool:
+        """Whether every value has the same code by both. Of which type integers and decimals are does not matter."""
+        numbers = all(each.kind != "floats" and np.dtype(each.dtype).kind not in "mM" for each in (self, other))
+        alike = numbers or (self.kind, self.dtype) == (other.kind, other.dtype)
+        return alike and (self.low, self.unit, self.last) == (other.low, other.unit, other.last)
+
     def value(self, code: int) -> Any:
         """What one code stands for, as a NumPy scalar (or a Python integer beyond 64 bits)."""
         return self.values([code])[0]
@@ -351,7 +357,8 @@ def _whole(name: str, bound: Any, dtype: np.dtype) -> int:
 def _step(unit: Any, dtype: np.dtype) -> int:
     """A unit as an integer in the units of the values."""
     if dtype.kind in "mM":
-        step = moment("unit", unit, np.dtype(dtype.str.replace("M", "m")))
+        name, steps = np.datetime_data(dtype)
+        step = moment("unit", unit, np.dtype(f"m8[{steps}{name}]"))
         return int(step.view(np.int64))
     if isinstance(unit, float | np.floating) and float(unit).is_integer():
         unit = int(unit)

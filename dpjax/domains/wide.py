@@ -38,7 +38,7 @@ _UNROLLED = SHORT_ROW
 
 def limbs_for(bits: int) -> int:
     """Number of uint32 limbs of a number of `bits` bits."""
-    return -(-bits // 32)
+    return -(-int(bits) // 32)  # of an unsigned integer of NumPy's -bits is no negative number
 
 
 # ---------------------------------------------------------------------------------------------- to and from Python

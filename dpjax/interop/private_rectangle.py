@@ -71,7 +71,8 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """One private run on the rows."""
         x, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, label = columns.two_classes(y, self.classes)
-        data = columns.encoded(x, self.low, self.high, self.unit)
+        self._asked = self.low, self.high, self.unit
+        data = columns.encoded(x, *self._asked)
         codes, bits = columns.stacked(data)
         learner = rectangles.rectangles(
             axes=x.shape[1], bits=bits, epsilon=self.epsilon, delta=self.delta, beta=self.beta
@@ -98,7 +99,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
         inside = np.full(len(x), not self._empty)
-        for column, low, high in zip(columns.encoded(x, self.low, self.high, self.unit), *self._sides, strict=True):
+        for column, low, high in zip(columns.encoded(x, *self._asked), *self._sides, strict=True):
             code = columns.codes(column)
             inside &= (code >= low) & (code <= high)
         return self.classes_[inside.astype(int)]

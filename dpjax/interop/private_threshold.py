@@ -73,9 +73,11 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """One private run on the rows."""
         x, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, label = columns.two_classes(y, self.classes)
+        self._asked = {name: getattr(self, name) for name in ("column", "low", "high", "unit")}
+        self._above = arguments.flag("above", self.above)
         data = self._encoded(x)
         learner = thresholds.exponential(bits=data.bits, epsilon=self.epsilon)
-        sample = Sample(x=data.points.x, y=label != arguments.flag("above", self.above))
+        sample = Sample(x=data.points.x, y=label != self._above)
         released = learner(columns.fresh_key(self.random_state), sample).hypothesis
         self._code = wide.to_ints(released)[0]
         beyond = self._code > data.encoding.last
@@ -88,8 +90,10 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
         reached = columns.codes(self._encoded(x)) >= self._code
-        return self.classes_[(reached == self.above).astype(int)]
+        return self.classes_[(reached == self._above).astype(int)]
 
     def _encoded(self, x: np.ndarray) -> Any:
-        column = arguments.integer("column", self.column, at_least=0, at_most=x.shape[1] - 1)
-        return columns.encoded(x[:, [column]], self.low, self.high, self.unit)[0]
+        """By the parameters of the last fit."""
+        column, low, high, unit = self._asked.values()
+        column = arguments.integer("column", column, at_least=0, at_most=x.shape[1] - 1)
+        return columns.encoded(x[:, [column]], low, high, unit)[0]

@@ -46,4 +46,4 @@ class ByDepth(InteriorPoint):
 
 def domain(bits: Any) -> dict[str, Any]:
     """The fields that both solvers have."""
-    return {**base.domain(bits), "wider": wide.limbs_for(bits + 1)}
+    return {**base.domain(bits), "wider": wide.limbs_for(int(bits) + 1)}

@@ -13,7 +13,7 @@ import numpy as np
 from dpjax.accounting import Guarantee, exponential_rate
 from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
-from dpjax.data.encoding import Column
+from dpjax.data.encoding import Column, Encoding
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
@@ -88,6 +88,7 @@ class Answer:
       guarantee: of all values together, never more than the total asked for; for a total of rho the pure epsilon that it takes.
       rho: all values together are rho-zCDP.
       outcome: the run.
+      encoding: of the column; None for points.
     """
 
     values: Any
@@ -98,6 +99,7 @@ class Answer:
     guarantee: Guarantee
     rho: float
     outcome: Outcome
+    encoding: Encoding | None
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{fraction:g}: {value}" for fraction, value in zip(self.fractions, self.values, strict=True))
@@ -126,6 +128,8 @@ class Answer:
             raise TypeError(f"algorithm must have a law of ranks, got {type(algorithm).__name__}")
         if isinstance(data, Column) and data.bits != int(algorithm.bits):
             raise ValueError(f"data must have the {int(algorithm.bits)} bits of the answer's domain, got {data.bits}")
+        if isinstance(data, Column) and self.encoding is not None and not data.encoding.agrees(self.encoding):
+            raise ValueError(f"data must be encoded as the answer's column, by {self.encoding}, got {data.encoding}")
         points, decode = _points(data)
         points = algorithm.fit(points)
         n = int(points.n_valid)
@@ -185,7 +189,7 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
 
 def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:
     """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho; `origin` of `scales`."""
-    name = algorithm or chosen(fractions=fractions, **budget)
+    name = chosen(fractions=fractions, **budget) if algorithm is None else algorithm
     make = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))]
     return make(bits=bits, fractions=fractions, origin=origin, **budget)
 
@@ -262,6 +266,7 @@ def quantiles(
         guarantee=made.guarantee(),
         rho=made.zcdp(),
         outcome=outcome,
+        encoding=data.encoding if isinstance(data, Column) else None,
     )
 
 
