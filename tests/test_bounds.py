@@ -596,6 +596,18 @@ def test_stability_noise_is_the_same_on_the_device():
 
 
 def test_further_refusals():
+    with pytest.raises(ValueError, match="noises must be"):
+        bounds.noise_deviation(-1, 10.0)
+    with pytest.raises(ValueError, match="deviation must be"):
+        bounds.noise_tail(3, math.nan)
+    with pytest.raises(ValueError, match="shift must be"):
+        bounds.set_cover_errors(1e6, 5.0, 5, 20, 0.1, 0.05, -1)
+    with pytest.raises(TypeError, match="alpha must be"):
+        bounds.san_thresholds_private("0.1", 0.006, 1e-9)
+    with pytest.raises(ValueError, match="alpha must be"):
+        bounds.interval_search_thresholds(
+            7, 2.0, 0.1, comparison_epsilon=0.05, stability_epsilon=0.2, stability_delta=1e-6, choice_epsilon=0.1
+        )
     with pytest.raises(ValueError, match="delta must be <= 1/2"):
         bounds.stability_gap(0.1, 1.0, 0.6, calibration="proved")
     with pytest.raises(ValueError, match="alpha must be <= 1/2"):

@@ -166,3 +166,10 @@ def test_bad_input_is_refused_by_name():
     for event in (None, (0, 3), np.ones(5, bool)):
         with pytest.raises(TypeError, match="event must have one flag"):
             conjunctions.exponential(bits=9, k=2, epsilon=1.0).probability(data, event)
+
+
+def test_a_target_is_a_list_and_probabilities_are_as_many_as_variables():
+    with pytest.raises(TypeError, match="target must be a list"):
+        concept.product(bits=10, target=5)
+    with pytest.raises(ValueError, match="p must be one number, or one for each of the 10 variables"):
+        concept.product(bits=10, target=[0], p=[0.5] * 3)

@@ -281,6 +281,7 @@ WRONG = [
     (["a"], {}, TypeError, "values must be numbers .*, got text .<U1.: make numbers or dates of it first"),
     ("abc", {}, TypeError, "values must be a column"),
     (3, {}, TypeError, "values must be a column"),
+    (np.array(3), {}, TypeError, "values must be a column"),
     ([[1, 2]], {}, ValueError, "values must have one axis"),
     ([1, None], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),
     ([1.0, float("nan")], {}, ValueError, "no missing entries, got 1 of 2 rows: 1"),

@@ -114,6 +114,7 @@ def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
     [
         ({"n": []}, ValueError, "n must hold at least one"),
         ({"n": 0}, ValueError, "n must be"),
+        ({"n": 10**12}, ValueError, "n must be"),
         ({"n": [20, 2.5]}, TypeError, "n must be"),
         ({"n": "20"}, TypeError, "n must be"),
         ({"alpha": [0.1, math.nan]}, ValueError, "alpha must be"),

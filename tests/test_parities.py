@@ -222,3 +222,8 @@ def test_no_pair_of_neighbours_refutes_the_guarantee_and_twice_epsilon_is_refute
             alike = pairs[sizes[pairs[:, 0]] == n]
             assert (sticks(table, alike, epsilon).max() > 1e-12) == (factor == 2.0 and n > 1)
             assert sticks(table, alike, epsilon / 8).max() > 0
+
+
+def test_targets_may_be_an_array_of_numbers():
+    found, wanted = (concept.uniform(bits=6, targets=targets) for targets in (np.array([1, 2]), [1, 2]))
+    assert np.array_equal(found.targets, wanted.targets)

@@ -104,7 +104,7 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         "count": (count, arguments.counts),
     }
     for name, (value, check) in checks.items():
-        if not hasattr(value, "dtype") or isinstance(value, np.generic):  # arrays, traced ones among them, pass
+        if arguments.is_scalar(value):
             check(**{name: value})
     log_term = -2.0 * xp.log(delta)
     composed = 2.0 * epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term)) / count**0.5

@@ -55,6 +55,7 @@ def san_thresholds_private(alpha: float, epsilon: float, delta: float) -> int:
         >>> f"{san_thresholds_private(0.1, 0.006, 1e-9):.1e}"
         '3.7e+07'
     """
+    arguments.fractions(alpha=alpha)
     return math.ceil(choosing_mechanism_privacy(GROWTH, alpha / 64.0, epsilon, delta) * _MORE)
 
 

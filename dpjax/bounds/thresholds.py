@@ -529,6 +529,7 @@ def interval_search_thresholds(comparisons: int, alpha: float, beta: float, **gi
         >>> round(interval_search_thresholds(7, 0.2, 0.1, comparison_epsilon=0.375 / 7, **shares))
         26492
     """
+    arguments.fractions(alpha=alpha, beta=beta)
     search = interval_search(comparisons, alpha / 2, beta / 2, **given)
     return max(agnostic(1, alpha / 2.0, beta / 2.0), search)
 

@@ -137,11 +137,14 @@ def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool
     0.25
     """
     variables = arguments.integer("bits", bits, at_least=1, at_most=MOST_VARIABLES)
-    literals = [arguments.integer("target", one, at_least=0, at_most=2 * variables - 1) for one in target]
+    listed = arguments.several("target", target)
+    literals = [arguments.integer("target", one, at_least=0, at_most=2 * variables - 1) for one in listed]
     if not literals:
         raise ValueError("target must hold at least one literal, got none")
+    if np.shape(p) not in ((), (variables,)):
+        raise ValueError(f"p must be one number, or one for each of the {variables} variables, got shape {np.shape(p)}")
     share = (
-        np.broadcast_to(np.asarray(arguments.array("p", p), np.float64), (variables,))
+        np.asarray(arguments.array("p", p), np.float64)
         if np.ndim(p)
         else np.full(variables, arguments.known_fraction("p", p))
     )

@@ -122,7 +122,7 @@ def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> 
 
     Args:
       bits: d, from 1 to 1024.
-      targets: k integers below 2^bits, or such a wide array (as of `random_targets`).
+      targets: k integers below 2^bits, or such a wide array, of two axes (as of `random_targets`).
 
     Raises:
       TypeError, ValueError: bits or a target out of range, or no targets.
@@ -134,7 +134,7 @@ def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> 
     (True, [0.5, 0.5])
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS)
-    if not hasattr(targets, "dtype"):
+    if getattr(targets, "ndim", 1) == 1:
         listed = arguments.several("targets", targets)
         ints = [arguments.integer("targets", v, at_least=0, at_most=(1 << bits) - 1) for v in listed]
         vectors = wide.from_ints(ints, bits)

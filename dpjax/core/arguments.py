@@ -33,6 +33,11 @@ def is_traced(value: Any) -> bool:
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether `value` is a number of Python or NumPy, or no number at all: arrays, traced ones among them, are to pass unchecked."""
+    return not hasattr(value, "dtype") or isinstance(value, np.generic)
+
+
 # ------------------------------------------------------------------------------------------------------------ numbers
 
 

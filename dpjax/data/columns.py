@@ -22,7 +22,7 @@ def read(values: Any) -> np.ndarray:
         kind: Any = getattr(values, "dtype", None)
         zoned = getattr(kind, "tz", None) is not None
         values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))  # in UTC
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
     untyped = getattr(values, "dtype", "O") == "O"
     try:

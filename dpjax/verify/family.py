@@ -150,10 +150,15 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
     varies = relation == ADD_OR_REMOVE_ONE
     sizes = list(range(0 if kind.may_be_empty else 1, n + 1)) if varies else [n]
     m, what = kind.values, "sequences" if ordered else "multisets"
+    if n * m > MOST_PAIRS:  # told before any power of them is worked out
+        raise ValueError(
+            f"n and domain must be smaller: {n} records of {m} kinds; at most {MOST_PAIRS} pairs are enumerated"
+        )
     datasets = sum(m**size if ordered else math.comb(size + m - 1, size) for size in sizes)
     pairs = datasets * n * m
     if datasets > MOST_DATASETS or pairs > MOST_PAIRS:
-        found = f"{datasets} {what} of {m} kinds of records and up to {pairs} neighbouring pairs"
+        shown = [f"{number}" if number < 10**15 else "more than 10^15" for number in (datasets, pairs)]
+        found = f"{shown[0]} {what} of {m} kinds of records and up to {shown[1]} neighbouring pairs"
         raise ValueError(
             f"n and domain must be smaller: {found}; at most {MOST_DATASETS} and {MOST_PAIRS} are enumerated"
         )
