@@ -62,7 +62,12 @@ class Encoding:
         return min(max(round(Fraction(-self.low) / Fraction(self.unit)), 0), self.last + 1)
 
     def agrees(self, other: "Encoding") -> bool:
-        """Whether every value has the same code by both. Of which type integers and decimals are does not matter."""
+        """Whether every value has the same code by both. Of which type integers and decimals are does not matter.
+
+        >>> narrow, wide = (encode(np.array([1, 7], kind), low=0, high=9).encoding for kind in ("uint8", "int64"))
+        >>> narrow.agrees(wide), narrow.agrees(encode(np.array([1, 7]), low=1, high=9).encoding)
+        (True, False)
+        """
         numbers = all(each.kind != "floats" and np.dtype(each.dtype).kind not in "mM" for each in (self, other))
         alike = numbers or (self.kind, self.dtype) == (other.kind, other.dtype)
         return alike and (self.low, self.unit, self.last) == (other.low, other.unit, other.last)
