@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import hypothesis
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -170,6 +171,12 @@ def test_dates_and_times():
     assert codes(column) == [1, 86_399] and column.decode(1) == np.timedelta64(1, "s")
     with pytest.raises(TypeError, match=r"values\[0\] must be a number, a date or a time, like all others"):
         dpjax.encode([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)])
+
+
+@pytest.mark.parametrize("low", ["now", "Today", np.array(3), jnp.int32(3)])
+def test_bounds_of_dates_are_dates_that_are_written_down(low):
+    with pytest.raises(TypeError, match="low must be a date or a time"):
+        dpjax.encode(np.array(["2020-01-01"], "datetime64[D]"), low=low, high="2030-01-01")
 
 
 def test_months_are_counted_in_months():

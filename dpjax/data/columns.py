@@ -110,6 +110,8 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     try:
         if isinstance(plain, int | float | np.number | np.bool_) and not isinstance(plain, np.timedelta64):
             raise TypeError("a number without a unit")
+        if np.asarray(plain).dtype.kind in "biuf" or str(plain).lower() in ("now", "today"):
+            raise TypeError("an array of such a number, or a bound by the clock, which is not public before")
         found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)
     except OverflowError:  # by newer versions of NumPy; older ones wrap
