@@ -418,6 +418,7 @@ X = wide.from_ints([5, 6, 7], 64)
         ({"x": np.zeros((3, 0), np.uint32)}, ValueError, r"x must have shape \(rows, limbs\), got \(3, 0\)"),
         ({"x": np.zeros((0, 2), np.uint32), "y": []}, ValueError, "x must hold at least one row"),
         ({"y": [1, 0]}, ValueError, r"y must have the length of x, shape \(3,\), got \(2,\)"),
+        ({"y": [[1], [0, 1], [1]]}, ValueError, "y must have the length of x, and one axis"),
         ({"y": [[1, 0, 1]]}, ValueError, r"y must have the length of x, shape \(3,\), got \(1, 3\)"),
         ({"y": [1, 0, 2]}, ValueError, r"y must hold labels 0 and 1 only, got y\[2\] = 2"),
         ({"y": jnp.array([1, -1, 0])}, ValueError, r"y must hold labels 0 and 1 only, got y\[1\] = -1"),

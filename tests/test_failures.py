@@ -11,6 +11,7 @@ from dpjax import failures
 from dpjax.concepts import thresholds as concept
 from dpjax.learners import pac, thresholds
 from dpjax.trials import cells
+from dpjax.trials.store import open_store
 
 EPSILONS, N, ALPHAS = [0.5, 1.0, 2.0], [20, 40], [0.1, 0.2]
 GIVEN: dict[str, Any] = {"over": {"epsilon": EPSILONS}, "n": N, "alpha": ALPHAS, "draws": 16}
@@ -109,12 +110,20 @@ def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
     assert "12/12 cells" in capsys.readouterr().err
 
 
+def test_results_are_kept_in_a_store_that_is_open_and_empty(tmp_path: Any, table: Any) -> None:
+    """An empty store has the length 0, and is a store."""
+    with open_store(tmp_path / "kept", {"what": "test"}) as store:
+        kept = failures({"exponential": exponential}, **GIVEN, store=store)
+        assert len(store) == len(kept.rows) and kept.to_rows() == table.to_rows()
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         ({"n": []}, ValueError, "n must hold at least one"),
         ({"n": 0}, ValueError, "n must be"),
         ({"n": 10**12}, ValueError, "n must be"),
+        ({"store": 5}, TypeError, "store must be a directory"),
         ({"n": [20, 2.5]}, TypeError, "n must be"),
         ({"n": "20"}, TypeError, "n must be"),
         ({"alpha": [0.1, math.nan]}, ValueError, "alpha must be"),

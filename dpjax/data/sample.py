@@ -238,7 +238,10 @@ def wide_row(name: str, x: Any) -> Array:
 def _labels(y: Any, rows: int) -> Array:
     """y as an int32 array of `rows` zeros and ones."""
     if not isinstance(y, jax.Array):
-        y = np.asarray(y)
+        try:
+            y = np.asarray(y)
+        except ValueError as error:
+            raise ValueError("y must have the length of x, and one axis, got rows of different lengths") from error
         if y.dtype.kind not in "biuf":
             raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.shape != (rows,):
