@@ -140,7 +140,6 @@ def test_scores_of_more_points_than_a_float_counts_move_by_one_with_a_point():
     assert np.abs(np.diff(scores)).max() < 1.2
 
 
-@pytest.mark.slow  # that of a count that says nothing is in the registry
 def test_it_is_private_where_a_count_says_how_many_points_there_are(margin, x64):
     made = quantiles.inverse_sensitivity(bits=2, fractions=[0.3, 0.6], epsilon=1.0, base="places", origin=1)
     report = dpjax.check(made, n=4, domain=4, epsilon=1.0)

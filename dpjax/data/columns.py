@@ -108,10 +108,8 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if it is none that the dtype can hold."""
     plain = _plain(name, bound)
     try:
-        if isinstance(plain, int | float | np.number | np.bool_) and not isinstance(plain, np.timedelta64):
-            raise TypeError("a number without a unit")
-        if np.asarray(plain).dtype.kind in "biuf" or str(plain).lower() in ("now", "today"):
-            raise TypeError("an array of such a number, or a bound by the clock, which is not public before")
+        if isinstance(plain, int) or np.asarray(plain).dtype.kind in "biufc" or str(plain).lower() in ("now", "today"):
+            raise TypeError("a number without a unit, or the clock, which tells nothing that is written down")
         found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)
     except OverflowError:  # by newer versions of NumPy; older ones wrap

@@ -344,8 +344,9 @@ def row(cell: Cell, **more: Any) -> dict[str, Any]:
 
 def opened(store: str | os.PathLike[str] | Keeper | None, what: str) -> Any:
     """A store in a directory, or in memory, or one that is open already and stays so; `what` says for which sweep."""
-    if store is None or hasattr(store, "get_or_compute"):
-        return contextlib.nullcontext(Memory() if store is None else store)  # an empty store has the length 0
+    keeper = Memory() if store is None else store  # an empty store is one, too, though its length is 0
+    if hasattr(keeper, "get_or_compute"):
+        return contextlib.nullcontext(keeper)
     if not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a directory, or an open store, got {store!r} of type {type(store).__name__}")
     return open_shared(store, {"what": what}, resume=True)

@@ -106,11 +106,8 @@ def rec_concave(
     """
     fields = by_depth.domain(bits)
     depth = 2 if depth is None else arguments.integer("depth", depth, at_least=1)
-    epsilon, delta, levels = (
-        arguments.epsilon(epsilon),
-        arguments.delta(delta),
-        bounds.levels_run(2 ** int(bits) - 1, depth),
-    )
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
+    levels = bounds.levels_run(2 ** int(bits) - 1, depth)
     return DepthRecConcave(
         **fields,
         epsilon=epsilon,

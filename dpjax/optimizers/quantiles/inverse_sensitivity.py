@@ -187,14 +187,6 @@ class InverseSensitivityQuantiles(Together):
         """
         return self._sized(2 * (self._nats() + NEGLIGIBLE) / self._rate(), rows)
 
-    def _nats(self) -> float:
-        """ln of what all tuples weigh, over what a right one does at least."""
-        return self.fractions.shape[0] * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base])
-
-    def _rate(self) -> float:
-        """kappa on the host."""
-        return (1 - self.counting) * arguments.known("epsilon", self.epsilon) / 2
-
     def run(self, key: Array, data: Points) -> Any:
         """One after another on a CPU: they have their own numbers of tries."""
         return staging.one_by_one(type(self).draw)(self, key, self.prepare(data))
@@ -476,7 +468,8 @@ class InverseSensitivityQuantiles(Together):
             nats = self._nats() + log_mean - math.log(left)
             return max(nats * farthest, (nats + most) * farthest / (1 + farthest)) / kappa
 
-        plainly = error(0.0, arguments.known_fraction("beta", beta))
+        beta = arguments.known_fraction("beta", beta)
+        plainly = error(0.0, beta)
         if not self.counting or self.fractions.shape[0] < MANY:
             return plainly
         # Nothing is off by more than farthest n, and the count is asked for N_0 only where that is below `_enough`.

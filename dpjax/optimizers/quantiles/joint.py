@@ -42,11 +42,10 @@ tuples do. So with K candidates, D > t for some output has probability at most
     2^(dm) (K exp(-kappa t / max{f, 1 - f}) + q exp(-kappa t / (1 - min w))) E[exp(kappa |n - N|)],
 
 N the closest one of the grid. Up to 7 steps n is within h / 2 (if h = 1, it is on the grid; below h / 2 points no rank is off by as much as
-the bound says anyway), up to the last, the 15th, within h, and with
-noise of up to R > 15 steps within (R - 14.5) h. With p_r for the probability of noise beyond r steps the mean is at most exp(kappa h / 2)
-+ p_7 exp(kappa h) + p_15 exp(1.5 kappa h) + ... + p_(R-1) exp((R - 14.5) kappa h), and beyond R steps, with probability p_R, nothing is
-said: R is what promises the least error. With targets w_j n alone the bound is 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is the worst
-of all data; the exact law says what holds for given ones.
+the bound says anyway), up to the last, the 15th, within h, and with noise of up to R > 15 steps within (R - 14.5) h. With p_r for the
+probability of noise beyond r steps the mean is at most exp(kappa h / 2) + p_7 exp(kappa h) + p_15 exp(1.5 kappa h) + ... + p_(R-1) exp((R -
+14.5) kappa h), and beyond R steps, with probability p_R, nothing is said: R is what promises the least error. With targets w_j n alone the
+bound is 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is the worst of all data; the exact law says what holds for given ones.
 
 **Scales.** What outputs weigh before they see data is a public choice. With `base="scales"` it is a mixture for all outputs together:
 half of it uniform, half of it by `scales`, which of the two is one more output of the mechanism. So the probability above doubles at
@@ -345,10 +344,9 @@ class JointQuantiles(Together):
 
     def error(self, *, beta: float) -> float:
         """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
-        m, beta = self.fractions.shape[0], arguments.known_fraction("beta", beta)
+        beta, kappa, nats = arguments.known_fraction("beta", beta), self._rate(), self._nats()
         with jax.enable_x64(True):
-            kappa, moves, log_own = (float(x) for x in (self.kappa(), self._moves(), self._log_own()))
-        nats = m * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base])
+            moves, log_own = float(self._moves()), float(self._log_own())
         if not self.fitted:
             return (nats - math.log(beta)) * moves / (2 * kappa)
         f = np.asarray(self.fractions, float) * 2.0**-32
@@ -370,7 +368,7 @@ class JointQuantiles(Together):
 
     def _log_aside(self, reach: int) -> float:
         """ln of the mean of exp(kappa |n - N|) at most, N the closest one that is tried, of noise up to so many steps; see the module."""
-        tail, kappa = self._tail(), (1 - self.share) * float(self.epsilon) / 2
+        tail, kappa = self._tail(), self._rate()
         near = kappa * tail.step / 2 if tail.step > 1 else 0.0
         logs = [near, kappa * tail.step + tail.log_beyond(NEAR), tail.log_mean(reach, kappa, 1.5)]
         return float(np.logaddexp.reduce(logs))

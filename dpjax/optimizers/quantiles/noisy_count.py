@@ -12,14 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dpjax.core import arguments
 from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 
-REACHES, APART = (
-    4,
-    0.4,
-)  # how many R are tried, each the next step, or so far from the next that the chance of noise beyond falls by e^-0.4
+REACHES = 4  # how many R are tried
+APART = 0.4  # from one to the next the chance of noise beyond falls by e^-0.4, or they are a step apart
 
 
 def reach(kind: Any) -> float:
@@ -76,9 +73,8 @@ class Tail:
         ratio = math.expm1(-abs(growth) * terms) / math.expm1(-abs(growth)) if growth else terms
         return first + max(growth, 0.0) * (terms - 1) + math.log(ratio)
 
-    def least_error(self, beta: Any, error: Callable[[int, float], float]) -> float:
+    def least_error(self, beta: float, error: Callable[[int, float], float]) -> float:
         """The least of error(R, what is left of beta), if of noise of more than R steps nothing is said."""
-        beta = arguments.known_fraction("beta", beta)
         counts = (math.log(self.sides) - math.log(beta) - math.log1p(math.exp(-self.rate))) / self.rate
         first, apart = max(self.last, math.floor(counts / self.step)), max(round(APART / (self.rate * self.step)), 1)
         tried = [first + i * apart for i in range(REACHES)]

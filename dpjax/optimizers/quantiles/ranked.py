@@ -79,9 +79,8 @@ def _laws(quantiles: RankedQuantiles, points: Points, rank_error: Array) -> Floa
 
 def rounded_fractions(fractions: Any) -> list[int]:
     """Increasing multiples of 2^-32."""
-    if isinstance(fractions, str) or not hasattr(fractions, "__len__") or getattr(fractions, "ndim", 1) != 1:
-        raise TypeError(f"fractions must be a list of numbers between 0 and 1, got {fractions!r}")
-    values = [arguments.known_fraction("fractions", fraction) for fraction in fractions]
+    listed = arguments.several("fractions", fractions)
+    values = [arguments.known_fraction("fractions", fraction) for fraction in listed]
     rounded = [round(value * 2**32) for value in values]
     if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
         raise ValueError(

@@ -64,6 +64,14 @@ class Together(RankedQuantiles):
         """The rate at which weights fall with the cost; as far as the log of any weight moves when a point comes or leaves."""
         return (1 - self.counting) * jnp.asarray(self.epsilon, float) / 2
 
+    def _rate(self) -> float:
+        """kappa on the host."""
+        return (1 - self.counting) * arguments.known("epsilon", self.epsilon) / 2
+
+    def _nats(self) -> float:
+        """ln of what all tuples weigh, over what a right one does at least."""
+        return self.fractions.shape[0] * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base])
+
     def _count_rate(self) -> Float[Array, ""]:
         return self.counting * jnp.asarray(self.epsilon, float)
 
