@@ -55,10 +55,14 @@ def _run(options: argparse.Namespace) -> None:
     dpjax.enable_cache()
     runner.check(options.name, options.preset, changes=options.set, distributed=options.distributed)
     if not options.distributed:
+        for option in ("coordinator", "processes", "process_id", "timeout"):
+            if getattr(options, option) is not None:
+                raise Refused(f"--{option.replace('_', '-')} is for runs with --distributed")
         _measure(options)
         return
+    seconds = 60 if options.timeout is None else options.timeout
     with refusing():
-        place = cluster.meeting(options.coordinator, options.processes, options.process_id, options.timeout)
+        place = cluster.meeting(options.coordinator, options.processes, options.process_id, seconds)
     with cluster.LastWords() as words:
         with refusing():
             cluster.join(place, words)
@@ -111,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--processes", type=int, help="how many there are (default $JAX_NUM_PROCESSES, or the cluster's)")
     run.add_argument("--process-id", type=int, help="which one this is (default $JAX_PROCESS_ID, or the cluster's)")
-    run.add_argument("--timeout", type=int, default=60, help="seconds to wait for the others (default 60)")
+    run.add_argument("--timeout", type=int, help="seconds to wait for the others (default 60)")
     plot = commands.add_parser("plot", help="draw a run's pictures again from its CSV")
     plot.add_argument("name", help="which one, as for run")
     plot.add_argument("--out", required=True, help="directory of the run")

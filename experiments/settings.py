@@ -16,6 +16,7 @@ Settings = Mapping[str, Any]
 # What these names mean in every experiment, whatever group they are in.
 _FRACTIONS = ("alpha", "beta", "delta", "level", "rtol", "xi")
 _COUNTS = ("bits", "draws", "trials", "users")
+_GROUPS_OF_COUNTS = ("bits.", "draws.")  # one for each series
 
 
 def changed(
@@ -68,8 +69,10 @@ def _leaves(settings: Settings, above: tuple[str, ...] = ()) -> Iterator[tuple[s
 def _value(key: str, text: str, before: Any) -> Any:
     """The text as a value of the type of `before`, in the range that the setting's name says."""
     value = text if isinstance(before, str) else _parsed(key, text, before)
+    if value == [] and before != []:
+        raise ValueError(f"--set {key} must hold at least one value, got none")
     for each in value if isinstance(value, list) else [value]:
-        _check(key.rpartition(".")[2], each)
+        _check(key, each)
     return value
 
 
@@ -94,11 +97,12 @@ def _number(value: Any, kind: type) -> Any:
     return kind(value)
 
 
-def _check(name: str, value: Any) -> None:
+def _check(key: str, value: Any) -> None:
     """ValueError if every experiment would refuse a setting of this name with that value."""
+    name = key.rpartition(".")[2]
     if name == "epsilon":
-        arguments.epsilon(value)
+        arguments.epsilon(value, key)
     elif name in _FRACTIONS:
-        arguments.fraction(name, value)
-    elif name in _COUNTS:
-        arguments.integer(name, value, at_least=1)
+        arguments.fraction(key, value)
+    elif name in _COUNTS or key.startswith(_GROUPS_OF_COUNTS):
+        arguments.integer(key, value, at_least=1)

@@ -17,6 +17,11 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def thorough(*values: Any) -> Any:
+    """The same where the case takes seconds: run with -m "not slow"."""
+    return pytest.param(*values, marks=pytest.mark.thorough)
+
+
 def on_cpu(test: Any) -> Any:
     """A test of what programs for a CPU are like, or of where their blocks have room."""
     return pytest.mark.skipif(jax.default_backend() != "cpu", reason="says how it is on a CPU")(test)

@@ -1,7 +1,8 @@
 """The strict session every test and doctest runs in.
 
-Rank promotion raises, dtype promotion is strict, reusing a key is an error, warnings are errors (pyproject.toml),
-and beartype checks the jaxtyping shapes of dpjax on every call. Hypothesis draws the same examples every time.
+Rank promotion raises, dtype promotion is strict, and warnings are errors (pyproject.toml). Hypothesis draws the same examples every time.
+Whenever thorough or slow tests run, too, beartype checks the jaxtyping shapes of dpjax on every call, and reusing a key is an error; in
+quick tests that is so in files that ask for `no_key_twice`. Both together take a fifth of all time.
 """
 
 import gc
@@ -35,7 +36,6 @@ gc.set_threshold(100_000, 50, 1000)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_enable_compilation_cache", False)  # the command line would turn it on, in the user's home
-jax.config.update("jax_debug_key_reuse", True)  # a test that wants a draw twice makes the key twice
 
 
 class _HostMeta(type):
@@ -91,9 +91,6 @@ def modules_with_shapes() -> list[str]:
     return [".".join(path.relative_to(root).with_suffix("").parts) for path in files]
 
 
-# Before anything imports dpjax: modules are instrumented as they load.
-jaxtyping.install_import_hook(modules_with_shapes(), f"{__name__}.check_shapes")
-
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("fixed")
 
@@ -138,6 +135,7 @@ SLOW_EXAMPLES = {
     "dpjax.optimizers.quantiles.approximate.approximate",
     "dpjax.optimizers.quantiles.inverse_sensitivity.inverse_sensitivity",
     "dpjax.optimizers.quantiles.joint.joint",
+    "dpjax.optimizers.quantiles.permute_and_flip.permute_and_flip",
     "dpjax.optimizers.quantiles.rank_exponential.rank_exponential",
     "dpjax.optimizers.quantiles.recursive.recursive",
     "dpjax.optimizers.quantiles.unbounded.unbounded",
@@ -186,7 +184,11 @@ NEED_EXTRAS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Doctests of modules whose extra is absent are not collected."""
+    """Doctests of modules whose extra is absent are not collected. Shapes and keys are watched wherever not only quick tests run."""
+    if "not thorough" not in config.option.markexpr:
+        jax.config.update("jax_debug_key_reuse", True)
+        # Before anything imports dpjax: modules are instrumented as they load.
+        jaxtyping.install_import_hook(modules_with_shapes(), f"{__name__}.check_shapes")
     absent = [path for path, extra in NEED_EXTRAS.items() if importlib.util.find_spec(extra) is None]
     root = pathlib.Path(__file__).parents[1]
     config.option.ignore = [*(config.option.ignore or []), *(str(root / path) for path in absent)]
@@ -218,6 +220,13 @@ def forget_programs():
     yield
     if memory_maps() > 12_000:
         jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def no_key_twice():
+    """Reusing a key is an error: a test that wants a draw twice makes the key twice."""
+    with jax.debug_key_reuse(True):
+        yield
 
 
 @pytest.fixture

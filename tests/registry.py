@@ -125,6 +125,7 @@ class Entry:
       wrong: what is no data of this algorithm.
       law_of: the entry whose law is the same function: forms, derivatives and batches of this one's run with -m slow.
       slow: much like another one; run with -m slow.
+      thorough: the same, of a law that compiles for seconds only; run with -m "not slow".
     """
 
     name: str
@@ -145,6 +146,7 @@ class Entry:
     wrong: tuple[Any, ...] = (None, [1, 2], "data")
     law_of: str = ""
     slow: bool = False
+    thorough: bool = False
 
 
 def _labelled(data: Any) -> tuple[list[int], list[Any]]:
@@ -430,6 +432,7 @@ LABEL_PRIVATE = [
         twin=lambda entry: _threshold_of_dichotomies_twin(entry, _PUBLIC),
         alpha=None,  # 7 public points are too few for a promise
         law_of="label_private.parities",
+        thorough=True,
     ),
     Entry(
         "label_private.parities",
@@ -447,6 +450,7 @@ LABEL_PRIVATE = [
         events=False,
         twin=_segment_of_dichotomies_twin,
         law_of="label_private.parities",
+        thorough=True,
     ),
     Entry(
         "label_private.points",
@@ -456,6 +460,7 @@ LABEL_PRIVATE = [
         place=_place_of_point,
         alpha=None,  # 6 points are too few for a promise
         law_of="label_private.parities",
+        thorough=True,
     ),
 ]
 
@@ -617,6 +622,7 @@ QUASI_CONCAVE = [
         20.0,
         twin=_amplified_twin,
         alpha=None,  # a larger promise than this beta leaves room for
+        thorough=True,
     ),
 ]
 
@@ -873,6 +879,7 @@ MECHANISMS = [
         event=((1, 6), slice(1, 6)),
         error=1.5,
         alpha=None,
+        thorough=True,
     ),
     Entry(
         "mechanisms.partition_selection",
@@ -1079,6 +1086,7 @@ QUERIES = [
         events=False,  # they are of the runs, whose answers are released in order
         error=0.2,
         law_of="quantiles.rank_exponential",
+        thorough=True,
     ),
     Entry(
         "quantiles.recursive",

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -131,7 +132,12 @@ CASES = {
     "agnostic tardos": (tardos(5, xi=0.1, score="symmetric"), forms.agnostic(5, bits=64, point=7, junk=0), most, says),
     "parities": (tardos(8, xi=0.1, score="symmetric"), forms.parities(8), best_parity, parity),
 }
-every_case = pytest.mark.parametrize(("code", "form", "learner", "predict"), CASES.values(), ids=CASES)
+LONG = ("thresholds padded", "agnostic boneh-shaw", "parities")  # the other ones state as much of their code and form
+every_case = pytest.mark.parametrize(
+    ("code", "form", "learner", "predict"),
+    [builders.thorough(*case) if name in LONG else case for name, case in CASES.items()],
+    ids=CASES,
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- forms
@@ -264,6 +270,7 @@ def evidence(learner, code=USUAL, trials=500, coalition=None, **settings):
     return audit(setup, root=engine.root_key(3), trials=trials, level=LEVEL, **settings)
 
 
+@pytest.mark.thorough
 def test_a_learner_without_privacy_is_found_out():
     found = evidence(toy("most"), pilot=20)
     assert found.epsilon > math.log(0.99 / (1e-3 / 8)) - 0.1 and found.measured > 3
@@ -271,12 +278,14 @@ def test_a_learner_without_privacy_is_found_out():
     assert 0 < found.implied < found.epsilon  # every accurate learner: a factor n and the inaccuracy less
 
 
+@pytest.mark.thorough
 def test_a_learner_that_ignores_its_data_is_not():
     found = evidence(toy("blind"), victim=1)
     assert found.epsilon == found.measured == found.implied == 0 and found.inaccurate.value == 1
     assert found.falsely_accused.value <= 0.01 and found.victim == 1
 
 
+@pytest.mark.thorough
 def test_delta_is_allowed_for():
     """A published row: nothing can be shown at delta = 1/n; much at delta = 0 (negative control)."""
     assert evidence(toy("copies a row"), victim=1, delta=0.25).epsilon == 0
@@ -350,6 +359,17 @@ def probably(hypotheses, x):
         (lambda: tardos(5, length=2**70), ValueError, "length must be from 1"),
         (lambda: evidence(toy("most"), victim=4), ValueError, "victim must be from 0 to 3"),
         (lambda: evidence(toy("most"), delta=1.0), ValueError, "delta must be < 1"),
+        (
+            lambda: audit(
+                against(toy("most"), code=USUAL, form=forms.agnostic(USUAL.users)),
+                root=engine.root_key(3),
+                trials=9,
+                level=1.0,
+            ),
+            ValueError,
+            "level must be < 1",
+        ),
+        (lambda: evidence(toy("most"), trials=0), ValueError, "trials must be >= 1"),
         (
             lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=lambda h, x: h),
             ValueError,

@@ -686,6 +686,18 @@ def test_what_floats_cannot_hold_is_computed_or_refused_by_name():
     rate = set_cover.rate_for(epsilon=1500.0, delta=1e-6)
     assert 1499.0 < set_cover.shared_test(rate=rate, noise_epsilon=0.0, delta=1e-6).epsilon <= 1500.0
     assert set_cover.process_delta(800.0, 1.0) == 1.0
+    for call, words in (
+        (
+            lambda: bounds.set_cover_shift(40, 0.1, 1e-308),
+            r"set_cover_shift\(40, 0.1, 1e-308\) must have numbers whose",
+        ),
+        (lambda: bounds.sanitizer_blocks(1e-308), r"sanitizer_blocks\(1e-308\) must have"),
+        (lambda: bounds.point_rows(1e-310, 0.0), "point_rows"),
+        (lambda: bounds.set_cover(1.0, 5, 20, 0.1, 0.1, 0.05, 10**400), "an int of 1329 bits"),
+        (lambda: bounds.label_private(1, 0.1, 0.1, 1.0, unlabelled=-5, **printed), "unlabelled .* must be absent"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
 
 
 def test_exponential_points_near_nothing_to_gain():

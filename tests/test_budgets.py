@@ -85,6 +85,7 @@ def central(function: Any, arguments: tuple[Any, ...], direction: Any, step: flo
     return np.asarray(jax.tree.map(lambda a, b: (a - b) / (2 * step), moved(1.0), moved(-1.0)))
 
 
+@pytest.mark.thorough
 def test_derivatives_are_those_of_differences_forward_and_reverse() -> None:
     with jax.enable_x64():
         ratios, deltas = jnp.array([1.0, 2.0, 0.5]), jnp.array([1e-4, 0.0, 1e-3])
@@ -130,6 +131,17 @@ def test_accountant_refuses_what_makes_no_sense() -> None:
         accountant.total_delta([0.1, 0.2], [0.0], 1.0, (1, 1))
     with pytest.raises(ValueError, match="one count for each of 2 groups"):
         accountant.basic([0.1, 0.2], [0.0, 0.0], (1,))
+    for call, words in (
+        (lambda: accountant.total_delta([math.nan], [0.0], 0.5, (2,)), "epsilons must be a number, not NaN"),
+        (lambda: accountant.total_delta([-0.5], [0.0], 0.5, (2,)), "epsilons must be >= 0"),
+        (lambda: accountant.total_delta([1.0], [-0.5], 0.5, (2,)), "deltas must be >= 0"),
+        (lambda: accountant.total_delta([1.0], [0.0], -0.5, (2,)), "epsilon must be >= 0"),
+        (lambda: accountant.log_total_delta([1.0], [0.0], math.nan, (2,)), "epsilon must be a number, not NaN"),
+        (lambda: accountant.calibrated([-1.0], [0.0], 1.0, 1e-3, (2,)), "ratios must be > 0"),
+        (lambda: accountant.calibrated([1.0], [0.0], 1.0, 1.0, (2,)), "delta must be < 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
     with pytest.raises(ValueError, match="at most 65536 terms"):
         accountant.total_delta([0.1, 0.2], [0.0, 0.0], 1.0, (300, 300))
     with pytest.raises(ValueError, match="times"):
@@ -162,6 +174,7 @@ def tuned(opened: budgets.Budgeted) -> tune.Tuned:
     return tune.tune(opened, hills(0, 8), error=0.2, steps=38, learning_rate=0.1)
 
 
+@pytest.mark.thorough
 def test_tuned_budgets_fail_less_often_on_data_that_were_held_out(tuned: tune.Tuned) -> None:
     assert tuned.losses[-1] < tuned.losses[0] - 0.3
     judged, held_out, default = tune._judged(0.2, None), hills(1, 8), learner()
@@ -262,7 +275,7 @@ def openings() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("index", range(7))
+@pytest.mark.parametrize("index", [*range(4), *map(builders.thorough, range(4, 7))])
 def test_points_far_away_keep_the_total_after_rounding(index: int) -> None:
     algorithm = openings()[index]
     budgeted, rng = budgets.of(algorithm), np.random.default_rng(index)
@@ -445,3 +458,11 @@ def test_a_listed_plan_fails_less_on_unseen_data():
     assert chosen.rounds == 3 and found.min() < 0.15 < 0.25 < found[0]
     before, after = (float(tune.failures(one, at[1:], simulated_failure(200))[0]) for one in (learner, chosen))
     assert after < 0.6 * before
+
+
+def test_many_mechanisms_are_counted_at_once() -> None:
+    """Logarithms of binomial coefficients, which are whole numbers of 16,383 bits."""
+    inside, choices = accountant._terms((16_383,))
+    assert len(inside) == 16_384
+    assert choices[[0, 1, 2, -1]].tolist() == [0.0, *(math.log(math.comb(16_383, k)) for k in (1, 2)), 0.0]
+    assert choices[8_191] == pytest.approx(math.log(math.comb(16_383, 8_191)), rel=1e-15)

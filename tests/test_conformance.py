@@ -18,13 +18,19 @@ from registry import ENTRIES, Entry
 from dpjax.accounting import Guarantee
 from dpjax.data.outcome import Status
 
+pytestmark = pytest.mark.usefixtures("no_key_twice")
+
 TRIALS = 4096
 
 
 def over(entries: list[Entry], only_laws: bool = False, also_slow: Any = ()) -> Any:
     """One test an algorithm; of laws alone, one a law."""
     slow = {e.name for e in entries if e.slow or (only_laws and e.law_of)} | set(also_slow)
-    cases = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.name in slow else []) for e in entries]
+
+    def marks(entry: Entry) -> list[Any]:
+        return [pytest.mark.slow] if entry.name in slow else [pytest.mark.thorough] if entry.thorough else []
+
+    cases = [pytest.param(entry, id=entry.name, marks=marks(entry)) for entry in entries]
     return pytest.mark.parametrize("entry", cases)
 
 
@@ -150,6 +156,7 @@ def padded(data: Any, more: bool = True) -> Any:
     return jax.tree.map(junk, wider)
 
 
+@pytest.mark.thorough
 @over_families
 def test_a_run_exported_and_on_padded_data_is_the_run_of_the_batch(entry: Entry) -> None:
     """Neither batches, nor capacity, nor what lies past the end, nor a detour through a file change a draw."""

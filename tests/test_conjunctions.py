@@ -102,6 +102,7 @@ def test_under_replacement_it_is_twice_as_much(table):
     assert not exact.worst_of_table(law[same], part, pairs, 2.0).refutes(Guarantee(2.0, 0.0, REPLACE_ONE))
 
 
+@pytest.mark.thorough
 def test_laws_of_disjunctions_of_literals_in_any_order_and_of_population_errors(x64):
     rng = np.random.default_rng(2)
     matrix, labels = rng.integers(0, 2, (20, 3)), rng.integers(0, 2, 20)
@@ -173,3 +174,13 @@ def test_a_target_is_a_list_and_probabilities_are_as_many_as_variables():
         concept.product(bits=10, target=5)
     with pytest.raises(ValueError, match="p must be one number, or one for each of the 10 variables"):
         concept.product(bits=10, target=[0], p=[0.5] * 3)
+
+
+def test_literals_of_no_variable_are_refused():
+    data = Assignments.create(np.ones((2, 3), int), [0, 1])
+    law = concept.product(bits=3, target=[0])
+    for literal in (6, -1):
+        wrong = concept.Literals(literals=jnp.array([0, literal], jnp.int32))
+        for call in (lambda w=wrong: w.predict(data), lambda w=wrong: law.error(w)):
+            with pytest.raises(ValueError, match=f"literals must be from 0 to 5, got {literal}"):
+                call()

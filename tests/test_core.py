@@ -130,6 +130,7 @@ for draw in (random.bits, coins):
 """
 
 
+@pytest.mark.thorough
 def test_words_that_are_uniform_along_a_vectorised_loop_compile_in_no_time():
     """Seconds for the eight programs. With rounds fused into the rows, jaxlib 0.12 never ends."""
     command = [sys.executable, "-c", DRAWS_ALONG_ROWS]
@@ -273,6 +274,7 @@ def trees_and_ranges(log_weights, top):
     return tree, ranges, logspace.plain_tree(jnp.exp(log_weights - top))
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(st.lists(LOG_WEIGHT, min_size=8, max_size=8))
 def test_every_range_of_a_tree(log_weights):
@@ -312,7 +314,9 @@ def test_trees_are_filled_up_by_weights_of_nothing():
     np.testing.assert_array_equal(logspace.plain_tree(logs), logspace.plain_tree(jnp.append(logs, jnp.zeros(2))))
 
 
-@pytest.mark.parametrize(("count", "padded"), [(16, 64), (64, 128), (192, 256), (320, 512)])
+@pytest.mark.parametrize(
+    ("count", "padded"), [*(builders.thorough(*case) for case in ((16, 64), (64, 128), (192, 256), (320, 512)))]
+)
 def test_choosing_a_weight_does_not_depend_on_those_of_nothing_behind(count, padded):
     weights = jnp.exp(-jnp.arange(float(count)) / 20)
     more = jnp.pad(weights, (0, padded - count))
@@ -685,16 +689,24 @@ def test_first_where_is_a_search_of_any_window():
 # --------------------------------------------------------------------------------------------- the session is strict
 
 
-def test_wrong_shapes_types_and_reused_keys_are_seen():
+@pytest.mark.thorough  # as shapes are not looked at before
+def test_wrong_shapes_are_seen():
     """Negative control of conftest.py."""
     with pytest.raises(TypeError, match="parameter 'x'"):
         wide.bit_length(jnp.zeros((2, 2)))
     with pytest.raises(TypeError, match="parameter 'b'"):
         wide.add(jnp.zeros((2, 2), jnp.uint32), jnp.zeros((2, 3), jnp.uint32))
+
+
+def test_wrong_types_are_seen():
+    """Negative control of conftest.py."""
     with pytest.raises(ValueError, match="rank_promotion"):
         jnp.zeros((2, 2)) + jnp.zeros(2)
     with pytest.raises(ValueError, match="promotion"):
         jnp.zeros(2) + jnp.zeros(2, jnp.int32)
+
+
+def test_a_key_that_serves_twice_is_seen(no_key_twice):
     key = jax.random.key(0)
     jax.random.bits(key)
     with pytest.raises(jax.errors.KeyReuseError):

@@ -149,7 +149,7 @@ def weights(name: str, rounds: int = 2, **given: Any) -> Any:
     return dense.multiplicative_weights(queries=CLASSES[name], rounds=rounds, **{"epsilon": 1.0, **given})
 
 
-@pytest.mark.parametrize("name", ["pairs", "listed"])
+@pytest.mark.parametrize("name", ["pairs", builders.thorough("listed")])
 def test_multiplicative_weights_has_the_law_of_its_plain_twin(name: str) -> None:
     sanitizer = weights(name, epsilon=2.0)
     with jax.enable_x64(True):
@@ -215,6 +215,7 @@ def test_a_listed_class_and_numbers_are_checked_by_name() -> None:
             call()
     for call in (
         lambda: dense.listed([[1, 0]]),
+        lambda: weights("points")(jax.random.key(0), Weighted.create(wide.from_ints([1], 2), [0.5])),
         lambda: dense.blr(queries="points", rows=2, epsilon=1.0),
         lambda: weights("points")(jax.random.key(0), [1, 2]),
         lambda: dense.blr(queries=CLASSES["points"], rows=2, epsilon=1.0).probability(
@@ -299,3 +300,15 @@ def test_lemma_35_grows_as_it_says() -> None:
     assert 2.0**1.4 < size(2**21, 1) / size(2**20, 1) < 2.0**1.6
     assert 2.0**0.5 < size(8, 2**61) / size(8, 2**60) < 2.0**0.55
     assert size(64, 1) < bounds.generic_pure(64 * math.log(2), 1, 1, 0.1, 0.1, 1.0, delta=1e-6)
+
+
+def test_databases_over_another_domain_have_no_probability() -> None:
+    mine = dense.blr(queries=CLASSES["points"], rows=2, epsilon=1.0)
+    points = builders.points_of([0, 1, 3], 2)
+
+    def log_prob(values: list[int], bits: int, counts: list[int]) -> float:
+        return float(mine.log_prob(points, Weighted.create(wide.from_ints(values, bits), counts)))
+
+    assert np.isfinite(log_prob([0, 1], 2, [1, 1])) and log_prob([0, 1], 64, [1, 1]) == log_prob([0, 1], 2, [1, 1])
+    for values, bits, counts in (([1, 2**32], 64, [1, 1]), ([0, 1, 2**32 - 1], 32, [1, 1, 5])):
+        assert log_prob(values, bits, counts) == -np.inf

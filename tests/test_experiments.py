@@ -114,6 +114,9 @@ def test_list_names_every_experiment(capsys):
         (["run", "nothing.py"], ["'nothing.py'", "exists"]),
         (["run", "nothing:EXPERIMENT"], ["'nothing'", "module"]),
         (["run", "json:EXPERIMENT"], ["json", "EXPERIMENT"]),
+        (["run", "thresholds", "--set", "draws.ERM=-3"], ["draws.ERM", ">= 1", "-3"]),
+        (["run", "thresholds", "--set", "bits=[]"], ["bits", "at least one"]),
+        (["run", "thresholds", "--preset", "smoke", "--processes", "2"], ["--processes", "--distributed"]),
         (["plot", "thresholds"], ["out", "thresholds.csv"]),
     ],
 )

@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import packed
+from builders import packed, thorough
 from scipy import integrate, stats
 
 from dpjax.core import random
 from dpjax.fingerprinting import arrangement, boneh_shaw, codes, feasible, pirates, tardos
 from dpjax.trials import engine
+
+pytestmark = pytest.mark.usefixtures("no_key_twice")
 
 FALSE_ALARM = 1e-6
 CODES = {
@@ -93,6 +95,7 @@ def test_traces_are_what_numpy_computes(code):
         assert int(verdict.user) == (best if (scores > thresholds).any() else -1)
 
 
+@pytest.mark.thorough
 @every_code
 def test_a_stream_is_the_book_without_holding_it(code):
     book, stream = book_of(code), code.stream(jax.random.key(4))
@@ -116,6 +119,7 @@ def test_books_and_traces_vmap(code):
 SHAPES = pytest.mark.parametrize(("kinds", "copies"), [(1, 5), (4, 1), (9, 737)])
 
 
+@pytest.mark.thorough
 @SHAPES
 def test_an_arrangement_gives_the_smallest_words_the_first_kind(kinds, copies):
     keys = lambda: jax.random.split(jax.random.key(8), 20)  # noqa: E731
@@ -125,6 +129,7 @@ def test_an_arrangement_gives_the_smallest_words_the_first_kind(kinds, copies):
         assert kind[np.argsort(words)].tolist() == np.repeat(np.arange(kinds), copies).tolist()
 
 
+@pytest.mark.thorough
 @SHAPES
 def test_an_arrangement_is_sorted_where_words_agree(monkeypatch, kinds, copies):
     """With 8 random bits a word, one kind apart from another in some lanes only."""
@@ -135,7 +140,7 @@ def test_an_arrangement_is_sorted_where_words_agree(monkeypatch, kinds, copies):
     assert (np.sort(np.asarray(many), axis=1) == np.repeat(np.arange(kinds), copies)).all()
 
 
-@pytest.mark.parametrize("random_bits", [2, 32])
+@pytest.mark.parametrize("random_bits", [2, thorough(32)])
 def test_all_orders_are_equally_likely(monkeypatch, random_bits):
     """6 of them; with 2 bits a word nearly always by sorting."""
     draw = random.bits
@@ -380,6 +385,7 @@ def exceeds(events, xi, trials=TRIALS):
     return stats.binomtest(events, trials, xi, alternative="greater").pvalue < FALSE_ALARM
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "code", [pytest.param(c, id=n, marks=[] if n == "boneh-shaw" else pytest.mark.slow) for n, c in CLAIMED.items()]
 )
@@ -397,6 +403,7 @@ def test_errors_stay_within_the_claim(code):
         assert count("infeasible", *given) == TRIALS and not exceeds(count("unsound", *given), SECURITY)
 
 
+@pytest.mark.thorough
 def test_negative_controls_are_seen():
     framed = counted(CLAIMED["boneh-shaw original"])("unsound", [0, 1, 1, 1], "ones")
     assert framed == TRIALS  # the original code is sound for feasible words only
@@ -424,6 +431,10 @@ def test_negative_controls_are_seen():
         (lambda: boneh_shaw(3, variant="new"), ValueError, "variant must be one of"),
         (lambda: boneh_shaw(3, copies=0), ValueError, "copies must be >= 1"),
         (lambda: boneh_shaw(1000), ValueError, r"fewer than 2\^31 columns"),
+        (lambda: boneh_shaw(3).generate(0), TypeError, "key must be a single PRNG key"),
+        (lambda: tardos(4).generate("a"), TypeError, "key must be a single PRNG key"),
+        (lambda: tardos(4, length=40).stream(0), TypeError, "key must be a single PRNG key"),
+        (lambda: pirates.coin(0, np.ones((2, 3), bool)), TypeError, "key must be a single PRNG key"),
     ],
 )
 def test_bad_codes_are_refused(make, error, message):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpjax import Points
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic
 from dpjax.concepts import rectangles as concept
 from dpjax.core.pytree import frozen
 from dpjax.data.outcome import Outcome, Status
@@ -107,6 +107,7 @@ def test_all_neighbours_of_a_small_domain_keep_epsilon_and_less_is_refuted(share
     assert (worst <= 1e-12) == holds
 
 
+@pytest.mark.thorough
 def test_with_even_cuts_of_uniform_data_it_finds_the_sides_from_inside() -> None:
     even = Known(points=wide.from_ints(range(2**11, 2**16, 2**11), 16))
     made = rectangles.kearns(axes=2, bits=16, epsilon=4.0, sanitizer=even, cuts=31, beta=0.1)
@@ -139,6 +140,21 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="cuts must be >= 3"):
         bad = rectangles.kearns(axes=1, bits=4, epsilon=1.0, sanitizer=learner().sanitizer, cuts=2, beta=0.1)
         bad(jax.random.key(0), examples([1], [1]))
+    given = {"axes": 1, "bits": 4, "sanitizer": learner().sanitizer, "cuts": 3, "beta": 0.1}
+    for wrong, error, words in (
+        ({"epsilon": 1e-17}, ValueError, "epsilon must be greater"),
+        ({"sanitizer": None}, TypeError, "sanitizer must be callable"),
+        ({"sanitizer": interior_point.exponential(bits=5, epsilon=1.0)}, ValueError, "bits must be 5"),
+    ):
+        with pytest.raises(error, match=words):
+            rectangles.kearns(**{"epsilon": 1.0} | given | wrong)
+    for name, value in (("alpha", 1.5), ("alpha", -0.9), ("beta", 1.5)):
+        with pytest.raises(ValueError, match=f"{name} must be .*, got {value}"):
+            learner().sample_size(**{"alpha": 0.1, "beta": 0.95, name: value})
+    many = rectangles.kearns(**{"epsilon": 1e6} | given | {"axes": 10**7})
+    assert many.guarantee() == basic(
+        {learner().sanitizer.guarantee(): 10**7, Guarantee(1e6, 0.0, ADD_OR_REMOVE_ONE): 1}
+    )
     with pytest.raises(ValueError, match=r"beta must be >= 0\.9"):
         learner().sample_size(alpha=0.1, beta=0.1)
     with pytest.raises(ValueError, match=r"examples\.x"):

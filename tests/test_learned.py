@@ -4,6 +4,7 @@ import dataclasses
 import math
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,7 +76,8 @@ QUICK = [(0.5, 0.05, 1, "square"), (1.0, 0.0, 4, "square"), (0.1, 0.1, 4, "squar
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "sensitivity", "loss"),
-    [(*case, "absolute") for case in CASES]
+    [(*case, "absolute") for case in CASES[:4]]
+    + [builders.thorough(*case, "absolute") for case in CASES[4:]]
     + QUICK
     + [pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS if case not in QUICK],
 )
@@ -122,7 +124,9 @@ def test_a_loss_of_ones_own(learned):
 # ------------------------------------------------------------------------------------------------------- certificates
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), CASES)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity"), [*CASES[:4], *(builders.thorough(*case) for case in CASES[4:])]
+)
 def test_the_certificate_is_the_hockey_stick(learned, epsilon, delta, sensitivity):
     """By a table of the law in rational numbers, all shifts, both directions."""
     noise = learned(epsilon, delta, sensitivity, "absolute")
@@ -299,6 +303,7 @@ TRIALS, LEVEL = 6000, 1 - 2e-5
 TRAINING = {"steps": 100}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("specimen", broken_vectors(), ids=lambda specimen: specimen.name)
 def test_a_learned_event_refutes_what_coordinates_do_not(specimen):
     """False-alarm rate 2e-5 each; the eight audits of single coordinates share that rate, and miss all four."""
@@ -417,6 +422,7 @@ def test_infinite_outcomes_are_seen():
     assert learned_audit.audit_outcomes(jax.random.key(10), second, second, steps=5).epsilon == 0.0
 
 
+@pytest.mark.thorough
 def test_fresh_runs_do_not_decide_what_is_looked_at():
     """Numbers that are infinite in fresh runs only count for what a finite one in their place counts for."""
     rng = np.random.default_rng(11)
@@ -427,3 +433,10 @@ def test_fresh_runs_do_not_decide_what_is_looked_at():
     assert found[0].epsilon == found[1].epsilon and np.array_equal(found[0].event, found[1].event)
     training = np.arange(400) < 200
     assert learned_audit.features(late, training).shape[1] == 2 and learned_audit.features(late).shape[1] == 3
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_tails_leave_room_for_roundings(epsilon):
+    """Weights that fall more slowly than epsilon allows, and a rate that is not given."""
+    made = learned_noise.mechanism([0.0, -0.4 * epsilon, -0.8 * epsilon, -1.2 * epsilon], epsilon=epsilon)
+    assert made.guarantee().covers(epsilon, 0.0) and 0 < epsilon - float(made.rate) < 1e-6 * epsilon

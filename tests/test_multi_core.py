@@ -68,3 +68,13 @@ def test_padding_a_multi_sample_changes_nothing_that_counts():
 def test_bad_multi_samples_are_refused(x, y, n_valid, error, message):
     with pytest.raises(error, match=message):
         MultiSample.create(x, y, n_valid)
+
+
+def test_columns_that_there_are_not_are_refused():
+    sample = MultiSample.create(wide.from_ints([1, 2], 2), [[1, 1], [1, 0]])
+    assert sample.column(1).y.tolist() == sample.column(np.int8(1)).y.tolist() == [1, 0]
+    for j in (-1, 2, 33):
+        with pytest.raises(ValueError, match=f"j must be from 0 to 1, got {j}"):
+            sample.column(j)
+    with pytest.raises(TypeError, match="j must be an int"):
+        sample.column(1.0)

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, p_value
 
-from dpjax import Sample, Weighted, bounds, check
+from dpjax import MultiSample, Sample, Weighted, bounds, check
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import dichotomies
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.domains import wide
-from dpjax.multi import reductions
+from dpjax.learners import thresholds
+from dpjax.multi import direct_sum, reductions
 from dpjax.sanitizers import dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify.plain import dense as plain_dense
@@ -221,6 +222,7 @@ def test_cut_padded_and_empty_parts() -> None:
 # --------------------------------------------------------------------------------------------------------------- Learn
 
 
+@pytest.mark.thorough
 def test_learn_is_private_as_its_sanitizer_is_and_follows_its_law() -> None:
     values = [0, 3, 2, 1, 3]
     learner = reductions.learn_by_sanitizing(label(rows=2), dichotomies.points(bits=1))
@@ -354,3 +356,26 @@ def test_wrong_parts_are_refused_by_name() -> None:
     ):
         with pytest.raises(error, match=message):
             call()
+
+
+@pytest.mark.thorough
+def test_label_error_keeps_all_bits_of_points() -> None:
+    """Of a sample that is wider than the database, and of points whose 2 x + y takes another word."""
+    concepts = dichotomies.thresholds(bits=64)
+    for x in (2**31, 2**32 - 1, 2**40 + 5):
+        sample = Sample(x=wide.from_ints([x], 41), y=[1])
+        near = Weighted.create(wide.from_ints([(2 * x + 1) % 2**32], 32), [1])
+        assert float(reductions.label_error(concepts, near, sample)) == 1.0
+        same = Weighted.create(wide.from_ints([2 * x + 1], 64), [1])
+        assert float(reductions.label_error(concepts, same, sample)) == 0.0
+
+
+def test_laws_that_are_too_long_to_list_are_refused() -> None:
+    learner = reductions.empirical(direct_sum.of(thresholds.exponential(bits=1, epsilon=0.5), k=2), n=200, rows=10)
+    sample = MultiSample.create(wide.from_ints([0, 1] * 5, 1), np.ones((10, 2), int))
+    with pytest.raises(ValueError, match="mean over at most 1048576 draws, got 200 of 10 rows"):
+        learner.pmf(sample)
+    with pytest.raises(ValueError, match="list of at most 16777216 transcripts, got 20 blocks of 3 outcomes"):
+        reductions.block_sanitizer(blr(), block=1).pmf(builders.points_of([0, 1] * 10, 1))
+    with pytest.raises(TypeError, match="learner must be a k-learner"):
+        reductions.empirical(thresholds.exponential(bits=2, epsilon=0.5), n=2, rows=4)

@@ -21,6 +21,7 @@ from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf, points, thresholds
 from dpjax.sanitizers.points import Frequencies
+from dpjax.sanitizers.points.rows import rows
 from dpjax.sanitizers.thresholds.san_thresholds import Range
 from dpjax.sanitizers.thresholds.tree import consistent
 from dpjax.verify import histograms, laplace_deltas, neighbours
@@ -58,6 +59,7 @@ COUNTS = [20, 3, 0, 17, 1, 0, 9, 10]
 # ------------------------------------------------------------------------------------------------------- SanThresholds
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calibration", ["proved", pytest.param("printed", marks=pytest.mark.slow)])
 def test_a_run_follows_the_law_of_figure_11(calibration: str) -> None:
     """Which points were released, in how many calls, how many of which passed: by all outcomes of the twin; not at 1.5 epsilon."""
@@ -365,6 +367,7 @@ def test_databases_are_no_worse_than_the_estimates_they_are_made_of_and_accurate
 # ------------------------------------------------------------------------------------------------- from interior points
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [4, 32])
 def test_the_database_of_quantiles_answers_as_their_step_function(bits: int) -> None:
     """Some of them equal, some at the ends of the domain; 2^32 - 1 is a limb that is full."""
@@ -405,6 +408,7 @@ def test_more_points_than_interior_points_can_count_are_refused() -> None:
 # -------------------------------------------------------------------------------------------------------------- points
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [3, 64])
 def test_few_rows_are_within_the_error_of_the_data_whatever_the_answers(bits: int) -> None:
     """Answers off by `answers` in all directions, random and extreme; tiny domains and wide ones; not with half of the rows."""
@@ -496,9 +500,32 @@ def test_bad_input_is_refused_by_name(call: Any, kind: type, message: str) -> No
         call()
 
 
+@pytest.mark.thorough
 def test_points_samples_and_counts_are_the_same_data() -> None:
     xs = [1] * 5 + [3] * 2 + [7] * 2
     made = thresholds.histogram(bits=3, n=9, epsilon=1.0)
     data = Points.create(wide.from_ints(xs, 3))
     one, other = (made(jax.random.key(0), each).hypothesis for each in (data, Weighted.of(data)))
     np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_rows_of_points_that_do_not_fit_are_refused() -> None:
+    x, answers, where = wide.from_ints([5, 200], 8), jnp.array([0.35, 0.45]), jnp.array([True, True])
+    named = Frequencies(points=x, answers=answers, where=where)
+    assert named.answer(wide.from_ints([200, 7, 2**32 + 200], 64)).tolist() == pytest.approx([0.45, 0.0, 0.0])
+    for call, kind, message in (
+        (lambda: named.database(bits=7, error=0.3, answers=0.1), ValueError, r"points must be < 2\^7, got 200"),
+        (
+            lambda: named.database(bits=8, error=0.2 + 1e-8, answers=0.1),
+            ValueError,
+            r"error must be >= 2 answers \+ 2\^-24",
+        ),
+        (lambda: rows(x, np.array([0.35]), where, bits=8, error=0.3, answers=0.1), ValueError, "one entry a point"),
+        (
+            lambda: rows([5, 9], answers, where, bits=8, error=0.3, answers=0.1),
+            TypeError,
+            "points must be a uint32",
+        ),
+    ):
+        with pytest.raises(kind, match=message):
+            call()

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import slow
+from builders import slow, thorough
 
 from dpjax import Points, Sample, Weighted
 from dpjax.domains import wide
@@ -47,7 +47,7 @@ def test_shares_and_errors_are_those_of_the_definition():
 errors = jax.jit(lambda one, other: (one.threshold_error(other), one.threshold_error(Weighted.of(other))))
 
 
-@pytest.mark.parametrize("rows", [3, 40])
+@pytest.mark.parametrize("rows", [3, thorough(40)])
 def test_points_in_order_need_not_be_brought_together(rows):
     """More or fewer of them than the database has points, equal ones, and rows that do not count."""
     rng = np.random.default_rng(rows)
@@ -60,6 +60,7 @@ def test_points_in_order_need_not_be_brought_together(rows):
         np.testing.assert_allclose(errors(weighted(A).padded(), points), found, rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [2, *map(slow, (1, 3))])
 def test_errors_on_sets_of_k_points_are_the_largest_over_them(k):
     a, b = weighted(A).padded(), weighted(B)
@@ -107,3 +108,12 @@ def test_an_empty_database_has_no_share_of_anything():
 def test_weights_are_checked_by_name(weights, error, message):
     with pytest.raises(error, match=message):
         Weighted.create(wide.from_ints([1, 2], 8), weights)
+
+
+def test_points_beyond_the_domain_are_no_error_of_few_points():
+    """Of which all are counted: NaN, where they would be left out."""
+    one, other = (Weighted.create(wide.from_ints([0, j], 64), [1, 1]) for j in (6, 2**32 + 7))
+    assert float(one.threshold_error(one, points=8)) == 0.0
+    assert np.isnan(one.threshold_error(one, points=6)) and np.isnan(one.threshold_error(other, points=8))
+    with pytest.raises(ValueError, match="points must be >= 1"):
+        one.threshold_error(other, points=0)

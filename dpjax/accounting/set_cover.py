@@ -34,8 +34,9 @@ def process_delta(rate: float, epsilon: float) -> float:
     2.73e-06
     """
     rate = arguments.number("rate", rate, above=0.0, below=math.inf)
-    epsilon = arguments.number("epsilon", epsilon, at_least=0.0)
-    return math.exp(-(epsilon + rate) / math.expm1(min(rate, _LARGEST_RATE))) * -math.expm1(-rate)
+    epsilon = arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf)
+    heads = -math.expm1(-rate)
+    return math.exp(-(epsilon + rate) * (math.exp(-rate) / heads)) * heads  # 1/c by e^-r, as e^r may be no float
 
 
 def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee:

@@ -116,6 +116,10 @@ def label_private(
     least = label_private_unlabelled(vc, alpha, beta, calibration=calibration)
     arguments.positive(epsilon=epsilon)
     if calibration == "printed":
+        if unlabelled is not None or log_concepts is not None:
+            raise ValueError(
+                f'unlabelled and log_concepts must be absent with calibration="printed", got {unlabelled!r}, {log_concepts!r}'
+            )
         return 768 / (square(alpha=alpha) * epsilon) * (vc * math.log(64 / alpha) + 2 * math.log(8 / beta))
     n = _set_aside(least, alpha, beta, unlabelled)
     log_hypotheses = _log_hypotheses(n, vc, log_concepts)

@@ -58,8 +58,16 @@ class Literals:
         ]
         return f"Literals({(' or ' if self.disjunction else ' and ').join(names)})"
 
+    def of_variables(self, variables: int) -> "Literals":
+        """Itself; ValueError for a known literal of no such variable."""
+        if not arguments.is_traced(self.literals):
+            for one in np.ravel(self.literals).tolist():
+                arguments.integer("literals", one, at_least=0, at_most=2 * variables - 1)
+        return self
+
     def predict(self, data: Assignments) -> Bool[Array, "rows"]:
         """Its label of every row."""
+        self.of_variables(data.x.shape[1])
         return bits.unpack(label(self.literals, data.x, disjunction=self.disjunction), data.rows)
 
 
@@ -85,12 +93,15 @@ class Product(Distribution):
         x = random.coins(key, odds, words, self.digits)
         return Assignments(x=x, y=label(self.target, x, disjunction=self.disjunction), n_valid=n)
 
-    @jax.jit
     def error(self, hypothesis: Literals) -> Float[Array, ""]:
         """P[h(x) differs from the target], exactly: for conjunctions P[h, not c] + P[c, not h].
 
         A disjunction differs from another where the conjunctions of their negated literals do.
         """
+        return self._error(hypothesis.of_variables(self.odds.shape[0]))
+
+    @jax.jit
+    def _error(self, hypothesis: Literals) -> Float[Array, ""]:
         mine, target = (
             _needs(literals ^ int(dual), self.odds.shape[0])
             for literals, dual in ((hypothesis.literals, hypothesis.disjunction), (self.target, self.disjunction))

@@ -120,9 +120,10 @@ def _plain(value: Any) -> Any:
 
 
 def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which gets Python's numbers where NumPy's scalars are given.
+    """The same function, which gets Python's numbers where NumPy's scalars are given, and refuses what float64 cannot hold.
 
-    In formulas 2^bits is 0 for 64 bits of an int64, and whatever a float32 has a part in is as narrow.
+    In formulas 2^bits is 0 for 64 bits of an int64, and whatever a float32 has a part in is as narrow. Numbers that are in range one by
+    one may be too large or too small together: a ValueError says so, where Python has an OverflowError, or divides by 0.
 
     >>> in_plain_numbers(lambda bits: 2**bits)(np.int64(64)) == 2**64
     True
@@ -130,9 +131,20 @@ def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        return function(*map(_of_python, args), **{name: _of_python(value) for name, value in kwargs.items()})  # type: ignore[arg-type]
+        plain = tuple(map(_of_python, args))
+        named = {name: _of_python(value) for name, value in kwargs.items()}
+        try:
+            return function(*plain, **named)  # type: ignore[arg-type]
+        except (OverflowError, ZeroDivisionError) as error:
+            given = ", ".join([*map(_shown, plain), *(f"{name}={_shown(value)}" for name, value in named.items())])
+            what = f"{getattr(function, '__name__', 'a formula')}({given})"
+            raise ValueError(f"{what} must have numbers whose powers and quotients float64 can hold: {error}") from None
 
     return called
+
+
+def _shown(value: Any) -> str:
+    return _brief(value) if isinstance(value, int) else repr(value)
 
 
 def _of_python(value: Any) -> Any:

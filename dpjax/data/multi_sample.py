@@ -85,6 +85,8 @@ class MultiSample:
 
     def column(self, j: Any) -> Sample:
         """The examples with the labels of concept j alone; j may be traced."""
+        if not arguments.is_traced(j):
+            j = arguments.integer("j", np.asarray(j)[()], at_least=0, at_most=self.k - 1)
         y = bits.column(self.y, jnp.asarray(j, jnp.int32)).astype(jnp.int32)
         return Sample.tree_unflatten((self.realizable, self.realizable), (self.x, y, self.n_valid))
 

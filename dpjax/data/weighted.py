@@ -174,10 +174,15 @@ class Weighted:
 
         Args:
           truth: `Weighted`, `Points` or a `Sample`. Points in order are looked at as they come: behind the last of equal ones.
-          points: how many points the domain has, if they are so few that all are counted, whatever their order.
+          points: how many points the domain has, if they are so few that all are counted, whatever their order. NaN if either has
+            others.
         """
         if points is not None:
-            return jnp.max(jnp.abs(_shares_up_to(table(self, points)) - _shares_up_to(table(truth, points))))
+            points = arguments.size("points", points)
+            both = self, truth if isinstance(truth, Weighted) else Points.of(truth)
+            mine, theirs = (_shares_up_to(table(one, points)) for one in both)
+            inside = jnp.array([jnp.all(_within(one.x, points) | ~one.valid) for one in both])
+            return jnp.where(jnp.all(inside), jnp.max(jnp.abs(mine - theirs)), jnp.nan)
         few, many = sorted((self, self._in_order(truth)), key=lambda one: one.rows)
         limbs = max(few.x.shape[-1], many.x.shape[-1])
         x, rows = few._wide(limbs), many._wide(limbs)
@@ -246,9 +251,14 @@ def table(data: Any, points: int) -> Shaped[Array, "points"]:
     """What each of 2^bits `points` weighs, from `Weighted`, or how often it occurs, from `Points` or a `Sample`; others are left out."""
     data = data if isinstance(data, Weighted) else Points.of(data)
     weights = data.weights if isinstance(data, Weighted) else data.valid.astype(jnp.int32)
-    place = jnp.where(data.valid, data.x[:, -1].astype(jnp.int32), points)
+    place = jnp.where(data.valid & _within(data.x, points), data.x[:, -1].astype(jnp.int32), points)
     # Hidden, or XLA adds to what is added to a table: one for every use.
     return lax.optimization_barrier(jnp.zeros((points,), weights.dtype).at[place].add(weights, mode="drop"))
+
+
+def _within(x: UInt32[Array, "rows limbs"], points: int) -> Bool[Array, "rows"]:
+    """Which are among the first so many points of the domain."""
+    return (x[:, -1] < jnp.uint32(points)) & jnp.all(x[:, :-1] == 0, axis=1)
 
 
 def _shares_up_to(weights: Shaped[Array, "rows"]) -> Float[Array, "rows"]:

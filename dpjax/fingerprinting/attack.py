@@ -277,6 +277,7 @@ def audit(
     arguments.instance("attack", attack, Attack, article="an")
     arguments.key(root, "root")
     delta = arguments.known("delta", arguments.delta(delta, positive=False))
+    trials, level = arguments.integer("trials", trials, at_least=1), arguments.known_fraction("level", level)
     code = attack.code
     if victim is None:
         pilots = engine.count(trial, attack, root=root, cell=0, trials=arguments.integer("pilot", pilot, at_least=1))

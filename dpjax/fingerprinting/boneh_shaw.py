@@ -84,7 +84,7 @@ class BonehShaw(Code):
 
     def generate(self, key: Array) -> Stream:
         """A codebook. It is held as one type a column, n times less than the matrix."""
-        return _generate(self, key)
+        return _generate(self, arguments.key(key))
 
     def nothing(self) -> Int[Array, "types"]:
         """No ones on any type."""

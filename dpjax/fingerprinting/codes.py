@@ -124,7 +124,7 @@ class Code:
 
     def stream(self, key: Array) -> "Stream":
         """The book that `generate(key)` holds, each block made when it is looked at: memory for one block only."""
-        return Stream(code=self, secret=self.secret(key))
+        return Stream(code=self, secret=self.secret(arguments.key(key)))
 
     def trace(self, book: Any, word: Any) -> Accusation:
         """Whom the word accuses; the same as book.trace(word)."""

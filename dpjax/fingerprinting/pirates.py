@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from dpjax.core import bits, show
+from dpjax.core import arguments, bits, show
 from dpjax.core.pytree import frozen, static
 from dpjax.fingerprinting import codes
 from dpjax.fingerprinting.codes import Code
@@ -49,14 +49,14 @@ def minority(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word
 def coin(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
     """A fair coin where the members' bits differ."""
     ones, members = _counts(rows, coalition)
-    return (ones > 0) & ((ones == members) | jax.random.bernoulli(key, shape=ones.shape))
+    return (ones > 0) & ((ones == members) | jax.random.bernoulli(arguments.key(key), shape=ones.shape))
 
 
 def interleaving(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:
     """In every column the bit of a member chosen at random."""
     ones, members = _counts(rows, coalition)
     # A random member's bit is 1 with probability ones / members: below 2^24 members, exact up to the draw's 2^-23.
-    return jax.random.uniform(key, ones.shape) * members.astype(float) < ones.astype(float)
+    return jax.random.uniform(arguments.key(key), ones.shape) * members.astype(float) < ones.astype(float)
 
 
 def all_ones(key: Array, rows: Rows, coalition: Coalition | None = None) -> Word:

@@ -124,7 +124,7 @@ class Tardos(Code):
 
     def generate(self, key: Array) -> "TardosBook":
         """A codebook: one bit a user and column, packed, and 5 bytes a column for its bias."""
-        return _generate(self, key)
+        return _generate(self, arguments.key(key))
 
     def nothing(self) -> Float[Array, "users"]:
         """Scores 0."""

@@ -1,5 +1,6 @@
 """Private quantiles of each column as a transformer of scikit-learn: every value becomes the number of quantiles below it."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def fit(self, X: Any, y: Any = None) -> "PrivateQuantiles":
         """One private run a column."""
         x = validate_data(self, X, dtype=np.float64)
-        total = Guarantee(arguments.number("epsilon", self.epsilon, above=0.0), 0.0, ADD_OR_REMOVE_ONE)
+        total = Guarantee(arguments.number("epsilon", self.epsilon, above=0.0, below=math.inf), 0.0, ADD_OR_REMOVE_ONE)
         each = calibrate(total, x.shape[1], accountant="basic")
         found, spent, random = [], [], columns.check_random_state(self.random_state)
         for column in columns.encoded(x, self.low, self.high, self.unit):

@@ -44,7 +44,7 @@ def basic(epsilons: Any, deltas: Any, times: Sequence[int]) -> tuple[Float[Array
     >>> [float(total) for total in basic([0.25, 0.5], [0.0, 0.125], times=(2, 1))]
     [1.0, 0.125]
     """
-    epsilons, deltas, counts = _groups(epsilons, deltas, times)
+    epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
     many = jnp.asarray(counts, epsilons.dtype)
     return jnp.sum(many * epsilons), jnp.sum(many * deltas)
 
@@ -58,14 +58,15 @@ def total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[int]) 
       times: how many mechanisms each group has; at most 65,536 terms, the product of times + 1.
 
     Raises:
-      ValueError: times that are no counts, one for each group, or too many terms.
+      TypeError, ValueError: known numbers out of range, times that are no counts, one for each group, or too many terms.
 
     >>> round(float(total_delta([0.5], [0.0], 0.5, times=(2,))), 4)  # (e^1 - e^0.5) / (1 + e^0.5)^2
     0.1525
     """
-    epsilons, deltas, counts = _groups(epsilons, deltas, times)
+    epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
+    epsilon = _numbers("epsilon", epsilon, at_least=0.0)
     own = _own(deltas, counts)
-    return own + (1 - own) * jnp.exp(_log_excess(epsilons, jnp.asarray(epsilon, float), counts))
+    return own + (1 - own) * jnp.exp(_log_excess(epsilons, epsilon, counts))
 
 
 def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[int]) -> Float[Array, ""]:
@@ -75,11 +76,12 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
     ...     round(float(log_total_delta([1.0], [1e-300], 1.0, times=(1,))), 3)
     -690.776
     """
-    epsilons, deltas, counts = _groups(epsilons, deltas, times)
+    epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
+    epsilon = _numbers("epsilon", epsilon, at_least=0.0)
     own = _own(deltas, counts)
     some = own > 0
     log_own = jnp.where(some, jnp.log(jnp.where(some, own, 1.0)), -jnp.inf)
-    rest = jnp.log1p(-own) + _log_excess(epsilons, jnp.asarray(epsilon, float), counts)
+    rest = jnp.log1p(-own) + _log_excess(epsilons, epsilon, counts)
     return logspace.logaddexp(log_own, rest)
 
 
@@ -108,8 +110,9 @@ def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequen
     ...     print(float(each[0]) > 1 / 20, round(float(found), 9))
     True 0.001
     """
-    ratios, deltas, counts = _groups(ratios, deltas, times)
-    epsilon, delta = jnp.asarray(epsilon, float), jnp.asarray(delta, float)
+    ratios, deltas, counts = _groups("ratios", ratios, deltas, times, above=0.0)
+    epsilon = _numbers("epsilon", epsilon, above=0.0, below=math.inf)
+    delta = _numbers("delta", delta, above=0.0, below=1.0)
     own = _own(deltas, counts)
     # What D leaves for D(E). Its derivatives are taken at a harmless value where nothing is left.
     target = (delta - own) / (1 - own)
@@ -145,13 +148,23 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
     return lax.custom_root(missing, jnp.zeros_like(top), bisected, lambda linear, y: y / linear(jnp.ones_like(y)))
 
 
-def _groups(epsilons: Any, deltas: Any, times: Sequence[int]) -> tuple[Array, Array, tuple[int, ...]]:
+def _numbers(name: str, values: Any, **bounds: float) -> Array:
+    """An array of them; those that are known keep the bounds, and are no NaN."""
+    for part in jax.tree.leaves(values):
+        if not arguments.is_traced(part):
+            for one in np.ravel(arguments.array(name, part)).tolist():
+                arguments.number(name, one, **bounds)
+    return jnp.asarray(values, float)
+
+
+def _groups(
+    name: str, values: Any, deltas: Any, times: Sequence[int], **bounds: float
+) -> tuple[Array, Array, tuple[int, ...]]:
     """Arrays of one length, and the counts as integers."""
-    epsilons, deltas = jnp.asarray(epsilons, float), jnp.asarray(deltas, float)
+    epsilons = _numbers(name, values, **{"at_least": 0.0, "below": math.inf} | bounds)
+    deltas = _numbers("deltas", deltas, at_least=0.0, below=1.0)
     if epsilons.ndim != 1 or deltas.shape != epsilons.shape:
-        raise ValueError(
-            f"epsilons (or ratios) and deltas must have one shape (groups,), got {epsilons.shape}, {deltas.shape}"
-        )
+        raise ValueError(f"{name} and deltas must have one shape (groups,), got {epsilons.shape}, {deltas.shape}")
     counts = tuple(arguments.integer(f"times[{i}]", many, at_least=1) for i, many in enumerate(times))
     if len(counts) != epsilons.shape[0]:
         raise ValueError(f"times must have one count for each of {epsilons.shape[0]} groups, got {len(counts)}")
@@ -170,8 +183,16 @@ def _own(deltas: Array, counts: tuple[int, ...]) -> Array:
 def _terms(counts: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """How many of each group are in S, for every term, and ln of the number of such S."""
     inside = np.array(list(itertools.product(*(range(many + 1) for many in counts))))
-    choices = [math.log(math.prod(map(math.comb, counts, map(int, row)))) for row in inside]
-    return inside, np.array(choices)
+    choices = sum(np.array(_log_combs(many))[inside[:, group]] for group, many in enumerate(counts))
+    return inside, np.asarray(choices)
+
+
+def _log_combs(many: int) -> list[float]:
+    """ln of the binomial coefficients of `many`, each made from the one before."""
+    combs = [1]
+    for taken in range(many):
+        combs.append(combs[-1] * (many - taken) // (taken + 1))
+    return list(map(math.log, combs))
 
 
 def _log_excess(epsilons: Array, epsilon: Array, counts: tuple[int, ...]) -> Array:

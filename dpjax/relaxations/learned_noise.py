@@ -38,7 +38,7 @@ from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, one_sided_geomet
 
 IMPOSSIBLE = -1e5  # ln of a weight that stands for 0, and is 0 wherever it is exponentiated
 LARGEST_REACH = 256  # of `learn`, unless asked for more
-_MARGIN = 2.0**-20  # what the descent leaves of epsilon and delta for the certificate's roundings
+_MARGIN = 2.0**-20  # what is left of epsilon and delta for the certificate's roundings
 _ROUNDING = 1.0 + 2.0**-40  # sums of at most 2^10 shifts of 2^12 positive terms, each good to a few units of 2^-53
 _FAR = 2.0**33  # beyond every difference of two int32
 
@@ -206,7 +206,8 @@ def mechanism(
       epsilon: at least 2^-25 times the sensitivity, or int32 could not hold the noise; at most 50.
       delta: in [0, 1).
       sensitivity: D, the most that the integer changes between neighbours.
-      rate: of the tails, P(x + D) = e^-rate P(x), in the range of epsilon; epsilon if absent.
+      rate: of the tails, P(x + D) = e^-rate P(x), in the range of epsilon. If absent, epsilon less a part of 2^-20, which is left
+        for roundings: those of the tails alone would take more than epsilon.
       relation: the one for which `sensitivity` holds.
 
     Raises:
@@ -222,7 +223,9 @@ def mechanism(
     sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1)
     allowed = {"at_least": SMALLEST_RATE * sensitivity, "at_most": bound.MAX_EPSILON}
     epsilon = arguments.known("epsilon", epsilon, **allowed)
-    rate = epsilon if rate is None else arguments.known("rate", rate, **allowed)
+    rate = (
+        max(allowed["at_least"], epsilon * (1 - _MARGIN)) if rate is None else arguments.known("rate", rate, **allowed)
+    )
     weights = arguments.array("log_weights", log_weights).astype(np.float64)
     if weights.ndim != 1 or not np.all(np.isfinite(weights)):
         raise ValueError(f"log_weights must be finite numbers of shape (R + 1,), got {log_weights!r}")

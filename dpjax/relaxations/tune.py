@@ -96,7 +96,7 @@ def tune(
     (True, True)
     """
     arguments.instance("budgeted", budgeted, Budgeted)
-    steps, batch = arguments.integer("steps", steps, at_least=1), arguments.integer("batch", batch, at_least=1)
+    steps, batch = arguments.size("steps", steps), arguments.size("batch", batch)
     rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
     judged = _judged(error, failure)
     drawn = callable(data)
@@ -104,6 +104,9 @@ def tune(
         raise ValueError("key must be given for data that are drawn")
     if optimizer is not None:
         arguments.instance("optimizer", optimizer, optax.GradientTransformation, article="an")
+    like: Any = jax.tree.structure(budgeted.start)
+    if start is not None and like != jax.tree.structure(start):
+        raise TypeError(f"start must be a point like {budgeted.start!r}, got {start!r}")
     point = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), budgeted.start if start is None else start)
     given = jax.random.split(arguments.key(key), (steps + 1, batch)) if drawn else stacked(data)
     program = _program(budgeted, judged, optimizer, steps, arguments.flag("worst", worst), data if drawn else None)
@@ -233,6 +236,7 @@ def best(
     Raises:
       TypeError, ValueError: an argument out of range; a failure that is no number.
     """
+    algorithms = arguments.several("algorithms", algorithms)
     if not algorithms:
         raise ValueError("algorithms must be at least one, got none")
     judged, held = _judged(error, failure), stacked(data)

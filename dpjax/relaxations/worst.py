@@ -65,7 +65,7 @@ def scales(bits: int) -> list[int]:
     >>> len(scales(3)), scales(64)[:4], scales(64)[-1] == 2**64 - 1
     (8, [0, 1, 3, 7], True)
     """
-    bits = arguments.domain_bits(bits)
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     if bits <= WHOLE_DOMAIN:
         return list(range(1 << bits))
     ends = [(1 << k) - 1 for k in range(bits + 1)]
@@ -187,7 +187,9 @@ def labelling(algorithm: Any) -> str:
 
 def listed_points(points: Any, bits: int) -> list[int]:
     """The points in order, if they are sound."""
-    listed = sorted(arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in list(points))
+    listed = sorted(
+        arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in arguments.several("points", points)
+    )
     if not 1 <= len(listed) <= MOST_POINTS or len(set(listed)) < len(listed):
         raise ValueError(f"points must be 1 to {MOST_POINTS} distinct ones, got {len(set(listed))} of {len(listed)}")
     return listed

@@ -44,7 +44,7 @@ def label_private(*, concepts: Class, epsilon: Any, unlabelled: int | None = Non
     Raises:
       TypeError, ValueError: an argument out of range.
     """
-    n = None if unlabelled is None else np.int32(arguments.integer("unlabelled", unlabelled, at_least=1))
+    n = None if unlabelled is None else np.int32(arguments.size("unlabelled", unlabelled))
     return _learner(concepts, epsilon=arguments.epsilon(epsilon), unlabelled=n)
 
 

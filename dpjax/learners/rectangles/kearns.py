@@ -68,6 +68,8 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.mechanisms import geometric
 
+_LARGEST_THRESHOLD = 2**31 - 1
+
 
 @frozen
 class Kearns(Algorithm):
@@ -164,14 +166,16 @@ class Kearns(Algorithm):
     def guarantee(self) -> Guarantee:
         """D sanitizers and the noise, under ADD_OR_REMOVE_ONE."""
         noise = Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
-        return basic([self.sanitizer.guarantee()] * self.axes + [noise])
+        return basic([basic({self.sanitizer.guarantee(): self.axes}), noise])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """See the module: what the sanitizer, the noise and Theorem 2.14 ask for.
 
         Raises:
-          ValueError: beta below that for which tau was made; an alpha that the sanitizer cannot serve.
+          TypeError, ValueError: alpha or beta outside (0, 1); beta below that for which tau was made; an alpha that the sanitizer
+          cannot serve.
         """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         own = arguments.known("beta", self.beta)
         if beta < own:
             raise ValueError(f"beta must be >= {own}, for which the threshold is made, got {beta}")
@@ -196,17 +200,28 @@ def kearns(*, axes: int, bits: int, epsilon: Any, sanitizer: Any, cuts: int, bet
       beta: failure probability, in (0, 1).
 
     Raises:
-      TypeError, ValueError: an argument out of range; a sanitizer that promises nothing under ADD_OR_REMOVE_ONE.
+      TypeError, ValueError: an argument out of range, or so small an epsilon that counts of 2^31 examples are noise; no sanitizer, one
+      over other bits, or one that promises nothing under ADD_OR_REMOVE_ONE.
     """
     axes, cuts = arguments.size("axes", axes), arguments.size("cuts", cuts)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     beta = arguments.known_fraction("beta", beta)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    if not (callable(sanitizer) and hasattr(sanitizer, "guarantee")):
+        raise TypeError(f"sanitizer must be callable and have a guarantee, got {sanitizer!r}")
     promised = sanitizer.guarantee()
-    if promised.relation != ADD_OR_REMOVE_ONE:
+    if promised.relation != ADD_OR_REMOVE_ONE or promised.is_none:
         raise ValueError(f"sanitizer must promise privacy under {ADD_OR_REMOVE_ONE}, got {promised}")
+    if int(getattr(sanitizer, "bits", bits)) != bits:
+        raise ValueError(f"bits must be {int(sanitizer.bits)}, those of the sanitizer, got {bits}")
     r, cells = math.exp(-epsilon / axes), axes * (2 * cuts + 1)
-    threshold = least_int(lambda tau: 2 * cells * r**tau / (1 + r) <= beta / 4, 1)
+
+    def is_enough(tau: int) -> bool:
+        return 2 * cells * r**tau / (1 + r) <= beta / 4
+
+    if not is_enough(_LARGEST_THRESHOLD):
+        raise ValueError(f"epsilon must be greater: counts up to {_LARGEST_THRESHOLD} are noise, got {epsilon}")
+    threshold = least_int(is_enough, 1)
     numbers: dict[str, Any] = {
         "bits": np.int32(bits),
         "epsilon": np.float64(epsilon),

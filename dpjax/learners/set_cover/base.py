@@ -150,10 +150,16 @@ class Rounds(Algorithm):
         return event.allows(self.errors(view)) if isinstance(event, Accurate) else event
 
     def exactly(self, output: Any) -> Bool[Array, "outputs"]:
+        indices, size = self.selection.indices(output), self.selection.hypotheses()
+        if _form(output) != (form := _form(jax.eval_shape(self.output, jnp.int32(0)))):
+            raise ValueError(
+                f"output must be like what {self.rounds} rounds release, of shapes {form[1]}, got {output!r}"
+            )
         index = jnp.int32(0)
-        for one in self.selection.indices(output):
-            index = index * self.selection.hypotheses() + one
-        return jnp.arange(self.listed(), dtype=jnp.int32) == index
+        for one in indices:
+            index = index * size + one
+        known = jnp.all((indices >= 0) & (indices < size))
+        return known & (jnp.arange(self.listed(), dtype=jnp.int32) == index)
 
     def output(self, index: Int[Array, ""]) -> Any:
         """The sequence of this index."""
@@ -167,3 +173,9 @@ class Rounds(Algorithm):
 
     def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
         return jnp.append(jnp.exp(self.log_masses(view)), 0.0)
+
+
+def _form(tree: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    """(Structure, shapes of the leaves)."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [jnp.shape(leaf) for leaf in leaves]

@@ -23,6 +23,7 @@ both numbers.
     (347, 112, True)
 """
 
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -38,6 +39,8 @@ from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.multi.reductions.databases import check_sanitizer, database_of, mixture
+
+MOST_TRANSCRIPTS = 2**24  # that `pmf` lists
 
 
 @frozen
@@ -93,6 +96,13 @@ class BlockSanitizer(Algorithm):
         A block that there is only room for has one outcome, the first.
         """
         self.fit(points)
+        blocks = -(-points.rows // self.block)
+        block = Points(x=points.x[: self.block], n_valid=jnp.int32(self.block))
+        outcomes = jax.eval_shape(self.sanitizer.pmf, block).shape[0]
+        if blocks * math.log(outcomes) > math.log(MOST_TRANSCRIPTS):
+            raise ValueError(
+                f"a law is a list of at most {MOST_TRANSCRIPTS} transcripts, got {blocks} blocks of {outcomes} outcomes each"
+            )
         return _transcripts(self, points)
 
     def guarantee(self) -> Guarantee:

@@ -87,8 +87,8 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
     """
     arguments.instance("sample", sample, Sample)
     arguments.instance("database", database, Weighted)
-    limbs = database.x.shape[-1]
-    x = jnp.concatenate([database.x, labelled(sample.x, sample.y, limbs)])
+    limbs = max(database.x.shape[-1], sample.x.shape[-1] + 1)  # 2 x + y may need one more
+    x = jnp.concatenate([wide.resize(database.x, limbs), labelled(sample.x, sample.y, limbs)])
     mine = database.weights.astype(float)
     shares = mine / jnp.maximum(jnp.sum(mine), 1e-30), sample.valid.astype(float) / sample.n_valid.astype(float)
     _, where, right = ByPoint.of(x, jnp.concatenate([shares[0], -shares[1]])).choices(concepts)

@@ -21,6 +21,7 @@
 """
 
 import itertools
+import math
 from typing import Any
 
 import jax
@@ -35,6 +36,8 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
 from dpjax.multi.base import KLearner
+
+MOST_DRAWS = 2**20  # that `pmf` takes the mean over
 
 
 @frozen
@@ -79,6 +82,10 @@ class Empirical(KLearner):
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
         """The law, averaged over all draws of n of the sample's rows: for the exact verifier on tiny cases."""
         self.fit(sample)
+        if int(self.n) * math.log(sample.rows) > math.log(MOST_DRAWS):
+            raise ValueError(
+                f"a law is a mean over at most {MOST_DRAWS} draws, got {int(self.n)} of {sample.rows} rows each"
+            )
         draws = jnp.asarray(list(itertools.product(range(sample.rows), repeat=int(self.n))), jnp.int32)
         laws = jax.vmap(lambda rows: self.learner.pmf(self._at(rows, sample)))(draws)
         chosen = jnp.all(draws < sample.n_valid, axis=1)
@@ -147,7 +154,7 @@ def empirical(learner: Any, *, n: int, rows: int, calibration: str = "proved") -
     Raises:
       TypeError: learner is no k-learner. ValueError: n < 1, rows < 2, another calibration.
     """
-    if not (callable(learner) and hasattr(learner, "fit") and hasattr(learner, "guarantee")):
+    if not (callable(learner) and all(hasattr(learner, name) for name in ("fit", "guarantee", "k"))):
         raise TypeError(f"learner must be a k-learner of dpjax.multi, got {type(learner).__name__}")
     n = arguments.integer("n", n, at_least=1, at_most=2**30)
     rows = arguments.integer("rows", rows, at_least=2, at_most=2**30)

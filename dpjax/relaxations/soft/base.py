@@ -48,7 +48,7 @@ class Soft:
           data, given: scores, or values; see `fit`.
 
         Returns:
-          Weights, or a point; see the class. NaN where traced data are no finite numbers.
+          Weights, or a point; see the class. NaN where traced data, or scores, are no finite numbers.
 
         Raises:
           TypeError, ValueError: a key that is none; data that do not fit.

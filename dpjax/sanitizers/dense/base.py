@@ -73,6 +73,8 @@ class DenseSanitizer(Algorithm):
         }
         if isinstance(data, Weighted):
             data = fitted(data, Weighted, **given)
+            if data.weights.dtype.kind not in "iu":
+                raise TypeError(f"data must have whole weights, which count rows, got {data.weights.dtype}")
             size = data.total
         else:
             data = fitted(Points.of(data), Points, **given)

@@ -95,7 +95,8 @@ class Blr(DenseSanitizer):
         if not isinstance(output, Weighted):
             raise TypeError(f"output must be a dpjax.Weighted, got {output!r}")
         counts = self.prepare(output).counts
-        return jnp.all(jnp.asarray(databases(self.bits, self.rows)) == counts[None], axis=1)
+        same = jnp.all(jnp.asarray(databases(self.bits, self.rows)) == counts[None], axis=1)
+        return same & output.in_domain(self.bits)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE."""
@@ -151,6 +152,7 @@ def blr(*, queries: Queries, rows: int, epsilon: Any) -> Blr:
     found = math.comb(rows + queries.size - 1, rows)
     if found > MOST_DATABASES or found * queries.size > MOST_NUMBERS:
         most = min(MOST_DATABASES, MOST_NUMBERS // queries.size)
-        what = f"there are {found} databases of {rows} rows over {queries.size} points, and at most {most} are listed"
+        count = found if found < 10**18 else f"more than {10**18:,}"
+        what = f"there are {count} databases of {rows} rows over {queries.size} points, and at most {most} are listed"
         raise ValueError(f"rows must be fewer: {what}")
     return Blr(queries=queries, epsilon=arguments.epsilon(epsilon), rows=rows)

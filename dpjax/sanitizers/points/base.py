@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core.pytree import frozen
 from dpjax.data.sample import wide_rows
-from dpjax.data.weighted import Weighted
+from dpjax.data.weighted import LARGEST, Weighted
 from dpjax.domains import wide
 from dpjax.sanitizers.base import OfCounts
 from dpjax.sanitizers.points import rows
@@ -32,8 +32,11 @@ class Frequencies:
     def answer(self, x: Any) -> Float[Array, "q"]:
         """The estimated frequency of each x, wide integers of shape (q, limbs)."""
         x = wide_rows("x", x)
-        at = jnp.minimum(jax.vmap(lambda one: wide.search(self.points, one))(x), self.points.shape[0] - 1)
-        return jnp.where(wide.equal(self.points[at], x) & self.where[at], self.answers[at], 0.0)
+        limbs = max(x.shape[-1], self.points.shape[-1])
+        mine = jnp.where(self.where[:, None], wide.resize(self.points, limbs), LARGEST)
+        x = wide.resize(x, limbs)
+        at = jnp.minimum(jax.vmap(lambda one: wide.search(mine, one))(x), self.points.shape[0] - 1)
+        return jnp.where(wide.equal(mine[at], x) & self.where[at], self.answers[at], 0.0)
 
     def support(self) -> tuple[UInt32[Array, "slots limbs"], Bool[Array, "slots"]]:
         """(points, where): what `multi.generic` asks of a sanitized database."""

@@ -17,12 +17,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.core import arguments
+from dpjax.data.sample import wide_rows
 from dpjax.data.weighted import LARGEST, Weighted
 from dpjax.domains import wide
+
+_MOST_ROWS = 2**24
 
 
 def rows(
@@ -45,7 +49,8 @@ def rows(
       answers: how far the answers are off, in (0, error/2).
 
     Raises:
-      TypeError, ValueError: a number out of range.
+      TypeError, ValueError: a number out of range, more than 2^24 rows (shares are float32), arrays that do not fit, a known point that
+      counts and is none of the domain.
 
     >>> named, there = wide.from_ints([5, 9], 8), jnp.array([True, True])
     >>> rows(named, jnp.array([0.35, 0.45]), there, bits=8, error=0.3, answers=0.1)
@@ -54,6 +59,17 @@ def rows(
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     answers = arguments.number("answers", answers, above=0.0, below=arguments.number("error", error) / 2)
     number = bounds.point_rows(error, answers)
+    if number > _MOST_ROWS:
+        raise ValueError(f"error must be >= 2 answers + 2^-24, as there are at most {_MOST_ROWS} rows, got {error!r}")
+    points = wide_rows("points", points)
+    if jnp.shape(shares) != points.shape[:1] or jnp.shape(where) != points.shape[:1]:
+        raise ValueError(
+            f"shares and where must have one entry a point, shape {points.shape[:1]}, got {jnp.shape(shares)}, {jnp.shape(where)}"
+        )
+    if not any(map(arguments.is_traced, (points, where))):
+        for point in wide.to_ints(points[np.asarray(where)]):
+            if point >> bits:
+                raise ValueError(f"points must be < 2^{bits}, got {point}")
     x, answer, exists = _candidates(points, shares, where, bits, max(number, math.ceil(1 / answers)))
     return _rounded(x, _nearest_law(answer, exists), number)
 
