@@ -43,10 +43,12 @@ def test_an_array_is_stored_by_a_conditional_here():
     assert conditionals(stored, jnp.int32(2)) == 1
 
 
+@pytest.mark.thorough
 def test_and_by_none_elsewhere(elsewhere):
     assert conditionals(stored, jnp.int32(2)) == 0 and int(stored(jnp.int32(2))) == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rank", [9, 20])
 def test_systems_have_the_same_solution_elsewhere(rank, elsewhere):
     bits = np.random.default_rng(rank)
@@ -60,6 +62,7 @@ def test_systems_have_the_same_solution_elsewhere(rank, elsewhere):
     jax.tree.map(np.testing.assert_array_equal, here, there)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", [(8,), (8, 30)])
 def test_answers_are_the_same_elsewhere(shape, elsewhere):
     counts = np.random.default_rng(0).integers(0, 9, shape, np.int32)
@@ -100,6 +103,7 @@ def test_conditionals_on_data_are_counted_and_those_on_the_platform_are_not():
 # ------------------------------------------------------------------------------------------------- the committed run
 
 
+@pytest.mark.thorough
 def test_the_committed_table_and_pictures_are_those_of_the_rows(tmp_path):
     rows = records.read(COMMITTED / "accelerator.csv")
     settings = json.loads((COMMITTED / "accelerator.json").read_text())["settings"]

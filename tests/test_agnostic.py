@@ -26,6 +26,8 @@ from dpjax.learners import thresholds as one_threshold
 from dpjax.multi import direct_sum, generic
 from dpjax.sanitizers import points as sanitizer
 
+pytestmark = pytest.mark.usefixtures("no_key_twice")
+
 BITS = 3
 HEAVY, MASSES = [1, 2, 5, 6], [0.1, 0.4, 0.2, 0.3]
 
@@ -111,7 +113,8 @@ WAYS = ["noisy", "mixed"]
 def over_pairs(names: Any, slow: tuple[str, ...]) -> Any:
     """Each class in both ways; those that are slow, or much like others or with many boxes, with -m slow."""
     pairs = itertools.product(names, WAYS)
-    cases = [builders.slow(*pair) if {pair[0], "-".join(pair)} & set(slow) else pair for pair in pairs]
+    kind = {"noisy": lambda *pair: pair, "mixed": builders.thorough}
+    cases = [(builders.slow if {pair[0], "-".join(pair)} & set(slow) else kind[pair[1]])(*pair) for pair in pairs]
     return pytest.mark.parametrize(("name", "way"), cases)
 
 
@@ -366,6 +369,7 @@ def test_at_flip_one_half_all_hypotheses_are_best() -> None:
         assert [wide.to_ints(end[None])[0] for end in law.within_excess(alpha)] == [0, 9]
 
 
+@pytest.mark.thorough
 def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
     """As learners of thresholds want it; of two label columns."""
     base = thresholds.uniform(bits=64, target=0)

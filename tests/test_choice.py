@@ -8,7 +8,7 @@ import random
 import jax
 import numpy as np
 import pytest
-from builders import points_of
+from builders import points_of, thorough
 from scipy import stats
 
 import dpjax
@@ -69,7 +69,7 @@ def test_flips_are_those_in_all_orders():
     np.testing.assert_allclose(flips(weights), permute_and_flip_law(np.log(weights), 2.0), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("fractions", "epsilon"), [((0.5,), 1.7), ((0.25, 0.75), 4.0)])
+@pytest.mark.parametrize(("fractions", "epsilon"), [((0.5,), 1.7), thorough((0.25, 0.75), 4.0)])
 def test_no_data_have_larger_rank_errors_than_is_said(fractions, epsilon):
     """All multisets of eight points of eight."""
     size, n, beta = 8, 8, 0.2

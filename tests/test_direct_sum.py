@@ -424,6 +424,7 @@ def test_the_empirical_learner_sees_rows_of_the_sample_with_their_labels():
         reductions.empirical(Recorder(), n=2, rows=1)
 
 
+@pytest.mark.thorough
 def test_no_rows_are_promised_for_the_empirical_learner_of_semi_private_ones():
     """Their hypotheses come from public points: on rows far from these five in nine labels were wrong, where a quarter was promised."""
     public = Points.create(wide.from_ints([0] * 4000, 8))

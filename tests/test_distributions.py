@@ -18,6 +18,8 @@ from dpjax.learners import pac
 from dpjax.learners import thresholds as one_threshold
 from dpjax.optimizers import interior_point
 
+pytestmark = pytest.mark.usefixtures("no_key_twice")
+
 FALSE_ALARM = 2e-5
 
 errors_of = jax.jit(jax.vmap(lambda law, h: law.error(h), in_axes=(None, 0)))

@@ -33,6 +33,7 @@ def table() -> Any:
     return failures({"exponential": exponential}, **GIVEN)
 
 
+@pytest.mark.thorough
 def test_a_law_is_the_mean_over_the_draws_of_the_cell(table: Any) -> None:
     """By `pac.failure`, one experiment at a time, on the same keys."""
     cell = cells.Cell("", {}, {}, None, None, effort=None).number  # type: ignore[arg-type]
@@ -56,6 +57,7 @@ def test_a_law_is_the_mean_over_the_draws_of_the_cell(table: Any) -> None:
         assert row["failure"] == pytest.approx(float(mean(row["epsilon"], row["n"], row["alpha"])), rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_cell_is_the_same_alone(table: Any) -> None:
     """To the last digit: the program is the same, whatever else is asked."""
     some = failures({"exponential": exponential}, **{**GIVEN, "over": {"epsilon": [1.0]}, "n": [20, 40], "alpha": 0.2})

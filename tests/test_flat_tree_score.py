@@ -113,6 +113,7 @@ def test_the_worst_data_are_the_worst_of_all():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("bits", "n"), [(4, 16), *(builders.slow(*case) for case in ((8, 26), (16, 38)))])
 def test_fewer_points_than_at_half_the_slope(bits, n):
     """As many as the tables say, or one more where numbers are rounded in another way."""

@@ -18,7 +18,7 @@ from dpjax import Points
 from dpjax.mechanisms import exponential, report_noisy_max, stability
 from dpjax.relaxations.floats import combine, partition
 
-BY_DEFAULT = {"mechanisms.stability", "mechanisms.partition_selection", "points.exponential"}
+BY_DEFAULT = {"mechanisms.stability", "mechanisms.partition_selection"}
 STEP = 2e-3  # relative; by Richardson's rule the error of differences is about its fourth power
 GENERIC = (
     0.97  # numbers of entries are round ones, some of them ends of ranges or kinks, where derivatives are one-sided

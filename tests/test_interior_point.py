@@ -318,7 +318,9 @@ def test_bad_input_is_refused(call, message):
 # -------------------------------------------------------------------------------------------------------- the plan
 
 
-@pytest.mark.parametrize("accountant", ["basic", builders.slow("optimal"), "slicing", "slicing_printed"])
+@pytest.mark.parametrize(
+    "accountant", ["basic", builders.slow("optimal"), builders.thorough("slicing"), "slicing_printed"]
+)
 def test_plan_keeps_its_promises(accountant):
     totals = ((1.0, 1e-6, 1), (0.3, 1e-8, 2), (2.0, 1e-4, 3))
     for epsilon, delta, depth in totals if accountant != "slicing" else totals[1:2]:
@@ -401,7 +403,7 @@ def test_the_pieces_are_the_same_on_a_domain_of_any_width(bits):
     assert pieces.values.tolist() == narrow.values.tolist()
 
 
-@pytest.mark.parametrize("solver", ["exponential", builders.slow("rec_concave")])
+@pytest.mark.parametrize("solver", [builders.thorough("exponential"), builders.slow("rec_concave")])
 def test_solvers_take_whole_points_of_many_limbs(solver):
     more = {"rec_concave": {"delta": 1e-6, "promise": 450.0}}.get(solver, {})
     solver = getattr(interior_point, solver)(bits=300, epsilon=2.0, **more)
@@ -417,7 +419,7 @@ def test_as_many_pieces_as_points_and_two():
     assert pieces.count == 192 and int(jnp.sum(pieces.nonempty())) == 129 and float(pieces.values.max()) == 64
 
 
-@pytest.mark.parametrize("few_digits", [False, True])
+@pytest.mark.parametrize("few_digits", [False, builders.thorough(True)])
 def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
     """41 of 101 points are one: the depth goes up by 41 there, which is no step of a peak of unit steps."""
     values = [*range(20, 50), *[100] * 41, *range(150, 180)]

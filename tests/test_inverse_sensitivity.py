@@ -67,6 +67,7 @@ def margin(request, monkeypatch):
 COUNTED = ([4] * 9 + [5] * 9, (0.3, 0.6), "places", 1.0)
 
 
+@pytest.mark.thorough
 def test_the_law_is_that_of_the_twin_where_a_count_says_how_many_points_there_are(margin):
     told = twin(*COUNTED, share=0.3, margin=margin)
     law = made_for(*COUNTED[1:]).pmf(points_of(COUNTED[0], 3, 31))
@@ -140,6 +141,7 @@ def test_scores_of_more_points_than_a_float_counts_move_by_one_with_a_point():
     assert np.abs(np.diff(scores)).max() < 1.2
 
 
+@pytest.mark.thorough
 def test_it_is_private_where_a_count_says_how_many_points_there_are(margin, x64):
     made = quantiles.inverse_sensitivity(bits=2, fractions=[0.3, 0.6], epsilon=1.0, base="places", origin=1)
     report = dpjax.check(made, n=4, domain=4, epsilon=1.0)
@@ -167,6 +169,7 @@ def far_apart(monkeypatch):
     return made_for((0.25, 0.75), "uniform", 2.0)
 
 
+@pytest.mark.thorough
 def test_sizes_that_are_far_apart_at_first_are_cut_where_draws_are_made(monkeypatch):
     made = far_apart(monkeypatch)
     points = made.prepare(made.fit(points_of(SHARED, 3, 31)))
@@ -228,6 +231,7 @@ def test_it_is_private_by_the_verifier(base, x64):
     assert report.delta_at(0.25) > 1e-3  # negative control
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("m", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 5])
 def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(m):
     """Of outputs anywhere, near the right ranks, and with something to spare; right to 1e-4 records in float32."""
@@ -263,6 +267,7 @@ def runs_of(made, points):
     return jax.vmap(lambda key: made(key, points))(jax.random.split(jax.random.key(0), 400))
 
 
+@pytest.mark.thorough
 def test_the_error_that_is_stated_holds_behind_gaps():
     """Points behind a gap, where all is decided by it: of 400 runs no more fail than beta allows, by a binomial test."""
     made = quantiles.inverse_sensitivity(bits=16, fractions=[0.3, 0.7], epsilon=4.0)
@@ -279,6 +284,7 @@ def test_the_error_that_is_stated_holds_behind_gaps():
     assert error < quantiles.joint(bits=16, fractions=[0.3, 0.7], epsilon=4.0).error(beta=beta)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", ["uniform", pytest.param("places", marks=pytest.mark.slow)])
 def test_the_failure_is_below_its_bound_and_not_far(base):
     failures_and_bounds(made_for((0.3, 0.6), base, 3.0), [1, 1, 2, 3, 3, 3, 5, 6, 6, 7], times=12)
@@ -330,6 +336,7 @@ def test_bad_arguments_are_refused(given, match):
         quantiles.inverse_sensitivity(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("epsilon", "near"), [(1e-9, False), (1e6, True)])
 def test_the_smallest_and_the_largest_budgets(epsilon, near):
     """Either nothing but the measure counts, and no target passes int32; or all answers are right."""

@@ -83,6 +83,7 @@ def _rows(intervals, bits):
     return wide.resize(low, limbs), wide.resize(high, limbs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("candidates", "base"),
     [
@@ -144,6 +145,7 @@ def _many_points(ties):
     return points_of(np.sort(rng.choice(values[:ties], 2000) if ties else values).tolist(), 16, 2047)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ties", "fractions"), [(40, [0.1, 0.15, 0.9]), pytest.param(0, [0.001, 0.5], marks=pytest.mark.slow)]
 )
@@ -442,6 +444,7 @@ def test_an_error_is_stated_where_one_of_the_sums_is_the_whole():
             assert made.error(beta=0.05) == pytest.approx(t, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_the_grid_for_a_large_total_has_whole_numbers():
     """Steps of 8 / epsilon would put 4 points at place 5e9 of the grid, which no int32 holds."""
     for epsilon, naive in ((20.0, None), (1e10, [0.0, 1.0, 0.0, 0.0])):

@@ -38,6 +38,7 @@ def squares(bits: int) -> Any:
 
 CLASSES = [label_private.thresholds, label_private.points]
 over_classes = pytest.mark.parametrize("concepts", CLASSES)
+over_first_class = pytest.mark.parametrize("concepts", [CLASSES[0], *map(builders.thorough, CLASSES[1:])])
 EVERY = [*CLASSES, label_private.parities, segments]
 over_every = pytest.mark.parametrize("concepts", EVERY)
 SLOW = [pytest.param(concepts, marks=pytest.mark.slow) for concepts in EVERY[2:]]
@@ -64,7 +65,7 @@ def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: 
     assert [x for *x, _ in report.worst_pair[0]] == [x for *x, _ in report.worst_pair[1]]
 
 
-@over_classes
+@over_first_class
 def test_examples_in_order_have_the_same_law(concepts: Any) -> None:
     """All labellings of all multisets of three of four points: equal points stay apart where examples come in order."""
     algorithm, worst = learner(concepts), 0.0
@@ -97,7 +98,7 @@ def test_parities_do_not_protect_points() -> None:
     assert report.guarantee is None and report.refutes(Guarantee(50.0, 0.01, REPLACE_ONE))
 
 
-@over_every_if_slow
+@pytest.mark.parametrize("concepts", [CLASSES[0], builders.thorough(CLASSES[1]), *SLOW])
 def test_so_it_is_with_examples_that_give_points_only(concepts: Any) -> None:
     """All labels of all sequences of four points; labels of the first two do not matter at all."""
     report = check(learner(concepts, unlabelled=2), n=4, domain=3, ordered=True)
@@ -133,6 +134,7 @@ class SaysHalf:
         return Guarantee(self.epsilon / 2, 0.0, REPLACE_LABEL)
 
 
+@pytest.mark.thorough
 def test_half_the_noise_is_refuted() -> None:
     """Negative control."""
     assert check(SaysHalf(learner(label_private.points)), n=3, domain=2).holds is False
@@ -153,6 +155,7 @@ def test_with_public_points_examples_are_protected_whole(concepts: Any) -> None:
     assert report.refutes(Guarantee(0.7, 0.0, REPLACE_ONE))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", [REPLACE_ONE, REPLACE_LABEL])
 def test_what_protects_examples_protects_labels(relation: str) -> None:
     report = check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=3, relation=relation)
@@ -268,6 +271,7 @@ def test_a_parity_in_a_small_span_of_a_wide_domain() -> None:
     assert float(algorithm.failure_probability(sample, error=0.0)) < 1e-2
 
 
+@pytest.mark.thorough
 @over_classes
 def test_public_points_are_as_examples_without_labels(concepts: Any) -> None:
     split = learner(concepts, bits=3, unlabelled=3).pmf(builders.sample_of(_XS, _YS, 3, 15))
@@ -321,7 +325,7 @@ def size(concepts: Any, unlabelled: int | None) -> int:
 
 
 @pytest.mark.parametrize("split", [False, builders.slow(True)])
-@over_classes
+@over_first_class
 def test_the_stated_number_suffices(concepts: Any, split: bool) -> None:
     """The exact failure probability given the sample, on three samples."""
     n = math.ceil(bounds.label_private_unlabelled(1, ALPHA, BETA)) if split else None

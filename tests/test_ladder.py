@@ -15,6 +15,8 @@ from dpjax.learners import thresholds
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.quasi_concave import ladder, recursion
 
+pytestmark = pytest.mark.thorough  # one program of the law over 300 bits takes twenty seconds to compile
+
 BITS, ROWS = 300, 31
 TOP = 1 << BITS
 # Where the target is: a power of two, digits of all kinds, long runs of ones and of zeros, either end of the domain.

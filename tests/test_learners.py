@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import mixed_sample, sample_of
+from builders import mixed_sample, sample_of, slow, thorough
 from frequencies import FALSE_ALARM
 from scipy import stats
 
@@ -222,8 +222,8 @@ def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
         np.testing.assert_allclose(found, [law[good].sum(), law[~good].sum()], rtol=1e-9)
 
 
-@pytest.mark.parametrize("bits", [1, 3, 40, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["anywhere", "at one end", "one", "labels of any kind"])
+@pytest.mark.parametrize("bits", [thorough(1), thorough(3), 40, slow(60)])
+@pytest.mark.parametrize("kind", ["anywhere", thorough("at one end"), thorough("one"), "labels of any kind"])
 def test_a_binary_search_ends_where_all_of_its_turns_lead(bits: int, kind: str) -> None:
     """The run leaves its loop once no example is among the candidates. Here every turn is made, by whole numbers, with the same coins."""
     rng, top = np.random.default_rng(bits), 2**bits
@@ -258,6 +258,7 @@ def test_a_binary_search_ends_where_all_of_its_turns_lead(bits: int, kind: str) 
     assert len(set(found)) > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n", "epsilon"), [(40, 10.0), (50, 20.0), (63, 40.0)])
 def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsilon: float) -> None:
     xs = 10 + np.arange(n) % 44
@@ -270,6 +271,7 @@ def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsi
     np.testing.assert_allclose(learner.failure_probability(sample, error=0.2), expected, rtol=1e-4)
 
 
+@pytest.mark.thorough
 def test_rare_answers_of_a_binary_search_come_out_right_in_float32() -> None:
     """Nothing is a difference from 1: not a single threshold, and no interval."""
     xs = 10 + np.arange(40) % 44
@@ -326,6 +328,7 @@ def test_compiled_equals_eager(kind: Kind) -> None:
     np.testing.assert_allclose(compiled[1], eager[1], rtol=2e-5)
 
 
+@pytest.mark.thorough
 def test_the_order_of_the_examples_and_a_promise_of_order_do_not_matter() -> None:
     learner = thresholds.exponential(bits=6, epsilon=0.6)
     xs, ys = np.asarray(SINGLE.x)[:50], np.asarray(SINGLE.y)[:50]
@@ -624,7 +627,7 @@ def test_factories_that_compute_on_the_host_refuse_traced_numbers_by_name():
             jax.make_jaxpr(lambda number, make=make: [make(number), number][1])(0.1)
 
 
-@pytest.mark.parametrize("bits", [6, 64])
+@pytest.mark.parametrize("bits", [thorough(6), thorough(64)])
 def test_erm_on_a_realizable_sample_needs_no_promise(bits):
     """With it the gap between the labels is taken as it stands, without it is searched for: the same answers of the same keys."""
     learner, law = thresholds.erm(bits=bits), concept.log_uniform(bits=bits)

@@ -80,6 +80,7 @@ def walked(*arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 @builders.on_cpu
 def test_loops_become_kernels_and_counts_stay():
     (_, before), (whole, after) = walked(), walked("whole")

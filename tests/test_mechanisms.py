@@ -40,6 +40,8 @@ from dpjax.verify.plain.exponential import exponential_law
 from dpjax.verify.plain.partition_selection import keep_table
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 
+pytestmark = pytest.mark.usefixtures("no_key_twice")
+
 FALSE_ALARM = 2e-5
 SCORES = jnp.array([3, 5, 0, 4, 5], jnp.int32)
 

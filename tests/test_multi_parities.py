@@ -166,9 +166,12 @@ class Found(NamedTuple):
 
 # All ordered samples with arbitrary labels: (bits, k, size, n).
 CASES = ((1, 1, 1, 5), (1, 1, 2, 6), (1, 2, 1, 4), (2, 1, 2, 4))
+over_quick_cases = pytest.mark.parametrize(
+    ("bits", "k", "size", "n"), [*CASES[:2], *(builders.thorough(*case) for case in CASES[2:])]
+)
 
 
-@pytest.mark.parametrize(("bits", "k", "size", "n"), CASES)
+@over_quick_cases
 def test_no_pair_of_neighbouring_samples_refutes_the_guarantee(bits: int, k: int, size: int, n: int) -> None:
     domain = 1 << (bits + k)
     values, pairs = sequences(domain, n), sequence_neighbours(domain, n)

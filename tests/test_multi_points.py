@@ -90,6 +90,7 @@ def thresholds(learner: Any) -> dict[str, float]:
     return {"low": float(learner.counts.low), "high": max(float(learner.counts.high), float(learner.heavy))}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [pytest.param("printed", marks=pytest.mark.slow), builders.slow("proved"), "histogram"]
 )
@@ -238,6 +239,7 @@ def test_the_stated_sample_size_suffices_and_is_the_same_for_every_k(kind: str) 
         assert stats.binom.sf(short - 1, lanes, beta) < FALSE_ALARM
 
 
+@pytest.mark.thorough
 def test_one_program_serves_every_budget() -> None:
     sample = sample_of(AGNOSTIC, rows=255)
     create = lambda epsilon: points.point_learner(bits=8, k=2, epsilon=epsilon, delta=0.2, alpha=0.5)  # noqa: E731

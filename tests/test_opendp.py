@@ -28,6 +28,7 @@ def to_opendp():
     return to_opendp
 
 
+@pytest.mark.thorough
 def test_releases_follow_the_law(to_opendp, monkeypatch):
     """A chi-square of 150 releases against the exact law on the encoded column; that of another column is refuted (control)."""
     monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)

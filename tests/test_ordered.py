@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import slow
+from builders import slow, thorough
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -304,7 +304,7 @@ def sorted_both_ways(x):
     return order_statistics.sort_nearly(x), wide.sort(x)[0]
 
 
-@pytest.mark.parametrize("bits", [20, 70])
+@pytest.mark.parametrize("bits", [20, thorough(70)])
 def test_rows_nearly_in_order_are_sorted_like_any(bits):
     """Up to 1, 5 and 60 rows from their places, the last by a sort; with ties; 1, 2 and 64 rows."""
     rng = np.random.default_rng(0)

@@ -36,6 +36,7 @@ def laws_of(made, several):
     return np.asarray(law()(made, points), np.float64)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("most", "before", "after"), [(1, (0, 15), (4, 15)), slow(2, (0, 5, 15), (0, 4, 15))])
 def test_no_neighbouring_points_refute_the_guarantee(most, before, after, x64):
     """All multisets of so few points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
@@ -65,6 +66,7 @@ def test_it_is_private_by_the_verifier_but_not_zcdp_like_the_exponential_mechani
     assert masses == pytest.approx([1 - math.exp(-1) / 2, math.exp(-1) / 2], rel=1e-9) and divergence > 2 / 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("origin", [0, 3, 8])
 def test_laws_by_scales_are_those_over_all_orders(origin, x64):
     made = quantiles.permute_and_flip(bits=3, fractions=[0.25, 0.875], epsilon=2.0, base="scales", origin=origin)
@@ -103,6 +105,7 @@ def test_laws_of_pieces_are_those_of_their_points(x64):
     assert gained > 1e-3  # and somewhere more likely
 
 
+@pytest.mark.thorough
 def test_by_scales_it_may_err_more(x64):
     """The counter-example of the page: it favours points that weigh more, which need not err less."""
     points = points_of([4] * 5 + [15] * 5, 4)
@@ -116,6 +119,7 @@ def test_by_scales_it_may_err_more(x64):
     assert means == pytest.approx([1.814, 1.876], abs=5e-4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [slow(64), 96])
 def test_runs_follow_the_law_on_a_wide_domain(bits):
     """4,000 runs, among numbers that a float holds and others; five standard deviations."""
@@ -148,6 +152,7 @@ def test_the_error_stated_is_kept_on_hard_data():
     assert made.failure_probability(points_of(tight, 16, 1023), error=0.1) > 0.1  # negative control
 
 
+@pytest.mark.thorough
 def test_a_law_has_the_derivative_of_its_differences(x64):
     """In epsilon, through the root that Newton's method finds."""
     points = points_of([2, 2, 5, 6], 3)

@@ -173,6 +173,7 @@ def test_success_on_64_bits_is_where_it_should_be():
         assert low < success < high
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calibration", [builders.slow("printed"), "proved"])
 def test_wide_domains(calibration):
     xs, ys = log_uniform_sample(random.Random(3), 1024, 80)

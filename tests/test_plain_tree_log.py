@@ -185,6 +185,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("levels, data", RUNS, ids=["one level", "noisy slices", "two levels"])
 def test_law_is_that_of_a_literal_simulation(levels, data):
     """Hoeffding for each of 17 outcomes: false alarm 2e-5 in all; tests that start one earlier are noticed."""

@@ -348,6 +348,7 @@ SIZED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     ["learn_points", *map(builders.slow, ("hashed", "learn_points_printed", "exponential"))],
@@ -452,6 +453,7 @@ def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
     assert (np.asarray(worst(few, jnp.int32(30))) > alpha).any()
 
 
+@pytest.mark.thorough
 def test_san_points_finds_heavy_points_and_sums_sets() -> None:
     given = {"epsilon": 4.0, "delta": 1e-6}
     n = bounds.san_points(**given, alpha=0.8 / 2, beta=0.01)
@@ -608,6 +610,7 @@ def test_what_is_no_hypothesis_or_no_event_is_refused() -> None:
     assert labels.tolist() == [True, False]
 
 
+@pytest.mark.thorough
 def test_numbers_of_buckets_are_no_points() -> None:
     """A law given a hash refuses the points of `within`, which it took for buckets, and still knows single outputs."""
     sample, law = sample_of(MIXED, 3), concept.uniform(bits=3, target=3)

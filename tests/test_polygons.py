@@ -131,6 +131,7 @@ def test_steep_lines_of_the_box_have_the_area_that_they_cut():
         assert abs(1 - float(concept.area_between(line, everything)) - counted) < 0.01
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [20, 48, 64])
 def test_lines_of_the_box_are_rounded_once(bits):
     """y >= 0.3 x + 0.2 D: heights of about 2 D^2 are subtracted before they become floats."""

@@ -60,6 +60,7 @@ def small_tree(epsilon=4.0, fractions=(0.6,)):
     return quantiles.tree(bits=2, fractions=list(fractions), epsilon=epsilon, branching=2)
 
 
+@pytest.mark.thorough
 def test_no_neighbouring_points_refute_the_tree():
     """All multisets of up to three points of 4."""
     counts = histograms(4, range(4))
@@ -230,6 +231,7 @@ def test_no_neighbouring_points_refute_noisy_slices():
     )  # negative control
 
 
+@pytest.mark.thorough
 def test_noisy_slices_follow_their_law():
     values = [0] * 6 + [1] * 7
     outcomes = runs(small_slices(), keys(), points_of(values, 1))
@@ -241,6 +243,7 @@ def test_noisy_slices_follow_their_law():
         assert (p_value(counts, RUNS * law) > FALSE_ALARM) == agrees
 
 
+@pytest.mark.thorough
 def test_a_shift_of_ranks_costs_what_is_paid_for():
     """A node of the tree of prefixes is shifted for each level at most, and two neighbours differ by few nodes."""
     for q in (1, 2, 3, 7, 8, 100):

@@ -1,5 +1,6 @@
 """`dpjax.quantiles`: values of a column, the error that is stated, what is chosen, and what is refused."""
 
+import builders
 import jax
 import numpy as np
 import pytest
@@ -14,13 +15,15 @@ INCOMES = np.arange(60.0)
 
 
 def asked(**given):
+    """By the algorithm that compiles fastest, of those with a law, unless another one is given."""
     column = dpjax.encode(INCOMES, unit=1, low=0, high=255)
-    arguments = {"data": column, "fractions": [0.25, 0.75], "epsilon": 4.0, "key": jax.random.key(0)} | given
-    return dpjax.quantiles(**arguments)
+    arguments = {"data": column, "fractions": [0.25, 0.75], "epsilon": 4.0, "key": jax.random.key(0)}
+    return dpjax.quantiles(**arguments | {"algorithm": "rank_exponential"} | given)
 
 
-def test_answers_are_values_with_an_error_that_holds():
-    answer = asked()
+@pytest.mark.parametrize("algorithm", ["rank_exponential", builders.thorough(None)])
+def test_answers_are_values_with_an_error_that_holds(algorithm):
+    answer = asked(algorithm=algorithm)
     assert answer.values.dtype == INCOMES.dtype and np.all(np.diff(answer.values) >= 0)
     assert answer.guarantee.epsilon == 4.0 and answer.guarantee.delta == 0.0
     ranks = np.array([15, 45])
@@ -31,10 +34,10 @@ def test_answers_are_values_with_an_error_that_holds():
 
 @pytest.mark.slow
 def test_the_exact_interval_has_its_level():
-    answer = asked(algorithm="rank_exponential")
+    answer = asked()
     exact = answer.exactly(dpjax.encode(INCOMES, unit=1, low=0, high=255))
     assert exact.probability >= 0.95 and 0 < exact.rank_error <= answer.rank_error
-    runs = [asked(algorithm="rank_exponential", key=key).values for key in jax.random.split(jax.random.key(1), 400)]
+    runs = [asked(key=key).values for key in jax.random.split(jax.random.key(1), 400)]
     inside = np.mean([np.all((low <= exact.high) & (low >= exact.low)) for low in runs])
     assert abs(inside - exact.probability) < 5 * (0.05 * 0.95 / 400) ** 0.5
 
@@ -61,7 +64,11 @@ def test_totals_are_stated_in_the_currency_asked():
     alone = asked(algorithm="approximate", epsilon=None, rho=100.0)
     assert 99.9 < alone.rho <= 100.0 and alone.guarantee.is_pure and f"{alone.rho:.4g}-zCDP" in repr(alone)
     assert np.all(np.abs(alone.values - [15, 45]) <= 5)
-    pure = asked(delta=1e-6)  # one mechanism, which keeps more than it is asked for
+
+
+@pytest.mark.thorough
+def test_a_pure_algorithm_keeps_more_than_it_is_asked_for():
+    pure = asked(algorithm=None, delta=1e-6)
     assert pure.guarantee == Guarantee(4.0, 0.0, ADD_OR_REMOVE_ONE) and pure.rho < pure.guarantee.zcdp()
 
 
@@ -72,6 +79,7 @@ def test_an_algorithm_without_a_law_of_ranks_says_so():
         answer.exactly(dpjax.encode(INCOMES, unit=1, low=0, high=255))
 
 
+@pytest.mark.thorough
 def test_scales_lie_around_the_value_zero():
     """A median of 40 values around 50 in 2^31 codes, 10^9 of which are below zero: without an origin it is lost."""
     values = np.random.default_rng(0).normal(50, 10, 40)

@@ -80,6 +80,7 @@ def rows(monkeypatch):
     return measure.measure(quantile_contest.EXPERIMENT.presets["smoke"] | few_runs, context)
 
 
+@pytest.mark.thorough
 def test_the_best_other_is_chosen_by_some_runs_and_measured_by_others(rows, monkeypatch, tmp_path):
     means = {(row.panel, row.series): row.value for row in rows}
     ratios = {row.series: row for row in rows if row.panel == measure.RATIO}

@@ -104,6 +104,7 @@ def test_law_agrees_point_by_point_with_the_reference(bits: int, depth: int, x64
     assert undecided >= 5  # a test that sees one outcome proves little
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("bits", "depth"),
     [(70, 2), slow(31, 1), slow(4096, 1)],
@@ -469,6 +470,7 @@ def makers(bits: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["exponential", slow("rec_concave"), "amplified", slow("amplified-2")])
 @pytest.mark.parametrize("bits", [60, slow(300)])
 def test_the_required_promise_suffices(name: str, bits: int) -> None:
@@ -585,6 +587,7 @@ def test_eager_equals_compiled(name: str) -> None:
     same(eager, optimizer(jax.random.key(3), HILLS.problem()))
 
 
+@pytest.mark.thorough
 def test_an_unkept_promise_is_flagged_and_a_hopeless_one_is_bottom() -> None:
     optimizer = three()["amplified"]
     unkept = dataclasses.replace(HILLS, promise=90.0).problem()

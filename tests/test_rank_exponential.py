@@ -40,9 +40,9 @@ BY_SCALES = {"base": "scales", "origin": 3}
     ("fractions", "measure"),
     [
         builders.slow([0.5], {}),
-        builders.slow([0.25, 0.75], {}),
-        ([0.1, 0.3, 0.4], {}),
-        ([0.1, 0.3, 0.4], BY_SCALES),
+        ([0.25, 0.75], {}),
+        builders.thorough([0.1, 0.3, 0.4], {}),
+        builders.thorough([0.1, 0.3, 0.4], BY_SCALES),
     ],
 )
 def test_no_neighbouring_points_refute_the_guarantee(fractions, measure, x64):
@@ -78,6 +78,7 @@ def test_laws_by_scales_are_the_naive_ones(origin, x64):
         assert np.abs(np.array(naive) - other).max() > 1e-3
 
 
+@pytest.mark.thorough
 def test_runs_by_scales_follow_the_law_on_a_wide_domain():
     """4,000 runs on 2^64 points around an origin in their midst; five standard deviations."""
     origin = 2**63
@@ -95,7 +96,7 @@ def test_runs_by_scales_follow_the_law_on_a_wide_domain():
     assert abs(exact - other) > 5 * (exact * (1 - exact) / 4000) ** 0.5  # negative control
 
 
-@pytest.mark.parametrize("bits", [31, 32, 63, 64])
+@pytest.mark.parametrize("bits", [31, builders.thorough(32), builders.thorough(63), 64])
 def test_the_axis_is_cut_wherever_a_weight_by_scales_changes(bits):
     """Else a point that is inserted would change the measure: a piece has one weight."""
     for origin in (0, 1, 2 ** (bits - 1) - 1, 2**bits - 1, 2**bits):

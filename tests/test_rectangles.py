@@ -294,6 +294,7 @@ def laws():
     )
 
 
+@pytest.mark.thorough
 def test_public_sizes_are_private_by_composition_exactly(laws):
     """(2D + 1) e = 3 e hold; half of that does not (negative control)."""
     pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)
@@ -301,6 +302,7 @@ def test_public_sizes_are_private_by_composition_exactly(laws):
     assert worst(laws["public"], pairs, 3 * e) < 1e-9 and worst(laws["public"], pairs, 1.5 * e) > 1e-3
 
 
+@pytest.mark.thorough
 def test_noisy_sizes_are_private_by_the_accountant_exactly(laws):
     """Never above the numerical accountant; public sizes and four times the budget are (negative control)."""
     pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)

@@ -23,6 +23,7 @@ from dpjax.interop import PrivateQuantiles, PrivateRectangle, PrivateThreshold, 
 BOUNDS = {"low": -10.0, "high": 10.0, "unit": 0.01}
 
 
+@pytest.mark.thorough
 def test_predictions_are_those_of_the_last_fit():
     """A parameter that is set afterwards waits for the next fit."""
     x = np.linspace(0, 10, 200)[:, None]
@@ -80,6 +81,7 @@ def test_thresholds_in_both_directions():
         assert PrivateThreshold(2.0, column=1, above=not above, random_state=0, **BOUNDS).fit(x, y).score(x, y) < 0.8
 
 
+@pytest.mark.thorough
 def test_estimators_release_what_their_algorithms_do():
     """With the same key, on the same codes, written down here by hand."""
     x = np.random.default_rng(0).integers(0, 16, (500, 2))

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,7 +54,7 @@ def cases():
     yield remaining & False, (jnp.asarray(small),), [small.tolist()]
 
 
-@pytest.mark.parametrize("case", range(8))
+@pytest.mark.parametrize("case", [*range(4), *map(builders.thorough, range(4, 8))])
 def test_cut_takes_the_first(case):
     remaining, keys, lists = list(cases())[case]
     run = jax.jit(lambda size: cut(key(), jnp.asarray(remaining), size, order=keys, slice_epsilon=None))
@@ -182,6 +183,7 @@ def masked_run(k, rows, slice_epsilon):
     return told[0], told[2], jnp.where(run.remaining, x, 0).sum(dtype=jnp.int32)
 
 
+@pytest.mark.thorough
 def test_runs_have_the_exact_law_of_algorithm_1():
     """Every outcome's frequency within its radius; a false alarm has probability below 2e-5. Negative control: 1.3 epsilon."""
     trials = 16_000
@@ -232,6 +234,7 @@ def test_row_order_does_not_matter_when_keys_are_whole_records():
 # ------------------------------------------------------------------------------------------------------ the two uses
 
 
+@pytest.mark.thorough
 def test_rectangles_take_both_ends_of_every_axis():
     """CLNSS §1.3.4 in two dimensions, on positive examples only; sizes public here, so that all can be checked."""
     rng = np.random.default_rng(9)

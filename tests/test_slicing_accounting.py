@@ -421,6 +421,7 @@ def test_step_by_the_other_methods(accountant):
     assert epsilons[0] <= 1.0 < epsilons[1]
 
 
+@pytest.mark.thorough
 def test_huge_totals_are_no_division_by_zero():
     """A run whose losses are at most s + 2 e = 3 s a call, of which there are more than 90 with probability 1e-6."""
     assert run(2.0, 2.0).delta(600.0) <= 1e-6 < run(2.1, 2.1).delta(600.0)
@@ -437,6 +438,7 @@ def test_little_slice_noise_hides_nothing(slice_epsilon):
     assert run(slice_epsilon, 0.0, slices=2).delta(1.5 * slice_epsilon) >= 1 - 3 * math.exp(-slice_epsilon / 2)
 
 
+@pytest.mark.thorough
 def test_compute_epsilon_and_split():
     total = {"total_epsilon": 1.0, "total_delta": 1e-6}
     equal = slicing.step_epsilon(**total)

@@ -57,7 +57,9 @@ def draws(name, temperature, *data):
 # --------------------------------------------------------------------------------------------------------- derivatives
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name", [builders.thorough(name) if name in ("perturbed", "stability", "threshold") else name for name in EVERY]
+)
 def test_gradients_are_those_of_finite_differences(name, x64):
     """With a fixed key, forward and reverse, in the data, in epsilon and in the temperature; 1e-6 relative to the largest."""
     data, *rest = DATA[name]
@@ -332,7 +334,7 @@ def test_bad_input_is_refused_by_name(call, error, words):
         call()
 
 
-@pytest.mark.parametrize("name", ["stability", "threshold"])
+@pytest.mark.parametrize("name", ["stability", builders.thorough("threshold")])
 def test_scan_vmap_and_jit_agree_with_a_loop(name):
     """Over keys and temperatures; the loop calls a mechanism one run at a time."""
     some, cold = keys(4), jnp.asarray([0.0, 0.3, 1.0, 2.0], jnp.float32)
@@ -388,6 +390,7 @@ def is_biased(estimates, exact):
     return bool(np.any(np.abs(estimates.mean(axis=0) - exact) > Z * error))
 
 
+@pytest.mark.thorough
 def test_score_functions_are_unbiased_and_straight_through_is_not():
     scores = jnp.asarray(SCORES, jnp.float32)
     exact = np.asarray(exact_gradient(scores))
@@ -434,6 +437,7 @@ def test_the_score_function_knows_bottom_and_densities():
     assert not is_biased(found, 3.0) and is_biased(found, 1.3 * 3.0)
 
 
+@pytest.mark.thorough
 def test_straight_through_is_the_private_draw_and_the_soft_derivative():
     scores, key = jnp.asarray(SCORES, jnp.float32), jax.random.key(5)
     choose = soft.concrete(epsilon=2.0, temperature=0.7)

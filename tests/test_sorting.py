@@ -1,5 +1,6 @@
 """Sorts by several keys: one order on every platform, and on a GPU by sorts of one key only."""
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +41,7 @@ def test_a_gpu_sorts_by_one_key_and_a_cpu_by_all_at_once() -> None:
     assert len(compared["cpu"]) == 1 and compared["cpu"][0] > 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", builders.thorough("float64")])
 def test_floats_are_in_order_with_their_derivatives(dtype: str, x64: None) -> None:
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.normal(size=50), [np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40], rng.integers(-3, 3, 20)])

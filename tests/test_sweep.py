@@ -97,6 +97,7 @@ def test_trials_agree_with_laws(curve: Any) -> None:
     assert max(law["low"], trials["low"]) <= min(law["high"], trials["high"])
 
 
+@pytest.mark.thorough
 def test_the_n_found_is_the_least_by_the_law_itself() -> None:
     """Every n from 1 on, by laws averaged without the search, the engine and the store."""
     found = least_n({"exponential": exponential}, **{**ONE, "rtol": 0.0}).to_rows()[0]

@@ -32,6 +32,8 @@ from dpjax.trials.estimates import Estimate, known
 from dpjax.trials.progress import Progress
 from dpjax.trials.store import open_store
 
+pytestmark = pytest.mark.usefixtures("no_key_twice")
+
 ROOT = engine.root_key(20)
 ALARM = 2e-5
 
@@ -171,6 +173,7 @@ class Setting:
     limbs: int = static()
 
 
+@pytest.mark.thorough
 def test_one_trace_a_bucket_and_limb_count():
     traces = []
 

@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,7 +62,9 @@ def test_the_list_is_that_of_all_triples_by_fractions(measure):
     np.testing.assert_allclose(table.share, found, rtol=1e-9)
 
 
-@pytest.mark.parametrize("bits, measure", [(1, "box"), pytest.param(2, "axes", marks=pytest.mark.slow), (2, "box")])
+@pytest.mark.parametrize(
+    "bits, measure", [(1, "box"), pytest.param(2, "axes", marks=pytest.mark.slow), builders.thorough(2, "box")]
+)
 def test_what_is_released_has_the_labels_that_were_drawn(bits, measure):
     selection = SelectTriangle(bits=bits, measure=measure)
     every = np.arange(selection.hypotheses())
@@ -120,6 +123,7 @@ def test_half_the_rate_is_refuted(rounds, datasets):
 # ------------------------------------------------------------------------------------------------------------ the areas
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [TWO_TRIANGLES, L_SHAPE])
 def test_areas_of_unions_are_those_of_fine_grids(parts):
     """Each coordinate is doubled 7 times: of a grid of 4,096 points a side, cells that a side cuts are 2 in 4,096 for each side at most."""

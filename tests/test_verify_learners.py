@@ -261,6 +261,7 @@ def two_clusters(size: int = 20) -> list[tuple[list[int], list[int]]]:
     return [(rest + ones, y), (rest + moved, y)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
 def test_two_clusters_spend_the_proved_delta_of_a_search_and_refute_the_printed_constants(calibration: str) -> None:
     """In one sample A_dist, and when that fails its twin for B, gives the upper cluster away; in the other neither can."""

@@ -127,6 +127,7 @@ def product_delta(table: np.ndarray, k: int, n: int, epsilon: float) -> float:
     return worst
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "k", "n", "epsilon", "delta", "share"),
     [
@@ -151,6 +152,7 @@ def test_advanced_direct_sums_keep_their_promise(
     assert product_delta(greedy, k, n, promised.epsilon) > promised.delta  # negative control
 
 
+@pytest.mark.thorough
 def test_the_columns_are_those_of_the_joint_law() -> None:
     """What `product_delta` multiplies is `DirectSum.pmf`, which `tests/test_direct_sum.py` compares with samples."""
     summed = direct_sum.direct_sum(point, k=2, epsilon=0.5, delta=0.3, accountant="advanced")
@@ -326,7 +328,7 @@ def approximate(k: int) -> Any:
 @pytest.mark.parametrize(
     ("make", "k", "n", "m"),
     [
-        (pure, 1, 2, 9),
+        builders.thorough(pure, 1, 2, 9),
         builders.slow(pure, 2, 1, 6),
         (approximate, 1, 2, 7),
         pytest.param(pure_thresholds, 2, 1, 6, marks=pytest.mark.slow),

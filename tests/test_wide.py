@@ -290,7 +290,10 @@ def test_sort_is_stable_and_search_counts(bits, rows):
         assert found[side].tolist() == [count(sorted(values), query) for query in edges(bits)]
 
 
-@pytest.mark.parametrize(("bits", "rows"), [(31, 65), (31, 200), (64, 2048), (65, 100), (64, 40), (300, 200)])
+@pytest.mark.parametrize(
+    ("bits", "rows"),
+    [(31, 65), (65, 100), *(builders.thorough(*case) for case in ((31, 200), (64, 2048), (64, 40), (300, 200)))],
+)
 def test_a_searcher_counts_what_search_counts(bits, rows):
     """With the last block full or not, with few rows and with wide ones, where it is `search` itself."""
     rng = np.random.default_rng(rows)

@@ -188,6 +188,7 @@ def test_counts_are_rounded_to_whole_ones_with_their_total() -> None:
         assert whole.sum() == 17 and np.abs(whole - row).max() < 1
 
 
+@pytest.mark.thorough
 def test_data_that_a_law_refuses_are_left() -> None:
     """A start whose value is NaN is as bad as none, and hides no other start."""
     refused = lambda counts, tags: jnp.where(counts[0] > 3, jnp.nan, counts[0].astype(float))  # noqa: E731
@@ -200,6 +201,7 @@ def test_data_that_a_law_refuses_are_left() -> None:
 # -------------------------------------------------------------------------------------------------- worst neighbours
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", [0, builders.slow(1), builders.slow(2), builders.slow(3)])
 def test_a_broken_promise_is_found_as_by_enumeration(index: int) -> None:
     specimen = broken.specimens()[index]
