@@ -571,6 +571,7 @@ def test_a_domain_of_numpys_bits_is_not_empty():
     given = {"alpha": 0.1, "beta": 0.05, "epsilon": 0.7}
     assert bounds.histogram_thresholds(bits=np.int32(64), **given) == bounds.histogram_thresholds(bits=64, **given)
     assert bounds.sanitizer_k_points(np.int64(64), 8, **given) == bounds.sanitizer_k_points(64, 8, **given)
+    assert bounds.histogram_thresholds(np.array(64), **given) == bounds.histogram_thresholds(jnp.int32(64), **given)
 
 
 def test_what_is_proved_is_the_default():

@@ -365,6 +365,9 @@ def test_bad_outputs_are_refused_by_name():
     for wrong, error in ((-1, ValueError), (0.5, TypeError), ([1, None], TypeError), ("one", TypeError)):
         with pytest.raises(error, match="outputs must be"):
             column.decode(wrong)
+    for wide_ones in (np.array([1, 2], np.uint32), np.zeros((3, 2), np.uint32)):  # of two limbs, not two codes
+        with pytest.raises(ValueError, match=r"outputs must be wide integers of shape \(..., 1\)"):
+            column.decode(wide_ones)
     with pytest.raises(TypeError, match="encoding must be"):
         dpjax.decode(1, column)
     assert dpjax.decode(1, column.encoding) == 1 and dpjax.encode is encoding.encode

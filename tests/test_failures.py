@@ -134,6 +134,7 @@ def test_results_are_kept_in_a_store_that_is_open_and_empty(tmp_path: Any, table
         ({"by": "luck"}, ValueError, "by must be"),
         ({"level": 1.0}, ValueError, "level must be"),
         ({"trials": 0}, ValueError, "trials must be"),
+        ({"progress": "no"}, TypeError, "progress must be True or False"),
         ({"algorithms": 3}, TypeError, "algorithms must be"),
     ],
 )

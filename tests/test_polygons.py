@@ -392,6 +392,8 @@ def test_bad_input_is_refused_by_name():
     ):
         with pytest.raises((TypeError, ValueError), match=name):
             polygons.convex(**{**good, name: wrong})
+    with pytest.raises(ValueError, match="turn must be < inf"):
+        concept.regular(bits=6, sides=6, turn=np.inf)
     mine = polygons.convex(**good)
     three = Examples.create(np.zeros((4, 3, 1), np.uint32), [0, 1, 0, 1])
     for data in (None, [1, 2], three, Examples.create(np.zeros((4, 2, 2), np.uint32), [0, 1, 0, 1])):

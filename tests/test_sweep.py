@@ -354,6 +354,7 @@ def test_strangers_that_cannot_be_run_are_refused(make: Any, error: type[Excepti
         ({"start": 500}, ValueError, "start must be"),
         ({"draws": 1}, ValueError, "draws must be"),
         ({"trials": 0}, ValueError, "trials must be"),
+        ({"progress": "no"}, TypeError, "progress must be True or False"),
         ({"algorithms": {}}, TypeError, "algorithms must be"),
         ({"algorithms": {"mine": 3}}, TypeError, "algorithms must map"),
         ({"distribution": 3}, TypeError, "distribution must be"),

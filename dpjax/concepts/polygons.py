@@ -75,7 +75,7 @@ def regular(*, bits: int, sides: int, radius: float = 0.42, turn: float = 0.2) -
     bits = _bits(bits)
     sides = arguments.integer("sides", sides, at_least=3, at_most=2**10)
     radius = arguments.known("radius", radius, above=0.0, below=0.5)
-    turn = arguments.known("turn", turn)
+    turn = arguments.known("turn", turn, above=-math.inf, below=math.inf)
     side = (1 << bits) - 1
     corners: list[Corner] = []
     for index in range(sides):

@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which gets Python's numbers where NumPy's scalars are given, and refuses what float64 cannot hold.
+    """The same function, which gets Python's numbers where NumPy's or arrays without axes are given, and refuses what float64 cannot hold.
 
     In formulas 2^bits is 0 for 64 bits of an int64, and whatever a float32 has a part in is as narrow. Numbers that are in range one by
     one may be too large or too small together: a ValueError says so, where Python has an OverflowError, or divides by 0.
@@ -148,7 +148,7 @@ def _shown(value: Any) -> str:
 
 
 def _of_python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return value if is_traced(value) else _plain(value)
 
 
 def known(name: str, value: Any, **bounds: float | None) -> float:

@@ -183,6 +183,9 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
     """
     arguments.instance("encoding", encoding, Encoding, article="an")
     if getattr(outputs, "dtype", None) == np.uint32 and np.ndim(outputs):
+        limbs = wide.limbs_for(encoding.bits)
+        if np.shape(outputs)[-1] != limbs:
+            raise ValueError(f"outputs must be wide integers of shape (..., {limbs}), got shape {np.shape(outputs)}")
         found = encoding.values(wide.to_ints(outputs))
         return found.reshape(np.shape(outputs)[:-1]) if np.ndim(outputs) > 1 else found[0]
     if np.ndim(outputs) == 0:

@@ -91,6 +91,7 @@ def failures(
     exponential      1.0  40    0.2    0.143  0.1192  0.1667  law
     """
     effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
+    progress = arguments.flag("progress", progress)
     sizes = [arguments.size("n", one) for one in _listed("n", n)]
     targets = [arguments.known("alpha", one, at_least=0.0, at_most=1.0) for one in _listed("alpha", alpha)]
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)

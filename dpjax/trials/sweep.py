@@ -118,6 +118,7 @@ def least_n(
     alpha = arguments.known("alpha", alpha, at_least=0.0, at_most=1.0)
     beta = arguments.known_fraction("beta", beta)
     effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
+    progress = arguments.flag("progress", progress)
     maximum = arguments.integer("maximum", maximum, at_least=1)
     start = arguments.integer("start", start, at_least=1, at_most=maximum)
     rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
