@@ -146,7 +146,6 @@ def test_no_neighbouring_points_refute_an_interior_point_from_a_learner() -> Non
         np.testing.assert_allclose(p, [*naive, 0.0], rtol=1e-9)
 
 
-@pytest.mark.thorough
 def test_no_neighbouring_points_refute_the_quantiles() -> None:
     """One at a time and jointly, when points come and go and when they are replaced."""
     counts, values, sizes = all_points(4, 5)

@@ -60,7 +60,6 @@ def small_tree(epsilon=4.0, fractions=(0.6,)):
     return quantiles.tree(bits=2, fractions=list(fractions), epsilon=epsilon, branching=2)
 
 
-@pytest.mark.thorough
 def test_no_neighbouring_points_refute_the_tree():
     """All multisets of up to three points of 4."""
     counts = histograms(4, range(4))

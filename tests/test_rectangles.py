@@ -294,7 +294,6 @@ def laws():
     )
 
 
-@pytest.mark.thorough
 def test_public_sizes_are_private_by_composition_exactly(laws):
     """(2D + 1) e = 3 e hold; half of that does not (negative control)."""
     pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)

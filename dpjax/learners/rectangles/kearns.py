@@ -46,6 +46,7 @@ The plain twin is `dpjax.verify.plain.kearns`.
 """
 
 import math
+from collections import Counter
 from typing import Any, ClassVar
 
 import jax
@@ -166,7 +167,7 @@ class Kearns(Algorithm):
     def guarantee(self) -> Guarantee:
         """D sanitizers and the noise, under ADD_OR_REMOVE_ONE."""
         noise = Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
-        return basic([basic({self.sanitizer.guarantee(): self.axes}), noise])
+        return basic(Counter({self.sanitizer.guarantee(): self.axes}) + Counter([noise]))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """See the module: what the sanitizer, the noise and Theorem 2.14 ask for.
