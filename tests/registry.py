@@ -1021,6 +1021,7 @@ QUERIES = [
         twin=_inverse_sensitivity_twin,
         events=False,  # its law is a list
         error=None,
+        thorough=True,
     ),
     Entry(
         "quantiles.joint",
@@ -1044,6 +1045,7 @@ QUERIES = [
         events=False,  # they are tuples of intervals
         error=0.2,
         law_of="quantiles.rank_exponential",
+        thorough=True,
     ),
     Entry(
         "quantiles.joint by places",

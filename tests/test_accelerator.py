@@ -86,6 +86,7 @@ def test_draws_are_counted():
     assert ceilings.drawn((drawing, jnp.int32(1))) == 100 + 3 + 7
 
 
+@pytest.mark.thorough
 def test_conditionals_on_data_are_counted_and_those_on_the_platform_are_not():
     def chosen(key, n):
         return lax.platform_dependent(n, cpu=lambda n: n, default=lambda n: lax.sort(n + 1))

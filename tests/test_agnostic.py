@@ -269,6 +269,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.thorough
 @over_pairs(LEARNERS, ("rectangles", "thresholds", "points"))
 def test_law_and_trials_agree_on_excess(name: str, way: str) -> None:
     """The law of "excess <= alpha" given a sample is the sum over the pmf of brute force, and trials fail as often as it says."""

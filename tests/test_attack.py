@@ -520,6 +520,7 @@ def test_without_privacy_the_padded_users_are_traced():
     assert (counts["traced"], counts["inaccurate"]) == (20, 0)
 
 
+@pytest.mark.thorough
 def test_accuracy_for_some_users_implies_nothing():
     """A learner that ignores its data is accurate where the only user's word is all zeros; it has epsilon 0."""
     alone = np.array([True, False, False, False])

@@ -204,6 +204,7 @@ def hockey_sticks(p, pairs, x):
     return np.maximum(p[pairs[:, 0]] - x * p[pairs[:, 1]], 0.0).sum(axis=1)
 
 
+@pytest.mark.thorough
 def test_the_chain_is_the_maximum_over_pairs(report):
     """Its hockey-stick is the largest over pairs at every x, it is its own mirror image, and a pair left out shows (control)."""
     p, pairs = laws_of(report)

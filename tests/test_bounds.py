@@ -373,6 +373,7 @@ def samples(points, m):
         yield ones, zeros
 
 
+@pytest.mark.thorough
 def test_binary_search_is_right_on_the_sample():
     bits, alpha, beta, epsilon = 4, 0.4, 0.2, 0.005
     size = math.ceil(bounds.binary_search_thresholds(bits, alpha, beta, epsilon))

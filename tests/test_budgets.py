@@ -241,6 +241,7 @@ def test_equal_shares_are_the_default_and_a_split_is_guaranteed_by_its_sums() ->
     assert made.sample_size(alpha=0.6, beta=0.1) > equal.sample_size(alpha=0.6, beta=0.1)
 
 
+@pytest.mark.thorough
 def test_splits_out_of_range_are_refused_by_name() -> None:
     equal = Split.equal(EPSILON, DELTA, 2)
     with pytest.raises(TypeError, match="split must be a Split"):

@@ -97,6 +97,7 @@ def test_an_algorithm_of_ours_is_verified_in_its_own_domain() -> None:
         check(thresholds.exponential(bits=2, epsilon=1.0), n=3, domain=5)
 
 
+@pytest.mark.thorough
 def test_runs_that_do_not_follow_the_pmf_are_seen() -> None:
     class Liar(Vote):
         def __call__(self, key: Any, sample: Any) -> Any:

@@ -69,7 +69,7 @@ def test_flips_are_those_in_all_orders():
     np.testing.assert_allclose(flips(weights), permute_and_flip_law(np.log(weights), 2.0), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("fractions", "epsilon"), [((0.5,), 1.7), thorough((0.25, 0.75), 4.0)])
+@pytest.mark.parametrize(("fractions", "epsilon"), [thorough((0.5,), 1.7), thorough((0.25, 0.75), 4.0)])
 def test_no_data_have_larger_rank_errors_than_is_said(fractions, epsilon):
     """All multisets of eight points of eight."""
     size, n, beta = 8, 8, 0.2
@@ -294,6 +294,7 @@ def test_an_algorithm_that_refuses_its_numbers_is_no_answer(monkeypatch):
     assert "epsilon must be >=" in choice.candidates["joint"]
 
 
+@pytest.mark.thorough
 def test_what_is_not_far_below_the_rest_is_not_left_out():
     """Floors, by which candidates are passed over, are below what these then offer."""
     rng = random.Random(3)
@@ -447,6 +448,7 @@ def test_the_sanitizer_of_a_generic_learner_leaves_the_labels_what_was_planned(k
     assert chosen.algorithm.guarantee().covers(epsilon, 1e-6)
 
 
+@pytest.mark.thorough
 def test_more_rows_than_an_algorithm_takes_are_no_answer():
     with contextlib.suppress(ValueError):  # no other candidate either
         chosen = dpjax.choose(

@@ -302,6 +302,7 @@ def test_lemma_35_grows_as_it_says() -> None:
     assert size(64, 1) < bounds.generic_pure(64 * math.log(2), 1, 1, 0.1, 0.1, 1.0, delta=1e-6)
 
 
+@pytest.mark.thorough
 def test_databases_over_another_domain_have_no_probability() -> None:
     mine = dense.blr(queries=CLASSES["points"], rows=2, epsilon=1.0)
     points = builders.points_of([0, 1, 3], 2)

@@ -14,7 +14,7 @@ import textwrap
 import time
 
 import pytest
-from builders import slow
+from builders import slow, thorough
 
 from dpjax.trials.store import open_store
 
@@ -95,7 +95,7 @@ def one_device(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(("processes", "devices"), [slow(1, 8), (2, 1), slow(4, 2)], ids=str)
+@pytest.mark.parametrize(("processes", "devices"), [slow(1, 8), thorough(2, 1), slow(4, 2)], ids=str)
 def test_the_same_bytes_on_any_number_of_devices_and_processes(processes, devices, one_device):
     out = one_device.parent / f"{processes}-{devices}"
     finish(*(start_together(out, processes, devices=devices) if processes > 1 else [start(out, devices=devices)]))
@@ -134,6 +134,7 @@ def test_another_seed_is_refused_by_all_and_nothing_is_touched(one_device):
     assert {path: path.read_bytes() for path in one_device.iterdir()} == before
 
 
+@pytest.mark.thorough
 def test_a_run_of_another_version_is_refused(one_device, tmp_path):
     header = json.loads((one_device / "records.jsonl").read_text().splitlines()[0])
     identity = header["record"]["identity"]

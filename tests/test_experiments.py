@@ -310,6 +310,7 @@ def pictures(monkeypatch):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(runner.EXPERIMENTS) - {"quantile_contest"}))  # its cells draw their own ε
 def test_titles_and_labels_follow_the_settings(name, pictures, tmp_path):
     """The pictures of the same numbers at other settings say the other settings, and nowhere those they were measured at."""

@@ -79,6 +79,7 @@ def reference(code, book, word):
 # ----------------------------------------------------------------------------------------------------------- books
 
 
+@pytest.mark.thorough
 @every_code
 def test_traces_are_what_numpy_computes(code):
     book = book_of(code)

@@ -56,7 +56,9 @@ def losses(size, n, curves):
     return [float(np.max(table[pairs[:, 0]] - table[pairs[:, 1]])) for table in logs]
 
 
-@pytest.mark.parametrize(("size", "n"), [(3, 3), *(builders.slow(*case) for case in ((5, 5), (5, 4), (3, 4)))])
+@pytest.mark.parametrize(
+    ("size", "n"), [builders.thorough(3, 3), *(builders.slow(*case) for case in ((5, 5), (5, 4), (3, 4)))]
+)
 def test_no_replacement_tells_more_than_epsilon_and_steeper_ones_do(size, n):
     """All multisets of 8 points, of n and other sizes: a curve that the programme allows, the line of half the slope; and broken ones."""
     share = greatest_share(n)

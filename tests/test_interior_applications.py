@@ -107,6 +107,7 @@ def point_tables(law: Any, values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return probabilities(row, {"x": values, "n": sizes}, batch_size=len(sizes))
 
 
+@pytest.mark.thorough
 def test_no_neighbouring_samples_refute_the_threshold_learner() -> None:
     """Four points, two labels: when examples come and go and when they are replaced."""
     counts = histograms(8, range(1, 5))
@@ -488,6 +489,7 @@ def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
 SLICED = {"count": 1, "size": 2, "slice_epsilon": 4.0, "count_epsilon": 1.0, "delta": 0.1, "allow_unproved": True}
 
 
+@pytest.mark.thorough
 def test_bottom_is_passed_on() -> None:
     mute = Mute(bits=np.int32(5), limbs=1)
     points, key = as_points([1, 2, 3], 5, 7), jax.random.key(0)

@@ -57,6 +57,7 @@ DATASETS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DATASETS)
 def test_tree_log_law_is_the_reference(name, depth):

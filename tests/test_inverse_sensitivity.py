@@ -207,6 +207,7 @@ def follows_the_law(values, fractions, base, epsilon, *, count=8000, **given):
     assert tries.max() < TRIES and tries.mean() < 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fractions", [(0.5,), pytest.param((0.3, 0.4), marks=pytest.mark.slow)])
 def test_no_neighbouring_points_refute_the_guarantee(fractions):
     """All multisets of three points of three, and clusters, by the plain law; at 0.9 of epsilon they would."""

@@ -53,6 +53,7 @@ def test_no_neighbouring_points_refute_the_guarantee_by_places(candidates):
     assert 0.45 < worst <= 1 + 1e-9, worst
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", ["scales", pytest.param("places", marks=pytest.mark.slow)])
 def test_all_quantiles_are_private_together_by_the_verifier(base, x64):
     """At epsilon = 6, so that the grid of N, of step 8 / epsilon, sees two points."""

@@ -40,7 +40,7 @@ CLASSES = [label_private.thresholds, label_private.points]
 over_classes = pytest.mark.parametrize("concepts", CLASSES)
 over_first_class = pytest.mark.parametrize("concepts", [CLASSES[0], *map(builders.thorough, CLASSES[1:])])
 EVERY = [*CLASSES, label_private.parities, segments]
-over_every = pytest.mark.parametrize("concepts", EVERY)
+over_every = pytest.mark.parametrize("concepts", [*CLASSES, *map(builders.thorough, EVERY[2:])])
 SLOW = [pytest.param(concepts, marks=pytest.mark.slow) for concepts in EVERY[2:]]
 over_every_if_slow = pytest.mark.parametrize("concepts", [*CLASSES, *SLOW])
 ALPHA = BETA = 0.2
@@ -98,6 +98,7 @@ def test_parities_do_not_protect_points() -> None:
     assert report.guarantee is None and report.refutes(Guarantee(50.0, 0.01, REPLACE_ONE))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("concepts", [CLASSES[0], builders.thorough(CLASSES[1]), *SLOW])
 def test_so_it_is_with_examples_that_give_points_only(concepts: Any) -> None:
     """All labels of all sequences of four points; labels of the first two do not matter at all."""
@@ -239,6 +240,7 @@ def test_so_is_that_of_rectangles(unlabelled: int | None) -> None:
     assert float(algorithm.probability(examples, law.within(0.25))[0]) == pytest.approx(near, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_listed_is_refused_or_bottom() -> None:
     spanning = builders.sample_of([1, 2, 4, 7], [1, 0, 1, 1], 3, 7)
     small = learner(lambda bits: label_private.parities(bits=bits, rank=2), bits=3)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import slow
+from builders import slow, thorough
 from scipy import stats
 
 from dpjax import Status, bounds
@@ -146,6 +146,7 @@ CASES = [
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
+@pytest.mark.thorough
 @every
 def test_a_run_is_what_the_plain_function_draws(case: Case) -> None:
     mechanism, keys = case.make(0.7), jax.random.split(jax.random.key(1), 40)
@@ -333,6 +334,7 @@ def test_success_is_a_score_near_the_best(case: Case) -> None:
     np.testing.assert_allclose(success + mechanism.failure_probability(scores, error=1), 1, rtol=1e-6)
 
 
+@pytest.mark.thorough
 @choosers
 def test_masked_padding_changes_nothing_and_nothing_valid_is_bottom(case: Case) -> None:
     mechanism, scores = case.make(0.7), SCORES
@@ -805,7 +807,7 @@ def test_partition_selection_spends_its_budget_exactly(epsilon: float, delta: fl
 # AboveThreshold
 
 
-@pytest.mark.parametrize("threshold", [4.0, -20.0, 30.0])
+@pytest.mark.parametrize("threshold", [4.0, thorough(-20.0), thorough(30.0)])
 def test_above_threshold_law_against_adaptive_quadrature(threshold: float) -> None:
     queries = np.array([3.0, 5.0, 0.0, 4.0, 5.0])
     expected = first_above(queries, threshold, 1.0, range(6))

@@ -87,6 +87,7 @@ def learner(request):
     return LEARNERS[request.param]()
 
 
+@pytest.mark.thorough
 def test_a_run_predicts_k_labels_a_point(learner):
     sample = sample_of()
     outcome = learner(jax.random.key(0), sample)
@@ -95,6 +96,7 @@ def test_a_run_predicts_k_labels_a_point(learner):
     assert labels.shape == (sample.rows, K) and labels.dtype == bool
 
 
+@pytest.mark.thorough
 def test_padding_and_what_lies_past_the_end_change_nothing(learner):
     """The rows past n_valid hold labels and points that would matter."""
     short, long = sample_of(37), sample_of(50, n_valid=37)

@@ -24,12 +24,14 @@ def both_ways(key: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.sum(lax.fori_loop(0, 3, body, (once, x))[0])
 
 
+@pytest.mark.thorough
 def test_sorts_are_told_apart_by_their_keys_and_loops_are_seen() -> None:
     outside, inside = operations.sites((both_ways, jnp.arange(9, dtype=jnp.uint32)))
     assert outside["sort ui32, 9"] == 1 and outside["while"] == 1
     assert inside["sort ui32 and ui32, 9"] == 1
 
 
+@pytest.mark.thorough
 def test_a_line_of_the_committed_table() -> None:
     assert operations.table([["laplace", [1000]]], timed=False).splitlines()[-1] in PAGE.read_text().splitlines()
 

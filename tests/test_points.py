@@ -87,6 +87,7 @@ def test_groups_are_the_distinct_rows_and_nested_ones_agree(words: int) -> None:
     assert (coarse.member[m:] == 50).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [1, 20])
 def test_few_groups_are_the_same_groups_and_many_fall_back(words: int) -> None:
     """Data of one batch with nothing, one row, as many distinct rows as there are slots, one more, and nothing but distinct rows."""

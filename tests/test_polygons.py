@@ -183,6 +183,7 @@ def test_a_hopeless_first_half_makes_room_for_the_second():
     assert np.array_equal(stored.promise[4:], cells.promise[4:])
 
 
+@pytest.mark.thorough
 def test_errors_of_given_points_are_their_probabilities():
     target = concept.convex(bits=4, corners=[(0, 0), (8, 0), (0, 8)])
     law = concept.masses(bits=4, points=[(1, 1), (9, 9), (4, 4)], target=target, p=[0.2, 0.5, 0.3])
@@ -222,6 +223,7 @@ def draws(measure):
     return found
 
 
+@pytest.mark.thorough  # a smaller one: conformance
 @pytest.mark.parametrize(
     "measure", [MEASURES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in MEASURES[1:])]
 )

@@ -49,7 +49,9 @@ def name(page: pathlib.Path) -> str:
 
 
 def example(name: str, block: str):
-    return pytest.param(block, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+    """Of the pages beside the code, whose docstrings have examples of their own, they are thorough tests."""
+    marks = [pytest.mark.slow] if name in SLOW else [pytest.mark.thorough] if name.startswith("dpjax/") else []
+    return pytest.param(block, id=name, marks=marks)
 
 
 EXAMPLES = [example(f"{name(page)}-{i}", block) for page in PAGES for i, block in enumerate(blocks(page))]

@@ -136,6 +136,7 @@ RANGES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["one-limb", *(pytest.param(name, marks=pytest.mark.slow) for name in RANGES if name != "one-limb")]
 )

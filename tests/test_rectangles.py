@@ -502,9 +502,6 @@ def test_bad_examples_and_promises():
     outside = examples_of([[3, 16]], [1])
     with pytest.raises(ValueError, match="got 16"):
         learner(jax.random.key(0), outside)
-    unchecked = algorithm._run(learner, jax.random.key(0), examples_of([[3, 16]], [1], rows=63))  # as if traced
-    assert int(unchecked.status) == Status.OUTSIDE_DOMAIN
-    assert concept.to_ints(unchecked.hypothesis) == ([0] * AXES, [0] * AXES)  # nothing shows
     with pytest.raises(ValueError, match="beta"):
         rectangles.from_plan(plan("basic")).sample_size(alpha=0.1, beta=0.01)
     with pytest.raises(ValueError, match="solver must promise"):
@@ -524,6 +521,14 @@ def test_bad_examples_and_promises():
         concept.uniform(bits=40, low=[1], high=[2])
     with pytest.raises(ValueError, match="room"):
         concept.log_uniform(bits=8, low=[1], high=[100])
+
+
+@pytest.mark.thorough
+def test_examples_outside_the_domain_that_nobody_could_check_show_in_the_status():
+    learner = small(size=5, rate=0.3, epsilon=0.5, threshold=1, axes=AXES, bits=4, capacity=63)
+    unchecked = algorithm._run(learner, jax.random.key(0), examples_of([[3, 16]], [1], rows=63))  # as if traced
+    assert int(unchecked.status) == Status.OUTSIDE_DOMAIN
+    assert concept.to_ints(unchecked.hypothesis) == ([0] * AXES, [0] * AXES)  # nothing shows
 
 
 @pytest.mark.parametrize("accountant", rectangles.ACCOUNTANTS)

@@ -85,6 +85,7 @@ def shares_of_one(sanitizer: Any, rows: Any, runs: int) -> np.ndarray:
     return np.asarray(run(jax.random.split(jax.random.key(7), runs), data))
 
 
+@pytest.mark.thorough
 def test_so_many_blocks_are_as_accurate_as_the_lemma_says() -> None:
     """alpha/2 of a block that fails with probability alpha/4: alpha for all. Sizes as proved are below those printed."""
     one = blr(rows=4)

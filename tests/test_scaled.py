@@ -112,6 +112,7 @@ def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
             assert mine.tolist() == theirs.tolist(), (centre, ones)
 
 
+@pytest.mark.thorough
 def test_what_leading_words_do_not_show_decides():
     """The negative control: 32 digits of a distance without the digits behind them count wrongly."""
     points, values = build(CASES["right"])

@@ -76,7 +76,7 @@ def expected_counters():
     return naive_sums(counters, {"p": np.float32(0.3)}, 4, range(6, 27))
 
 
-@pytest.mark.parametrize("batch", [1, 5, 64, None])
+@pytest.mark.parametrize("batch", [*map(builders.thorough, (1, 64, None)), 5])
 def test_count_is_the_sum_of_single_trials(batch):
     params = {"p": 0.3}
     got = engine.count(counters, params, root=ROOT, cell=4, first=6, trials=21, batch=batch)

@@ -62,6 +62,7 @@ def test_the_list_is_that_of_all_triples_by_fractions(measure):
     np.testing.assert_allclose(table.share, found, rtol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "bits, measure", [(1, "box"), pytest.param(2, "axes", marks=pytest.mark.slow), builders.thorough(2, "box")]
 )

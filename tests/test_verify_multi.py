@@ -325,6 +325,7 @@ def approximate(k: int) -> Any:
     return direct_sum.direct_sum(point, k=k, epsilon=1.0, delta=0.2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "k", "n", "m"),
     [

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import slow
+from builders import slow, thorough
 from scipy import integrate, stats
 
 from dpjax import Points, Sample, bounds
@@ -83,7 +83,9 @@ def deltas(table: np.ndarray, pairs: np.ndarray, epsilons: list[float]) -> np.nd
     return np.array([sticks(table, pairs, epsilon).max() for epsilon in epsilons])
 
 
-@pytest.mark.parametrize("name", ["random", "exponential", "hashed", *map(slow, ("zero", "printed"))])
+@pytest.mark.parametrize(
+    "name", [thorough("random"), "exponential", thorough("hashed"), *map(slow, ("zero", "printed"))]
+)
 def test_no_pair_of_samples_refutes_a_learner(name: str) -> None:
     """Three points of four, six examples each: 462 samples."""
     data, pairs = family(3, 6)
@@ -95,6 +97,7 @@ def test_no_pair_of_samples_refutes_a_learner(name: str) -> None:
         assert leak > 0.01  # not vacuous
 
 
+@pytest.mark.thorough
 def test_the_gap_of_learn_points_has_sensitivity_two() -> None:
     """Ones (2, 0) against (1, 1): constants for sensitivity 1, the printed ones and those for counts, are refuted."""
     data, pairs = family(2, 6)

@@ -86,6 +86,7 @@ def test_counts_beyond_32_bits_are_exact_with_64():
         assert int(data.total) == 10**15 + 2 and data.weights.dtype == jnp.int64
 
 
+@pytest.mark.thorough
 def test_an_empty_database_has_no_share_of_anything():
     none = Weighted.kept(wide.from_ints([3, 5], 4), jnp.ones(2), jnp.zeros(2, bool))
     support, below, error = jax.jit(
