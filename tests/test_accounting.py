@@ -16,6 +16,7 @@ import pytest
 
 from dpjax import accounting
 from dpjax.accounting import Guarantee
+from dpjax.accounting.composition import composed_delta, few_losses
 
 REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
 
@@ -245,9 +246,35 @@ def test_unequal_budgets_compose_from_above(seed):
     for fraction in (0.1, 0.4, 0.8):
         truth = exact_delta(pairs, fraction * whole)
         found = accounting.total_delta(replace_one(pairs), fraction * whole)
-        assert truth <= found <= truth * 1.005
-        # The same sums, an epsilon 1% too small in one place, must be told apart.
-        assert exact_delta([(pairs[0][0] * 1.3, pairs[0][1]), *pairs[1:]], fraction * whole) > found
+        assert truth <= found <= truth * (1 + 1e-12)
+        # The same sums, an epsilon too small in one place, must be told apart.
+        assert exact_delta([(pairs[0][0] * (1 + 1e-9), pairs[0][1]), *pairs[1:]], fraction * whole) > found
+
+
+def test_more_unequal_budgets_than_are_summed_up_compose_from_above():
+    """Against that sum, which takes any number of losses."""
+    assert not few_losses((270, 250))
+    parts = {Guarantee(0.05, 1e-9, REPLACE): 270, Guarantee(0.0731, 0.0, REPLACE): 250}
+    for target in (1.0, 4.0):
+        truth = composed_delta([(0.05, 270), (0.0731, 250)], -math.expm1(270 * math.log1p(-1e-9)), target)
+        assert truth <= accounting.total_delta(parts, target) <= truth * 1.05
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "count", "target"), [(0.0137, 3000, 2.5), (0.1, 65_535, 700.0), (3.0, 5000, 14_000.0)]
+)
+def test_sums_over_many_losses_are_not_below_exact_ones(epsilon, count, target):
+    assert few_losses([count]) and not few_losses([count, count])
+    with decimal.localcontext(prec=60):
+        mass, truth = (Decimal(epsilon).exp() / (1 + Decimal(epsilon).exp())) ** count, Decimal(0)
+        for down in range(count):  # so many of the losses are below zero
+            loss = (count - 2 * down) * Decimal(epsilon)
+            if loss <= Decimal(target):
+                break
+            truth += mass * (1 - (Decimal(target) - loss).exp())
+            mass *= (-Decimal(epsilon)).exp() * (count - down) / (down + 1)
+    found = composed_delta([(epsilon, count)], 0.0, target)
+    assert float(truth) <= found <= float(truth) * (1 + 1e-6) and 1e-300 < found < 1
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 1e-2])

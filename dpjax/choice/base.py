@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
-from dpjax.accounting.composition import FFT_ERROR
+from dpjax.accounting.composition import FFT_ERROR, composed_delta
 
 PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
 EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
@@ -218,28 +216,6 @@ def largest_kept(spent: Callable[[float], float], delta: float, start: float) ->
             break
         last, e = (e, found), e * math.exp(step)
     return best
-
-
-def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: float) -> float:
-    """delta(epsilon) of the optimal composition of (e, 0)-private mechanisms, and of `own` of delta besides (Kairouz, Oh, Viswanath 2015).
-
-    With P[loss e] = e^e/(1 + e^e) for each of them, else -e, it is the mean of (1 - e^(epsilon - loss))+ over the sums.
-
-    >>> round(composed_delta([(0.1, 100)], 0.0, 3.0), 6)
-    0.001361
-    """
-    from scipy.special import gammaln
-
-    losses, logs = np.zeros(1), np.zeros(1)
-    for e, count in parts:
-        i = np.arange(count + 1.0)
-        ways = gammaln(count + 1) - gammaln(i + 1) - gammaln(count - i + 1)
-        law = ways - i * np.logaddexp(0.0, -e) - (count - i) * np.logaddexp(0.0, e)
-        losses = (losses[:, None] + (e * (2 * i - count))[None]).reshape(-1)
-        logs = (logs[:, None] + law[None]).reshape(-1)
-    over = losses > epsilon
-    pure = float(np.exp(logs[over]) @ -np.expm1(epsilon - losses[over]))
-    return own + (1 - own) * pure
 
 
 def largest_each(

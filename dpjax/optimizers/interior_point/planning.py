@@ -30,12 +30,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, slicing
-from dpjax.accounting.composition import total_delta
+from dpjax.accounting.composition import composed_delta, few_losses, total_delta
 from dpjax.core import arguments, bisection
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.interior_point.walk import Parameters
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds of 2^24 points at most; exp(epsilon) a float64
+PRECISION = 1e-9  # of the log of what a search for a scale finds
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
@@ -51,15 +52,26 @@ class Budget:
     base_epsilon: float
     slice_epsilon: float | None = None
 
+    def parts(self, depth: int) -> list[tuple[float, float, int]]:
+        """(epsilon, delta, how often it is used) of every part, when sizes are public."""
+        walk, select = (self.walk_epsilon, self.walk_delta), (2 * self.select_epsilon, self._moved_delta())
+        return [(*walk, depth), (*select, depth), (self.count_epsilon, 0.0, depth), (self.base_epsilon, 0.0, 1)]
+
     def composed(self, depth: int) -> dict[Guarantee, int]:
-        """Every part with how often it is used, when sizes are public."""
+        """That as guarantees."""
         parts: dict[Guarantee, int] = {}
-        each = [(self.walk_epsilon, self.walk_delta, depth), (2 * self.select_epsilon, self._moved_delta(), depth)]
-        each += [(self.count_epsilon, 0.0, depth), (self.base_epsilon, 0.0, 1)]
-        for epsilon, delta, count in each:
+        for epsilon, delta, count in self.parts(depth):
             part = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
             parts[part] = parts.get(part, 0) + count
         return parts
+
+    def total_delta(self, depth: int, epsilon: float) -> float:
+        """delta(epsilon) of all of it by optimal composition; for a search, which asks ten thousand times, by plain numbers."""
+        parts = self.parts(depth)
+        if not few_losses(count for *_, count in parts):
+            return total_delta(self.composed(depth), epsilon)
+        own = -math.expm1(sum(count * math.log1p(-delta) for _, delta, count in parts))
+        return composed_delta([(each, count) for each, _, count in parts], own, epsilon)
 
     def run(self, depth: int) -> slicing.Run:
         """All of it as Reorder-Slice-Compute, when sizes are noisy. The last mechanism counts as a compute."""
@@ -367,13 +379,20 @@ def _basic(point: Any, total: Guarantee, depth: int) -> Budget:
 
 
 def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
+    from scipy.optimize import brentq
+
     own = dataclasses.replace(total, delta=total.delta * _odds(point[4]))
-    low, high = _basic(point, own, depth).base_epsilon, total.epsilon
-    while high > (1 + 1e-6) * low:
-        middle = math.sqrt(low * high)
-        fits = total_delta(_public(point, middle, own.delta, depth).composed(depth), total.epsilon) <= total.delta
-        low, high = (middle, high) if fits else (low, middle)
-    return _public(point, low, own.delta, depth)
+
+    def beyond(log_scale: float) -> float:
+        """ln of what is spent of delta, over the total, at this scale."""
+        spent = _public(point, math.exp(log_scale), own.delta, depth).total_delta(depth, total.epsilon)
+        return math.log(spent / total.delta)
+
+    # The last mechanism alone may have all of epsilon; by basic composition the total is kept at the other end.
+    best, low = math.log(total.epsilon), math.log(_basic(point, own, depth).base_epsilon)
+    if beyond(best) > 0:
+        best = brentq(beyond, low, best, xtol=PRECISION) - PRECISION
+    return _public(point, math.exp(best), own.delta, depth)
 
 
 def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
