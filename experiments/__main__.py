@@ -80,6 +80,8 @@ def _check(options: argparse.Namespace) -> int:
     """0 if the figure still says what the code says, 1 if not."""
     dpjax.enable_cache()
     seed = secrets.randbits(32) if options.seed is None else options.seed
+    if not 0 <= seed < 2**32:
+        raise Refused(f"--seed must be from 0 to 2^32 - 1, got {seed}")
     out = pathlib.Path(options.out or f"figures/{runner.title(options.name)}")
     found = checking.check(options.name, out=out, seed=seed, cells=options.cells)
     wrong = [each for each in found if each.verdict in ("differs", "missing")]

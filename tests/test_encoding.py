@@ -171,6 +171,12 @@ def test_dates_and_times():
     assert codes(column) == [1, 86_399] and column.decode(1) == np.timedelta64(1, "s")
     with pytest.raises(TypeError, match=r"values\[0\] must be a number, a date or a time, like all others"):
         dpjax.encode([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)])
+    with pytest.raises(TypeError, match=r"values\[2\] must have a zone, as others have"):
+        dpjax.encode([*moments, datetime.datetime(2024, 1, 1)])
+    with pytest.raises(
+        ValueError, match=r"values must be a time that UTC has from year 1 to 9999, got .*datetime\(1, 1, 1"
+    ):
+        dpjax.encode([datetime.datetime(1, 1, 1, tzinfo=zone)])
 
 
 @pytest.mark.parametrize("low", ["now", "Today", np.array(3), jnp.int32(3)])
@@ -206,6 +212,8 @@ def test_pandas_columns():
         assert str(back(dpjax.encode(each))[0]).startswith("2024-01-01T01:00")
     assert back(dpjax.encode(pandas.Series([True, False], dtype="boolean"))).tolist() == [True, False]
     assert dpjax.encode(pandas.Series([], dtype=object), low=0, high=7).bits == 3
+    with pytest.raises(TypeError, match="values must be one column, got MultiIndex of 2 levels"):
+        dpjax.encode(pandas.MultiIndex.from_tuples([(1, 2)]))
 
 
 def test_moments_of_pandas_keep_their_nanoseconds():

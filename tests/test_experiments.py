@@ -105,6 +105,7 @@ def test_list_names_every_experiment(capsys):
         (["run", "thresholds", "--preset", "huge"], ["preset", "'huge'", "smoke"]),
         (["run", "nothing"], ["experiment", "'nothing'", "thresholds"]),
         (["run", "thresholds", "--seed", "-1"], ["seed", "-1", "from 0 to"]),
+        (["check", "thresholds", "--seed", str(2**32)], ["--seed", str(2**32), "from 0 to"]),
         (["run", "thresholds", "--set", "eps=2"], ["'eps=2'", "epsilon", "success.bits"]),
         (["run", "thresholds", "--set", "epsilon"], ["'epsilon'", "KEY=VALUE"]),
         (["run", "thresholds", "--set", "epsilon=-1"], ["epsilon", "> 0", "-1"]),

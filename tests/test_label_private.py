@@ -451,3 +451,13 @@ def test_bad_data_and_sizes_are_refused(concepts: Any) -> None:
     with pytest.raises(ValueError, match=r"sample\.x"):
         split.pmf(Sample(x=wide.from_ints([1, 9], 4), y=[1, 0]))
     assert jnp.isnan(dataclasses.replace(split, epsilon=-1.0).pmf(Sample(x=wide.from_ints([1], 3), y=[1]))).all()
+
+
+def test_points_of_another_shape_have_no_labels() -> None:
+    square = learner(squares, bits=3)
+    box = rectangle_concept.rectangle(bits=3, low=[0, 0], high=[2, 2])
+    assert square.predict(box, np.uint32([[[1], [2]], [[1], [3]]])).tolist() == [True, False]
+    with pytest.raises(TypeError, match="x must be a uint32 array"):
+        square.predict(box, [[1, 2]])
+    with pytest.raises(ValueError, match=r"x must have shape \(rows, 2, 1\), got \(1, 3, 1\)"):
+        square.predict(box, np.zeros((1, 3, 1), np.uint32))

@@ -17,6 +17,8 @@ MOMENTS = ((datetime.datetime, "M8"), (datetime.date, "M8"), (datetime.timedelta
 
 def read(values: Any) -> np.ndarray:
     """The column as an array of one axis without missing values: of NumPy's own types if it can be."""
+    if getattr(values, "nlevels", 1) > 1:
+        raise TypeError(f"values must be one column, got {type(values).__name__} of {values.nlevels} levels")
     if hasattr(values, "isna"):  # pandas: its own idea of what is missing, and of types
         _refuse_missing(np.asarray(values.isna()))
         kind: Any = getattr(values, "dtype", None)
@@ -70,6 +72,7 @@ def _of_python(array: np.ndarray) -> np.ndarray:
     for kind, dtype in MOMENTS:
         mixed = kind is datetime.date and any(isinstance(each, datetime.datetime) for each in array)
         if all(isinstance(each, kind) for each in array) and not mixed:
+            _refuse_some_zones(array)
             return _of_moments([_plain("values", each) for each in array], dtype)
     floats = any(isinstance(each, float | np.floating) for each in array)
     kinds = WHOLE | float | np.floating if floats else WHOLE | decimal.Decimal | Fraction
@@ -82,6 +85,14 @@ def _of_python(array: np.ndarray) -> np.ndarray:
     if floats:
         return array.astype(np.float64)
     return np.array([int(each) if isinstance(each, np.integer) else each for each in array], object)
+
+
+def _refuse_some_zones(moments: np.ndarray) -> None:
+    """Times without a zone have no order among those with one."""
+    zoned = [getattr(each, "tzinfo", None) is not None for each in moments]
+    if any(zoned) and not all(zoned):
+        row = zoned.index(False)
+        raise TypeError(f"values[{row}] must have a zone, as others have, got {moments[row]!r}")
 
 
 def _of_moments(moments: list[Any], dtype: str) -> np.ndarray:
@@ -100,7 +111,10 @@ def _plain(name: str, moment: Any) -> Any:
             raise TypeError(f"{name} must have no time with a zone, got {moment!r}")
         return datetime.datetime.combine(datetime.date.min, moment) - datetime.datetime.min
     if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
-        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        try:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        except OverflowError:
+            raise ValueError(f"{name} must be a time that UTC has from year 1 to 9999, got {moment!r}") from None
     return moment.to_numpy() if hasattr(moment, "to_numpy") else moment
 
 

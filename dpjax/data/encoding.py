@@ -122,8 +122,8 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
 
     Args:
       values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list, also of
-        `decimal.Decimal`, `datetime.date`, `datetime.datetime` and pandas' moments (those with a zone are brought to UTC) and
-        `datetime.time`. Floats and integers in one list are floats of 64 bits.
+        `decimal.Decimal`, `datetime.date`, `datetime.datetime` and pandas' moments (those with a zone are brought to UTC, of which bounds
+        without one are, too) and `datetime.time`. Floats and integers in one list are floats of 64 bits.
       unit: one step: a number for numbers, a `numpy.timedelta64` or a `datetime.timedelta` for dates and times. Absent: 1 for integers,
         the array's own unit for dates and times, and every float for floats. Another unit needs bounds.
       low, high: public bounds, both inclusive, in the values' own type, a whole number of units apart. Absent: all values of the type.

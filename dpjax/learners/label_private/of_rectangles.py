@@ -63,9 +63,14 @@ class _OfRectangles(Algorithm):
         """The labels that the rectangle gives to points.
 
         Raises:
-          TypeError: no rectangle.
+          TypeError: no rectangle, or points that are no wide integers. ValueError: points of another domain.
         """
-        return concept.label(arguments.instance("hypothesis", hypothesis, Rectangle), x).astype(bool)
+        box = arguments.instance("hypothesis", hypothesis, Rectangle)
+        if getattr(x, "dtype", None) != jnp.uint32:
+            raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
+        if x.ndim != 3 or x.shape[1:] != (self.axes, self.limbs):
+            raise ValueError(f"x must have shape (rows, {self.axes}, {self.limbs}), got {x.shape}")
+        return concept.label(box, jnp.asarray(x)).astype(bool)
 
 
 @frozen
