@@ -12,7 +12,7 @@ distributions by dp-accounting.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from dpjax.accounting import losses
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_least
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 Guarantees = Iterable[Guarantee] | Mapping[Guarantee, int]
 
@@ -37,6 +37,7 @@ _MOST_PARTS = 2**24  # more would fill the memory
 _NEARLY = 1.0 + 2.0**-48
 # Relative allowance for a handful of correctly rounded operations.
 _UP = 1.0 + 2.0**-48
+_PRECISION = 2.0**-40  # relative, of a total epsilon that is searched for
 MOST_LOSSES = 2**16  # whose sum takes a few milliseconds, as a convolution does
 
 
@@ -125,8 +126,7 @@ def total_delta(guarantees: Guarantees, epsilon: float) -> float:
     if simple == 0.0 or _hopeless(parts):
         return simple
     if few_losses(parts.values()):
-        own = -math.expm1(sum(count * math.log1p(-part.delta) for part, count in parts.items()))
-        return min(simple, composed_delta([(part.epsilon, count) for part, count in parts.items()], own, epsilon))
+        return min(simple, _summed(parts, epsilon))
     loss = _loss_distribution(parts)
     if loss is None:
         return simple
@@ -198,6 +198,10 @@ def total_epsilon(guarantees: Guarantees, delta: float) -> float:
     delta = arguments.number("delta", delta, at_least=0.0, at_most=1.0)
     whole = basic(parts)
     best = whole.epsilon if delta >= whole.delta else math.inf
+    if _hopeless(parts):
+        return best
+    if few_losses(parts.values()):
+        return min(best, _least_epsilon(lambda epsilon: _summed(parts, epsilon) <= delta, whole.epsilon))
     loss, target = _loss_distribution(parts), delta - _allowance(parts)
     if loss is None or target <= 0.0:
         return best
@@ -259,6 +263,19 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
 def _allowance(parts: Counter[Guarantee]) -> float:
     """What is added to a delta for the rounding of the convolutions."""
     return parts.total() * FFT_ERROR
+
+
+def _summed(parts: Counter[Guarantee], epsilon: float) -> float:
+    """`composed_delta` of these guarantees."""
+    own = -math.expm1(sum(count * math.log1p(-part.delta) for part, count in parts.items()))
+    return composed_delta([(part.epsilon, count) for part, count in parts.items()], own, epsilon)
+
+
+def _least_epsilon(keeps: Callable[[float], bool], most: float) -> float:
+    """The least epsilon up to `most` that keeps a delta, rounded up; infinite if none does."""
+    if keeps(0.0):
+        return 0.0
+    return bisection.least_float(keeps, 0.0, most, precision=_PRECISION) if keeps(most) else math.inf
 
 
 def _hopeless(parts: Counter[Guarantee]) -> bool:
