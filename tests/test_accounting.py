@@ -253,10 +253,10 @@ def test_unequal_budgets_compose_from_above(seed):
 
 def test_more_unequal_budgets_than_are_summed_up_compose_from_above():
     """Against that sum, which takes any number of losses."""
-    assert not few_losses((270, 250))
-    parts = {Guarantee(0.05, 1e-9, REPLACE): 270, Guarantee(0.0731, 0.0, REPLACE): 250}
-    for target in (1.0, 4.0):
-        truth = composed_delta([(0.05, 270), (0.0731, 250)], -math.expm1(270 * math.log1p(-1e-9)), target)
+    assert not few_losses((1100, 1000))
+    parts = {Guarantee(0.005, 1e-9, REPLACE): 1100, Guarantee(0.00731, 0.0, REPLACE): 1000}
+    for target in (0.1, 0.7):
+        truth = composed_delta([(0.005, 1100), (0.00731, 1000)], -math.expm1(1100 * math.log1p(-1e-9)), target)
         assert truth <= accounting.total_delta(parts, target) <= truth * 1.05
 
 

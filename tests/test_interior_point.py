@@ -319,9 +319,7 @@ def test_bad_input_is_refused(call, message):
 # -------------------------------------------------------------------------------------------------------- the plan
 
 
-@pytest.mark.parametrize(
-    "accountant", ["basic", builders.slow("optimal"), builders.thorough("slicing"), "slicing_printed"]
-)
+@pytest.mark.parametrize("accountant", ["basic", "optimal", builders.thorough("slicing"), "slicing_printed"])
 def test_plan_keeps_its_promises(accountant):
     totals = ((1.0, 1e-6, 1), (0.3, 1e-8, 2), (2.0, 1e-4, 3))
     for epsilon, delta, depth in totals if accountant != "slicing" else totals[1:2]:
@@ -338,6 +336,16 @@ def test_plan_keeps_its_promises(accountant):
         test = 1 + math.log(1 / (2 * delta)) / epsilon
         assert laplace_tail((plan.m2 - 2 * passed - test) * epsilon) <= share * (1 + 1e-9)
         assert plan.sample_size == depth * (plan.m1 + plan.m2) + plan.base + plan.noise
+
+
+@pytest.mark.parametrize(
+    ("bits", "epsilon", "delta", "beta", "depth"),
+    [(64, 1e-4, 0.1, 0.1, 1), (4, 1e-3, 0.4, 0.5, 8), (64, 1e-3, 0.49, 1e-9, 1)],
+)
+def test_optimal_composition_spends_a_delta_that_is_worth_more_than_epsilon(bits, epsilon, delta, beta, depth):
+    given = {"bits": bits, "epsilon": epsilon, "delta": delta, "beta": beta, "depth": depth}
+    optimal, basic = (planning.calibrate(**given, accountant=name) for name in ("optimal", "basic"))
+    assert optimal.guarantee.covers(epsilon, delta) and optimal.sample_size < 0.1 * basic.sample_size
 
 
 def pass_probability(plan, lighter):

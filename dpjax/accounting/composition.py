@@ -38,7 +38,7 @@ _NEARLY = 1.0 + 2.0**-48
 # Relative allowance for a handful of correctly rounded operations.
 _UP = 1.0 + 2.0**-48
 _PRECISION = 2.0**-40  # relative, of a total epsilon that is searched for
-MOST_LOSSES = 2**16  # whose sum takes a few milliseconds, as a convolution does
+MOST_LOSSES = 2**20  # whose sum takes some ten milliseconds, as a convolution does
 
 
 def basic(guarantees: Guarantees) -> Guarantee:
@@ -101,9 +101,10 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
 def total_delta(guarantees: Guarantees, epsilon: float) -> float:
     """The least delta such that all mechanisms together are (epsilon, delta)-private, whatever they are.
 
-    Optimal, to nine digits or so, for up to 65,536 total losses of the worst mechanisms (k equal budgets have
-    k + 1, two kinds of them the product), for equal budgets, and for multiples of the smallest one. Otherwise
-    every budget is first rounded up to a grid of about 65,536 losses. Numerical error is added.
+    Optimal, to seven digits and more, for up to 2^20 total losses of the worst mechanisms (k equal budgets have
+    k + 1, two kinds of them the product). Otherwise, unless budgets are equal or multiples of the smallest one,
+    they are first rounded up to a grid of about 65,536 losses. Numerical error is added: where epsilon is hardly
+    below one of the total losses, a rounding unit of all losses together.
 
     Args:
         guarantees: the mechanisms' guarantees, all under one relation; at least one.
@@ -137,7 +138,7 @@ def few_losses(counts: Iterable[int]) -> bool:
     """Whether so many mechanisms of each kind have few enough total losses for `composed_delta` to be quick.
 
     Example:
-        >>> few_losses([1000]), few_losses([1000, 1000])
+        >>> few_losses([1000, 1000]), few_losses([2000, 1000])
         (True, False)
     """
     return math.prod(count + 1 for count in counts) <= MOST_LOSSES
@@ -149,7 +150,7 @@ def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: floa
     With P[loss e] = e^e / (1 + e^e) for each of them, else -e, it is the mean of (1 - e^(epsilon - loss))+ over the sums of the losses.
 
     Args:
-        parts: (e, how many of them), 0 <= e <= 700; see `few_losses`.
+        parts: (e, how many of them), e >= 0; see `few_losses`.
         own: what the mechanisms' own deltas come to, 1 - (1 - delta_1)(1 - delta_2) ...
         epsilon: the total, >= 0.
 
@@ -167,9 +168,9 @@ def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: floa
         totals = (totals[:, None] + (e * (2 * i - count))[None]).reshape(-1)
         logs = (logs[:, None] + law[None]).reshape(-1)
         size += gammaln(count + 1) + count * (e + 1.0)  # of the numbers that a log is made of
-    # How far below exact ones a total may be, as a sum of rounded products, and an exponential of a log, as a share of it.
+    # How far below exact ones a total may be, as a sum of rounded products, and a sum of exponentials of logs, as a share of it.
     low = (len(parts) + 2) * 2.0**-52 * (epsilon + sum(e * count for e, count in parts))
-    share = (len(parts) + 8) * 2.0**-52 * size
+    share = (len(parts) + 8) * 2.0**-52 * size + totals.size * 2.0**-53
     over = totals + low > epsilon
     pure = float(np.exp(logs[over]) @ -np.expm1(epsilon - low - totals[over])) * (1.0 + share) + np.finfo(float).tiny
     return float(min(1.0, (own + (1.0 - own) * min(pure, 1.0)) * _UP))

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, slicing
-from dpjax.accounting.composition import composed_delta, few_losses, total_delta
+from dpjax.accounting.composition import composed_delta, total_delta
 from dpjax.core import arguments, bisection
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.interior_point.walk import Parameters
@@ -66,10 +66,8 @@ class Budget:
         return parts
 
     def total_delta(self, depth: int, epsilon: float) -> float:
-        """delta(epsilon) of all of it by optimal composition; for a search, which asks ten thousand times, by plain numbers."""
+        """delta(epsilon) of all of it by optimal composition; for a search, which asks thousands of times, by plain numbers."""
         parts = self.parts(depth)
-        if not few_losses(count for *_, count in parts):
-            return total_delta(self.composed(depth), epsilon)
         own = -math.expm1(sum(count * math.log1p(-delta) for _, delta, count in parts))
         return composed_delta([(each, count) for each, _, count in parts], own, epsilon)
 
@@ -388,11 +386,11 @@ def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
         spent = _public(point, math.exp(log_scale), own.delta, depth).total_delta(depth, total.epsilon)
         return math.log(spent / total.delta)
 
-    # The last mechanism alone may have all of epsilon; by basic composition the total is kept at the other end.
-    best, low = math.log(total.epsilon), math.log(_basic(point, own, depth).base_epsilon)
-    if beyond(best) > 0:
-        best = brentq(beyond, low, best, xtol=PRECISION) - PRECISION
-    return _public(point, math.exp(best), own.delta, depth)
+    # By basic composition the total is kept at the low end; where much of delta is left, more than epsilon may be spent at the other one.
+    low, high = math.log(_basic(point, own, depth).base_epsilon), math.log(total.epsilon)
+    while beyond(high) <= 0:
+        low, high = high, high + 1
+    return _public(point, math.exp(brentq(beyond, low, high, xtol=PRECISION) - PRECISION), own.delta, depth)
 
 
 def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
