@@ -41,22 +41,29 @@ class Groups:
       rows: group i's row; all ones from `size` on, so that the whole array increases.
       counts: how many valid rows equal it, 0 from `size` on.
       size: how many groups there are.
-      member: the group of every row of the input; the number of slots for an invalid row.
+      found: the group of every row of the input, numbered as it was found; the number of slots for an invalid row.
+      rank: the place of each group found in increasing order; None if they were found in that order.
     """
 
     rows: UInt32[Array, "slots words"]
     counts: Int[Array, "slots"]
     size: Int[Array, ""]
-    member: Int[Array, "n"]
+    found: Int[Array, "n"]
+    rank: Int[Array, "slots"] | None = None
 
     @property
     def valid(self) -> Bool[Array, "slots"]:
         """Which groups exist."""
         return jnp.arange(self.counts.shape[0], dtype=jnp.int32) < self.size
 
+    @property
+    def member(self) -> Int[Array, "n"]:
+        """The group of every row of the input; the number of slots for an invalid row."""
+        return self.found if self.rank is None else jnp.append(self.rank, self.rank.shape[0])[self.found]
+
     def sums(self, values: Int[Array, "n"]) -> Int[Array, "slots"]:
-        """The sum of `values` over each group's rows."""
-        return _sums(values, self.member, self.counts.shape[0])
+        """The sum of `values` over each group's rows; of groups, and not of rows, the places are looked up."""
+        return _placed(_sums(values, self.found, self.counts.shape[0], self.size), self.rank)
 
 
 def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], *, ordered: bool = False) -> Groups:
@@ -110,10 +117,10 @@ def few(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> tuple[Groups
     start = jnp.int32(0), next_leader(member), jnp.zeros((slots,), jnp.int32), member
     size, leader, leaders, member = lax.while_loop(unfinished, step, start)
     rank = _ranks(columns[:, leaders], place[:slots] < size)
-    member = jnp.append(rank, slots)[jnp.where(member == _OPEN, slots, member)]
+    member = jnp.where(member == _OPEN, slots, member)
     found = jnp.full((slots, rows.shape[1]), np.uint32(0xFFFFFFFF)).at[rank].set(rows[leaders], mode="drop")
-    counts = _sums(jnp.ones_like(member), member, slots)
-    return Groups(rows=found, counts=counts, size=size, member=member), leader == n
+    counts = _placed(_sums(jnp.ones_like(member), member, slots, size), rank)
+    return Groups(rows=found, counts=counts, size=size, found=member, rank=rank), leader == n
 
 
 def _ranks(columns: UInt32[Array, "words slots"], there: Bool[Array, "slots"]) -> Int[Array, "slots"]:
@@ -135,16 +142,23 @@ def coarser(fine: Groups, words: int) -> Groups:
     return _runs(fine.rows[:, :words], fine.valid, jnp.arange(slots, dtype=jnp.int32), fine.counts)
 
 
-def _sums(values: Int[Array, "n"], member: Int[Array, "n"], slots: int) -> Int[Array, "slots"]:
-    """The sum of the values of each group."""
+def _placed(sums: Int[Array, "slots"], rank: Int[Array, "slots"] | None) -> Int[Array, "slots"]:
+    """Sums of groups as they were found, in increasing order; few of them by comparison, as a scatter goes one by one."""
+    if rank is None:
+        return sums
+    here = rank[:, None] == jnp.arange(rank.shape[0], dtype=jnp.int32)[None]
+    return jnp.sum(jnp.where(here, sums[:, None], 0), axis=0, dtype=jnp.int32)
+
+
+def _sums(values: Int[Array, "n"], member: Int[Array, "n"], slots: int, size: Int[Array, ""]) -> Int[Array, "slots"]:
+    """The sum of the values of each of the first `size` groups."""
     if slots > FEW_GROUPS:
         return jnp.zeros((slots,), jnp.int32).at[member].add(values, mode="drop")
 
     def one(group: Array, sums: Array) -> Array:  # a scatter goes row by row
         return sums.at[group].set(jnp.sum(jnp.where(member == group, values, 0), dtype=jnp.int32))
 
-    used = jnp.max(jnp.where(member < slots, member, -1)) + 1
-    return lax.fori_loop(0, used, one, jnp.zeros((slots,), jnp.int32))
+    return lax.fori_loop(0, size, one, jnp.zeros((slots,), jnp.int32))
 
 
 def _in_order(
@@ -176,10 +190,10 @@ def _runs(rows: Array, valid: Array, order: Array, counts: Array) -> Groups:
     """The groups of rows in order, valid ones first, each of which counts so often and had this place in the input."""
     n = rows.shape[0]
     new = jnp.concatenate([jnp.ones((1,), bool), jnp.any(rows[1:] != rows[:-1], axis=1)]) & valid
-    index = jnp.where(valid, sums.running(new.astype(jnp.int32)) - 1, n)
+    index, size = jnp.where(valid, sums.running(new.astype(jnp.int32)) - 1, n), jnp.sum(new, dtype=jnp.int32)
     return Groups(
         rows=jnp.full_like(rows, np.uint32(0xFFFFFFFF)).at[index].set(rows, mode="drop"),
-        counts=_sums(counts, index, n),
-        size=jnp.sum(new, dtype=jnp.int32),
-        member=jnp.zeros((n,), jnp.int32).at[order].set(index),
+        counts=_sums(counts, index, n, size),
+        size=size,
+        found=jnp.zeros((n,), jnp.int32).at[order].set(index),
     )

@@ -50,7 +50,7 @@ class OfCounts(Algorithm):
         if isinstance(points, Points):
             return groups.group(points.x, points.valid, ordered=points.ordered)
         member = jnp.arange(points.rows, dtype=jnp.int32)
-        return groups.Groups(rows=points.x, counts=points.weights, size=points.n_valid, member=member)
+        return groups.Groups(rows=points.x, counts=points.weights, size=points.n_valid, found=member)
 
     def listed(self) -> int:
         raise TypeError(f"{type(self).__name__} has no pmf: its answers are real numbers")
