@@ -57,8 +57,8 @@ class Groups:
         return jnp.arange(self.counts.shape[0], dtype=jnp.int32) < self.size
 
     @property
-    def member(self) -> Int[Array, "n"]:
-        """The group of every row of the input; the number of slots for an invalid row."""
+    def member(self) -> Array:
+        """(n,): the group of every row of the input; the number of slots for an invalid row."""
         return self.found if self.rank is None else jnp.append(self.rank, self.rank.shape[0])[self.found]
 
     def sums(self, values: Int[Array, "n"]) -> Int[Array, "slots"]:
