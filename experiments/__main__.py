@@ -11,6 +11,7 @@ import secrets
 import sys
 
 import dpjax
+from dpjax.core import arguments
 from dpjax.trials import devices
 from experiments import checking, cluster, runner
 from experiments.refusals import Refused, refusing
@@ -80,8 +81,8 @@ def _check(options: argparse.Namespace) -> int:
     """0 if the figure still says what the code says, 1 if not."""
     dpjax.enable_cache()
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    if not 0 <= seed < 2**32:
-        raise Refused(f"--seed must be from 0 to 2^32 - 1, got {seed}")
+    with refusing():
+        seed = arguments.integer("--seed", seed, at_least=0, at_most=2**32 - 1)
     out = pathlib.Path(options.out or f"figures/{runner.title(options.name)}")
     found = checking.check(options.name, out=out, seed=seed, cells=options.cells)
     wrong = [each for each in found if each.verdict in ("differs", "missing")]

@@ -103,8 +103,8 @@ def total_delta(guarantees: Guarantees, epsilon: float) -> float:
 
     Optimal, to seven digits and more, for up to 2^20 total losses of the worst mechanisms (k equal budgets have
     k + 1, two kinds of them the product). Otherwise, unless budgets are equal or multiples of the smallest one,
-    they are first rounded up to a grid of about 65,536 losses. Numerical error is added: where epsilon is hardly
-    below one of the total losses, a rounding unit of all losses together.
+    they are first rounded up to a grid of about 65,536 losses. Numerical error is added; in a total loss it is
+    a rounding unit of all of them together, which is all of delta where epsilon is just below the largest.
 
     Args:
         guarantees: the mechanisms' guarantees, all under one relation; at least one.
@@ -144,6 +144,16 @@ def few_losses(counts: Iterable[int]) -> bool:
     return math.prod(count + 1 for count in counts) <= MOST_LOSSES
 
 
+def own_delta(deltas: Iterable[tuple[float, int]]) -> float:
+    """1 - (1 - delta_1)(1 - delta_2) ...: what mechanisms' own deltas come to, each below 1 and there so many times.
+
+    Example:
+        >>> own_delta([(0.5, 2), (0.0, 7)])
+        0.75
+    """
+    return -math.expm1(sum(count * math.log1p(-delta) for delta, count in deltas))
+
+
 def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: float) -> float:
     """delta(epsilon) of (e, 0)-private mechanisms together, and of `own` of delta besides, rounded up; by a sum over all total losses.
 
@@ -151,7 +161,7 @@ def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: floa
 
     Args:
         parts: (e, how many of them), e >= 0; see `few_losses`.
-        own: what the mechanisms' own deltas come to, 1 - (1 - delta_1)(1 - delta_2) ...
+        own: what the mechanisms' own deltas come to (`own_delta`).
         epsilon: the total, >= 0.
 
     Example:
@@ -268,7 +278,7 @@ def _allowance(parts: Counter[Guarantee]) -> float:
 
 def _summed(parts: Counter[Guarantee], epsilon: float) -> float:
     """`composed_delta` of these guarantees."""
-    own = -math.expm1(sum(count * math.log1p(-part.delta) for part, count in parts.items()))
+    own = own_delta([(part.delta, count) for part, count in parts.items()])
     return composed_delta([(part.epsilon, count) for part, count in parts.items()], own, epsilon)
 
 
@@ -285,9 +295,7 @@ def _hopeless(parts: Counter[Guarantee]) -> bool:
 
 
 def _loss_distribution(parts: Counter[Guarantee]) -> Any:
-    """The privacy-loss distribution of the worst mechanisms with these guarantees; None if hopeless."""
-    if _hopeless(parts):
-        return None
+    """The privacy-loss distribution of the worst mechanisms with these guarantees, if not `_hopeless`; None if it cannot be had."""
     arguments.integer("the count of guarantees", parts.total(), at_least=1, at_most=_MOST_PARTS)
     interval = _interval(parts)
     if interval == 0.0:

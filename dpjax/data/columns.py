@@ -72,7 +72,8 @@ def _of_python(array: np.ndarray) -> np.ndarray:
     for kind, dtype in MOMENTS:
         mixed = kind is datetime.date and any(isinstance(each, datetime.datetime) for each in array)
         if all(isinstance(each, kind) for each in array) and not mixed:
-            _refuse_some_zones(array)
+            if kind is datetime.datetime:
+                _refuse_some_zones(array)
             return _of_moments([_plain("values", each) for each in array], dtype)
     floats = any(isinstance(each, float | np.floating) for each in array)
     kinds = WHOLE | float | np.floating if floats else WHOLE | decimal.Decimal | Fraction
@@ -89,7 +90,7 @@ def _of_python(array: np.ndarray) -> np.ndarray:
 
 def _refuse_some_zones(moments: np.ndarray) -> None:
     """Times without a zone have no order among those with one."""
-    zoned = [getattr(each, "tzinfo", None) is not None for each in moments]
+    zoned = [each.tzinfo is not None for each in moments]
     if any(zoned) and not all(zoned):
         row = zoned.index(False)
         raise TypeError(f"values[{row}] must have a zone, as others have, got {moments[row]!r}")

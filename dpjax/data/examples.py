@@ -41,10 +41,7 @@ class Examples:
         >>> examples.rows, examples.axes
         (2, 2)
         """
-        if getattr(x, "dtype", None) != np.uint32:
-            raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
-        if x.ndim != 3 or 0 in x.shape:
-            raise ValueError(f"x must have shape (rows, axes, limbs), none of them 0, got {x.shape}")
+        x = points_on_axes(x)
         y = y if isinstance(y, jax.Array) else np.asarray(y)
         if y.shape != x.shape[:1]:
             raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
@@ -53,7 +50,7 @@ class Examples:
         n_valid = x.shape[0] if n_valid is None else n_valid
         if not arguments.is_traced(n_valid):
             n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
-        return cls(x=jnp.asarray(x), y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
+        return cls(x=x, y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
 
     @property
     def rows(self) -> int:
@@ -90,3 +87,16 @@ class Examples:
         extra = max(bucket(self.rows), bucket(at_least)) - self.rows
         x, y = jnp.pad(self.x, ((0, extra), (0, 0), (0, 0))), jnp.pad(self.y, (0, extra))
         return Examples(x=x, y=y, n_valid=padded_count(self.n_valid, self.rows))
+
+
+def points_on_axes(x: Any) -> UInt32[Array, "rows axes limbs"]:
+    """x on the device, if it is an array of points of several axes.
+
+    Raises:
+      TypeError: x is no uint32 array. ValueError: another number of axes, or none of something.
+    """
+    if getattr(x, "dtype", None) != np.uint32:
+        raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
+    if x.ndim != 3 or 0 in x.shape:
+        raise ValueError(f"x must have shape (rows, axes, limbs), none of them 0, got {x.shape}")
+    return jnp.asarray(x)

@@ -118,9 +118,9 @@ def few(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> tuple[Groups
     size, leader, leaders, member = lax.while_loop(unfinished, step, start)
     rank = _ranks(columns[:, leaders], place[:slots] < size)
     member = jnp.where(member == _OPEN, slots, member)
-    found = jnp.full((slots, rows.shape[1]), np.uint32(0xFFFFFFFF)).at[rank].set(rows[leaders], mode="drop")
+    distinct = jnp.full((slots, rows.shape[1]), np.uint32(0xFFFFFFFF)).at[rank].set(rows[leaders], mode="drop")
     counts = _placed(_sums(jnp.ones_like(member), member, slots, size), rank)
-    return Groups(rows=found, counts=counts, size=size, found=member, rank=rank), leader == n
+    return Groups(rows=distinct, counts=counts, size=size, found=member, rank=rank), leader == n
 
 
 def _ranks(columns: UInt32[Array, "words slots"], there: Bool[Array, "slots"]) -> Int[Array, "slots"]:

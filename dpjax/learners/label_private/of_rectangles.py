@@ -13,7 +13,7 @@ from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import LARGEST_PMF, Algorithm
-from dpjax.data.examples import Examples
+from dpjax.data.examples import Examples, points_on_axes
 from dpjax.domains import wide
 from dpjax.domains.events import Near
 from dpjax.learners.label_private.base import LabelPrivate
@@ -65,12 +65,10 @@ class _OfRectangles(Algorithm):
         Raises:
           TypeError: no rectangle, or points that are no wide integers. ValueError: points of another domain.
         """
-        box = arguments.instance("hypothesis", hypothesis, Rectangle)
-        if getattr(x, "dtype", None) != jnp.uint32:
-            raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
-        if x.ndim != 3 or x.shape[1:] != (self.axes, self.limbs):
+        box, x = arguments.instance("hypothesis", hypothesis, Rectangle), points_on_axes(x)
+        if x.shape[1:] != (self.axes, self.limbs):
             raise ValueError(f"x must have shape (rows, {self.axes}, {self.limbs}), got {x.shape}")
-        return concept.label(box, jnp.asarray(x)).astype(bool)
+        return concept.label(box, x).astype(bool)
 
 
 @frozen

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, slicing
-from dpjax.accounting.composition import composed_delta, total_delta
+from dpjax.accounting.composition import composed_delta, own_delta, total_delta
 from dpjax.core import arguments, bisection
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.interior_point.walk import Parameters
@@ -68,7 +68,7 @@ class Budget:
     def total_delta(self, depth: int, epsilon: float) -> float:
         """delta(epsilon) of all of it by optimal composition; for a search, which asks thousands of times, by plain numbers."""
         parts = self.parts(depth)
-        own = -math.expm1(sum(count * math.log1p(-delta) for _, delta, count in parts))
+        own = own_delta([(delta, count) for _, delta, count in parts])
         return composed_delta([(each, count) for each, _, count in parts], own, epsilon)
 
     def run(self, depth: int) -> slicing.Run:
@@ -390,7 +390,8 @@ def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
     low, high = math.log(_basic(point, own, depth).base_epsilon), math.log(total.epsilon)
     while beyond(high) <= 0:
         low, high = high, high + 1
-    return _public(point, math.exp(brentq(beyond, low, high, xtol=PRECISION) - PRECISION), own.delta, depth)
+    root = brentq(beyond, low, high, xtol=PRECISION)
+    return _public(point, math.exp(root - 2 * PRECISION), own.delta, depth)  # surely below it, where the total is kept
 
 
 def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
