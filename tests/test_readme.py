@@ -19,7 +19,7 @@ PAGES = [
 SLOW = {  # seconds of compilation each
     "dpjax/optimizers-0",
     "dpjax/optimizers-2",
-    "dpjax/optimizers-3",
+    "dpjax/optimizers/quantiles-0",
     "dpjax/relaxations-0",
     "dpjax/relaxations-7",
     "dpjax/sanitizers-0",

@@ -83,29 +83,28 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
     which is that of the mechanisms.
 
     Args:
-        epsilon: total epsilon > 0, a number or a traced scalar.
-        delta: total delta in (0, 1).
-        count: number k >= 1 of mechanisms.
+        epsilon: total epsilon > 0, a number, an array or traced.
+        delta: total delta in (0, 1), likewise.
+        count: number k >= 1 of mechanisms, likewise, of an integer type.
         xp: `numpy` or `jax.numpy`.
 
     Returns:
         e0, of the arguments' type.
 
     Raises:
-        TypeError, ValueError: a plain number out of range; traced values pass unchecked.
+        TypeError, ValueError: a number out of range, in an array, too; traced values pass unchecked.
 
     Example:
         >>> bool(0.01 < closed_form_epsilon(1.0, 1e-6, 100) < 0.02)
         True
     """
-    checks = {
-        "epsilon": (epsilon, arguments.positive),
-        "delta": (delta, arguments.fractions),
-        "count": (count, arguments.counts),
-    }
-    for name, (value, check) in checks.items():
-        if arguments.is_scalar(value):
-            check(**{name: value})
+    for end in arguments.extremes(epsilon):
+        arguments.positive(epsilon=end)
+    for end in arguments.extremes(delta):
+        arguments.fractions(delta=end)
+    for end in arguments.extremes(count):
+        arguments.counts(count=end)
+    count = xp.asarray(count, float)
     log_term = -2.0 * xp.log(delta)
     composed = 2.0 * epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term)) / count**0.5
     return xp.maximum(composed, epsilon / count) * _SAFE

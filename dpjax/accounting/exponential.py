@@ -50,10 +50,10 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     >>> round(float(largest_rho(1.0, 1e-6)), 5), float(largest_rho(1.0, 0.0))
     (0.02435, 0.0)
     """
-    if arguments.is_scalar(epsilon):
-        arguments.positive(epsilon=epsilon)
-    if arguments.is_scalar(delta):
-        arguments.number("delta", delta, at_least=0.0, below=1.0)
+    for end in arguments.extremes(epsilon):
+        arguments.positive(epsilon=end)
+    for end in arguments.extremes(delta):
+        arguments.number("delta", end, at_least=0.0, below=1.0)
     log_delta = xp.log(xp.minimum(xp.where(delta > 0, delta, 0.5), 0.5))
     root = xp.sqrt(-log_delta)
     a = xp.minimum(root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float), 1e30)

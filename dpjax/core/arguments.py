@@ -33,9 +33,12 @@ def is_traced(value: Any) -> bool:
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
-def is_scalar(value: Any) -> bool:
-    """Whether `value` is a number of Python or NumPy, or no number at all: arrays, traced ones among them, are to pass unchecked."""
-    return not hasattr(value, "dtype") or isinstance(value, np.generic)
+def extremes(value: Any) -> list[Any]:
+    """What is to be checked of numbers that may be traced: a number itself, an array's least and greatest, nothing of what has none."""
+    if is_traced(value) or not hasattr(value, "dtype") or isinstance(value, np.generic):
+        return [] if is_traced(value) else [value]
+    each = np.asarray(value)
+    return [each.min().item(), each.max().item()] if each.size else []
 
 
 # ------------------------------------------------------------------------------------------------------------ numbers

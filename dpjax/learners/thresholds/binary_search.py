@@ -46,10 +46,10 @@ class BinarySearch(ThresholdLearner):
 
     def comparison_epsilon(self) -> Float[Array, ""]:
         """epsilon_0, what one comparison may spend."""
-        steps = jnp.asarray(self.bits, float) + 1
+        steps = jnp.asarray(self.bits, jnp.int32) + 1
         epsilon = jnp.asarray(self.epsilon, float)
         if self.pure:
-            return epsilon / steps
+            return epsilon / steps.astype(float)
         return closed_form_epsilon(epsilon, jnp.asarray(self.delta, float), steps, xp=jnp)
 
     def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:

@@ -38,7 +38,7 @@ class LengthSearch(IntervalLearner):
 
     def comparison_epsilon(self) -> Float[Array, ""]:
         delta = jnp.asarray(self.delta, float) / self.shares_of_delta()
-        return closed_form_epsilon(self._part(intervals.SEARCH), delta, self.comparisons().astype(float), xp=jnp)
+        return closed_form_epsilon(self._part(intervals.SEARCH), delta, self.comparisons(), xp=jnp)
 
     def shares_of_delta(self) -> int:
         return 3

@@ -44,8 +44,8 @@ def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: 
     return permute_and_flip(**given, base="scales")
 
 
-# Measured, see the page of the room: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of rho; and
-# from how many on `joint`, where it is not.
+# Measured, see README.md beside this file: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of
+# rho; and from how many on `joint`, where it is not.
 MANY_AT_DELTA = 128
 MANY_AT_RHO = 24
 MANY = 48
@@ -168,8 +168,8 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
     equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
     gives the latter a higher one (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta does not help; the
     levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From so many quantiles on, `approximate`
-    had the smaller error: see the page of the room for what was measured. Short of that, `joint` is taken from `MANY` quantiles on: it errs
-    as much there, in a sixth of the time.
+    had the smaller error: README.md beside this file says what was measured. Short of that, `joint` is taken from `MANY` quantiles on: it
+    errs as much there, in a sixth of the time.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
