@@ -421,7 +421,9 @@ def test_closed_form_refuses(wrong):
     with pytest.raises(ValueError, match=r"epsilon|delta|count"):
         accounting.closed_form_epsilon(*wrong)
     with pytest.raises(ValueError, match=r"epsilon|delta|count"):  # one that is wrong among those that are not
-        accounting.closed_form_epsilon(*(np.array([good, bad]) for good, bad in zip((1.0, 1e-6, 5), wrong, strict=True)))
+        accounting.closed_form_epsilon(
+            *(np.array([good, bad]) for good, bad in zip((1.0, 1e-6, 5), wrong, strict=True))
+        )
 
 
 @pytest.mark.parametrize("wrong", [("1", 1e-6, 5), (1.0, [1e-6], 5), (1.0, 1e-6, None), (1.0, 1e-6, 5.5)])

@@ -140,6 +140,36 @@ def test_runs_follow_the_law_on_a_wide_domain(bits):
     assert apart > 10  # negative control: these are not runs of the exponential mechanism
 
 
+def test_points_are_drawn_by_the_law_of_pieces():
+    """20,000 draws each, where hardly any point weighs much and where many do: thinning takes many turns, and one. Five standard deviations
+    for 25 pieces: by chance once in 70,000."""
+    lengths, runs = [1, 3, 50, 1000, 10**6], 20_000
+    starts, last = np.cumsum([0, *lengths[:-1]]).tolist(), sum(lengths) - 1
+
+    @jax.jit
+    def draws(key, pieces):
+        draw = jax.vmap(lambda key: permute_and_flip_piecewise.draw(key, pieces, pieces.values).piece)
+        return draw(jax.random.split(key, runs))
+
+    apart, keys = 0.0, jax.random.split(jax.random.key(0), 5)
+    several = (
+        (0, -40, -40, -40, -40),
+        (0, -1, -4, -7, -14),
+        (-3, 0, -2, -4, -12),
+        (-9, -6, -2, 0, -8),
+        (-9, 0, 0, 0, 0),
+    )
+    for key, values in zip(keys, several, strict=True):
+        pieces = ordered.from_breakpoints(starts, [float(value) for value in values], last, beyond=-math.inf)
+        found = np.bincount(np.asarray(draws(key, pieces)), minlength=5)[:5] / runs
+        exact = np.exp(np.asarray(log_masses(pieces), np.float64)[:5]) * lengths
+        exact, other = exact / exact.sum(), np.exp(values) * lengths
+        deviation = np.sqrt(exact * (1 - exact) / runs) + 1e-9
+        assert np.all(np.abs(found - exact) < 5 * deviation + 1 / runs), (values, found, exact)
+        apart = max(apart, np.max(np.abs(other / other.sum() - exact) / (5 * deviation + 1 / runs)))
+    assert apart > 2  # negative control: they are not draws of the exponential mechanism
+
+
 @pytest.mark.slow
 def test_the_error_stated_is_kept_on_hard_data():
     made = quantiles.permute_and_flip(bits=16, fractions=[0.25, 0.75], epsilon=1.0)

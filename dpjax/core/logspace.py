@@ -132,10 +132,27 @@ def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     The weights are added up in `LANES` lanes, of equal rank modulo `LANES`, along vectors; one draw chooses the lane, another one the
     weight within it. n is a power of two, or a multiple of `LANES`; all weights 0: an arbitrary index.
     """
+    lanes, tree = in_lanes(weights)
+    return choose_lane(random.exponential(key, (levels(lanes),)), lanes, tree)
+
+
+def in_lanes(weights: Float[Array, "n"]) -> tuple[Float[Array, "rows lanes"], Float[Array, "nodes"]]:
+    """(The weights in lanes, the partial sums of whole lanes), for several draws by `choose_lane`."""
     lanes = weights.reshape(-1, min(weights.shape[0], LANES))
+    return lanes, plain_tree(jnp.sum(lanes, axis=0))
+
+
+def levels(lanes: Float[Array, "rows lanes"]) -> int:
+    """How many variates a draw by `choose_lane` takes."""
+    return LANES.bit_length() + (lanes.shape[0] - 1).bit_length()
+
+
+def choose_lane(
+    rarity: Float[Array, "levels"], lanes: Float[Array, "rows lanes"], tree: Float[Array, "nodes"]
+) -> Int[Array, ""]:
+    """`choose` given one standard exponential a level."""
     within = LANES.bit_length() - 1
-    rarity = random.exponential(key, (within + 1 + (lanes.shape[0] - 1).bit_length(),))
-    lane = descend(rarity[:within], plain_tree(jnp.sum(lanes, axis=0)), jnp.log)
+    lane = descend(rarity[:within], tree, jnp.log)
     return descend(rarity[within:], plain_tree(lanes[:, lane]), jnp.log) * lanes.shape[1] + lane
 
 

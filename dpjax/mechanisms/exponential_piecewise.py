@@ -193,7 +193,7 @@ def _offered(
 def draw_peak(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
     """`draw_everywhere` for a peak, whose pieces make whole rows of `LANES` or one short one."""
     if plain(pieces):
-        weights = _rows(once(pieces.exponent >= 0, _plain_weights, pieces, log_density))
+        weights = _rows(once(pieces.exponent >= 0, plain_weights, pieces, log_density))
         sums, descend = jnp.sum(weights, axis=1), _descend_plain
     else:
         weights = _rows(_log_lengths(pieces) + log_density)
@@ -266,7 +266,7 @@ def plain(pieces: Pieces) -> bool:
     return pieces.limbs <= wide.FLOAT_LIMBS and not isinstance(pieces.starts, Starts)
 
 
-def _plain_weights(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
+def plain_weights(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
     """What the points of each piece weigh, where the best weighs 1: no logarithm of a length, and nothing in units of the largest.
 
     The density comes in two factors, so that a long piece keeps its weight where the density alone would vanish.
@@ -299,7 +299,7 @@ def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "piece
     if not plain(pieces):
         return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
     key_piece, key_point = jax.random.split(key)
-    weights = once(pieces.exponent >= 0, _plain_weights, pieces, log_density)
+    weights = once(pieces.exponent >= 0, plain_weights, pieces, log_density)
     return uniform_within(key_point, pieces, logspace.choose(key_piece, weights))
 
 

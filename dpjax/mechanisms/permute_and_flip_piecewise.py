@@ -37,6 +37,7 @@ each, nothing is gained, or lost.
     [0.375, 0.248]
 """
 
+import math
 from typing import Any
 
 import jax
@@ -48,35 +49,63 @@ from jaxtyping import Array, Bool, Float
 from dpjax.accounting.guarantee import REPLACE_ONE
 from dpjax.core import logspace, random
 from dpjax.core.pytree import frozen
+from dpjax.core.staging import once
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise
-from dpjax.mechanisms.exponential_piecewise import ExponentialPiecewise, Point, everything, plain, uniform_within
+from dpjax.mechanisms.exponential_piecewise import (
+    ExponentialPiecewise,
+    Point,
+    everything,
+    plain,
+    plain_weights,
+    uniform_within,
+)
 
 NODES = 48
 LAST = 40.0  # of L: what lies beyond has probability 4e-18
 TOGETHER = 2**14  # pieces of nodes that are worked out at once: few need fewer turns, many need room
 STEPS = 40  # of Newton's method, of which half a dozen are usual
+PROPOSED = 8.0  # at most, in a stretch of a draw: of fewer there may be none, of more the first one may be refused
 
 
 def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
-    """A point of the whole range: the first of N uniforms, one a piece, is 1 - e^(-E/N)."""
-    key_piece, key_point = jax.random.split(key)
-    beyond = everything(pieces).high
-    if plain(pieces):  # as numbers, of which those of the pieces are the same for all runs
-        count = pieces.lengths(beyond)
-        there = count > 0
-        log_p = _log_p(log_density, there)
-        each = random.fine_exponential(key_piece, log_p.shape) / count
-        # In two factors, so that what is hardly ever accepted comes late: never, as a number, would be no time if it is first of very many.
-        half = jnp.minimum(jnp.exp(-log_p / 2), jnp.finfo(log_p.dtype).max)
-        arrival = -jnp.expm1(-each) * half * half
+    """A point of the whole range, by thinning (Lewis and Shedler 1979): no number is drawn for a piece.
+
+    Where nobody has arrived at t, points of piece i do so at a rate of N_i p_i/(1 - p_i t), no more than N_i p_i/left until 1 - t is
+    `left`. So at the rate S/left, S = sum_i N_i p_i, points are proposed by the exponential mechanism, and one at t is taken with
+    probability left/(1 - p_i t). A stretch ends with 1 - t at a share of what it was, a half or so near 1 that `PROPOSED` points come up in
+    it: of many points that weigh much the first is taken.
+    """
+    key_turns, key_point = jax.random.split(key)
+    log_count = pieces.log_lengths(everything(pieces).high)
+    log_p = _log_p(log_density, ~jnp.isneginf(log_count))
+    if plain(pieces):
+        weights = once(pieces.exponent >= 0, plain_weights, pieces, log_p)
+        log_sum = jnp.log(jnp.sum(weights))
     else:
-        log_count = pieces.log_lengths(beyond)
-        there = ~jnp.isneginf(log_count)
-        log_p = _log_p(log_density, there)
-        each = -random.gumbel(key_piece, log_p.shape) - log_count
-        arrival = jnp.where(each < _tiny(each), each, logspace.log1mexp(-jnp.exp(each))) - log_p
-    return uniform_within(key_point, pieces, jnp.argmin(jnp.where(there, arrival, jnp.inf)))
+        logs = log_count + log_p
+        best = jnp.max(logs)
+        weights = jnp.exp(logs - best)
+        log_sum = best + jnp.log(jnp.sum(weights))
+    lanes, tree = logspace.in_lanes(weights)
+    gone = jnp.minimum(0.5, PROPOSED * jnp.exp(-log_sum))
+    proposed = jnp.minimum(jnp.exp(jnp.minimum(log_sum, 2 * PROPOSED) - math.log(2)), PROPOSED) / (1 - gone)
+
+    def turn(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        number, left, piece, _ = state
+        rarity = random.exponential(jax.random.fold_in(key_turns, number), (2 + logspace.levels(lanes),))
+        wait, patience = rarity[0], rarity[1]
+        piece = logspace.choose_lane(rarity[2:], lanes, tree)
+        end = left * (1 - gone)
+        at = left - end * wait * jnp.exp(-log_sum)
+        arrived = wait < proposed
+        taken = arrived & (patience > jnp.log(-jnp.expm1(log_p[piece]) + jnp.exp(log_p[piece]) * at) - jnp.log(end))
+        return number + 1, jnp.where(arrived, at, end), piece, ~taken
+
+    # What is no number never ends: no point has a weight, or the data are none.
+    start = jnp.int32(0), jnp.ones_like(log_sum), jnp.int32(0), jnp.isfinite(log_sum)
+    _, _, piece, _ = lax.while_loop(lambda state: state[-1], turn, start)
+    return uniform_within(key_point, pieces, piece)
 
 
 def log_masses(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
