@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,11 +43,10 @@ def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: 
     return permute_and_flip(**given, base="scales")
 
 
-# Measured, see README.md beside this file: from how many quantiles on `approximate` is chosen, for totals with a delta and for totals of
-# rho; and from how many on `joint`, where it is not.
-MANY_AT_DELTA = 128
-MANY_AT_RHO = 24
+# Measured, see README.md beside this file: from how many quantiles on `joint` is chosen, and from how many on `approximate`, for totals of
+# rho and for all others.
 MANY = 48
+SO_MANY_AT_RHO, SO_MANY = 24, 128
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": _approximate,
@@ -167,9 +165,9 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
     One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
     equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
     gives the latter a higher one (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta does not help; the
-    levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From so many quantiles on, `approximate`
-    had the smaller error: README.md beside this file says what was measured. Short of that, `joint` is taken from `MANY` quantiles on: it
-    errs as much there, in a sixth of the time.
+    levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From `SO_MANY` quantiles on, `approximate` is
+    taken: of a thousand points others lose everything, and of many thousands they take minutes. README.md beside this file says what was
+    measured. Short of that, `joint` is taken from `MANY` quantiles on: it errs as much there, in a sixth of the time.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
@@ -177,9 +175,8 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
     >>> chosen(fractions=percentiles), chosen(fractions=percentiles, rho=0.02)
     ('joint', 'approximate')
     """
-    many = MANY_AT_RHO if rho is not None else MANY_AT_DELTA if delta > 0.0 else math.inf
     each = rounded_fractions(fractions)
-    if len(each) >= many:
+    if len(each) >= (SO_MANY if rho is None else SO_MANY_AT_RHO):
         return "approximate"
     if len(each) > 1:
         return "joint" if len(each) >= MANY else "inverse_sensitivity"
