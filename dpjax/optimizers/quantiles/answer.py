@@ -165,9 +165,9 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
     One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
     equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
     gives the latter a higher one (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta does not help; the
-    levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From `SO_MANY` quantiles on, `approximate` is
-    taken: of a thousand points others lose everything, and of many thousands they take minutes. README.md beside this file says what was
-    measured. Short of that, `joint` is taken from `MANY` quantiles on: it errs as much there, in a sixth of the time.
+    levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From `SO_MANY` quantiles on, `approximate`
+    is taken: of a thousand points others lose everything, and of many thousands they take minutes. README.md beside this file says what
+    was measured. Short of that, `joint` is taken from `MANY` quantiles on: it errs as much there, in a sixth of the time.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
