@@ -560,6 +560,12 @@ class Drawn:
     empty: Bool[Array, ""]
 
 
+def nowhere(outputs: int) -> Drawn:
+    """No tuple yet."""
+    none = jnp.zeros(outputs, jnp.int32)
+    return Drawn(kind=none, at=none, tail=jnp.zeros(outputs, bool), empty=jnp.bool_(False))
+
+
 def ends_of(pieces: Pieces, found: Drawn) -> tuple[Int[Array, "outputs"], Int[Array, "outputs"]]:
     """(#{x < z}, #{x <= z}) of each output."""
     cell = jnp.where(found.kind == UPPER, found.at - 1, found.at)

@@ -211,8 +211,7 @@ class InverseSensitivityQuantiles(Together):
             log_keep = jnp.minimum(log_keep, 0.0)  # it is not above 0, but for roundings
             return tries + 1, (found, measure, random.bernoulli(key_keep, log_keep, logspace.log1mexp(log_keep)))
 
-        shapes = jax.eval_shape(attempt, (jnp.int32(0), None))[1]
-        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        nothing = chains.nowhere(self.fractions.shape[0]), jnp.int32(0), jnp.bool_(False)
         tries, (found, measure, _) = lax.while_loop(
             lambda state: ~state[1][2] & (state[0] < jnp.where(good, TRIES, 1)), attempt, (jnp.int32(0), nothing)
         )

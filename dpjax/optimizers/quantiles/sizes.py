@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from dpjax.core import logspace
+from dpjax.core import logspace, sorting
 
 BATCH = 8  # sizes that are weighed at once
 STEP = 2.0  # between the first sizes: where one is best, a neighbour's term is exp(-2) of its own at least
@@ -78,7 +78,7 @@ class _Gaps:
     """Of sizes in order: the order, where gaps start, how long they are, and half of the wider one beside each size."""
 
     def __init__(self, sizes: Float[Array, "k"]) -> None:
-        self.order = jnp.argsort(sizes)
+        self.order = sorting.order(sizes)
         self.starts = sizes[self.order]
         self.lengths = jnp.where(jnp.isfinite(self.starts[1:]), jnp.diff(self.starts), 0.0)
         none = jnp.zeros(1)
