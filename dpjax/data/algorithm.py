@@ -59,7 +59,7 @@ class Algorithm:
 
     def law(self, view: Any, event: Any) -> Float[Array, "2"]:
         """(P[event], P[not, or bottom]) over the algorithm's coins, each a sum of positive terms."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no law of events")
 
     def guarantee(self) -> Any:
         """The privacy that holds for the numbers in use: a `dpjax.accounting.Guarantee`, which may be `Guarantee.none(relation)`."""
@@ -101,7 +101,7 @@ class Algorithm:
 
     def listed(self) -> int:
         """How many outputs there are, bottom aside; ValueError if too many for a list."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no list of its outputs, and so no pmf")
 
     def outputs(self, data: Any) -> int:
         """How many outputs there are on these data, bottom aside: `listed`, unless the data say it."""

@@ -48,7 +48,7 @@ from jaxtyping import Array, Float, Int, UInt32
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import few_points, whole
+from dpjax.data.algorithm import LARGEST_PMF, few_points, whole
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
@@ -195,7 +195,10 @@ class ApproximateQuantiles(Quantiles):
         )
 
     def listed(self) -> int:
-        return int(few_points(self.bits) ** self.fractions.size)
+        m, digits = self.fractions.size, int(self.bits) + self.extra
+        rule = f"{m} * (bits + extra)" if m > 1 else "bits + extra"  # of all refined answers
+        arguments.integer(rule, m * digits, at_least=1, at_most=LARGEST_PMF)
+        return int(few_points(self.bits) ** m)
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
         """Of (z_1, ..., z_m), z_m running fastest: the product over the nodes for all refined answers, added up."""
