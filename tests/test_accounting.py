@@ -426,6 +426,13 @@ def test_closed_form_refuses(wrong):
         )
 
 
+def test_the_largest_rho_is_of_scalars():
+    with pytest.raises(ValueError, match=r"epsilon and delta must be scalars .* got shape \(97,\)"):
+        accounting.largest_rho(np.linspace(0.1, 5, 97), 1e-6)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        accounting.largest_rho(np.array(-1.0), 1e-6)
+
+
 @pytest.mark.parametrize("wrong", [("1", 1e-6, 5), (1.0, [1e-6], 5), (1.0, 1e-6, None), (1.0, 1e-6, 5.5)])
 def test_closed_form_refuses_what_is_no_number(wrong):
     with pytest.raises(TypeError, match=r"epsilon|delta|count"):

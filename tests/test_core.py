@@ -530,6 +530,8 @@ def test_bucket_is_the_least_one(n):
             "epsilon must be .* float64 can hold, got an int of 1329 bits",
         ),
         (lambda: arguments.fraction("alpha", 1e-300), ValueError, "alpha must be from .* float32 can hold"),
+        (lambda: arguments.epsilon(3e38), ValueError, r"epsilon must be <= 2\^120 in float32"),
+        (lambda: arguments.delta(1 - 1e-9), ValueError, "delta must be below 1 in float32"),
         (lambda: arguments.real("x", -1e300), ValueError, "x must be from .* float32 can hold"),
         (lambda: arguments.size("k", 2**31), ValueError, "k must be from 1 to 2147483647, got 2147483648"),
         (lambda: arguments.size("k", 0), ValueError, "k must be >= 1, got 0"),

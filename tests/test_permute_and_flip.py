@@ -53,6 +53,8 @@ def test_no_neighbouring_points_refute_the_guarantee(most, before, after, x64):
 
 def test_it_is_private_by_the_verifier_but_not_zcdp_like_the_exponential_mechanism(x64):
     """Two candidates that weigh the same, of which one falls by e^-1: the exponential mechanism would be 1/8-zCDP."""
+    at_its_limit = quantiles.permute_and_flip(bits=2, fractions=[0.3], epsilon=1.0, base="scales", origin=2)
+    assert dpjax.check(at_its_limit, n=3, domain=4, epsilon=1.0).delta == 0.0
     made = quantiles.permute_and_flip(bits=2, fractions=[0.25, 0.75], epsilon=1.0)
     report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
     assert report.exact and report.delta <= 1e-12
@@ -168,6 +170,15 @@ def test_points_are_drawn_by_the_law_of_pieces():
         assert np.all(np.abs(found - exact) < 5 * deviation + 1 / runs), (values, found, exact)
         apart = max(apart, np.max(np.abs(other / other.sum() - exact) / (5 * deviation + 1 / runs)))
     assert apart > 2  # negative control: they are not draws of the exponential mechanism
+
+
+def test_draws_end_by_keys_that_stand_still_under_vmap():
+    """rbg gives all lanes the words of the first one's key: a lane whose loop goes on would see the same ones for ever."""
+    made = quantiles.permute_and_flip(bits=3, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
+    points = made.prepare(points_of([1, 2, 2, 3], 3))
+    keys = jax.random.split(jax.random.key(1, impl="rbg"), 64)
+    drawn = jax.jit(jax.vmap(lambda key: made.draw(key, points)[0]))(keys)
+    assert len({tuple(row) for row in np.asarray(drawn)[..., 0].tolist()}) > 10
 
 
 @pytest.mark.slow

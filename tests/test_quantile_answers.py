@@ -55,7 +55,14 @@ def test_the_choice_depends_on_public_facts():
     )
     assert chosen(fractions=many[:127]) == chosen(fractions=many[:48], delta=1e-6) == "joint"
     assert chosen(fractions=many[:128]) == chosen(fractions=many, delta=1e-6) == "approximate"
+    assert chosen(fractions=many, bits=4096) == "joint"  # more than approximate takes
     assert chosen(fractions=many[:99], rho=0.1) == "approximate"
+
+
+def test_integers_of_64_bits_are_not_rounded():
+    data = dpjax.Points.create(wide.from_ints([5] * 20 + [2**64 - 1] * 20, 64), 40)
+    answer = dpjax.quantiles(data, [0.75], epsilon=50.0, key=jax.random.key(0), bits=64)
+    assert answer.values.tolist() == [2**64 - 1]
 
 
 def test_totals_are_stated_in_the_currency_asked():

@@ -45,11 +45,13 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     same relation.
 
     Raises:
-      TypeError, ValueError: a known epsilon or delta out of range.
+      TypeError, ValueError: a known epsilon or delta out of range, or arrays with axes.
 
     >>> round(float(largest_rho(1.0, 1e-6)), 5), float(largest_rho(1.0, 0.0))
     (0.02435, 0.0)
     """
+    if shapes := [np.shape(each) for each in (epsilon, delta) if np.ndim(each)]:
+        raise ValueError(f"epsilon and delta must be scalars (jax.vmap takes arrays), got shape {shapes[0]}")
     for end in arguments.extremes(epsilon):
         arguments.positive(epsilon=end)
     for end in arguments.extremes(delta):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+from dpjax.accounting import exponential_rate
 from dpjax.choice import interior_points
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
 from dpjax.domains import wide
@@ -165,20 +166,21 @@ def inverse_sensitivity_floor(question: Question) -> float:
 
 
 def approximate(question: Question) -> Offer:
-    """By its own worst case."""
-    epsilon, _ = question.step()
+    """By its own worst case; its levels compose where there is a delta."""
+    epsilon, delta = question.step()
     if question.bits > MOST_BITS:
         raise UnavailableError(f"takes at most {MOST_BITS} bits")
-    algorithm = quantiles.approximate(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
+    algorithm = quantiles.approximate(bits=question.bits, fractions=question.fractions, epsilon=epsilon, delta=delta)
     n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
     return Offer(min(n, LARGEST), lambda n: algorithm, "approximate")
 
 
 def approximate_floor(question: Question) -> float:
-    """The first answer pays d ln 2 at a rate of epsilon / L at most."""
-    epsilon, _ = question.step()
+    """The first answer pays d ln 2 at a rate of epsilon / L at most, or at what L levels may spend together with a delta."""
+    epsilon, delta = question.step()
     levels = len(question.fractions).bit_length()
-    return levels * question.bits * math.log(2.0) / (epsilon * question.alpha)
+    rate = exponential_rate(epsilon, delta, ranges=levels, squares=levels)
+    return question.bits * math.log(2.0) / (float(rate) * question.alpha)
 
 
 CANDIDATES: tuple[Candidate, ...] = (

@@ -203,20 +203,30 @@ def fraction(name: str, value: Any) -> Any:
 
 
 def epsilon(value: Any, name: str = "epsilon") -> Any:
-    """A privacy parameter epsilon: a finite number > 0."""
-    return real(name, value, above=0.0, below=math.inf)
+    """A privacy parameter epsilon: a finite number > 0, so far from the largest float that multiples of it are finite, too."""
+    held = real(name, value, above=0.0, below=math.inf)
+    if not is_traced(held) and not _exact() and held > 2.0**120:
+        raise ValueError(f"{name} must be <= 2^120 in float32 (or enable x64), got {float(held)!r}")
+    return held
 
 
 def delta(value: Any, name: str = "delta", *, positive: bool = True) -> Any:
     """A privacy parameter delta: in (0, 1), or in [0, 1) where the mechanism can do without."""
-    return real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0)
+    held = real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0)
+    if not is_traced(held) and not _exact() and np.float32(held) == 1:
+        raise ValueError(f"{name} must be below 1 in float32, too (or enable x64), got {float(held)!r}")
+    return held
+
+
+def _exact() -> bool:
+    """Whether compiled programs compute in float64."""
+    jax = sys.modules.get("jax")
+    return jax is None or jax.config.jax_enable_x64
 
 
 def _held(name: str, value: Any) -> Any:
     """The leaf, unless compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
-    jax = sys.modules.get("jax")
-    exact = value == 0.0 or math.isinf(value) or jax is None or jax.config.jax_enable_x64
-    if exact or _LEAST <= abs(value) <= _MOST:
+    if value == 0.0 or math.isinf(value) or _exact() or _LEAST <= abs(value) <= _MOST:
         return value
     rule = f"from {_LEAST:.2g} to {_MOST:.2g}, which float32 can hold (or enable x64)"
     raise ValueError(f"{name} must be {rule}, got {float(value)!r}")

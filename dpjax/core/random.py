@@ -72,6 +72,20 @@ def _is_threefry(key: Array) -> bool:
     return partitionable and typed and str(jax.random.key_impl(key)) == "threefry2x32"
 
 
+def for_loops(key: Array) -> Array:
+    """The key itself, if it is Threefry's, else one of Threefry drawn from it: for loops whose every turn draws by `fold_in` anew.
+
+    Under `vmap` other generators (rbg) draw the words of all lanes from the key of the first one. Once its loop has ended, its key stands
+    still, and all further turns of other lanes would get the same words.
+
+    >>> str(jax.random.key_impl(for_loops(jax.random.key(0, impl="rbg"))))
+    'threefry2x32'
+    """
+    if str(jax.random.key_impl(key)) == "threefry2x32":
+        return key
+    return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
+
+
 @functools.partial(jax.jit, static_argnames="count")  # traced once for every platform
 def _threefry(data: UInt32[Array, "2"], count: int) -> tuple[Array, Array]:
     """Threefry-2x32-20 of the counters 0, ..., count - 1."""

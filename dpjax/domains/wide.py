@@ -455,7 +455,7 @@ def uniform(key: Array, bound: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]
     Rejection from the next power of two: each try is accepted with probability > 1/2 and then exactly uniform. After 80
     tries (probability < 2^-80) one of them less `bound` is returned, so the bias is below 2^-80 in total variation.
     """
-    limbs = bound.shape[-1]
+    limbs, key = bound.shape[-1], random.for_loops(key)
     one = from_uint32(jnp.uint32(1), limbs)
     width = bit_length(subtract(bound, one))
     width = jnp.where(is_zero(bound), 0, width)

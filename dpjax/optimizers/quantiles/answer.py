@@ -17,7 +17,7 @@ from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
-from dpjax.optimizers.quantiles.approximate import ApproximateQuantiles, approximate
+from dpjax.optimizers.quantiles.approximate import MOST_BITS, ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.inverse_sensitivity import inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import joint
@@ -159,8 +159,10 @@ def _beyond(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
     return algorithm.failure_bound(view, algorithm.near(view, ranks))
 
 
-def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0.0, rho: float | None = None) -> str:
-    """Which algorithm is used: by the fractions and the total, which are public.
+def chosen(
+    *, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0.0, rho: float | None = None, bits: int = 1
+) -> str:
+    """Which algorithm is used: by the fractions, the total and the bits, which are public.
 
     One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
     equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
@@ -176,7 +178,7 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
     ('joint', 'approximate')
     """
     each = rounded_fractions(fractions)
-    if len(each) >= (SO_MANY if rho is None else SO_MANY_AT_RHO):
+    if len(each) >= (SO_MANY if rho is None else SO_MANY_AT_RHO) and bits <= MOST_BITS:
         return "approximate"
     if len(each) > 1:
         return "joint" if len(each) >= MANY else "inverse_sensitivity"
@@ -186,7 +188,7 @@ def chosen(*, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0
 
 def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:
     """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho; `origin` of `scales`."""
-    name = chosen(fractions=fractions, **budget) if algorithm is None else algorithm
+    name = chosen(fractions=fractions, bits=bits, **budget) if algorithm is None else algorithm
     make = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))]
     return make(bits=bits, fractions=fractions, origin=origin, **budget)
 
@@ -273,4 +275,9 @@ def _points(data: Any) -> tuple[Points, Any]:
         return data.points, data.decode
     if not isinstance(data, Points | Sample):
         raise TypeError(f"data must be a Column of dpjax.encode, or dpjax.Points, got {type(data).__name__}")
-    return Points.of(data), np.array
+    return Points.of(data), _integers
+
+
+def _integers(values: list[int]) -> np.ndarray:
+    """As NumPy has them, but for those that no int64 holds, which it would round: all are Python's then."""
+    return np.array(values, np.int64 if all(value < 2**63 for value in values) else object)

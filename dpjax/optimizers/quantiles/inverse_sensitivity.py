@@ -192,7 +192,7 @@ class InverseSensitivityQuantiles(Together):
         return staging.one_by_one(type(self).draw)(self, key, self.prepare(data))
 
     def draw(self, key: Array, points: Points) -> Any:
-        key_count, key_tries, key_place = jax.random.split(key, 3)
+        key_count, key_tries, key_place = jax.random.split(random.for_loops(key), 3)
         good = self.sound() & self.fits(points)  # of what is no data nothing may ever be kept
         counts, measures = self._counted(key_count, points.n_valid)
         points, left_out = self._near(points)

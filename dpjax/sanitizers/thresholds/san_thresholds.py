@@ -50,7 +50,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, calibrate, optimal
 from dpjax.accounting.rounding import at_least
-from dpjax.core import arguments, logspace
+from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.data.weighted import LARGEST, Weighted
@@ -169,6 +169,7 @@ class SanThresholds(OfCounts):
         def unfinished(state: State) -> Array:
             return (state.waiting > 0) & (state.made < self._most_calls)
 
+        key = random.for_loops(key)
         state = lax.while_loop(unfinished, lambda state: self._call(key, view, state), self._start())
         used = jnp.arange(self._most_calls, dtype=jnp.int32) < state.made
         one = wide.from_uint32(jnp.uint32(1), self._more)

@@ -78,7 +78,7 @@ def rank_exponential_laws(
     for f in fractions:
         wanted = f * len(points)
         errors = [max(sum(x < z for x in points) - wanted, wanted - sum(x <= z for x in points)) for z in range(size)]
-        weights = [math.exp(-slope * error) for error in errors]
+        weights = [math.exp(-slope * (error - min(errors))) for error in errors]
         if base == "scales":
             weights = [w * (1 / size + by_scale(z, size, origin)) / 2 for z, w in enumerate(weights)]
         laws.append([weight / sum(weights) for weight in weights])
@@ -92,7 +92,7 @@ def permute_and_flip_laws(points: Sequence[int], fractions: Sequence[float], **g
     [[0.115, 0.771, 0.115]]
     """
     laws = rank_exponential_laws(points, fractions, **given)
-    return [permute_and_flip_law([math.log(p) for p in law], 2.0) for law in laws]
+    return [permute_and_flip_law([math.log(p) if p else -math.inf for p in law], 2.0) for law in laws]
 
 
 def van_der_corput(i: int) -> float:
