@@ -216,7 +216,8 @@ def quantiles(
       key: PRNG key.
       beta: with what probability `rank_error` may be exceeded.
       bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
-      algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions and the kind of total, never by the data.
+      algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions, the kind of total and the bits, never by the data. For two dozen
+        quantiles and more of few records, fewer than some 8 / epsilon for each, "approximate" is the safe one.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
     encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the
