@@ -35,8 +35,10 @@ def is_traced(value: Any) -> bool:
 
 def extremes(value: Any) -> list[Any]:
     """What is to be checked of numbers that may be traced: a number itself, an array's least and greatest, nothing of what has none."""
-    if is_traced(value) or not hasattr(value, "dtype") or isinstance(value, np.generic):
-        return [] if is_traced(value) else [value]
+    if is_traced(value):
+        return []
+    if not hasattr(value, "dtype") or isinstance(value, np.generic):
+        return [value]
     each = np.asarray(value)
     return [each.min().item(), each.max().item()] if each.size else []
 

@@ -77,18 +77,21 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Poi
     it: of many points that weigh much the first is taken.
     """
     key_turns, key_point = jax.random.split(random.for_loops(key))
-    log_count = pieces.log_lengths(everything(pieces).high)
-    log_p = _log_p(log_density, ~jnp.isneginf(log_count))
+    beyond = everything(pieces).high
     if plain(pieces):
+        log_p = _log_p(log_density, pieces.lengths(beyond) > 0)
         weights = once(pieces.exponent >= 0, plain_weights, pieces, log_p)
         log_sum = jnp.log(jnp.sum(weights))
     else:
+        log_count = pieces.log_lengths(beyond)
+        log_p = _log_p(log_density, ~jnp.isneginf(log_count))
         logs = log_count + log_p
         best = jnp.max(logs)
         weights = jnp.exp(logs - best)
         log_sum = best + jnp.log(jnp.sum(weights))
     lanes, tree = logspace.in_lanes(weights)
-    gone = jnp.minimum(0.5, PROPOSED * jnp.exp(-log_sum))
+    share = jnp.exp(-log_sum)  # 1/S
+    gone = jnp.minimum(0.5, PROPOSED * share)
     proposed = jnp.minimum(jnp.exp(jnp.minimum(log_sum, 2 * PROPOSED) - math.log(2)), PROPOSED) / (1 - gone)
 
     def turn(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
@@ -97,7 +100,7 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Poi
         wait, patience = rarity[0], rarity[1]
         piece = logspace.choose_lane(rarity[2:], lanes, tree)
         end = left * (1 - gone)
-        at = left - end * wait * jnp.exp(-log_sum)
+        at = left - end * wait * share
         arrived = wait < proposed
         taken = arrived & (patience > jnp.log(-jnp.expm1(log_p[piece]) + jnp.exp(log_p[piece]) * at) - jnp.log(end))
         return number + 1, jnp.where(arrived, at, end), piece, ~taken

@@ -99,7 +99,7 @@ class Problem(NamedTuple):
 
 def draw(key: Array, problem: Problem) -> tuple[Line, Int[Array, ""]]:
     """(a line with probability proportional to exp(rate score), how many cells were split)."""
-    key_first, key_splits, key_within = jax.random.split(key, 3)
+    key_first, key_splits, key_within = jax.random.split(random.for_loops(key), 3)
     cells, best = _first(key_first, problem)
 
     def goes_on(state: tuple[Cells, Cells, Array]) -> Bool[Array, ""]:

@@ -195,7 +195,7 @@ class ApproximateQuantiles(Quantiles):
         )
 
     def listed(self) -> int:
-        m, digits = self.fractions.size, int(self.bits) + self.extra
+        m, digits = self.fractions.size, arguments.known_integer("bits", self.bits) + self.extra
         rule = f"{m} * (bits + extra)" if m > 1 else "bits + extra"  # of all refined answers
         arguments.integer(rule, m * digits, at_least=1, at_most=LARGEST_PMF)
         return int(few_points(self.bits) ** m)
