@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import registry
 from frequencies import FALSE_ALARM, p_value
 from scipy import stats
 
@@ -380,6 +381,15 @@ def test_sizes_grow_with_sides_and_with_the_logarithm_of_the_side():
     assert size(16, 4) < size(64, 4) < 4 * size(16, 4)
     assert size(16, 4) < size(16, 4, measure="box")
     assert size(10, 3) < bounds.convex_polygons(2**10, 3, 0.1, 0.1, 1.0, 1e-6) < 1e7
+
+
+@pytest.mark.parametrize("name", ["learners.polygons", "learners.polygons.union"])
+def test_a_listed_output_is_found_in_the_list(name):
+    """Two halfplanes, or two triangles, over two points a side: some of all pairs, each by its labels alone."""
+    entry = next(entry for entry in registry.ENTRIES if entry.name == name)
+    mine = entry.make(entry.epsilon)
+    for index in range(0, mine.listed(), 17):
+        assert np.flatnonzero(mine.exactly(mine.output(jnp.int32(index)))).tolist() == [index]
 
 
 def test_bad_input_is_refused_by_name():

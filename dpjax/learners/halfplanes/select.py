@@ -118,6 +118,17 @@ class PlaneSelection(Selection):
 
     # Lists, on tiny grids -------------------------------------------------------------------------------------------
 
+    def listed_lines(self, index: Int[Array, "*n"]) -> Line:
+        """The halfplanes at these places in the list of all of them."""
+        every = arrangement.table(self.bits, self.measure).lines
+        size = 32 * self.grid.limbs
+        lines = Line(
+            jnp.asarray(every[:, 0].astype(np.int32)),
+            wide.from_ints(every[:, 1].tolist(), size),
+            wide.from_ints(every[:, 2].tolist(), size),
+        )
+        return Line(*(each[index] for each in lines))
+
     def table(self) -> Any:
         """The `labels` of all hypotheses on the grid, and the `share` of the measure of each."""
         raise ValueError(f"{type(self).__name__} has no list of its hypotheses")
@@ -156,6 +167,9 @@ class SelectHalfplane(PlaneSelection):
         return self.region(chosen, *((-1, 1) if dual else (1, -1)))
 
     # The list, on tiny grids ----------------------------------------------------------------------------------------
+
+    def choice(self, index: Int[Array, "rounds"]) -> Line:
+        return self.listed_lines(index)
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:
         return self.labelling(lines_of(output, -1))

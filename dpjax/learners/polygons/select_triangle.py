@@ -11,14 +11,12 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from dpjax.concepts.plane import arrangement, regions, triangles
+from dpjax.concepts.plane import regions, triangles
 from dpjax.concepts.plane.distributions import all_points
 from dpjax.concepts.plane.regions import Region
 from dpjax.core.pytree import frozen
-from dpjax.domains import wide
 from dpjax.learners.halfplanes.refinement import Line
 from dpjax.learners.halfplanes.select import LISTED, Placed, PlaneSelection, lines_of
 from dpjax.mechanisms import exponential
@@ -54,16 +52,8 @@ class SelectTriangle(TriangleSelection):
 
     def released(self, chosen: Int[Array, "rounds"], *, dual: bool) -> Region:
         """A union; or an intersection, of all sides."""
-        every = arrangement.table(self.bits, self.measure).lines
-        size = 32 * self.grid.limbs
-        lines = Line(
-            jnp.asarray(every[:, 0].astype(np.int32)),
-            wide.from_ints(every[:, 1].tolist(), size),
-            wide.from_ints(every[:, 2].tolist(), size),
-        )
         sides = jnp.asarray(self.table().sides)[chosen]
-        sides = sides if dual else sides.reshape(1, -1)
-        return self.region(Line(*(each[sides] for each in lines)))
+        return self.region(self.listed_lines(sides if dual else sides.reshape(1, -1)))
 
     # The list ---------------------------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ class Rounds(Algorithm):
         return event.allows(self.errors(view)) if isinstance(event, Accurate) else event
 
     def exactly(self, output: Any) -> Bool[Array, "outputs"]:
-        indices, size = self.selection.indices(output), self.selection.hypotheses()
+        size, indices = self.selection.hypotheses(), self.selection.indices(output)
         if _form(output) != (form := _form(jax.eval_shape(self.output, jnp.int32(0)))):
             raise ValueError(
                 f"output must be like what {self.rounds} rounds release, of shapes {form[1]}, got {output!r}"
