@@ -124,6 +124,7 @@ class Entry:
       alpha: of sample_size; None where no theorem gives one.
       wrong: what is no data of this algorithm.
       law_of: the entry whose law is the same function: forms, derivatives and batches of this one's run with -m slow.
+      smooth_at: the epsilon at which derivatives are looked at, where the law jumps near `epsilon`.
       slow: much like another one; run with -m slow.
       thorough: the same, of a law that compiles for seconds only; run with -m "not slow".
     """
@@ -145,8 +146,14 @@ class Entry:
     alpha: float | None = 0.2
     wrong: tuple[Any, ...] = (None, [1, 2], "data")
     law_of: str = ""
+    smooth_at: float | None = None
     slow: bool = False
     thorough: bool = False
+
+    @property
+    def smooth_epsilon(self) -> float:
+        """Where derivatives are looked at."""
+        return self.epsilon if self.smooth_at is None else self.smooth_at
 
 
 def _labelled(data: Any) -> tuple[list[int], list[Any]]:
@@ -1032,6 +1039,7 @@ QUERIES = [
         twin=_joint_twin(5),
         events=False,  # they are tuples of intervals
         error=0.2,
+        smooth_at=9.0,  # from 8 on every N is on the grid
         slow=True,
         alpha=None,  # five candidates miss n with probability 0.02
     ),

@@ -40,7 +40,7 @@ class Sweep:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        floats, others = partition(entry.make(entry.epsilon))
+        floats, others = partition(entry.make(entry.smooth_epsilon))
         by_path = jax.tree_util.tree_map_with_path
         keep = by_path(lambda path, leaf: None if moved(path, leaf) else leaf, floats)
         start, unravel = ravel_pytree(by_path(lambda path, leaf: leaf if moved(path, leaf) else None, floats))

@@ -44,6 +44,7 @@ from dpjax.core.pytree import frozen, static
 
 SHORT = 256  # ranks: a loop along so few takes longer than one expression, which XLA works out across its vectors
 ULP = 2.0**-32
+LEAST = -3e38  # a float32 below every logarithm
 KEPT, UPPER, LOWER, BETWEEN = range(4)  # how an output has its rank
 
 
@@ -185,8 +186,9 @@ def ratios(log_h: Float[Array, "more *k"]) -> Float[Array, "outputs *k"]:
 
 def _add(a: Float[Array, "*s"], b: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """ln(exp a + exp b), by the logarithm that has vectors: beside the greater one no digit is lost that it holds."""
-    top = jnp.maximum(a, b)
-    return jnp.where(jnp.isneginf(top), -jnp.inf, top + jnp.log(1.0 + jnp.exp(-jnp.abs(a - b))))
+    top, low = logspace.greater_of(a, b), logspace.lesser_of(a, b)
+    # Of nothing and nothing the difference, and all derivatives, would be NaN.
+    return top + jnp.log(1.0 + jnp.exp(low - logspace.greater_of(LEAST, top)))
 
 
 def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Array, "*k n"]:
@@ -280,21 +282,37 @@ def _move(targets: Targets, index: Int[Array, ""], count: int) -> Move:
     )
 
 
+@jax.custom_jvp
+def _log(sums: Float[Array, "n"]) -> Float[Array, "n"]:
+    """ln, whose derivative is 0 where there is nothing, not NaN. (A choice of another argument there makes a run take a quarter longer.)"""
+    return jnp.log(sums)
+
+
+@_log.defjvp
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (sums,), (tangent,) = primals, tangents
+    return _log(sums), tangent / jnp.where(sums == 0, 1.0, sums)
+
+
+def _top(logs: Float[Array, "k n"]) -> Float[Array, "n"]:
+    """What is taken out of sums over rows: it cancels in them, and so in their derivatives."""
+    top = lax.stop_gradient(jnp.max(logs, axis=0))
+    return jnp.where(jnp.isneginf(top), 0.0, top)
+
+
 def _over_rows(logs: Float[Array, "k n"]) -> Float[Array, "n"]:
     """ln of the sums over rows, which lie across vectors: several times as fast as along them."""
-    top = jnp.max(logs, axis=0)
-    top = jnp.where(jnp.isneginf(top), 0.0, top)
-    return top + jnp.log(jnp.sum(jnp.exp(logs - top[None]), axis=0))
+    top = _top(logs)
+    return top + _log(jnp.sum(jnp.exp(logs - top[None]), axis=0))
 
 
 def _by_class(logs: Float[Array, "k n"], second: Bool[Array, "k"]) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
     """The same over the rows that are not in the second class, and over those that are, by one exponential each."""
     classes = ~second[:, None], second[:, None]
-    tops = [jnp.max(jnp.where(chosen, logs, -jnp.inf), axis=0) for chosen in classes]
-    plain, other = (jnp.where(jnp.isneginf(top), 0.0, top) for top in tops)
+    plain, other = (_top(jnp.where(chosen, logs, -jnp.inf)) for chosen in classes)
     parts = jnp.exp(logs - jnp.where(classes[1], other[None], plain[None]))
     sums = [jnp.sum(jnp.where(chosen, parts, 0.0), axis=0) for chosen in classes]
-    return plain + jnp.log(sums[0]), other + jnp.log(sums[1])
+    return plain + _log(sums[0]), other + _log(sums[1])
 
 
 def _onward(
@@ -580,14 +598,14 @@ def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
     cut, place = borders(pieces), jnp.arange(ranks, dtype=jnp.int32)
     keys = jax.random.split(jax.random.fold_in(key, outputs), 3)  # those of outputs are below
     last = jax.tree.map(lambda leaf: leaf[-1], each)
-    alone, ended = _alone(pieces, targets), each.ended.reshape(-1)
-    in_all = (_total(finish(pieces, targets, last)), logspace.logsumexp(alone), logspace.logsumexp(ended))
+    alone, ended = _alone(pieces, targets), logspace.logsumexp(each.ended.reshape(-1))
+    in_all = (_total(finish(pieces, targets, last)), logspace.logsumexp(alone), ended)
     whole = logspace.draw(keys[0], logspace.sum_tree(jnp.stack(in_all)))
     gap = jnp.minimum(logspace.draw(keys[1], logspace.sum_tree(alone)), alone.size - 1)
-    in_tail = jnp.minimum(logspace.draw(keys[2], logspace.sum_tree(ended)), ended.size - 1)
+    in_tail, end = _cell(keys[2], each.ended)
     spare = _spare(pieces, targets)
-    # The first output, from 1, of those where an interval ends, and that rank.
-    first, end = jnp.where(whole == 2, in_tail // ranks + 1, outputs + 1), in_tail % ranks
+    # The first output, from 1, of those where an interval ends.
+    first = jnp.where(whole == 2, in_tail + 1, outputs + 1)
 
     def set_at(states: States, rank: Array, ends: Array) -> Float[Array, "ways"]:
         """ln of what is set to a rank: upper (unless its interval ends, but something follows), lower, then c outputs of its piece."""
@@ -613,13 +631,12 @@ def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
         logs = jnp.where(ends | (fits & before), rows - targets.kappa * jnp.abs(over), -jnp.inf)
         logs = logs.at[0].add(jnp.where(ends, spare, 0.0))
         same = ~ends & ((kind == UPPER) | (kind == BETWEEN))
-        stays = jnp.where(same, states.upper[at] - targets.kappa * move.steps(), -jnp.inf)
-        choice = logspace.draw(key_before, logspace.sum_tree(jnp.append(logs.reshape(-1), stays)))
-        stayed = choice >= logs.size
-        choice = jnp.minimum(choice, logs.size - 1)
+        stays = jnp.where(same & (place == at), states.upper - targets.kappa * move.steps(), -jnp.inf)
+        row, rank = _cell(key_before, jnp.concatenate([logs, stays[None]]))
+        stayed = row == logs.shape[0]
         keeps = ~ends & (kind == KEPT)
-        a = jnp.where(keeps, which, choice // ranks)
-        q = jnp.where(keeps, at - move.shift()[which], choice % ranks)
+        a = jnp.where(keeps, which, jnp.minimum(row, logs.shape[0] - 1))
+        q = jnp.where(keeps, at - move.shift()[which], rank)
         ways = set_at(states, q, ends)
         way = jnp.minimum(logspace.draw(key_way, logspace.sum_tree(ways)), ways.size - 1)
         newly = jnp.select([way == 0, way == 1], [UPPER, LOWER], BETWEEN), q, 0, jnp.maximum(way - 2, 0)
@@ -635,6 +652,14 @@ def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
     _, (kind, at) = lax.scan(one, behind, (order, each), reverse=True)
     empty = whole == 1
     return Drawn(kind=jnp.where(empty, BETWEEN, kind), at=jnp.where(empty, gap, at), tail=order >= first, empty=empty)
+
+
+def _cell(key: Any, logs: Float[Array, "rows ranks"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """(row, rank) with probability proportional to its weight; the same one if more ranks follow that weigh nothing."""
+    key_rank, key_row = jax.random.split(key)
+    rank = jnp.minimum(logspace.draw(key_rank, logspace.sum_tree(_over_rows(logs))), logs.shape[1] - 1)
+    row = jnp.minimum(logspace.draw(key_row, logspace.sum_tree(logs[:, rank])), logs.shape[0] - 1)
+    return row, rank
 
 
 def _select(chosen: Bool[Array, ""], here: tuple[Any, ...], else_: tuple[Any, ...]) -> tuple[Int[Array, ""], ...]:

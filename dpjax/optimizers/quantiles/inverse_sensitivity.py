@@ -365,18 +365,22 @@ class InverseSensitivityQuantiles(Together):
             """With so many more points than the targets are of."""
             return _travelled(lows - f * more, highs - f * more)
 
-        def narrowed(_: Array, inside: tuple[Array, Array]) -> tuple[Array, Array]:
-            left, right = inside
-            a, b = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
-            lower = cost(a) <= cost(b)
-            return jnp.where(lower, left, a), jnp.where(lower, b, right)
-
         # The cost moves by |N - N'| at most: the best N is no further from another one than the cost there is great.
         far = cost(jnp.zeros(()))
-        fewest = jnp.minimum(-counts.beyond(), 0.0)
+        least = jnp.maximum(-far, jnp.minimum(-counts.beyond(), 0.0))
         most = jnp.maximum(MOST_N - counts.n.astype(float) - counts.short(), 0.0)
-        left, right = lax.fori_loop(0, SECTIONS, narrowed, (jnp.maximum(-far, fewest), jnp.minimum(far, most)))
-        return jnp.minimum(cost(left), cost(right))
+
+        def narrowed(_: Array, inside: tuple[Array, Array]) -> tuple[Array, Array]:
+            """More than the least."""
+            left, right = inside
+            a, b = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
+            lower = cost(least + a) <= cost(least + b)
+            return jnp.where(lower, left, a), jnp.where(lower, b, right)
+
+        begin = jnp.zeros(()), jnp.minimum(far, most) - least
+        left, right = lax.stop_gradient(lax.fori_loop(0, SECTIONS, narrowed, begin))
+        fixed = lax.stop_gradient(least)  # the best N moves with epsilon only where it is the least
+        return jnp.minimum(cost(jnp.where(left == 0, least, fixed + left)), cost(fixed + right))
 
     # ------------------------------------------------------------------------------------------------- what may be said of outputs
 
@@ -391,8 +395,9 @@ class InverseSensitivityQuantiles(Together):
         below, up_to = (jax.vmap(functools.partial(wide.search, x, side=side))(each) for side in ("left", "right"))
 
         def before(base: str) -> Float[Array, "tuples"]:
-            given = {name: getattr(self, name) for name in ("bits", "fractions", "epsilon", "origin", "limbs", "wider")}
-            alike = JointQuantiles(**given, candidates=1, share=0.0, base=base)
+            given = {name: getattr(self, name) for name in ("bits", "fractions", "origin", "limbs", "wider")}
+            # Where there are no points, epsilon says nothing; so no derivative by it is asked of the logarithm of 0.
+            alike = JointQuantiles(**given, epsilon=jnp.ones(()), candidates=1, share=0.0, base=base)
             nobody = Points(x=jnp.zeros((1, self.limbs), jnp.uint32), n_valid=jnp.int32(0), ordered=True)
             return jnp.log(alike.masses(nobody, outputs)[:-1])
 

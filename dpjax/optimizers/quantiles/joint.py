@@ -61,7 +61,7 @@ once the count is known: epsilon^2/8-zCDP, and with the count's own a tanh(a/2) 
 (`accounting.exponential`). All outputs are those of one mechanism, so that a delta would bring next to nothing.
 
 The law sums over the noisy counts within ln(1/u) / a of n, u the rounding unit; what is beyond has a probability of u or less, and is
-counted as a failure.
+counted as a failure. Its derivative in epsilon is that at a fixed grid: h moves with epsilon, but targets on it by jumps of 2^-16.
 The plain twin is `dpjax.verify.plain.quantiles.joint_law`.
 """
 

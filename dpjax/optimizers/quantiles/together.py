@@ -170,7 +170,12 @@ class Together(RankedQuantiles):
                 logs = in_batches(lambda each: chains.split(pieces, each, marks), targets, 2 * BATCH)
                 return logs + axis.log_priors()[measure]
 
-            return first(one, axis.measures, measures, (targets.kappa.size, 2))
+            def nothing(_: Array) -> Float[Array, "k 2"]:
+                return jnp.full((targets.kappa.size, 2), -jnp.inf)
+
+            # Not a loop up to a count, which reverse mode refuses.
+            order = jnp.arange(axis.measures, dtype=jnp.int32)
+            return lax.map(lambda measure: lax.cond(measure < measures, one, nothing, measure), order)
 
         return weigh
 
