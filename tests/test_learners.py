@@ -454,6 +454,24 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
 # ------------------------------------------------------------------------------------------------------ status, refusals
 
 
+def test_many_labels_of_both_kinds_at_one_point_do_not_lead_out_of_the_domain() -> None:
+    """710 examples at one point, half of them ones: the gaps between them are empty, of a score whose exponential no float32 holds.
+
+    4,000 draws, against the law of two intervals around the point, by five standard deviations.
+    """
+    learner = thresholds.exponential(bits=7, epsilon=1.0)
+    sample = Sample(x=wide.from_ints([50] * 710, 7), y=[1] * 355 + [0] * 355)
+    outcomes = jax.jit(jax.vmap(lambda key: learner(key, sample)))(jax.random.split(jax.random.key(0), 4000))
+    found = np.asarray(outcomes.hypothesis)[:, 0]
+    assert (np.asarray(outcomes.status) == Status.OK).all()
+    for low, high in ((0, 51), (51, 129)):
+        exact = float(learner.probability(sample, (low, high))[0])
+        spread = 5 * (exact * (1 - exact) / len(found)) ** 0.5
+        inside = np.mean((found >= low) & (found < high))
+        assert 0.1 < exact < 0.9 and abs(inside - exact) < spread
+        assert abs(inside - 0.8 * exact) > spread  # negative control
+
+
 @pytest.mark.parametrize("double", [False, True])
 def test_as_many_mistakes_as_the_error_says_are_allowed_for_every_n(double: bool) -> None:
     """An error of w / n allows w mistakes of n and one of (w - 1/2) / n does not: also where w times a rounded 1 / n is more than w / n."""

@@ -31,6 +31,7 @@ from dpjax.mechanisms import (
     laplace,
     one_sided_geometric,
     partition_selection,
+    permute_and_flip_piecewise,
     report_noisy_max,
     stability,
 )
@@ -465,6 +466,21 @@ def test_intervals_keep_small_probabilities_and_may_be_empty_or_endless() -> Non
         np.testing.assert_allclose(mechanism.probability(0, (7, 5)), [0.0, 1.0], rtol=1e-6)
     slope = jax.grad(lambda e: dataclasses.replace(release, epsilon=e).probability(0.0, (-math.inf, 2.0))[0])(1.0)
     np.testing.assert_allclose(slope, math.exp(-2), rtol=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", [exponential_piecewise, permute_and_flip_piecewise])
+def test_what_lies_beyond_the_range_is_never_drawn_however_good_it_is(mechanism: Any) -> None:
+    """A quality 0, 0, 3, 3, 3, 3, and 1000 behind: 2,000 draws by chi-square; of all points alike for a control."""
+    pieces = ordered.from_breakpoints([0, 2], [0.0, 3.0], 5, beyond=1000.0)
+    made = mechanism.mechanism(epsilon=1.0)
+    keys = jax.random.split(jax.random.key(1), 2000)
+    found = np.asarray(jax.jit(jax.vmap(lambda key: made(key, pieces).hypothesis))(keys))[:, 0]
+    assert found.max() <= 5
+    counts = np.bincount(found, minlength=6)
+    law = np.array([made.probability(pieces, (point, point + 1))[0] for point in range(6)], float)
+    np.testing.assert_allclose(law.sum(), 1, rtol=1e-6)
+    assert stats.chisquare(counts, 2000 * law / law.sum()).pvalue > FALSE_ALARM
+    assert stats.chisquare(counts).pvalue < FALSE_ALARM
 
 
 @pytest.mark.slow

@@ -245,10 +245,13 @@ def crest(pieces: Pieces) -> Crest | None:
 
 
 def greatest(pieces: Pieces, found: Crest | None = None) -> Float[Array, ""]:
-    """The greatest value on {0, ..., end - 1}; the crest of a peak is looked for if it is not given."""
+    """The greatest value on {0, ..., last}; the crest of a peak is looked for if it is not given."""
     found = found or crest(pieces)
     if found is None:
-        return jnp.max(jnp.where(pieces.nonempty(), pieces.values, -jnp.inf))
+        there = pieces.nonempty()
+        if pieces.shape == "any":  # others end with the range
+            there = there & wide.less_equal(pieces.starts, jnp.broadcast_to(pieces.last, pieces.starts.shape))
+        return jnp.max(jnp.where(there, pieces.values, -jnp.inf))
     return jnp.max(pieces.values[found.pieces])
 
 

@@ -269,10 +269,12 @@ def plain(pieces: Pieces) -> bool:
 def plain_weights(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
     """What the points of each piece weigh, where the best weighs 1: no logarithm of a length, and nothing in units of the largest.
 
-    The density comes in two factors, so that a long piece keeps its weight where the density alone would vanish.
+    The density comes in two factors, so that a long piece keeps its weight where the density alone would vanish. That of an empty piece
+    may be above the best: where no float holds it, nothing times it would be no number, which a draw cannot tell from a weight.
     """
-    half = jnp.exp(log_density / 2)
-    return pieces.lengths(everything(pieces).high) * half * half
+    length = pieces.lengths(everything(pieces).high)
+    half = jnp.exp(jnp.where(length > 0, log_density, -jnp.inf) / 2)
+    return length * half * half
 
 
 def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
