@@ -88,6 +88,8 @@ def test_events_of_extreme_promises():
         loss = nothing.to_pld()
         for composed in (loss, loss.self_compose(5), loss.compose(Guarantee(0.5, 1e-9, ADD).to_pld())):
             assert composed.get_delta_for_epsilon(3.0) == 1.0
+    nearly = Guarantee(1.0, 1 - 1e-8, ADD).to_pld()  # what is left of it no convolution holds
+    assert nearly.self_compose(2).get_epsilon_for_delta(0.5) == np.inf
     assert Guarantee(0.0, 0.25, ADD).to_pld().get_delta_for_epsilon(0.0) == 0.25
 
 

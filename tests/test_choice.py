@@ -497,3 +497,18 @@ def test_a_depth_that_leaves_next_to_nothing_does_not_hide_the_others(task):
     else:
         question = base.Question(20, None, 1.0, 10 * (1 + 1e-9) / 64, 1e-6, 0.1, REPLACE_ONE, k=40)
         assert "recursive" in k_concepts.generic_learner(question).name
+
+
+def test_an_epsilon_is_found_where_n_hardly_falls_with_it():
+    """134 is the n of epsilon = 20, and of some 15; a little below it is 135, to which steps by proportion hardly get from 5."""
+    asked = {"bits": 16, "alpha": 0.1, "beta": 0.1}
+    assert dpjax.choose("points", **asked, epsilon=20.0).n == 134
+    found = dpjax.choose("points", **asked, n=134).epsilon
+    assert dpjax.choose("points", **asked, epsilon=found).n == 134
+    assert dpjax.choose("points", **asked, epsilon=found * (1 - 2 * base.PRECISION)).n == 135
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.99), (0.1, 0.9)])
+def test_slices_are_promised_for_every_delta(epsilon, delta):
+    chosen = dpjax.choose("rectangle", bits=1024, epsilon=epsilon, delta=delta, dimensions=2, alpha=0.3)
+    assert chosen.guarantee.epsilon <= epsilon and 0.5 < chosen.guarantee.delta <= delta

@@ -18,6 +18,7 @@ PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
 EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
 ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
 _TRIES = 60
+_BY_PROPORTION = 4  # tries, until a value is found that is great enough
 _SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
 LARGEST = 2**62  # records that are reckoned with
 MOST_RECORDS = 2**30  # that are offered
@@ -169,14 +170,14 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
     """About the least value in [low, high] with needed(value) <= n, rounded up; None if `high` has not.
 
     For a function that falls about as 1/value: steps by proportion, and by halving (of logarithms) where they leave the bracket, or leave
-    more than half of it.
+    more than half of it. Where it hardly falls, a few of the former lead nowhere: then by doubling.
 
     >>> value = least(lambda x: 50 / x + 20, 120, 2.0**-20, 32.0)
     >>> 0.5 <= value <= 0.5 * (1 + PRECISION)
     True
     """
     good, bad, value, before = None, low, min(high, 1.0), math.inf
-    for _ in range(_TRIES):
+    for tried in range(_TRIES):
         need = needed(value)
         if need <= n:
             good = value
@@ -194,6 +195,8 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
         width = math.log(top / bad)
         if not bad < value < top or (good is not None and width > before / 2):
             value = math.sqrt(bad * top) if good is not None else min(high, max(4 * bad, low))
+        if good is None and tried >= _BY_PROPORTION:
+            value = max(value, 2 * bad)
         value, before = min(value, high), width
     return good
 

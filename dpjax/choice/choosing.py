@@ -135,7 +135,8 @@ def choose(
     probability beta at most, whatever the records are (for learners: whatever distribution they are drawn from; for parities a uniform
     one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known, else from a
     theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the choice is among
-    what is proved. An alpha or epsilon is the least at which the n in question is not above the given one, up to 1/256, rounded up.
+    what is proved. An alpha or epsilon is the least at which the n in question is not above the given one, up to 1/256, rounded up;
+    for "interior_point" an epsilon may be some hundredths above that (0.06 at most in 280 settings), as fewer worst cases are worked out.
 
     **It costs no privacy**: no data are looked at, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on
     it: what suffices for n records suffices for more (in recursive quantiles, which reckon with ties, for up to 2^20).

@@ -82,7 +82,7 @@ def basic(question: Question) -> Planned:
     own = delta / (2 * axes * (1 + math.exp(min(2 * each, 700.0))))
     solver, _ = interior_points.best(question.bits, each, own, question.beta / (4 * axes))
     compute = Guarantee(each, solver.guarantee().delta, ADD_OR_REMOVE_ONE)
-    promised = planning.whole_run(axes, None, compute).guarantee(delta=0.5, accountant="basic")
+    promised = planning.basic_promise(axes, None, compute)
     return _planned("basic", question, planning.Budget(None, compute, promised), own)
 
 

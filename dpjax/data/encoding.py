@@ -10,6 +10,8 @@ rounded to a step; a float equals the bound that it is the nearest float to.
 | integers, booleans, dates, times | steps of one unit from `low` on, exact; between two steps the nearest, half to even |
 | decimals (floats with a unit) | the same; unit and bounds are taken as they are written, so that 0.1 is a tenth |
 | floats | all floats from `low` to `high` in order: the bits of a float are an integer, and negative ones are turned over; -0 is 0 |
+
+A float that misses the middle of two steps by no more than a rounding, as 1.115 does in steps of 0.01, may be given either of them.
 """
 
 import dataclasses

@@ -25,10 +25,25 @@ def encoded(x: np.ndarray, low: Any, high: Any, unit: Any) -> list[Column]:
             f"low and high must be given: they are public, and never read off the data; got {low} and {high}"
         )
     each = [_for_each(name, given, x.shape[1]) for name, given in (("low", low), ("high", high), ("unit", unit))]
-    return [
+    found = [
         encoding.encode(np.ascontiguousarray(column), low=start, high=end, unit=step, clip=True)
         for column, start, end, step in zip(x.T, *each, strict=True)
     ]
+    for start, end, step in zip(*each, strict=True):
+        _held(start, end, step)
+    return found
+
+
+def _held(low: Any, high: Any, unit: Any) -> None:
+    """ValueError unless float64, in which scikit-learn hands columns over, tells steps between these bounds apart."""
+    if unit is None:
+        return
+    most = max(abs(float(low)), abs(float(high)))
+    least = float(np.spacing(np.nextafter(most, 0.0)))
+    if unit < least:
+        raise ValueError(
+            f"unit must be at least {least}, by which floats differ near {most}, got {unit}; shift the column towards 0"
+        )
 
 
 def _for_each(name: str, given: Any, columns: int) -> list[Any]:
@@ -63,7 +78,10 @@ def two_classes(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass"):
         raise ValueError(f"y must hold the two classes, one a row, got a target of type {type_of_target(y)}")
-    found = np.unique(y) if classes is None else np.unique(classes)
+    try:
+        found = np.unique(y if classes is None else classes)
+    except TypeError:
+        raise TypeError(f"classes must be of one kind, to be put in order, got {list(classes)}") from None
     if len(found) > 2:
         raise ValueError(f"Only binary classification is supported: y must hold two classes, got {len(found)}")
     if len(found) < 2:

@@ -29,7 +29,8 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       random_state: as in scikit-learn.
 
     Attributes:
-      low_, high_: the sides, both inclusive; infinity and -infinity for the empty rectangle, which is the answer to too few examples.
+      low_, high_: the sides, both inclusive, for values moved between the bounds and rounded to the unit; infinity and -infinity for the
+        empty rectangle, which is the answer to too few examples.
       classes_: both classes, in order.
       guarantee_: `dpjax.accounting.Guarantee`.
 

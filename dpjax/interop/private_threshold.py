@@ -32,7 +32,8 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       random_state: as in scikit-learn.
 
     Attributes:
-      threshold_: the second class is predicted from here on (below it, if not `above`); one step beyond `high` is infinity.
+      threshold_: the second class is predicted from here on (below it, if not `above`), of values moved between the bounds and rounded to
+        the unit; one step beyond `high` is infinity.
       classes_: both classes, in order.
       guarantee_: `dpjax.accounting.Guarantee`.
 

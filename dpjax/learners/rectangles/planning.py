@@ -84,12 +84,15 @@ def whole_run(axes: int, slice_epsilon: float | None, compute: Guarantee) -> sli
     return slicing.Run(1.0, compute, slices=axes, extra=(compute,))
 
 
+def basic_promise(axes: int, slice_epsilon: float | None, compute: Guarantee) -> Guarantee:
+    """What basic composition says of a run, whatever its delta is."""
+    return whole_run(axes, slice_epsilon, compute).guarantee(delta=math.nextafter(1.0, 0.0), accountant="basic")
+
+
 def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
     """epsilon / (2D + 1) for each: D differ by a replacement, one by an insertion."""
     compute = Guarantee(at_most(Fraction(total.epsilon) / (2 * axes + 1)), delta, ADD_OR_REMOVE_ONE)
-    return Budget(
-        None, compute, whole_run(axes, None, compute).guarantee(delta=0.5, accountant="basic")
-    )  # whatever delta
+    return Budget(None, compute, basic_promise(axes, None, compute))
 
 
 def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
@@ -216,7 +219,7 @@ def promised(
     """
     run, left = whole_run(axes, slice_epsilon, compute), delta * (1 - _CAPACITY_SHARE)
     if accountant == "basic":
-        return run.guarantee(delta=0.5, accountant="basic")  # whatever delta
+        return basic_promise(axes, slice_epsilon, compute)
     found = run.guarantee(delta=left, accountant=_BY_NAME.get(accountant, accountant))
     if slice_epsilon is None or found.is_none:
         return found
