@@ -89,7 +89,7 @@ class IntegerNoise(Noise):
         """(ln P of -R, ..., R, then of each tail's D beginnings upwards and downwards as wholes, rate)."""
         weights, rate = jnp.asarray(self.log_weights, float), jnp.asarray(self.rate, float)
         both = weights[np.abs(np.arange(-self._reach, self._reach + 1))]
-        later = weights[-self.sensitivity :] - jnp.log(jnp.expm1(rate))  # sum over j >= 1 of e^(-rate j)
+        later = weights[-self.sensitivity :] - rate - logspace.log1mexp(-rate)  # sum over j >= 1 of e^(-rate j)
         classes = jnp.concatenate([both, later, later])
         return classes - logspace.logsumexp(classes), rate
 
@@ -123,7 +123,7 @@ class IntegerNoise(Noise):
         d, reach = self.sensitivity, self._reach
         x = jnp.arange(-reach, reach + 1, dtype=jnp.int32).astype(float)
         body = jnp.sum(jnp.where((x >= low) & (x < high), jnp.exp(log_law[: 2 * reach + 1]), 0.0))
-        ends, weights = x[-d:], jnp.exp(log_law[-d:]) * jnp.expm1(rate)
+        ends, weights = x[-d:], jnp.exp(log_law[2 * reach + 1 - d : 2 * reach + 1])
 
         def tail(low: Any, high: Any) -> Array:
             """The noises ends + j D, j >= 1, in [low, high)."""
