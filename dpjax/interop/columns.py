@@ -78,10 +78,12 @@ def two_classes(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass"):
         raise ValueError(f"y must hold the two classes, one a row, got a target of type {type_of_target(y)}")
+    name, given = ("y", y) if classes is None else ("classes", classes)
     try:
-        found = np.unique(y if classes is None else classes)
+        found = np.unique(given)
     except TypeError:
-        raise TypeError(f"classes must be of one kind, to be put in order, got {list(classes)}") from None
+        kinds = sorted({type(each).__name__ for each in given})
+        raise TypeError(f"{name} must hold classes of one kind, to be put in order, got {', '.join(kinds)}") from None
     if len(found) > 2:
         raise ValueError(f"Only binary classification is supported: y must hold two classes, got {len(found)}")
     if len(found) < 2:
