@@ -12,9 +12,8 @@ CELL = 1e-4  # of the grid of losses: what dp-accounting's accountant uses unles
 LARGEST_EPSILON = 700.0  # exp(epsilon) must stay a float64; beyond, nothing is promised here
 # Masses on the grid under 8e-28 become infinite loss: long thin tails would only lengthen the convolutions.
 _THIN = 2.0**-90
-_HOPELESS = (
-    1.0 - 2.0**-20
-)  # with this much infinite loss nothing is promised: what is left would be lost in a few convolutions
+# With this much infinite loss nothing is promised: what is left would be lost in a few convolutions.
+_HOPELESS = 1.0 - 2.0**-20
 
 Law = tuple[np.ndarray, np.ndarray]  # losses (some may be infinite) and their masses
 

@@ -217,9 +217,9 @@ def promised(
 
     A noise above `spare` would not fit a slice's capacity; what that costs is added.
     """
-    run, left = whole_run(axes, slice_epsilon, compute), delta * (1 - _CAPACITY_SHARE)
     if accountant == "basic":
         return basic_promise(axes, slice_epsilon, compute)
+    run, left = whole_run(axes, slice_epsilon, compute), delta * (1 - _CAPACITY_SHARE)
     found = run.guarantee(delta=left, accountant=_BY_NAME.get(accountant, accountant))
     if slice_epsilon is None or found.is_none:
         return found

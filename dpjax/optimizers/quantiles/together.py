@@ -258,7 +258,7 @@ def in_batches(one: Callable[[Targets], Any], each: Targets, size: int) -> Float
     return found.reshape(-1, *found.shape[2:])[:count]
 
 
-def first(one: Callable[[Any], Any], size: int, count: Int[Array, ""], shape: Any) -> Float[Array, "size *k"]:
+def first(one: Callable[[Any], Any], size: int, count: Int[Array, ""], width: int) -> Float[Array, "size width"]:
     """`one` of each of 0, ..., count - 1; -inf for all others."""
-    nothing = jnp.full((size, *np.atleast_1d(shape)), -jnp.inf)
+    nothing = jnp.full((size, width), -jnp.inf)
     return lax.fori_loop(0, count, lambda i, found: found.at[i].set(one(i)), nothing)
