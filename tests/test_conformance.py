@@ -55,7 +55,7 @@ over_sweeps_on_ties = over(
         entry
         for entry in ENTRIES
         if entry.law is not None and entry.private and entry.sweeps and not entry.sized
-        if entry.name not in ("learners.halfplanes", "learners.polygons")
+        if entry.name != "learners.polygons"
     ]
 )
 over_swept_families = over(
@@ -179,7 +179,7 @@ def at_one_place(data: Any) -> Any:
     return jax.tree_util.tree_map_with_path(tie, data)
 
 
-# What is released of frequencies is compared with fixed ones, and halfplanes would take years: see `refinement`.
+# What is released of frequencies is compared with fixed ones, and polygons would take years: see `refinement`.
 @over_sweeps_on_ties
 def test_the_sampler_follows_the_law_on_ties_at_a_large_epsilon(entry: Entry) -> None:
     """There weights leave the range of floats: what a law adds up as logarithms a sampler may not."""

@@ -176,7 +176,7 @@ def test_a_hopeless_first_half_makes_room_for_the_second():
         1.0,
         False,
     )
-    cells, _ = refinement._first(jax.random.key(0), problem)
+    cells, _ = refinement._first(jax.random.key(0), problem, problem.frame())
     halves = jax.tree.map(lambda leaf: leaf[:2], cells)._replace(promise=jnp.array([-jnp.inf, 5.0]))
     stored = refinement._stored(cells, jnp.int32(3), halves)
     assert float(stored.promise[3]) == 5.0
@@ -252,6 +252,35 @@ def test_draws_and_the_law_are_those_of_fractions(measure, name):
     assert np.isnan(mine.probability(data, np.array(best)[:-1])).all()  # labels of some of the examples are no event
     few = sum(p for labels, p in law.items() if score(labels) >= -2)
     np.testing.assert_allclose(mine.success_probability(data, error=2 / 6), few, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "corner", [(2**23, 2**23), *(pytest.param(each, marks=pytest.mark.slow) for each in [(0, 0), (2**24 - 8, 3)])]
+)
+def test_examples_in_a_small_part_of_the_domain_take_few_splits_and_keep_the_law(corner):
+    """Most lines pass them by: the law has 0.7 for those that do not. Eight examples of both labels are at one point."""
+    trials = 256
+    distinct = [(corner[0] + x, corner[1] + y) for x, y in [(0, 6), (1, 2), (4, 4), (7, 0), (2, 7), (5, 5)]]
+    kinds = [1, 0, 1, 0, 1]
+    points, labels = 4 * distinct[:5] + 8 * distinct[5:], 4 * kinds + 4 * [0, 1]
+    data, mine = examples(points, labels, 24, 31), halfplanes.exponential(bits=24, epsilon=2.4)
+    outcomes = jax.jit(jax.vmap(lambda key: mine(key, data)))(jax.random.split(jax.random.key(11), trials))
+    assert int(jnp.max(outcomes.info["splits"])) < 1000  # of cells that are not sheared 100,000
+    held = np.asarray(jax.vmap(lambda region: concept.label(region, data.x))(outcomes.hypothesis))[
+        :, [0, 1, 2, 3, 4, 20]
+    ]
+
+    def law(rate):
+        return select_halfplane_law(
+            distinct, 24, "axes", lambda held: -4 * sum(h != y for h, y in zip(held[:5], kinds, strict=True)), rate
+        )
+
+    keys = sorted(law(2.4))
+    index = {labels: place for place, labels in enumerate(keys)}
+    counts = np.bincount([index[tuple(row.tolist())] for row in held], minlength=len(keys))
+    right, wrong = ([law(rate)[labels] for labels in keys] for rate in (2.4, 2.0))
+    assert p_value(counts, trials * np.array(right)) > FALSE_ALARM
+    assert p_value(counts, trials * np.array(wrong)) < FALSE_ALARM  # negative control
 
 
 @pytest.mark.slow

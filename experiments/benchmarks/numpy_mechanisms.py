@@ -52,7 +52,8 @@ def soft_threshold(rng: np.random.Generator, rows: int, n: int) -> int:
 def _tempered(rng: np.random.Generator, logits: Array) -> Array:
     """Weights of a soft choice, up to a factor for each row."""
     noise = np.log(fractions(words(rng, *logits.shape)))
-    np.log(np.negative(noise, out=noise), out=noise)
+    np.maximum(np.negative(noise, out=noise), np.float32(2**-25), out=noise)  # a fraction of 1 has no double logarithm
+    np.log(noise, out=noise)
     np.subtract(logits, noise, out=noise)
     noise -= noise.max(axis=1, keepdims=True)
     noise *= np.float32(1 / TEMPERATURE)

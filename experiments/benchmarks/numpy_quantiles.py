@@ -61,7 +61,7 @@ def _exponential(rng: np.random.Generator, lengths: Array, weights: Array) -> Ar
 
 def _flips(rng: np.random.Generator, lengths: Array, weights: Array) -> Array:
     """Of N uniforms the first is at 1 - e^(-E/N); it arrives at that over the weight."""
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of empty pieces
         first = -np.expm1(-rng.standard_exponential(lengths.shape, np.float32) / lengths) / weights
     return np.argmin(np.where(lengths > 0, first, np.inf), axis=1)[:, None]
 

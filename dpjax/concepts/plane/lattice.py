@@ -71,6 +71,12 @@ class Lattice(NamedTuple):
         return len(self.lows)
 
     @property
+    def spans_all(self) -> bool:
+        """Whether all points are above the lines of least height and below those of greatest, and slopes move a line by less than the
+        heights span."""
+        return self.measure == "axes"
+
+    @property
     def log_size(self) -> float:
         """ln of the area of all charts over the least area of a piece."""
         d, log2 = self.bits, math.log(2)
@@ -150,6 +156,16 @@ def _coordinates(
         u.append(jnp.where(swap, y, x))
         v.append(jnp.where(swap, x, y) ^ jnp.where(reflect, mask, np.uint32(0)))
     return u, v
+
+
+def product(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n words"]) -> UInt32[Array, "*n limbs"]:
+    """a * b of wide integers, modulo 2^(32 limbs).
+
+    >>> wide.to_ints(product(wide.from_ints([2**40 + 1], 96), wide.from_ints([3 * 2**32 + 5], 64)))
+    [14167099454119378681861]
+    """
+    columns = _times(wide.columns(a)[::-1], wide.columns(b)[::-1], a.shape[-1])
+    return jnp.stack(columns[::-1], axis=-1)
 
 
 # Schoolbook arithmetic on columns of words, modulo 2^(32 limbs): one fused pass over the points, where `wide` would put the words of

@@ -13,9 +13,20 @@ one with the greatest G + r q is a draw with probability proportional to exp(r q
   same score, so the winner is one of them, uniformly.
 
 Each split looks at every example, for two lines. Fifty to four hundred splits do mostly, whatever the grid; their number grows slowly
-with n. **But** not where many examples of both labels are at one point: U hopes that a line through it is right on all of them, so the
-cells of these lines are split until they weigh nothing beside the best. With 8 zeros and 7 ones at one point `halfplanes.exponential`
-takes 49 splits at epsilon = 0.5, 340 at 1 and 12,000 at 2 (means of 16 draws), and so on.
+with n.
+
+**Sheared cells.** The lines that pass among examples in a small part of the domain, u0 <= u <= u0 + w, are a slanted strip of slopes
+and heights, thin as w is small, and thousands of rectangles cover it badly. So a cell is a rectangle of slopes and of heights b + a u0 of
+the lines at u0, the least u, modulo the number of heights: still every line is in one cell, and for u >= u0 both corners bound the score.
+A cell may be *wrapped*, with lines from both ends of the heights; then it is two, the one from the lowest line of all, above which all
+points are, the other up to the highest. With 500 examples in a square of 2^-13 of the side, in the middle of the domain, a draw takes 130
+splits, where it took 200,000 to 370,000. GEO's box, whose ends have points on both sides, is not sheared (there examples in a small part
+take as many as before), and nothing helps where two such squares are far apart (10,000 splits for 2^-7 of the side).
+
+**Both labels at one point.** U hopes that a line through it is right on all of them, so the cells of these lines are split until they
+weigh nothing beside the best. With 8 zeros and 7 ones at one point a draw by their errors takes 49 splits at r = 0.5, 340 at 1 and 12,000
+at 2 (means of 16 draws), and so on. Therefore `halfplanes.exponential`, whose score is the same without such pairs, leaves them out
+first. SetCoverLearner's is not, but it is for data that a concept labels without error.
 
 **Exact** are sides (whole numbers, `dpjax.concepts.plane.lattice`), counts, and so the set of lines that a score belongs to. Rounded are
 the Gumbel variables and r q, to the precision of JAX's floats: in float32 weights are right to 1e-4 if r |q| is 1,000 for the winner. If
@@ -32,7 +43,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.concepts.plane.lattice import Lattice, above
+from dpjax.concepts.plane.lattice import Lattice, above, product
 from dpjax.core import random
 from dpjax.domains import wide
 
@@ -50,13 +61,15 @@ class Line(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Rectangles of 2^log_slopes slopes times 2^log_heights heights.
+    """Rectangles of 2^log_slopes slopes times 2^log_heights heights, sheared.
 
     Attributes:
-      low: the least slope and height.
+      low: the least slope and sheared height.
       log_slopes, log_heights: see there.
       gumbel: the greatest G of each.
-      deleted: how many (negative, positive) examples the lowest and the highest line deletes; shape (cells, 2 corners, 2 labels).
+      wrapped: whether there are lines from both ends of the heights; see the module.
+      deleted: how many (negative, positive) examples the lowest and the highest line deletes (wrapped: the lowest of the upper end, the
+        highest of the lower); shape (cells, 2 corners, 2 labels).
       promise: G + r U; -inf where there is no cell.
     """
 
@@ -64,8 +77,23 @@ class Cells(NamedTuple):
     log_slopes: Int[Array, "cells"]
     log_heights: Int[Array, "cells"]
     gumbel: Float[Array, "cells"]
+    wrapped: Bool[Array, "cells"]
     deleted: Int[Array, "cells 2 2"]
     promise: Float[Array, "cells"]
+
+
+class Frame(NamedTuple):
+    """Where the examples are, on either axis.
+
+    Attributes:
+      shear: u0, the most significant word first.
+      reach: base 2, rounded up, of the greatest u - u0: how far a line moves among the examples with its slope.
+      length: base 2, rounded up, of the greatest u.
+    """
+
+    shear: UInt32[Array, "2 words"]
+    reach: Int[Array, "2"]
+    length: Int[Array, "2"]
 
 
 class Problem(NamedTuple):
@@ -93,16 +121,43 @@ class Problem(NamedTuple):
         gone = gone if self.dual else ~gone
         return jnp.sum(jnp.where(gone[:, None], self.weights[None], 0), axis=2)
 
-    def bounds(self, deleted: Int[Array, "cells 2 2"]) -> tuple[Float[Array, "cells"], Float[Array, "cells"]]:
-        """(L, U) of the scores, from the corners' counts: the highest line deletes most, in the dual least."""
-        least, most = (deleted[:, 1], deleted[:, 0]) if self.dual else (deleted[:, 0], deleted[:, 1])
+    def bounds(self, cells: Cells) -> tuple[Float[Array, "cells"], Float[Array, "cells"]]:
+        """(L, U) of the scores, from the corners' counts."""
+        low, high = cells.deleted[:, 0], cells.deleted[:, 1]
+        every = jnp.sum(self.weights, axis=1, dtype=jnp.int32)
+        below, beyond = (every, jnp.zeros_like(every)) if self.dual else (jnp.zeros_like(every), every)
+        least, most = self._between(jnp.where(cells.wrapped[:, None], below, low), high)
+        other_least, other_most = self._between(low, jnp.where(cells.wrapped[:, None], beyond, high))
+        return jnp.minimum(least, other_least), jnp.maximum(most, other_most)
+
+    def _between(self, low: Int[Array, "cells 2"], high: Int[Array, "cells 2"]) -> tuple[Array, Array]:
+        """(L, U) of lines that are above one and below another: the highest line deletes most, in the dual least."""
+        least, most = (high, low) if self.dual else (low, high)
         return self.score(least[:, 0], most[:, 1]), self.score(most[:, 0], least[:, 1])
+
+    def frame(self) -> Frame:
+        """Where the examples are."""
+        there = jnp.any(self.weights > 0, axis=0)
+        low, high = (_least(self.columns ^ flip, there) ^ flip for flip in (np.uint32(0), np.uint32(0xFFFFFFFF)))
+        low = jnp.where(jnp.any(there), low, high)  # no examples: 0
+        shear = low if self.grid.spans_all else jnp.zeros_like(low)
+        return Frame(shear, wide.bit_length(wide.subtract(high, shear)), wide.bit_length(high))
+
+
+def _least(columns: UInt32[Array, "2 words n"], there: Bool[Array, "n"]) -> UInt32[Array, "2 words"]:
+    """The least number on either axis, the most significant word first; all ones if there is none."""
+    there, words = jnp.broadcast_to(there, (2, there.shape[0])), []
+    for place in range(columns.shape[1] - 1, -1, -1):
+        words.append(jnp.min(jnp.where(there, columns[:, place], np.uint32(0xFFFFFFFF)), axis=1))
+        there = there & (columns[:, place] == words[-1][:, None])
+    return jnp.stack(words, axis=1)
 
 
 def draw(key: Array, problem: Problem) -> tuple[Line, Int[Array, ""]]:
     """(a line with probability proportional to exp(rate score), how many cells were split)."""
     key_first, key_splits, key_within = jax.random.split(random.for_loops(key), 3)
-    cells, best = _first(key_first, problem)
+    frame = problem.frame()
+    cells, best = _first(key_first, problem, frame)
 
     def goes_on(state: tuple[Cells, Cells, Array]) -> Bool[Array, ""]:
         return jnp.max(state[0].promise) > state[1].promise[0]
@@ -110,12 +165,13 @@ def draw(key: Array, problem: Problem) -> tuple[Line, Int[Array, ""]]:
     def split(state: tuple[Cells, Cells, Array]) -> tuple[Cells, Cells, Array]:
         cells, best, number = state
         where = _next(cells, best, problem.grid)
-        halves = _halves(jax.random.fold_in(key_splits, number), jax.tree.map(lambda leaf: leaf[where], cells), problem)
+        cell = jax.tree.map(lambda leaf: leaf[where], cells)
+        halves = _halves(jax.random.fold_in(key_splits, number), cell, problem, frame)
         halves, best = _settled(halves, best, problem)
         return _stored(cells, where, halves), best, number + 1
 
     _, best, splits = lax.while_loop(goes_on, split, (cells, best, jnp.int32(0)))
-    return _within(key_within, jax.tree.map(lambda leaf: leaf[0], best)), splits
+    return _plain(_within(key_within, jax.tree.map(lambda leaf: leaf[0], best)), problem.grid, frame), splits
 
 
 def _path(grid: Lattice) -> int:
@@ -123,7 +179,7 @@ def _path(grid: Lattice) -> int:
     return grid.log_slopes + grid.log_block
 
 
-def _first(key: Array, problem: Problem) -> tuple[Cells, Cells]:
+def _first(key: Array, problem: Problem, frame: Frame) -> tuple[Cells, Cells]:
     """All lines, in blocks of equal size; and room for the best cell with U = L."""
     grid = problem.grid
     blocks = [(chart, block << grid.log_block) for chart in range(grid.charts) for block in range(grid.blocks)]
@@ -138,24 +194,50 @@ def _first(key: Array, problem: Problem) -> tuple[Cells, Cells]:
         log_slopes=jnp.full(count, np.int32(grid.log_slopes)),
         log_heights=jnp.full(count, np.int32(grid.log_block)),
         gumbel=random.gumbel(key, count),
+        wrapped=jnp.zeros(count, bool),
         deleted=jnp.zeros((*count, 2, 2), jnp.int32),
         promise=jnp.zeros(count),
     )
-    corners = jnp.stack([problem.deletes(cells.low), problem.deletes(_high(cells))], axis=1)
+    wrapped, lowest, highest = _corners(cells, problem.grid, frame)
+    corners = jnp.stack([problem.deletes(lowest), problem.deletes(highest)], axis=1)
     none = jax.tree.map(lambda leaf: leaf[:1], cells)._replace(promise=jnp.full(1, -jnp.inf))
-    cells, best = _settled(cells._replace(deleted=corners), none, problem)
+    cells, best = _settled(cells._replace(wrapped=wrapped, deleted=corners), none, problem)
     room = CELLS + _path(grid)
     table = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape[1:]), leaf.dtype).at[: len(blocks)].set(leaf), cells)
     return table._replace(promise=jnp.full(room, -jnp.inf).at[: len(blocks)].set(cells.promise)), best
 
 
-def _high(cells: Cells) -> Line:
-    """The greatest slope and height."""
+def _corners(cells: Cells, grid: Lattice, frame: Frame) -> tuple[Bool[Array, "cells"], Line, Line]:
+    """(whether a cell is wrapped, its lowest and its highest line; of a wrapped cell bounds of those that `Cells.deleted` names)."""
     slope, height = (
         wide.add(low, wide.subtract(wide.power_of_two(log, low.shape[-1]), _one(low)))
         for low, log in ((cells.low.slope, cells.log_slopes), (cells.low.height, cells.log_heights))
     )
-    return Line(cells.low.chart, slope, height)
+    chart = cells.low.chart
+    least, most = (_shift(each, chart, frame) for each in (cells.low.slope, slope))
+    wrapped = wide.less(cells.low.height, most) & ~wide.less(height, least)
+    low = _lowered(cells.low.height, wide.select(wrapped, most, least), grid)
+    high = _lowered(height, wide.select(wrapped, least, most), grid)
+    return wrapped, Line(chart, cells.low.slope, low), Line(chart, slope, high)
+
+
+def _plain(line: Line, grid: Lattice, frame: Frame) -> Line:
+    """A line whose height is sheared."""
+    return line._replace(height=_lowered(line.height, _shift(line.slope, line.chart, frame), grid))
+
+
+def _shift(slope: UInt32[Array, "*n limbs"], chart: Int[Array, "*n"], frame: Frame) -> UInt32[Array, "*n limbs"]:
+    """u0 times the slope."""
+    return product(slope, frame.shear[chart // 2])
+
+
+def _lowered(
+    height: UInt32[Array, "*n limbs"], by: UInt32[Array, "*n limbs"], grid: Lattice
+) -> UInt32[Array, "*n limbs"]:
+    """height - by, modulo the number of heights."""
+    every = wide.from_ints([grid.blocks << grid.log_block], 32 * grid.limbs)[0]
+    rest = wide.subtract(height, by)
+    return wide.select(wide.less(height, by), wide.add(rest, every), rest)
 
 
 def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
@@ -170,9 +252,11 @@ def _next(cells: Cells, best: Cells, grid: Lattice) -> Int[Array, ""]:
     return jnp.where(crowded, smallest, jnp.argmax(cells.promise)).astype(jnp.int32)
 
 
-def _halves(key: Array, cell: Cells, problem: Problem) -> Cells:
-    """Both halves of one cell: of its slopes, if they move the line more than its heights do, else of its heights."""
-    by_slope = cell.log_slopes + problem.grid.bits > cell.log_heights
+def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
+    """Both halves of one cell: of its slopes, if they move the line by more among the examples than its heights do, else of its heights."""
+    axis = cell.low.chart // 2
+    reach = jnp.where(cell.wrapped, frame.length[axis], frame.reach[axis])
+    by_slope = cell.log_slopes + reach > cell.log_heights
     by_slope = (by_slope & (cell.log_slopes > 0)) | (cell.log_heights == 0)
     log_slopes = cell.log_slopes - by_slope.astype(jnp.int32)
     log_heights = cell.log_heights - (~by_slope).astype(jnp.int32)
@@ -196,18 +280,22 @@ def _halves(key: Array, cell: Cells, problem: Problem) -> Cells:
         log_slopes=jnp.stack([log_slopes] * 2),
         log_heights=jnp.stack([log_heights] * 2),
         gumbel=jnp.where(heads, jnp.stack([cell.gumbel, other]), jnp.stack([other, cell.gumbel])),
+        wrapped=jnp.stack([cell.wrapped] * 2),
         deleted=jnp.stack([cell.deleted] * 2),
         promise=jnp.zeros(2),
     )
+    wrapped, lowest, highest = _corners(halves, problem.grid, frame)
+    pair = lambda first, second: jax.tree.map(lambda a, b: jnp.stack([a[0], b[1]]), first, second)  # noqa: E731
+    inner = problem.deletes(pair(highest, lowest))
     # The first half has the lowest line of the cell, the second the highest.
-    high = _high(halves)
-    inner = problem.deletes(jax.tree.map(lambda a, b: jnp.stack([a[0], b[1]]), high, low))
-    return halves._replace(deleted=halves.deleted.at[0, 1].set(inner[0]).at[1, 0].set(inner[1]))
+    outer = lax.cond(cell.wrapped, lambda: problem.deletes(pair(lowest, highest)), lambda: cell.deleted)
+    deleted = jnp.stack([jnp.stack([outer[0], inner[0]]), jnp.stack([inner[1], outer[1]])])
+    return halves._replace(wrapped=wrapped, deleted=deleted)
 
 
 def _settled(cells: Cells, best: Cells, problem: Problem) -> tuple[Cells, Cells]:
     """(what each cell promises, or -inf where it need not be split; the best cell of equal scores)."""
-    low, high = problem.bounds(cells.deleted)
+    low, high = problem.bounds(cells)
     promise = cells.gumbel + jnp.asarray(problem.rate, float) * high
     done = low == high
     known = jax.tree.map(
