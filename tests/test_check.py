@@ -115,6 +115,20 @@ def test_runs_that_do_not_follow_the_pmf_are_seen() -> None:
     assert check(Otherwise(1.0), **SMALL).disagreement is None
 
 
+def test_a_law_in_another_order_for_each_dataset_is_seen() -> None:
+    """(the label is kept, it is flipped): on each dataset by itself runs have these frequencies."""
+
+    class Kept(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.array([7 / 8, 1 / 8])
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return sample.y[0] ^ (jax.random.uniform(key) < 1 / 8).astype(jnp.int32)
+
+    report = check(Kept(1.0), n=1, domain=1)
+    assert report.holds is None and "none has such probabilities in the law" in str(report.disagreement)
+
+
 def test_a_leak_of_probability_delta_is_within_delta() -> None:
     """With probability 0.1, summed up from parts that are not exact, the first label is printed."""
 

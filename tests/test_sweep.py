@@ -1,10 +1,12 @@
 """`dpjax.least_n`: laws and trials agree, strangers' learners work, nothing depends on what else is searched."""
 
 import builtins
+import collections
 import dataclasses
 import fractions
 import functools
 import math
+import operator
 from typing import Any
 
 import jax
@@ -158,6 +160,35 @@ def test_a_distribution_takes_what_it_names() -> None:
     one, other = least_n(made, **{**given, "distribution": lambda bits, epsilon: log_uniform(bits)}).to_rows()
     assert one["low"] != other["low"] or one["n"] != other["n"]
     assert least_n(made, **{**given, "distribution": lambda **all: log_uniform(all["bits"])}).to_rows() == [one, other]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (collections.deque([1]), collections.deque([2])),
+        (np.random.default_rng(0), np.random.default_rng(1)),
+        (operator.itemgetter(1), operator.itemgetter(2)),
+        (bytearray(b"1"), bytearray(b"2")),
+        ([1].count, [2].count),
+        (
+            functools.reduce(lambda inner, _: [inner], range(12), 1),
+            functools.reduce(lambda inner, _: [inner], range(12), 2),
+        ),
+    ],
+)
+def test_what_an_algorithm_holds_is_told_apart_also_where_it_is_no_attribute(one: Any, other: Any) -> None:
+    def text(holds: Any) -> str:
+        return cells._text(cells._described(lambda bits: (bits, holds)))
+
+    assert text(one) == text(one) != text(other)
+
+
+def test_what_cannot_be_told_apart_is_refused() -> None:
+    for held in (memoryview(b"1"), (i for i in range(3))):
+        with pytest.raises(TypeError, match="must hold nothing but what can be copied"):
+            cells._described(lambda bits, held=held: (bits, held))
+    with pytest.raises(TypeError, match="objects within objects more than 32 times"):
+        cells._described(functools.reduce(lambda inner, _: [inner], range(40), 1))
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ from dpjax.trials.shared import Keeper, Memory, open_shared
 LAW, TRIALS = "law", "trials"
 BATCH = 8  # samples in a block of a law
 TOGETHER = 16  # cells that look at one sample
+DEEPEST = 32  # objects within objects that are told apart
 
 
 @frozen
@@ -359,20 +360,26 @@ def _is_data(given: Any) -> bool:
     )
 
 
-def _described(given: Any, depth: int = 8) -> Any:
-    """Type and numbers, as JSON data: what a stored result must agree with."""
+def _described(given: Any, depth: int = DEEPEST) -> Any:
+    """Type and numbers, as JSON data: what a stored result must agree with.
+
+    Raises:
+      TypeError: it holds something that does not tell what it is made of, or objects in objects more than `DEEPEST` times.
+    """
+    if depth < 0:
+        raise TypeError(f"algorithms and distributions must not hold objects within objects more than {DEEPEST} times")
     if given is None or isinstance(given, bool | int | float | str):
         return given
-    if isinstance(given, Number | bytes | enum.Enum) and not isinstance(given, np.generic):
+    if isinstance(given, Number | bytes | enum.Enum | jax.Device) and not isinstance(given, np.generic):
         return repr(given)
     if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
         given = jax.random.key_data(given)
     if isinstance(given, np.ndarray | np.generic | jax.Array):
         return np.asarray(given).tolist()
     if isinstance(given, list | tuple):
-        return [_described(part, depth - 1) for part in given] if depth else "..."
+        return [_described(part, depth - 1) for part in given]
     name = getattr(given, "__qualname__", type(given).__qualname__)
-    fields = sorted(_parts(given).items()) if depth else []
+    fields = sorted(_parts(given).items())
     return {"type": name, **{field: _described(value, depth - 1) for field, value in fields}}
 
 
@@ -391,11 +398,47 @@ def _parts(given: Any) -> dict[str, Any]:
         return {"function": given.func, "given": given.args, "keywords": given.keywords}
     if type(given).__module__.startswith("jax") and hasattr(given, "__wrapped__"):  # made by jax.jit
         return {"function": given.__wrapped__}
-    state = object.__getstate__(given) or {}
-    attributes, slots = state if isinstance(state, tuple) else (state, {})
     entries = {repr(key): value for key, value in given.items()} if isinstance(given, Mapping) else {}
     elements = {"elements": sorted(given, key=repr)} if isinstance(given, Set) else {}
-    return {**entries, **elements, **(attributes or {}), **slots}
+    return {**entries, **elements, **_state(given)}
+
+
+def _state(given: Any) -> dict[str, Any]:
+    """Attributes; where there are none, or the object has a way of its own to be copied, what a copy takes."""
+    own = type(given)
+    if own.__reduce__ is object.__reduce__ and own.__reduce_ex__ is object.__reduce_ex__:
+        if own.__getstate__ is not object.__getstate__:
+            return {"state": given.__getstate__()}
+        state = object.__getstate__(given)
+        if state or isinstance(given, Mapping | Set):
+            attributes, slots = state if isinstance(state, tuple) else (state, {})
+            return {**(attributes or {}), **slots}
+    return {} if own in (dict, set, frozenset) else _rebuilt(given)
+
+
+def _rebuilt(given: Any) -> dict[str, Any]:
+    """What copying an object takes; one of a class of Python's without attributes takes nothing.
+
+    Raises:
+      TypeError: it cannot be copied.
+    """
+    try:
+        made = given.__reduce_ex__(4)
+    except TypeError as error:
+        rule = "hold nothing but what can be copied, for results are kept by what they are made of"
+        raise TypeError(
+            f"algorithms and distributions must {rule}, got {given!r} of type {type(given).__name__}"
+        ) from error
+    if isinstance(made, str):  # a name
+        return {}
+    arguments, state, elements, entries = (*made[1:5], None, None, None)[:4]
+    parts = {
+        "arguments": [part for part in arguments if part is not type(given)],
+        "state": state,
+        "elements": list(elements or ()),
+        "entries": list(entries or ()),
+    }
+    return {name: part for name, part in parts.items() if part}
 
 
 def _text(description: Any) -> str:

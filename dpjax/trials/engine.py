@@ -529,7 +529,7 @@ def _jitted(run: Run) -> Run:
 
 
 def _array(leaf: Any) -> Array:
-    """A strongly typed array of the default width; ValueError if an integer does not fit."""
+    """A strongly typed array of the default width; ValueError if an integer or a finite number does not fit."""
     if isinstance(leaf, jax.Array):
         return lax.convert_element_type(leaf, leaf.dtype)
     given = np.asarray(leaf)
@@ -539,6 +539,8 @@ def _array(leaf: Any) -> Array:
     # JAX would wrap a wide NumPy integer around without a word.
     if given.dtype.kind in "iu" and given.size and not _fits(given, dtype):
         raise ValueError(f"params must hold integers that fit {dtype}, got {leaf!r}")
+    if given.dtype.kind == "f" and np.any(np.isfinite(given) & (np.abs(given) > jnp.finfo(dtype).max)):
+        raise ValueError(f"params must hold numbers that fit {dtype}, got {leaf!r}")
     return jnp.asarray(given, dtype)
 
 

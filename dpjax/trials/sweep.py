@@ -103,7 +103,8 @@ def least_n(
       `Curve`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
-      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, or that does not draw from its key.
+      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that does not draw from its key, or that holds
+        what cannot be copied (a generator, an open file), so that it could not be told from another.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds

@@ -17,9 +17,10 @@ ERROR = 2e-5  # probability of accusing a law that is right
 def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[int, ...], seed: int) -> str | None:
     """What runs say against the laws p of some datasets, in words; None if nothing.
 
-    Which outcome has which place in the law is not known, so frequencies and probabilities are compared by size: sorting moves no two
-    of them further apart. By Hoeffding's bound on each, a right law is accused with probability at most 2e-5. Algorithms of dpjax are
-    not asked: their laws and samplers are tested against each other.
+    Which outcome has which place in the law is not known, but it has one: there its probabilities on all datasets must be near its
+    frequencies. And on each dataset frequencies and probabilities are compared by size: sorting moves no two of them further apart. By
+    Hoeffding's bound on each, a right law is accused with probability at most 2e-5. Algorithms of dpjax are not asked: their laws and
+    samplers are tested against each other.
     """
     if isinstance(algorithm, Algorithm):
         return None
@@ -28,17 +29,32 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
         how = runner(algorithm, datasets.kind.make, datasets.values[-1], datasets.sizes[-1])
     except (Incomparable, NotImplementedError):
         return None
-    for place, key in zip(chosen, jax.random.split(jax.random.key(seed), len(chosen)), strict=True):
-        runs = RUNS if how.compiled else LOOPED_RUNS
-        outcomes = how.outcomes(key, datasets.values[place], datasets.sizes[place], runs)
-        seen = np.unique(outcomes, return_counts=True, axis=0)[1] / len(outcomes)
-        width = max(len(seen), p.shape[1])
-        found, stated = (np.sort(np.pad(part, (0, width - len(part))))[::-1] for part in (seen, p[place]))
-        gaps = np.abs(found - stated)
-        if gaps.max() > math.sqrt(math.log(2 * width * len(chosen) / ERROR) / (2 * len(outcomes))):
+    keys = jax.random.split(jax.random.key(seed), len(chosen))
+    asked = RUNS if how.compiled else LOOPED_RUNS
+    seen = [
+        how.outcomes(key, datasets.values[place], datasets.sizes[place], asked)
+        for place, key in zip(chosen, keys, strict=True)
+    ]
+    runs = len(seen[0])
+    names, codes = np.unique(np.concatenate(seen), return_inverse=True, axis=0)
+    frequencies = np.array([np.bincount(part, minlength=len(names)) for part in codes.reshape(-1, runs)]) / runs
+    law = np.pad(p[chosen], ((0, 0), (0, max(0, len(names) - p.shape[1]))))
+    margin = math.sqrt(math.log(2 * law.shape[1] * len(chosen) / ERROR) / (2 * runs))
+    for place, found, stated in zip(chosen, _sorted(frequencies, law.shape[1]), _sorted(law), strict=True):
+        if np.abs(found - stated).max() > margin:
             shown = f"the outcomes came with frequencies {_few(found)}, where the law has {_few(stated)}"
             return f"on the records {datasets.shown(place)} {shown}"
+    for found in frequencies.T[frequencies.max(axis=0) > margin]:
+        if np.abs(found[:, None] - law).max(axis=0).min() > margin:
+            low, high = np.argmin(found), np.argmax(found)
+            where = [f"{found[i]:.3g} on the records {datasets.shown(chosen[i])}" for i in (high, low)]
+            return f"an outcome came with frequencies {where[0]} and {where[1]}, and none has such probabilities in the law"
     return None
+
+
+def _sorted(values: np.ndarray, width: int = 0) -> np.ndarray:
+    """Each row from the largest to the least, with zeros up to `width`."""
+    return -np.sort(-np.pad(values, ((0, 0), (0, max(0, width - values.shape[1])))), axis=1)
 
 
 def _few(values: np.ndarray) -> str:

@@ -182,7 +182,8 @@ def check(
         (but the `info` of an `Outcome`) is taken as released. If it has `pmf(data)`, the vector of the probabilities of all outcomes,
         bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
         `dpjax.accounting.Guarantee`, that is tested.
-      n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records.
+      n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records, the empty one, too, where records have no labels
+        (a `Sample` is never empty).
       domain: points are 0, ..., domain - 1 (and labels 0 and 1); of `Examples` the coordinates are.
       epsilon: where delta is computed, >= 0.
       delta: tests the claim (epsilon, delta) instead of the algorithm's own.
@@ -288,7 +289,8 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
     """The paragraph that a report prints as."""
     name = getattr(algorithm, "__name__", type(algorithm).__name__)
     what = "sequences" if ordered else "multisets"
-    size = f"up to {n} records" if report.relation == ADD_OR_REMOVE_ONE else f"{n} records"
+    least = min(datasets.sizes)
+    size = f"{least} to {n} records" if report.relation == ADD_OR_REMOVE_ONE else f"{n} records"
     listed = f"{len(datasets.sizes)} {what} of {size}, each {datasets.kind.record}"
     many = f"{len(datasets.pairs)} neighbouring pairs ({report.relation}) of {listed}"
     at = f"epsilon = {report.epsilon:g}"
