@@ -91,6 +91,15 @@ def test_the_optimum_is_met_within_a_hundredth(learned, epsilon, delta, sensitiv
     assert best * (1 - 1e-5) <= found.expected_loss(loss) <= 1.01 * best
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 1e-9, 1e-17, 1e-80])
+def test_the_staircase_of_one_step_is_geometric_noise_at_a_small_epsilon_too(epsilon):
+    assert bound.staircase("absolute", epsilon=epsilon, sensitivity=1)[0] == pytest.approx(
+        1 / math.sinh(epsilon), rel=1e-12
+    )
+    with pytest.raises(ValueError, match="epsilon must be >= "):
+        bound.staircase("absolute", epsilon=1e-320, sensitivity=1)
+
+
 @pytest.mark.parametrize("loss", bound.LOSSES)
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(0.3, 1), (1.0, 3), (3.0, 4), (6.0, 5)])
 def test_the_staircase_is_the_pure_optimum(epsilon, sensitivity, loss):

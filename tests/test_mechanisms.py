@@ -543,6 +543,18 @@ def test_laplace_law_on_both_tails() -> None:
     np.testing.assert_allclose(compiled(laplace.log_pdf, shifted, 0.0, epsilon=2.0), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("value", [0.0, 1e6, 3e8])
+def test_laplace_law_keeps_its_digits_beside_a_large_value(value: float) -> None:
+    """The value's own digits are too coarse for the ends of an interval."""
+    narrow, wide = laplace.mechanism(epsilon=1e6), laplace.mechanism(epsilon=0.1)
+    np.testing.assert_allclose(narrow.probability(value, (-math.inf, math.inf)), [1.0, 0.0])
+    np.testing.assert_allclose(narrow.success_probability(value, error=1.0), 1.0)
+    np.testing.assert_allclose(wide.success_probability(value, error=10.0), -math.expm1(-1.0), rtol=1e-6)
+    np.testing.assert_allclose(wide.success_probability([value, 1.0], error=10.0), math.expm1(-1.0) ** 2, rtol=1e-6)
+    with pytest.raises(ValueError, match="low of the event must hold numbers, not NaN"):
+        wide.probability(value, (math.nan, 3.0))
+
+
 @pytest.mark.slow
 def test_laplace_draws_begin_alike_whatever_the_length() -> None:
     key = jax.random.key(5)
@@ -792,6 +804,22 @@ def test_partition_selection_against_the_recursion(epsilon: float, delta: float,
         np.testing.assert_allclose(np.exp(np.asarray(log_q, float)), q, rtol=tolerance)
     traced = jax.jit(lambda e, d: partition_selection.log_keep(counts, epsilon=e, delta=d))(epsilon, delta)
     np.testing.assert_allclose(np.exp(np.asarray(traced[1], float)), q, rtol=1e-4, atol=1e-3 * delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e17, 0.5), (1e4, 0.999), (20.0, 0.9999), (1e6, 1e-30), (710.0, 0.1), (40.0, 1e-20)]
+)
+def test_partition_selection_keeps_its_digits_at_a_large_epsilon(epsilon: float, delta: float) -> None:
+    log_p, log_q = partition_selection.log_keep(np.array([1, 2, 3], np.int32), epsilon=epsilon, delta=delta)
+    np.testing.assert_allclose([log_p[0], log_q[0]], [math.log(delta), math.log1p(-delta)], rtol=1e-5)
+    # p(2) is the largest that is private: of dropping, or of keeping.
+    most = min(math.exp(min(epsilon, 700.0)) * delta + delta, 1 - math.exp(-epsilon) * (1 - delta - delta))
+    assert log_p[1] == pytest.approx(math.log(min(most, 1.0)), rel=1e-5, abs=1e-30)
+    kept, dropped = partition_selection.probabilities(epsilon, delta)
+    assert np.isfinite([kept, dropped]).all() and kept[1] == pytest.approx(delta, rel=1e-12)
+    assert (np.diff(kept) >= 0).all() and (kept[-1], dropped[-1]) == (1.0, 0.0)
+    if epsilon < 100:  # beyond, what is dropped next has no float
+        assert (dropped[:-1] - math.exp(epsilon) * dropped[1:]).max() <= delta * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-12), (1e-12, 1e-15), (1e-30, 1e-30)])

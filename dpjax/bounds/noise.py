@@ -25,6 +25,7 @@ import numpy as np
 from dpjax.core import arguments
 
 LOSSES = ("absolute", "square", "zero_one")
+MIN_EPSILON = 2.0**-300  # its third power is a float
 MAX_EPSILON = 50.0
 MAX_SOLVED = 20.0  # beyond, e^epsilon leaves the solver no digits
 MAX_PERIODS = 2**20  # of a tail whose loss is no polynomial
@@ -69,12 +70,12 @@ def tails(*, epsilon: Any, sensitivity: Any, reach: Any) -> Tails:
     """The description of laws on 0, ..., `reach` whose tails are as steep as epsilon allows.
 
     Raises:
-      TypeError, ValueError: epsilon not in (0, MAX_EPSILON], sensitivity below 1, reach below twice the sensitivity.
+      TypeError, ValueError: epsilon not in [MIN_EPSILON, MAX_EPSILON], sensitivity below 1, reach below twice the sensitivity.
 
     >>> tails(epsilon=1.0, sensitivity=2, reach=4).beyond[0].tolist()
     [0, 1, 2, 3, 4, 3, 4, 3, 4]
     """
-    rate = arguments.known("epsilon", epsilon, above=0.0, at_most=MAX_EPSILON)
+    rate = arguments.known("epsilon", epsilon, at_least=MIN_EPSILON, at_most=MAX_EPSILON)
     sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1, at_most=2**16)
     reach = arguments.integer("reach", reach, at_least=2 * sensitivity, at_most=2**20)
     return Tails(sensitivity=sensitivity, reach=reach, rate=rate)
@@ -154,7 +155,7 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
 
     Args:
       loss: "absolute", "square", "zero_one", or a function of integers.
-      epsilon: in (0, MAX_EPSILON].
+      epsilon: from MIN_EPSILON to MAX_EPSILON.
       sensitivity: D >= 1.
 
     Raises:
@@ -165,12 +166,12 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
     (0.462117, 0.462117)
     """
     description = tails(epsilon=epsilon, sensitivity=sensitivity, reach=2 * arguments.count("sensitivity", sensitivity))
-    d, b = description.sensitivity, math.exp(-description.rate)
+    d, b, less = description.sensitivity, math.exp(-description.rate), -math.expm1(-description.rate)
     cost, _ = coefficients(loss, description)
     x = np.arange(2 * d + 1)
     laws = []
     for r in range(1, d + 1):
-        top = (1 - b) / (2 * r + 2 * b * (d - r) - (1 - b))
+        top = less / (2 * r + 2 * b * (d - r) - less)
         laws.append(top * b ** (x // d + (x % d >= r)))
     best = min(laws, key=lambda law: cost @ law)
     return float(cost @ best), best
@@ -179,8 +180,10 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
 def least_noise(loss: Loss, *, epsilon: float, delta: float, sensitivity: int, reach: int) -> tuple[float, np.ndarray]:
     """(least mean loss, P(0), ..., P(R)) of (epsilon, delta)-private noise, by linear programming.
 
-    Exact, up to the solver's tolerance of about 1e-7, over all laws of the module's finite description: over all laws of support within
-    R - D, and those with tails. It falls as `reach` grows and then stays; the optimum over all laws is its limit.
+    Exact, but for the solver's tolerance, over all laws of the module's finite description: over all laws of support within R - D, and
+    those with tails. The tolerance of about 1e-7 is of probabilities, which losses multiply: a square loss of thousands at the reach may
+    come out 1e-5 of itself below the optimum, by a law that is private but for 1e-7. The least loss falls as `reach` grows and then stays;
+    the optimum over all laws is its limit.
 
     Args:
       loss: "absolute", "square", "zero_one", or a function of integers.

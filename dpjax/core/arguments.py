@@ -234,6 +234,11 @@ def _held(name: str, value: Any) -> Any:
     raise ValueError(f"{name} must be {rule}, got {float(value)!r}")
 
 
+def least() -> float:
+    """The least positive number that compiled programs are given."""
+    return 2.0**-1020 if _exact() else _LEAST
+
+
 def _brief(value: Any) -> str:
     """The value; a long integer by its length, as Python may refuse to write it."""
     length = int(value).bit_length()

@@ -149,6 +149,9 @@ class Between:
         if not isinstance(event, tuple | list) or len(event) != 2:
             raise TypeError(f"event must be a pair (low, high), the half-open interval of both, got {event!r}")
         low, high = (array(name, end, whole=whole) for name, end in zip(("low", "high"), event, strict=True))
+        for name, end in (("low", low), ("high", high)):
+            if not arguments.is_traced(end) and bool(np.isnan(np.asarray(end)).any()):
+                raise ValueError(f"{name} of the event must hold numbers, not NaN, got {end!r}")
         return cls(low=low, high=high)
 
 
@@ -238,6 +241,9 @@ class Chooser(Mechanism):
             short = (largest(data.scores, data.where) - data.scores).astype(float)
             return data.where & (short <= event.error)
         if isinstance(event, Between):
+            for name, end in (("low", event.low), ("high", event.high)):
+                if end.shape:
+                    raise ValueError(f"{name} of the event must be one index, got shape {end.shape}")
             index = jnp.arange(data.scores.shape[0], dtype=event.low.dtype)
             return (index >= event.low) & (index < event.high)
         if event.shape != data.scores.shape:
@@ -298,8 +304,10 @@ class Noise(Mechanism):
     def check_event(self, event: Any) -> Between:
         return Between.of(event, whole=self.whole)
 
-    def event(self, value: Real[Array, "*s"], event: Any) -> Between:
+    def event(self, value: Real[Array, "*s"], event: Any) -> Between | Accurate:
         if isinstance(event, Accurate):
+            if not self.whole:
+                return event  # for `law`: the ends would be rounded to the precision of the value
             event = self.near(value, event.error)
         for name, end in (("low", event.low), ("high", event.high)):
             if end.shape not in ((), value.shape):
@@ -309,12 +317,10 @@ class Noise(Mechanism):
         low, high = (jnp.broadcast_to(end, value.shape).astype(value.dtype) for end in (event.low, event.high))
         return Between(low=low, high=jnp.maximum(low, high))
 
-    def near(self, value: Real[Array, "*s"], error: Float[Array, ""]) -> Between:
-        """The releases whose noise is at most `error`."""
-        if self.whole:
-            most = jnp.minimum(jnp.minimum(error, 2.0**30).astype(value.dtype), LARGEST)
-            return Between(low=value - most, high=value + most + 1)
-        return Between(low=value - error, high=value + error)
+    def near(self, value: Int[Array, "*s"], error: Float[Array, ""]) -> Between:
+        """The whole releases whose noise is at most `error`."""
+        most = jnp.minimum(jnp.minimum(error, 2.0**30).astype(value.dtype), LARGEST)
+        return Between(low=value - most, high=value + most + 1)
 
     def exactly(self, output: Any) -> Between:
         output = array("output", output, whole=self.whole)
@@ -322,7 +328,10 @@ class Noise(Mechanism):
             raise ValueError(f"output must hold numbers, not NaN, got {output!r}")
         return Between(low=output, high=output + 1) if self.whole else Between(low=output, high=output)
 
-    def law(self, value: Real[Array, "*s"], event: Between) -> Float[Array, "2"]:
+    def law(self, value: Real[Array, "*s"], event: Between | Accurate) -> Float[Array, "2"]:
+        if isinstance(event, Accurate):  # of the noise alone
+            value, error = jnp.zeros_like(value), jnp.broadcast_to(event.error, value.shape)
+            event = Between(low=-error, high=error)
         inside, outside = self.split(value, event)
         return all_or_first_failure(inside.ravel(), outside.ravel())
 

@@ -142,8 +142,7 @@ class Laplace(Noise):
         scale = _scale(self.epsilon, self.sensitivity)
         # Ends far out, infinite ones too, are brought to where no probability is left: gradients would be inf * 0.
         reach = jax.lax.stop_gradient(FAR * scale)
-        low, high = (jnp.clip(end, value - reach, value + reach) for end in (event.low, event.high))
-        low, high = (low - value) / scale, (high - value) / scale
+        low, high = (jnp.clip(end - value, -reach, reach) / scale for end in (event.low, event.high))
         # Above 0 and below, each a difference within one tail, which keeps its digits as a product.
         above, below = (
             (jnp.maximum(low, 0.0), jnp.maximum(high, 0.0)),

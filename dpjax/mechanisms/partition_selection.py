@@ -31,11 +31,13 @@ MOST_COUNTED = 2**31 - 128  # counts are int32: the largest of them that float32
 
 @frozen
 class Anchors:
-    """The integers a and g, and the fraction z - (g-1) in (0, 1]."""
+    """The integers a and g, the fraction z - (g-1) in (0, 1], ln delta and ln q(a), for which narrow parameters have no digits."""
 
     turn: Int[Array, ""]
     saturation: Int[Array, ""]
     excess: Float[Array, ""]
+    log_delta: Float[Array, ""]
+    log_turn: Float[Array, ""]
 
 
 def anchors(epsilon: Number, delta: Number) -> Anchors:
@@ -55,21 +57,29 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     log_delta = xp.log(delta)
     # The first branch is the smaller one iff p(c) <= (1 - delta) / (e^eps + 1).
     turn = 1 + xp.floor(xp.log1p((1 - delta) / delta * xp.tanh(epsilon / 2)) / epsilon)
-    log_unit = log_delta - _log_expm1(xp, epsilon)  # ln of delta / (e^eps - 1)
-    rest = xp.log(-xp.expm1(log_unit + _log_expm1(xp, turn * epsilon)))  # ln q(a)
-    zero = turn + xp.logaddexp(xp.zeros_like(rest), rest - log_unit) / epsilon
+    # ln q(a). p(1) is delta; else p may be nearly 1, and q is rounded up by as much as ln p may be off: to drop more often is private.
+    log_p = log_delta + _log_times(xp, turn, epsilon)
+    least = xp.finfo(log_p.dtype).eps * (1 - log_delta + turn * epsilon)
+    rest = xp.where(turn > 1, xp.log(least - xp.expm1(xp.minimum(log_p, 0))), xp.log1p(-delta))
+    zero = turn + xp.logaddexp(xp.zeros_like(rest), rest - log_delta + _log_expm1(xp, epsilon)) / epsilon
     saturation = xp.ceil(zero)
     if xp is np and saturation >= MOST_COUNTED:
         rule = f"so large that a count below {MOST_COUNTED} is surely kept"
         raise ValueError(f"epsilon and delta must be {rule}, which {saturation:.3g} is, got {epsilon} and {delta}")
+    logs = {"log_delta": log_delta, "log_turn": rest}
     excess, as_count = zero - (saturation - 1), jnp.int32 if xp is jnp else np.int32
     turn, saturation = (xp.minimum(each, MOST_COUNTED).astype(as_count) for each in (turn, saturation))
-    return Anchors(turn=turn, saturation=saturation, excess=excess)
+    return Anchors(turn=turn, saturation=saturation, excess=excess, **logs)
 
 
 def _log_expm1(xp: Any, x: Any) -> Any:
     """ln(e^x - 1) for x > 0, without overflow."""
     return x + xp.log(-xp.expm1(-x))
+
+
+def _log_times(xp: Any, count: Any, epsilon: Any) -> Any:
+    """ln((e^(count epsilon) - 1) / (e^epsilon - 1)): 0 for a count of 1, and no difference of large numbers for others."""
+    return (count - 1) * epsilon + xp.log(-xp.expm1(-count * epsilon)) - xp.log(-xp.expm1(-epsilon))
 
 
 def saturation(epsilon: Number, delta: Number) -> int:
@@ -86,17 +96,17 @@ def log_keep(
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln p(c), ln(1 - p(c))), each accurate however small; `at` saves working the anchors out again."""
     at = anchors(epsilon, delta) if at is None else at
-    rate, log_delta = jnp.asarray(epsilon, float), jnp.log(jnp.asarray(delta, float))
-    log_unit = log_delta - _log_expm1(jnp, rate)
+    rate, log_delta, log_turn = (jnp.asarray(each, float) for each in (epsilon, at.log_delta, at.log_turn))
     count = array("count", count, whole=True)
-    below, above = count <= at.turn, count >= at.saturation
     # Clipped where the other branch is chosen, so that no branch ever meets a forbidden argument.
     from_start = jnp.clip(count, 1, at.turn).astype(float)
     to_end = (at.saturation - 1 - jnp.clip(count, at.turn, at.saturation - 1)).astype(float)
-    log_p = log_unit + _log_expm1(jnp, rate * from_start)
-    log_q = log_unit + _log_expm1(jnp, rate * (to_end + jnp.asarray(at.excess, float)))
+    log_p = log_delta + _log_times(jnp, from_start, rate)
+    log_q = log_delta + _log_times(jnp, to_end + jnp.asarray(at.excess, float), rate)
+    log_q = jnp.where(count == at.turn, log_turn, log_q)
+    below = (count < at.turn) | ((count == at.turn) & (log_p <= log_turn))
     log_p, log_q = jnp.where(below, log_p, log1mexp(log_q)), jnp.where(below, log1mexp(log_p), log_q)
-    none, sure = count <= 0, above
+    none, sure = count <= 0, count >= at.saturation
     log_p = jnp.where(sure, 0.0, jnp.where(none, -jnp.inf, log_p))
     return log_p, jnp.where(sure, -jnp.inf, jnp.where(none, 0.0, log_q))
 
@@ -110,11 +120,11 @@ def probabilities(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]
     """
     at = anchors(epsilon, delta)
     count = np.arange(int(at.saturation) + 1)
-    unit = delta / np.expm1(epsilon)
-    kept = unit * np.expm1(epsilon * np.minimum(count, at.turn))
-    to_end = at.saturation - 1 - np.maximum(count, at.turn) + at.excess
-    dropped = unit * np.expm1(epsilon * np.maximum(to_end, 0.0))
-    below = count <= at.turn
+    to_end = at.saturation - 1 - np.clip(count, at.turn, at.saturation - 1) + at.excess
+    kept = np.exp(at.log_delta + _log_times(np, np.clip(count, 1, at.turn), epsilon)) * (count > 0)
+    dropped = np.exp(at.log_delta + _log_times(np, to_end, epsilon)) * (count < at.saturation)
+    dropped = np.where(count == at.turn, np.exp(at.log_turn), dropped)
+    below = (count < at.turn) | ((count == at.turn) & (kept <= dropped))
     return np.where(below, kept, 1 - dropped), np.where(below, 1 - kept, dropped)
 
 
@@ -188,18 +198,18 @@ class PartitionSelection(Mechanism):
         return partition_selection(key, groups.counts, **self._given(groups)), jnp.bool_(True), {}
 
     def check_event(self, event: Any) -> Bool[Array, "*s"]:
-        kept = jnp.asarray(event)
+        kept = event if hasattr(event, "dtype") else arguments.array("event", event)
         if kept.dtype != bool:
             raise TypeError(f"event must hold one flag a group, got {event!r}")
-        return kept
+        return jnp.asarray(kept)
 
     def event(self, groups: Groups, event: Any) -> Bool[Array, "*s"]:
         if jnp.shape(event) != groups.counts.shape:
             raise ValueError(f"event must have one flag a group, shape {groups.counts.shape}, got {jnp.shape(event)}")
         return event
 
-    def exactly(self, output: Any) -> Any:
-        return output
+    def exactly(self, output: Any) -> Bool[Array, "*s"]:
+        return self.check_event(output)
 
     def log_law(self, groups: Groups) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
         """(ln P[kept], ln P[dropped]) of every group."""

@@ -24,6 +24,7 @@ exponential mechanism may use exp(eps q), the depth being monotone.
 import dataclasses
 import functools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -295,9 +296,10 @@ def _needs(budget: Budget, bits: int, depth: int, beta: float) -> _Needs:
         from scipy.stats import nbinom
 
         noise = float(nbinom.isf(share, 2 * depth, -math.expm1(-budget.slice_epsilon)))
+    log_twice = math.log(2) + math.log(max(budget.select_delta, sys.float_info.min))
     return _Needs(
         left=2 / budget.count_epsilon * chance,
-        tests=(max(0.0, -math.log(2 * budget.select_delta)) + chance) / budget.select_epsilon,
+        tests=(max(0.0, -log_twice) + chance) / budget.select_epsilon,
         base=2 / budget.base_epsilon * (last_bits(bits, depth) * math.log(2.0) - math.log(share)),
         noise=noise,
         share=share,
@@ -367,7 +369,14 @@ def _public(point: Any, scale: float, delta: float, depth: int) -> Budget:
     """A budget without size noise: epsilons in the given ratios to that of the last mechanism; all of delta spent on tests."""
     walk, select, count = (scale * math.exp(x) for x in point[:3])
     share, each = _odds(point[3]), delta / depth
-    return Budget(walk, share * each, select, min(0.5, (1 - share) * each * math.exp(-select)), count, scale)
+    return Budget(walk, share * each, *_test(select, (1 - share) * each), count, scale)
+
+
+def _test(epsilon: float, moved: float) -> tuple[float, float]:
+    """(epsilon, delta) of a test that moves so much of delta: no larger an epsilon than leaves a delta that floats hold, if any does."""
+    room = math.log(max(moved, sys.float_info.min)) - math.log(2 * arguments.least())
+    epsilon = min(epsilon, room) if room > 0 else epsilon
+    return epsilon, min(0.5, moved * math.exp(-epsilon))
 
 
 def _basic(point: Any, total: Guarantee, depth: int) -> Budget:
@@ -398,7 +407,7 @@ def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
     """A budget with size noise: all computes alike, walks and noise in the given ratios to them."""
     walk, noise = (scale * math.exp(x) for x in point[:2])
     share, each = _odds(point[2]), delta * _odds(point[3]) / depth
-    return Budget(walk, share * each, scale, min(0.5, (1 - share) * each * math.exp(-scale)), scale, scale, noise)
+    return Budget(walk, share * each, *_test(scale, (1 - share) * each), scale, scale, noise)
 
 
 def _sliced(point: Any, total: Guarantee, depth: int, method: str) -> Budget:

@@ -169,11 +169,15 @@ def tree_log_planned(*, bits: int, plan: planning.Plan) -> TreeLog:
     """TreeLog with a plan of one's own (`dataclasses.replace` changes one).
 
     Raises:
-      ValueError: a deep slice of fewer than K = 2 t2 - 2 points: no privacy is proved for it.
+      ValueError: a deep slice of fewer than K = 2 t2 - 2 points: no privacy is proved for it; or a budget with a number that floats
+        take for 0.
     """
     arguments.instance("plan", plan, planning.Plan)
     if plan.m2 < plan.K:
         raise ValueError(f"plan.m2 must be >= K = {plan.K}, else no privacy is proved, got {plan.m2}")
+    for name, value in vars(plan.budget).items():
+        if value is not None:
+            arguments.real(f"plan.budget.{name}", value, above=0.0)
     return TreeLog(
         **base.domain(bits),
         parameters=plan.parameters(),
