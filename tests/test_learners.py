@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from dpjax.data import algorithm
 from dpjax.data.sample import bucket
 from dpjax.domains import events, wide
 from dpjax.learners import pac, points, thresholds
+from dpjax.optimizers import interior_point
 from dpjax.verify.plain import rec_concave as reference
 from dpjax.verify.plain.binary_search import binary_search_law
 
@@ -664,3 +666,26 @@ def test_erm_on_a_realizable_sample_needs_no_promise(bits):
     mine, theirs = np.moveaxis(np.concatenate(found), 1, 0)
     np.testing.assert_array_equal(mine, theirs)
     assert len(np.unique(mine.reshape(-1, mine.shape[-1]), axis=0)) > 20
+
+
+def test_more_examples_than_floats_count_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond 2^24 neighbouring counts are one float, and draws left the domain."""
+    monkeypatch.setattr("dpjax.data.sample.most_counted", lambda: 10)
+    x, y = wide.from_ints(list(range(11)), 8), [1] * 5 + [0] * 6
+    made = Sample(x=x, y=y)
+    with pytest.raises(
+        ValueError, match=r"sample.n_valid must be at most 10, .*jax.enable_x64\(True\) holds more\), got 11"
+    ):
+        thresholds.exponential(bits=8, epsilon=1.0)(jax.random.key(0), made)
+    with pytest.raises(ValueError, match=r"points.n_valid must be at most 10"):
+        interior_point.exponential(bits=8, epsilon=1.0).probability(made, (0, 3))
+    assert not made.in_domain(8) and Sample(x=x, y=y, n_valid=10).in_domain(8)
+
+
+@pytest.mark.parametrize(
+    "given", [{"alpha": 2.0, "beta": 0.9}, {"alpha": math.nan, "beta": 0.9}, {"alpha": 0.5, "beta": 1.5}]
+)
+def test_an_alpha_or_beta_that_is_none_has_no_sample_size(given: dict[str, float]) -> None:
+    learner = thresholds.amplified(bits=1, epsilon=1.0, delta=0.5, alpha=0.5, beta=0.9)
+    with pytest.raises(ValueError, match=r"(alpha|beta) must be"):
+        learner.sample_size(**given)

@@ -416,3 +416,8 @@ def test_bad_samples_are_refused() -> None:
         jax.jit(lambda e: parities.parity_learner(**(GOOD | {"epsilon": e})).epsilon)(1.0)
     with pytest.raises(ValueError, match=r"alpha must be < 0\.5"):
         learner.sample_size(alpha=0.5, beta=0.1)
+
+
+def test_beta_is_checked_also_where_a_size_is_given():
+    with pytest.raises(TypeError, match="beta must be a real number, got 'nonsense'"):
+        parities.parity_learner(bits=3, k=2, epsilon=1.0, delta=0.1, beta="nonsense", size=5)

@@ -127,6 +127,15 @@ def test_the_sampler_follows_the_law(d):
 
 
 @pytest.mark.slow
+def test_a_longer_sample_begins_with_the_shorter_one():
+    for law in (
+        concept.uniform(bits=20, low=[10, 10], high=[1000, 2000]),
+        concept.log_uniform(bits=40, low=[2**30] * 3, high=[2**31] * 3),
+    ):
+        short, long = (law.sample(jax.random.key(3), rows, 20) for rows in (31, 63))
+        assert jnp.array_equal(short.x[:20], long.x[:20])
+
+
 def test_extreme_fractions_keep_their_side():
     d = concept.log_uniform(bits=64, low=[2**62], high=[3 * 2**62], mass=0.3)
     z = int(d.first[0])

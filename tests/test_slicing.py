@@ -337,6 +337,10 @@ def test_bad_input_is_refused():
         cut(key(), everyone, 1, order=(jnp.arange(4), jnp.zeros((4, 1, 1), int)), slice_epsilon=None)
     with pytest.raises(TypeError, match=r"order\[0\] must hold integers, got float32|parameter 'order'"):
         cut(key(), everyone, 1, order=(jnp.zeros(4),), slice_epsilon=None)
+    with pytest.raises(ValueError, match=r"order\[0\] must hold integers that int32 holds, or be split into limbs"):
+        cut(key(), everyone, 1, order=(np.array([2**40, 1, 2**33, 2]),), slice_epsilon=None)
+    with pytest.raises(TypeError, match=r"remaining must be a mask|parameter 'remaining'"):
+        cut(key(), jnp.ones(4, jnp.int32), 1, slice_epsilon=None)
     run = Slicing.create(everyone, slice_epsilon=None)
     with pytest.raises(ValueError, match="index must be one of the 0 slices cut so far, got -1"):
         run.compute(key(), lambda *_: None, epsilon=1.0)

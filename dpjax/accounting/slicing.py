@@ -156,7 +156,8 @@ class Run:
 
         Returns:
             delta in [0, 1], at least the hockey-stick divergence of W: above it by 1e-10 of itself for one application
-            without extras, otherwise by less than a hundredth down to 1e-12.
+            without extras, otherwise by less than a hundredth down to 1e-12; but 1 where the delta that the analysis gives one
+            compute alone, (1 + e^epsilon) times its own, is 1 or more.
 
         Raises:
             TypeError, ValueError: epsilon negative, infinite or no number.

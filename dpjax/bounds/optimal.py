@@ -370,7 +370,7 @@ def _made_private(programme: _Programme, variables: np.ndarray, factor: float, d
     here, there = law[programme.pairs.T]
     excess = max(0.0, float(np.maximum(here - factor * there, 0.0).sum(axis=1).max()) - delta)
     # (1 - share) (delta + excess) - share (factor - 1) / |X| = delta or less: an event has at least one output.
-    share = excess / (delta + excess + (factor - 1) / law.shape[1])
+    share = excess / (delta + excess + (factor - 1) / law.shape[1]) if excess > 0 else 0.0
     return (1 - share) * law + share / law.shape[1]
 
 

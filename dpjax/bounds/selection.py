@@ -52,7 +52,7 @@ def least_cost(scores: Any, costs: Any, *, epsilon: float, room: int = 2) -> flo
         other = tuple(a + b for a, b in zip(row, move, strict=True))
         if min(other) in span and max(other) in span:
             pairs |= {(name(row, h), name(other, h)) for h in range(3)}
-    here, there = np.array([pair for pair in sorted(pairs) if pair[0] != pair[1]]).T
+    here, there = np.array([pair for pair in sorted(pairs) if pair[0] != pair[1]], np.int64).reshape(-1, 2).T
     ratios = np.repeat([1.0, -math.exp(epsilon)], len(here))
     places = np.tile(np.arange(len(here)), 2), np.concatenate([here, there])
     private = sparse.csr_array((ratios, places), shape=(len(here), len(names)))

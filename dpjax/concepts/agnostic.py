@@ -86,7 +86,7 @@ class Noisy(Agnostic):
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
         key_base, key_flips = jax.random.split(key)
         drawn = self.base.in_order_drawn(key_base, capacity, n)
-        units = (jnp.asarray(self.flip, jnp.float32) * np.float32(2.0**32)).astype(jnp.uint32)
+        units = (jnp.asarray(self.flip, float) * 2.0**32).astype(jnp.uint32)
         if isinstance(drawn, MultiSample):
             words = drawn.y.shape[1]
             coins = random.coins(key_flips, jnp.broadcast_to(units, (packed.WORD, words)), capacity)

@@ -86,7 +86,7 @@ def point(position: Target | Sequence[Target], *, bits: int) -> Point:
 def _named(name: str, position: Target | Sequence[Target], bits: int) -> Point:
     """`point`, for an argument of this name."""
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    single = position is None or isinstance(position, str) or not isinstance(position, Sequence)
+    single = position is None or isinstance(position, str | bytes | bytearray) or not isinstance(position, Sequence)
     targets: list[Any] = [position] if single else list(position)  # type: ignore[arg-type]
     if not targets:
         raise ValueError(f"{name} must name at least one concept, got []")

@@ -120,7 +120,8 @@ class Product(Distribution):
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Examples:
         """n independent examples labelled by the target."""
         axes = self.first.shape[0]
-        words = random.bits(key, axes * capacity).reshape(axes, capacity)
+        # Example by example, so that the first ones are the same for any capacity.
+        words = random.bits(key, capacity * axes).reshape(capacity, axes).T
         x = jnp.moveaxis(self.quantile(words), 0, 1)
         return Examples(x=x, y=label(self.target, x), n_valid=n)
 

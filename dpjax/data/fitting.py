@@ -8,7 +8,7 @@ import numpy as np
 from dpjax.core import arguments
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
-from dpjax.data.sample import Sample, wide_rows
+from dpjax.data.sample import Sample, refuse_uncountable, wide_rows
 from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.domains.scaled import Scaled
@@ -24,6 +24,7 @@ def fitted(
     limbs: tuple[int, ...] = (),
     k: int | None = None,
     any_rows: bool = False,
+    counted: bool = False,
     name: str = "sample",
 ) -> Kind:
     """The sample, checked against X_bits and padded to its bucket.
@@ -36,10 +37,11 @@ def fitted(
       k: how many labels an example must have.
       any_rows: whether the learner can do with any number of rows. Then a traced sample stays as it is: its program is compiled for
         that number anyway.
+      counted: whether numbers of points enter floating point, as those of labels always do.
 
     Raises:
       TypeError: another kind, or points that are no wide numbers, in data put together by hand.
-      ValueError: another k, other limbs, or a valid point outside (as far as it is not traced).
+      ValueError: another k, other limbs, or, as far as they are not traced, a valid point outside, or more rows than floats hold.
 
     >>> sample = Sample(x=wide.from_ints([1, 2, 3, 4], 8), y=[0, 0, 1, 1])
     >>> fitted(sample, Sample, bits=8, limbs=(1,)).rows
@@ -55,6 +57,8 @@ def fitted(
     width = sample.x.shape[-1]
     if limbs and width not in limbs:
         raise ValueError(f"{name}.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
+    if counted or isinstance(sample, Sample | MultiSample):
+        refuse_uncountable(f"{name}.n_valid", sample.n_valid)
     traced = any(map(arguments.is_traced, jax.tree.leaves(sample)))
     if not (traced or arguments.is_traced(bits)):
         wide.check_below(f"{name}.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, padded_rows, shown, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, countable, padded_rows, shown, valid_rows, wide_rows
 
 
 @frozen
@@ -75,8 +75,8 @@ class MultiSample:
         return self.realizable
 
     def in_domain(self, bits: Any) -> Bool[Array, ""]:
-        """Whether there are 1, ..., `rows` valid rows, each a point of X_bits."""
-        return (self.n_valid >= 1) & (self.n_valid <= self.rows) & below(self, bits)
+        """Whether there are 1, ..., `rows` valid rows, no more than `most_counted`, each a point of X_bits."""
+        return (self.n_valid >= 1) & (self.n_valid <= self.rows) & countable(self) & below(self, bits)
 
     @property
     def labels(self) -> Bool[Array, "rows k"]:

@@ -90,10 +90,10 @@ class Sample:
         return valid_rows(self.rows, self.n_valid)
 
     def in_domain(self, bits: Any) -> Bool[Array, ""]:
-        """Whether there are 1, ..., `rows` valid rows, each a point of X_bits with a label 0 or 1."""
+        """Whether there are 1, ..., `rows` valid rows, no more than `most_counted`, each a point of X_bits with a label 0 or 1."""
         counted = (self.n_valid >= 1) & (self.n_valid <= self.rows)
         labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
-        return counted & labelled & below(self, bits)
+        return counted & labelled & countable(self) & below(self, bits)
 
     def padded(self, rows: int | None = None) -> "Sample":
         """The same sample with `rows` >= its own rows (default: up to its bucket)."""
@@ -171,6 +171,25 @@ def on_device(array: Any) -> Array:
 def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
     """Which of the rows count: the first n_valid."""
     return jnp.arange(rows, dtype=jnp.int32) < n_valid
+
+
+def most_counted() -> int:
+    """Whole numbers up to here are exact in the default float: 2^24, or 2^53 under `jax.enable_x64(True)`."""
+    return 1 << (jnp.finfo(jnp.zeros((), float).dtype).nmant + 1)
+
+
+def countable(data: Any) -> Bool[Array, ""]:
+    """Whether floats hold every count of rows; beyond `most_counted` neighbouring scores would be equal, and others two apart."""
+    return jnp.bool_(True) if data.rows <= most_counted() else data.n_valid <= most_counted()
+
+
+def refuse_uncountable(name: str, n: Any) -> None:
+    """ValueError if n is known and more than `most_counted`."""
+    if not arguments.is_traced(n) and int(n) > most_counted():
+        raise ValueError(
+            f"{name} must be at most {most_counted()}, beyond which floats do not hold all counts"
+            f" (jax.enable_x64(True) holds more), got {int(n)}"
+        )
 
 
 def below(data: Any, bits: Any) -> Bool[Array, ""]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import sorting
+from dpjax.core import arguments, sorting
 from dpjax.core.pytree import frozen, select, static
 from dpjax.core.staging import SHORT_ROW, once
 from dpjax.domains import offsets, scaled, wide
@@ -203,8 +204,13 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     """Host-side builder: values[i] on {starts[i], ..., starts[i+1] - 1}, up to `last`; `beyond` on (last, 2^exponent].
 
     Raises:
-      ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, or lengths that differ.
+      TypeError: starts and last that are no integers, or values that are no numbers.
+      ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, lengths that differ, or values that the default
+        float takes for NaN or infinity (minus infinity is one).
     """
+    starts = [arguments.integer(f"starts[{i}]", start, at_least=0) for i, start in enumerate(starts)]
+    values = [float(arguments.real(f"values[{i}]", value, below=math.inf)) for i, value in enumerate(values)]
+    last, beyond = arguments.integer("last", last, at_least=0), float(arguments.real("beyond", beyond, below=math.inf))
     if not starts or starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         raise ValueError(f"starts must begin with 0 and increase strictly, got {starts[:5]}...")
     if len(values) != len(starts):

@@ -68,7 +68,7 @@ def cut(
 
     Raises:
       ValueError: size negative, slice_epsilon below 2^-25 or NaN, a key without one entry a row.
-      TypeError: size or a key not of integers.
+      TypeError: size or a key not of integers, or remaining no mask.
 
     >>> import jax, jax.numpy as jnp
     >>> points = jnp.array([5, 1, 4, 2, 3])
@@ -76,6 +76,9 @@ def cut(
     >>> points[taken].tolist(), points[rest].tolist()
     ([1, 2], [4, 3])
     """
+    arguments.key(key)
+    if str(getattr(remaining, "dtype", None)) != "bool" or remaining.ndim != 1:
+        raise TypeError(f"remaining must be a mask, an array of one boolean a row, got {remaining!r}")
     rows = remaining.shape[0]
     wanted = jnp.minimum(_checked_size(size), rows) + noise(key, slice_epsilon, most=rows)
     return take(remaining, wanted, order)
@@ -164,14 +167,22 @@ def _checked_epsilon(slice_epsilon: Number | None) -> Number | None:
     return arguments.real("slice_epsilon", slice_epsilon, at_least=SMALLEST_RATE)
 
 
-def _checked_order(order: Order, rows: int) -> Order:
-    """Keys of integers, one entry a row."""
-    for place, key in enumerate(order):
-        if key.ndim not in (1, 2) or key.shape[0] != rows:
-            raise ValueError(f"order[{place}] must have shape ({rows},) or ({rows}, limbs), got {key.shape}")
-        if not jnp.issubdtype(key.dtype, jnp.integer):
-            raise TypeError(f"order[{place}] must hold integers, got {key.dtype}")
-    return order
+def _checked_order(order: Any, rows: int) -> Order:
+    """Keys of integers that JAX does not cut off, one entry a row."""
+    return tuple(_checked_keys(f"order[{place}]", keys, rows) for place, keys in enumerate(order))
+
+
+def _checked_keys(name: str, keys: Any, rows: int) -> Any:
+    keys = keys if hasattr(keys, "dtype") else arguments.array(name, keys)
+    if keys.ndim not in (1, 2) or keys.shape[0] != rows:
+        raise ValueError(f"{name} must have shape ({rows},) or ({rows}, limbs), got {keys.shape}")
+    if not jnp.issubdtype(keys.dtype, jnp.integer):
+        raise TypeError(f"{name} must hold integers, got {keys.dtype}")
+    held = np.iinfo(jax.dtypes.canonicalize_dtype(keys.dtype))
+    if isinstance(keys, np.ndarray) and keys.size and not held.min <= int(keys.min()) <= int(keys.max()) <= held.max:
+        rule = f"hold integers that {held.dtype} holds, or be split into limbs of 32 bits"
+        raise ValueError(f"{name} must {rule}, got {keys.min()} to {keys.max()}")
+    return keys
 
 
 @frozen
@@ -289,7 +300,7 @@ class Slicing:
         """
         cost = (arguments.epsilon(epsilon), arguments.delta(delta, positive=False))
         count = len(self.slices)
-        if not -count <= index < count:
+        if not -count <= arguments.integer("index", index, at_least=-(2**63)) < count:
             raise ValueError(f"index must be one of the {count} slices cut so far, got {index}")
         index %= count
         computes = tuple((*costs, cost) if place == index else costs for place, costs in enumerate(self.spent.computes))

@@ -10,6 +10,7 @@ from dpjax.core import arguments
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
+from dpjax.data.sample import most_counted, refuse_uncountable
 from dpjax.data.weighted import Weighted
 from dpjax.domains import groups, wide
 
@@ -35,16 +36,12 @@ class OfCounts(Algorithm):
         if not any(map(arguments.is_traced, (size, self.n))):
             if int(size) != int(self.n):
                 raise ValueError(f"points must be n = {int(self.n)}, as the sanitizer was told, got {int(size)}")
-            if int(self.n) > _largest():
-                raise ValueError(
-                    f"n must be at most {_largest()}, beyond which floats do not hold all counts"
-                    f" (jax.enable_x64(True) holds more), got {int(self.n)}"
-                )
+            refuse_uncountable("n", self.n)
         return points
 
     def fits(self, points: Points | Weighted) -> Bool[Array, ""]:
         n = _size(points).astype(float)
-        return points.in_domain(self.bits) & (n == jnp.asarray(self.n, float)) & (n <= _largest())
+        return points.in_domain(self.bits) & (n == jnp.asarray(self.n, float)) & (n <= most_counted())
 
     def prepare(self, points: Points | Weighted) -> Any:
         if isinstance(points, Points):
@@ -59,11 +56,6 @@ class OfCounts(Algorithm):
 def _size(points: Points | Weighted) -> Any:
     """How many points there are."""
     return points.n_valid if isinstance(points, Points) else points.total
-
-
-def _largest() -> int:
-    """Whole numbers up to here are exact in the default float."""
-    return 1 << (jnp.finfo(jnp.zeros((), float).dtype).nmant + 1)
 
 
 def domain(bits: int, n: Any, *, at_most: int = wide.MAX_BITS) -> dict[str, Any]:

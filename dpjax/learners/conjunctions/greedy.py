@@ -77,6 +77,6 @@ def greedy(*, bits: int, k: int, alpha: float, disjunction: bool = False) -> Gre
     bits = arguments.integer("bits", bits, at_least=1, at_most=concept.MOST_VARIABLES)
     k = arguments.integer("k", k, at_least=1, at_most=2**10)
     alpha = arguments.known_fraction("alpha", alpha)
-    rounds = math.floor(k * math.log(2 / alpha)) + 1
+    rounds = math.floor(k * (math.log(2) - math.log(alpha))) + 1
     dual = arguments.flag("disjunction", disjunction)
     return Greedy(selection=SelectLiteral(bits=bits), rounds=rounds, dual=dual, k=k)

@@ -224,7 +224,7 @@ def hashed(
 def _least_buckets(alpha: float, beta: float) -> int:
     """The least m with 2^m >= 16/(alpha beta)."""
     alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-    return math.ceil(math.log2(2 / (LOST * alpha * beta)))
+    return math.ceil(1 - math.log2(LOST) - math.log2(alpha) - math.log2(beta))
 
 
 def _enough(buckets: int, alpha: float, beta: float) -> None:

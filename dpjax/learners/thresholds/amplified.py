@@ -61,8 +61,9 @@ class ThresholdAmplified(ThresholdLearner):
         """The optimiser's error at beta/2 over alpha/2, and Theorem 2.14 for the rest.
 
         Raises:
-          ValueError: an alpha or a beta below those the learner was made for.
+          TypeError, ValueError: alpha or beta outside (0, 1), or below those the learner was made for.
         """
+        arguments.fractions(alpha=alpha, beta=beta)
         own = arguments.known("alpha", self.alpha)
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")

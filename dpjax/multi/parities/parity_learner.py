@@ -176,6 +176,7 @@ def parity_learner(
     where = base.domain(bits, k)
     arguments.choice("calibration", calibration, CALIBRATIONS)
     test = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
+    beta = arguments.known_fraction("beta", beta)
     if size is None:
         if arguments.is_traced(epsilon) or arguments.is_traced(delta):
             raise ValueError("size must be given when epsilon or delta is traced: it is a shape")
@@ -183,7 +184,7 @@ def parity_learner(
             bits=bits,
             epsilon=float(test.epsilon),
             delta=float(test.delta),
-            beta=arguments.known_fraction("beta", beta),
+            beta=beta,
             calibration=calibration,
         )
     size = arguments.size("size", size, at_least=where["bits"])

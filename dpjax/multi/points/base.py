@@ -250,6 +250,10 @@ class ManyPointsLearner(KLearner):
     def _check_output(self, output: Any) -> None:
         if not isinstance(output, Point):
             raise TypeError(f"hypothesis must be a Point of k concepts, got {type(output).__name__}")
+        if jnp.shape(output.position) != (self.k, self.limbs):
+            raise ValueError(
+                f"hypothesis must be a Point of k = {self.k} concepts, got positions of shape {output.position.shape}"
+            )
 
 
 def _in_interval(event: Interval, points: UInt32[Array, "m limbs"]) -> Bool[Array, "more"]:

@@ -4,12 +4,13 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core import arguments
 from dpjax.data.algorithm import Ordered, few_points
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
+from dpjax.data.sample import countable
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Interval, number
 
@@ -28,7 +29,11 @@ class InteriorPoint(Ordered):
 
     def fit(self, data: Any) -> Points:
         # A distribution on X_bits writes its points with limbs for 2^bits, too: one more at 32, 64, ... bits.
-        return fitted(Points.of(data), Points, bits=self.bits, limbs=(self.limbs, self.limbs + 1), name="points")
+        limbs = (self.limbs, self.limbs + 1)
+        return fitted(Points.of(data), Points, bits=self.bits, limbs=limbs, counted=True, name="points")
+
+    def fits(self, points: Points) -> Bool[Array, ""]:
+        return super().fits(points) & countable(points)
 
     def prepare(self, points: Points) -> Points:
         return points.in_order(self.limbs)
