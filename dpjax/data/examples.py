@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import bucket, padded_count, valid_rows
+from dpjax.data.sample import bucket, countable, padded_count, valid_rows
 from dpjax.domains import wide
 
 
@@ -73,14 +73,14 @@ class Examples:
         return self.valid & (self.y == 1)
 
     def in_domain(self, bits: Any) -> Bool[Array, ""]:
-        """Whether there are 0, ..., `rows` valid rows, labelled 0 and 1, and those labelled 1 are points of X_bits^D.
+        """Whether there are 0, ..., `rows` valid rows, no more than floats count, labelled 0 and 1, and those of label 1 are in X_bits^D.
 
         The points of negative examples play no part: no learner looks at them.
         """
         counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
         labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
         inside = jnp.all(~self.positive[:, None] | (wide.bit_length(self.x) <= bits))
-        return counted & labelled & inside
+        return counted & labelled & countable(self) & inside
 
     def padded(self, at_least: int = 1) -> "Examples":
         """The same examples with rows up to their bucket, or the bucket of `at_least`."""
