@@ -284,6 +284,35 @@ def test_examples_in_a_small_part_of_the_domain_take_few_splits_and_keep_the_law
 
 
 @pytest.mark.slow
+def test_one_example_far_from_all_others_changes_neither_law_nor_speed():
+    """Cells are sheared at the end where most examples are: here at the greatest coordinates."""
+    side, bits = 2**12 - 1, 12
+    rng = np.random.default_rng(0)
+    points = [(0, 0), *((side - int(a), side - int(b)) for a, b in rng.integers(0, 6, (20, 2)))]
+    labels = [1, *(int(2 * side - x - y > 5) for x, y in points[1:])]
+    distinct = sorted(set(points))
+    ones, zeros = (
+        [sum(at == point and y == label for at, y in zip(points, labels, strict=True)) for point in distinct]
+        for label in (1, 0)
+    )
+    data, mine = examples(points, labels, bits, 31), halfplanes.exponential(bits=bits, epsilon=0.8)
+    outcomes = jax.jit(jax.vmap(lambda key: mine(key, data)))(jax.random.split(jax.random.key(2), 1024))
+    assert int(jnp.max(outcomes.info["splits"])) < 600
+    held = np.asarray(jax.vmap(lambda region: concept.label(region, data.x))(outcomes.hypothesis))
+    held = held[:, [points.index(point) for point in distinct]]
+
+    areas = halfplane_measures(distinct, bits, "axes")
+    index = {labels: place for place, labels in enumerate(areas)}
+    errors = np.array([sum(z if h else o for h, o, z in zip(labels, ones, zeros, strict=True)) for labels in areas])
+    counts = np.bincount([index[tuple(row.tolist())] for row in held], minlength=len(areas))
+    right, wrong = (
+        np.array(list(areas.values()), float) * np.exp(-rate * (errors - errors.min())) for rate in (0.8, 0.6)
+    )
+    assert p_value(counts, 1024 * right / right.sum()) > FALSE_ALARM
+    assert p_value(counts, 1024 * wrong / wrong.sum()) < FALSE_ALARM  # negative control
+
+
+@pytest.mark.slow
 def test_a_full_table_of_cells_gives_the_same_law(monkeypatch):
     """Room for two cells beside a path of halves: cells are split depth first."""
     monkeypatch.setattr(refinement, "CELLS", 13)
@@ -479,3 +508,15 @@ def test_bad_input_is_refused_by_name():
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             call()
+
+
+def test_the_law_keeps_areas_beside_any_epsilon():
+    """Two points with as many labels of either kind: all halfplanes err alike."""
+    points, labels = [(100, 20)] * 10 + [(30, 200)] * 10, [0, 1] * 10
+    data = examples(points, labels, 8, 31)
+    areas = halfplane_measures([(100, 20), (30, 200)], 8, "axes")
+    for epsilon in (1.0, 1e7, 2.0**119):
+        mine = halfplanes.exponential(bits=8, epsilon=epsilon)
+        for (one, other), area in areas.items():
+            found = mine.probability(data, np.array([one] * 10 + [other] * 10))
+            np.testing.assert_allclose(found[0], float(area / sum(areas.values())), rtol=1e-4)

@@ -94,7 +94,7 @@ class Product(Distribution):
         return Assignments(x=x, y=label(self.target, x, disjunction=self.disjunction), n_valid=n)
 
     def error(self, hypothesis: Literals) -> Float[Array, ""]:
-        """P[h(x) differs from the target], exactly: for conjunctions P[h, not c] + P[c, not h].
+        """P[h(x) differs from the target]: for conjunctions P[h, not c] + P[c, not h], right to a few roundings however small.
 
         A disjunction differs from another where the conjunctions of their negated literals do.
         """
@@ -106,26 +106,37 @@ class Product(Distribution):
             _needs(literals ^ int(dual), self.odds.shape[0])
             for literals, dual in ((hypothesis.literals, hypothesis.disjunction), (self.target, self.disjunction))
         )
-        share = self.odds.astype(float) * 2.0**-32
-        both = [one | other for one, other in zip(mine, target, strict=True)]
-        only = [_probability(needs, share) - _probability(both, share) for needs in (mine, target)]
-        if hypothesis.disjunction == self.disjunction:
-            return jnp.maximum(only[0], 0.0) + jnp.maximum(only[1], 0.0)
-        # One of the two is negated: they agree where the conjunctions differ.
-        return 1.0 - jnp.maximum(only[0], 0.0) - jnp.maximum(only[1], 0.0)
+        odds = jnp.stack([self.odds, -self.odds])  # of 1 and of 0
+        share = odds.astype(float) * 2.0**-32
+        # What is nearly 1 has its digits in the logarithm, as those of the other value.
+        large = odds > np.uint32(2**31)
+        small, log_large = jnp.where(large, 1.0, share), jnp.where(large, jnp.log1p(-share[::-1]), 0.0)
+        differ = _alone(mine, target, small, log_large) + _alone(target, mine, small, log_large)
+        # If one of the two is negated, they agree where the conjunctions differ.
+        return differ if hypothesis.disjunction == self.disjunction else 1.0 - differ
 
 
-def _needs(literals: Int[Array, "m"], variables: int) -> list[Bool[Array, "d"]]:
-    """[which variables must be 1, which must be 0]."""
+def _needs(literals: Int[Array, "m"], variables: int) -> Bool[Array, "2 d"]:
+    """Which variables must be 1, which must be 0."""
     none = jnp.zeros(variables, bool)
-    return [none.at[literals // 2].max(literals % 2 == value) for value in (0, 1)]
+    return jnp.stack([none.at[literals // 2].max(literals % 2 == value) for value in (0, 1)])
 
 
-def _probability(needs: list[Bool[Array, "d"]], share: Float[Array, "d"]) -> Float[Array, ""]:
-    """Of a conjunction, the product over its variables; 0 if it needs a variable to be both."""
-    one, zero = needs
-    each = jnp.where(one, jnp.where(zero, 0.0, share), jnp.where(zero, 1.0 - share, 1.0))
-    return jnp.prod(each)
+def _alone(
+    holds: Bool[Array, "2 d"], fails: Bool[Array, "2 d"], small: Float[Array, "2 d"], log_large: Float[Array, "2 d"]
+) -> Float[Array, ""]:
+    """P[the one conjunction holds and the other fails]: that it holds times that something else that the other needs is not so."""
+
+    def all_so(needs: Array) -> tuple[Array, Array]:
+        """P[all of them], and P[not]: of a product of small ones, or by logarithms."""
+        few, log_most = jnp.prod(jnp.where(needs, small, 1.0)), jnp.sum(jnp.where(needs, log_large, 0.0))
+        so = few * jnp.exp(log_most)
+        return so, jnp.where(so <= 0.5, 1.0 - so, -jnp.expm1(jnp.log(few) + log_most))
+
+    impossible = [jnp.any(jnp.all(needs, axis=0)) for needs in (holds, fails)]
+    never = impossible[1] | jnp.any(fails & holds[::-1])
+    not_so = jnp.where(never, 1.0, all_so(fails & ~holds)[1])
+    return jnp.where(impossible[0], 0.0, all_so(holds)[0] * not_so)
 
 
 def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool = False) -> Product:

@@ -95,8 +95,8 @@ class Tardos(Code):
         return 1 / (300 * self.users)
 
     def secret(self, key: Array) -> Array:
-        """The key: blocks are independent."""
-        return key
+        """The key: blocks are independent, and one must be the same however many are looked at together."""
+        return random.for_loops(key)
 
     def columns(self, secret: Array, block: Int[Array, ""]) -> Columns:
         """Biases and bits of a block, from fold_in(key, block)."""

@@ -149,11 +149,11 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
 
 
 def _numbers(name: str, values: Any, **bounds: float) -> Array:
-    """An array of them; those that are known keep the bounds, and are no NaN."""
+    """An array of them; those that are known keep the bounds, and are nothing that floats take for NaN, 0 or infinity."""
     for part in jax.tree.leaves(values):
         if not arguments.is_traced(part):
             for one in np.ravel(arguments.array(name, part)).tolist():
-                arguments.number(name, one, **bounds)
+                arguments.real(name, one, **bounds)
     return jnp.asarray(values, float)
 
 

@@ -44,6 +44,7 @@ from dpjax.learners.halfplanes.select import Placed, SelectHalfplane, select_hal
 from dpjax.mechanisms import exponential as exponential_mechanism
 
 MOST_REACH = 120  # base 2, of slopes in float32
+MOST_RATE = 2.0**96  # with which an error weighs e^-rate, which no float tells from 0; times all errors it is a float
 MOST_ROWS = 127  # of a law: about as many pieces as their cube
 
 
@@ -83,7 +84,8 @@ class Exponential(Algorithm):
         def score(zeros: Array, ones: Array) -> Array:
             return -(kept - zeros + ones).astype(float)
 
-        line, splits = draw(key, Problem(select.grid, columns, weights, score, self.epsilon, dual=False))
+        rate = jnp.minimum(jnp.asarray(self.epsilon, float), MOST_RATE)
+        line, splits = draw(key, Problem(select.grid, columns, weights, score, rate, dual=False))
         return select.released(line, dual=False), jnp.bool_(True), {"splits": splits}
 
     def law(self, data: Examples, event: Any) -> Float[Array, "2"]:
@@ -95,7 +97,7 @@ class Exponential(Algorithm):
             )
         x = self._coordinates(data)
         y, valid = data.y == 1, data.valid
-        masses = []
+        parts = []
         for chart in range(self.selection.grid.charts):
             width, gap, order, *_ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
@@ -104,9 +106,12 @@ class Exponential(Algorithm):
             wrong = jnp.concatenate([none, jnp.cumsum(change, axis=1, dtype=jnp.int32)], axis=1)
             errors = jnp.sum(valid & ~y, dtype=jnp.int32) + wrong
             # Not the area: a width of the box times a height may be too large for a float.
-            log_mass = jnp.log(width) + jnp.log(gap) - jnp.asarray(self.epsilon, float) * errors.astype(float)
-            masses.append((log_mass, self._good(event, data, errors, order)))
-        log_mass, good = (jnp.concatenate([part.ravel() for part in parts]) for parts in zip(*masses, strict=True))
+            area = jnp.where((width > 0) & (gap > 0), jnp.log(width) + jnp.log(gap), -jnp.inf)
+            parts.append((area, errors, self._good(event, data, errors, order)))
+        log_area, errors, good = (jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True))
+        # Errors beyond the least, as whole numbers: beside epsilon times all of them an area would have no digits.
+        least = jnp.min(jnp.where(log_area > -jnp.inf, errors, data.rows))
+        log_mass = log_area - jnp.asarray(self.epsilon, float) * (errors - least).astype(float)
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
         law = jnp.exp(jnp.stack([inside, outside]) - jnp.logaddexp(inside, outside))
         # Labels of some of the examples are no event.

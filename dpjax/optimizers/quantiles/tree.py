@@ -41,7 +41,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
@@ -98,6 +98,7 @@ class TreeQuantiles(Quantiles):
         return super().sound() & (jnp.asarray(self.epsilon, float) >= SMALLEST_RATE * self.levels)
 
     def draw(self, key: Array, points: Points) -> Any:
+        key = random.for_loops(key)  # privacy rests on it: every fraction must meet the same noise at the same node
         answers = jax.vmap(lambda fraction: self._answer(key, points, fraction))(jnp.asarray(self.fractions))
         return answers, jnp.bool_(True), {}
 

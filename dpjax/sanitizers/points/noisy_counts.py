@@ -72,7 +72,7 @@ class NoisyCounts(PointSanitizer):
 
     def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
         """(P[every answer is within `error` of the truth], P[not]): answers are independent."""
-        counts, slack = found.counts.astype(float), event.error * jnp.asarray(self.n, float)
+        counts, slack = found.counts.astype(float), event.limit(self.n)
         high, missed = jnp.asarray(self.high, float), counts > slack
         # The answer is 0 for all counts up to `high`, and that is right unless it is missed.
         least = jnp.where(missed, jnp.maximum(high, counts - slack), -jnp.inf)

@@ -70,6 +70,8 @@ def rows(
         for point in wide.to_ints(points[np.asarray(where)]):
             if point >> bits:
                 raise ValueError(f"points must be < 2^{bits}, got {point}")
+    if 1 / answers > _MOST_ROWS:
+        raise ValueError(f"answers must be >= 2^-24, as so many points are looked at, got {answers!r}")
     x, answer, exists = _candidates(points, shares, where, bits, max(number, math.ceil(1 / answers)))
     return _rounded(x, _nearest_law(answer, exists), number)
 

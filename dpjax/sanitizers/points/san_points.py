@@ -73,7 +73,7 @@ class SanPoints(PointSanitizer):
     def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
         """(P[every answer is within `error` of the truth], P[not]), a sum over sets of points; NaN for more than 12 distinct points."""
         counts = found.counts[:MOST_POINTS]
-        slack = event.error * jnp.asarray(self.n, float)
+        slack = event.limit(self.n)
         near = jnp.log(-jnp.expm1(-slack * self.round_epsilon()))  # P[noise within the slack]
         named = jnp.where(_sets(counts.shape[0]), near, jnp.where(counts.astype(float) > slack, -jnp.inf, 0.0)[None])
         right = jnp.sum(named, axis=1)
