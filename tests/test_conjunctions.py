@@ -184,3 +184,17 @@ def test_literals_of_no_variable_are_refused():
         for call in (lambda w=wrong: w.predict(data), lambda w=wrong: law.error(w)):
             with pytest.raises(ValueError, match=f"literals must be from 0 to 5, got {literal}"):
                 call()
+
+
+def test_small_errors_keep_their_digits():
+    """Of probabilities near 1 and of their difference."""
+
+    def error(p, target, hypothesis):
+        law = concept.product(bits=np.size(p) if np.ndim(p) else 1000, target=target, p=p)
+        return float(law.error(Literals(literals=jnp.array(hypothesis, jnp.int32))))
+
+    assert error([1 - 2**-30] * 2, [0, 2], [0]) == pytest.approx((1 - 2**-30) * 2**-30, rel=1e-6)
+    assert error([0.3, 2**-30], [0, 3], [0]) == pytest.approx(0.3 * 2**-30, rel=1e-6)
+    ones = list(range(0, 1000, 2))
+    assert error(0.999, ones, [*ones, 1000]) == pytest.approx(0.999**500 * 0.001, rel=1e-5)
+    assert error([0.5, 0.25], [0, 2], [0, 3]) == 0.5 and error([0.5, 0.25], [0, 1], [2]) == 0.25

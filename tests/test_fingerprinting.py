@@ -96,6 +96,12 @@ def test_traces_are_what_numpy_computes(code):
         assert int(verdict.user) == (best if (scores > thresholds).any() else -1)
 
 
+@pytest.mark.parametrize("generator", ["rbg", "unsafe_rbg"])
+def test_a_stream_traces_the_columns_that_it_shows_whatever_the_generator(generator):
+    stream = tardos(4, length=40_000).stream(jax.random.key(0, impl=generator))
+    assert stream.trace(stream.bits[1]).accused.tolist() == [False, True, False, False]
+
+
 @pytest.mark.thorough
 @every_code
 def test_a_stream_is_the_book_without_holding_it(code):

@@ -70,6 +70,15 @@ def test_no_neighbouring_points_refute_the_tree():
     assert refuted(table, counts, Guarantee(2.0, 1e-6, ADD_OR_REMOVE_ONE))  # negative control
 
 
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
+def test_all_fractions_meet_the_same_tree_whatever_the_generator(generator):
+    """rbg gives all lanes words of the first one's key: one tree for each fraction would cost so many budgets."""
+    tree = quantiles.tree(bits=8, fractions=[0.5, 0.5 + 2**-30], epsilon=1.0, branching=2)
+    points = Points.create(wide.from_ints([1] * 100 + [200] * 100, 8))
+    found = jax.vmap(lambda key: tree(key, points).hypothesis)(jax.random.split(jax.random.key(0, impl=generator), 32))
+    assert len(np.unique(found[:, 0], axis=0)) > 2 and (found[:, 0] == found[:, 1]).all()
+
+
 @pytest.mark.slow
 def test_the_tree_follows_its_law():
     values = [0, 1, 1, 2, 3, 3]

@@ -529,3 +529,17 @@ def test_rows_of_points_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(kind, match=message):
             call()
+
+
+def test_an_error_that_is_a_share_of_the_points_counts_as_within_it() -> None:
+    """float32(13/22) times 22 is below 13."""
+    data = Points.create(wide.from_ints([5] * 13 + [9] * 9, 8))
+    sanitizer = points.histogram(bits=8, n=22, epsilon=0.1, delta=1e-6)
+    at, above = (float(sanitizer.success_probability(data, error=error)) for error in (13 / 22, 13 / 22 + 1e-5))
+    assert at == pytest.approx(above, rel=1e-3) and at > 0.1
+
+
+def test_answers_so_near_that_too_many_points_would_be_looked_at_are_refused() -> None:
+    named, there = wide.from_ints([5, 9], 8), jnp.array([True, True])
+    with pytest.raises(ValueError, match=r"answers must be >= 2\^-24"):
+        rows(named, jnp.array([0.5, 0.5]), there, bits=40, error=0.3, answers=1e-310)

@@ -118,3 +118,10 @@ def test_points_beyond_the_domain_are_no_error_of_few_points():
     assert np.isnan(one.threshold_error(one, points=6)) and np.isnan(one.threshold_error(other, points=8))
     with pytest.raises(ValueError, match="points must be >= 1"):
         one.threshold_error(other, points=0)
+
+
+def test_weights_put_together_by_hand_that_pass_their_integers_are_no_data():
+    made = Weighted(
+        x=wide.from_ints([1, 2, 3], 8), weights=jnp.array([2**31 - 1, 2**31 - 1, 12], jnp.int32), n_valid=jnp.int32(3)
+    )
+    assert int(made.total) == 10 and not made.in_domain(8)
