@@ -96,7 +96,8 @@ def _gaussian(name: str, factor: np.ndarray, move: np.ndarray) -> VectorSpecimen
 
 def _rotation(dimension: int) -> np.ndarray:
     """A fixed orthogonal matrix that no coordinate is aligned with."""
-    return np.linalg.qr(np.cos(1.0 + np.arange(dimension**2)).reshape(dimension, dimension))[0]
+    # Cosines of squares: those of equally spaced angles have rank 2, and roundings would decide on all other directions.
+    return np.linalg.qr(np.cos((1.0 + np.arange(dimension**2)) ** 2).reshape(dimension, dimension))[0]
 
 
 def broken_vectors(dimension: int = 8) -> tuple[VectorSpecimen, ...]:
