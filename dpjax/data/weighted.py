@@ -137,10 +137,10 @@ class Weighted:
         """Whether there are 0, ..., `rows` valid rows, each a point of X_bits, with weights >= 0 and none elsewhere."""
         counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
         weighed = jnp.all(jnp.where(self.valid, self.weights >= 0, self.weights == 0))
-        if jnp.issubdtype(
-            self.weights.dtype, jnp.integer
-        ):  # put together by hand they may add up to more than integers hold
-            weighed = weighed & (jnp.sum(self.weights.astype(float)) <= float(jnp.iinfo(self.weights.dtype).max))
+        if jnp.issubdtype(self.weights.dtype, jnp.integer):
+            # Put together by hand they may add up to more than their integers hold, which wraps around.
+            apart = jnp.abs(jnp.sum(self.weights.astype(float)) - self.total.astype(float))
+            weighed = weighed & (apart < float(jnp.iinfo(self.weights.dtype).max))
         return counted & weighed & below(self, bits)
 
     def padded(self, rows: int | None = None) -> "Weighted":

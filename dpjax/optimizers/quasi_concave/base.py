@@ -63,9 +63,8 @@ class QuasiConcave(Ordered):
 
     def fits(self, data: Problem) -> Bool[Array, ""]:
         promised = (data.promise > 0) & (data.alpha >= 0) & (data.alpha <= 1)
-        promised = promised & jnp.all(
-            data.pieces.values < jnp.inf
-        )  # no NaN either: what has such a quality would be drawn wherever it is
+        # What has an infinite quality, or none, would be drawn wherever it is.
+        promised = promised & jnp.all(data.pieces.values < jnp.inf)
         return promised & (data.pieces.exponent == jnp.asarray(self.bits, jnp.int32))
 
     def prepare(self, problem: Problem) -> Problem:
