@@ -37,10 +37,11 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
     ]
     runs = len(seen[0])
     names, codes = np.unique(np.concatenate(seen), return_inverse=True, axis=0)
-    frequencies = np.array([np.bincount(part, minlength=len(names)) for part in codes.reshape(-1, runs)]) / runs
-    law = np.pad(p[chosen], ((0, 0), (0, max(0, len(names) - p.shape[1]))))
-    margin = math.sqrt(math.log(2 * law.shape[1] * len(chosen) / ERROR) / (2 * runs))
-    for place, found, stated in zip(chosen, _sorted(frequencies, law.shape[1]), _sorted(law), strict=True):
+    width = max(len(names), p.shape[1])
+    frequencies = np.array([np.bincount(part, minlength=width) for part in codes.reshape(-1, runs)]) / runs
+    law = np.pad(p[chosen], ((0, 0), (0, width - p.shape[1])))
+    margin = math.sqrt(math.log(2 * width * len(chosen) / ERROR) / (2 * runs))
+    for place, found, stated in zip(chosen, -np.sort(-frequencies), -np.sort(-law), strict=True):
         if np.abs(found - stated).max() > margin:
             shown = f"the outcomes came with frequencies {_few(found)}, where the law has {_few(stated)}"
             return f"on the records {datasets.shown(place)} {shown}"
@@ -50,11 +51,6 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
             where = [f"{found[i]:.3g} on the records {datasets.shown(chosen[i])}" for i in (high, low)]
             return f"an outcome came with frequencies {where[0]} and {where[1]}, and none has such probabilities in the law"
     return None
-
-
-def _sorted(values: np.ndarray, width: int = 0) -> np.ndarray:
-    """Each row from the largest to the least, with zeros up to `width`."""
-    return -np.sort(-np.pad(values, ((0, 0), (0, max(0, width - values.shape[1])))), axis=1)
 
 
 def _few(values: np.ndarray) -> str:
