@@ -160,6 +160,10 @@ def test_dates_and_times():
     dates = [datetime.date(2024, 2, 29), datetime.date(1999, 1, 1)]
     column = dpjax.encode(dates, low=datetime.date(1999, 1, 1), high="2024-12-31")
     assert codes(column) == [9190, 0] and back(column).tolist() == dates
+    by_numpy = np.array([np.datetime64(each) for each in dates], object)  # each with a unit of its own
+    assert codes(dpjax.encode(by_numpy, low="1999-01-01", high="2024-12-31")) == [9190, 0]
+    spans = np.array([np.timedelta64(1, "D"), np.timedelta64(25, "h")], object)
+    assert codes(dpjax.encode(spans, low=np.timedelta64(0, "h"), high=np.timedelta64(2, "D"))) == [24, 25]
     zone = datetime.timezone(datetime.timedelta(hours=2))
     moments = [datetime.datetime(2024, 1, 1, 2, tzinfo=zone), datetime.datetime(2024, 1, 1, 0, tzinfo=UTC)]
     one, other = codes(dpjax.encode(moments))
@@ -309,7 +313,7 @@ WRONG = [
     ([decimal.Decimal(1), 0.5], {}, TypeError, r"values\[0\] must be a float or an integer, like all others"),
     ([2**53 + 1, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got 9007199254740993"),
     ([2**2000, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got an int of 2001 bits"),
-    (np.array([SECOND], object), {}, TypeError, r"values\[0\] must be a number, a date or a time"),
+    (np.array([SECOND, 1], object), {}, TypeError, r"values\[0\] must be a number, a date or a time"),
     ([[1], [1, 2]], {}, ValueError, "values must have one axis, got rows of different lengths"),
     (np.array([1], np.float16), {}, TypeError, "floats of 32 or 64 bits"),
     ([1 + 2j], {}, TypeError, "values must be numbers"),

@@ -113,7 +113,7 @@ def test_what_cannot_be_promised_is_refused() -> None:
     learner = thresholds.power_search(bits=8, epsilon=1.0, delta=0.1, alpha=0.2)
     with pytest.raises(ValueError, match=r"alpha must be >= 0\.2"):
         learner.sample_size(alpha=0.1, beta=0.1)
-    with pytest.raises(ValueError, match=r"stability_delta must be < beta = 0\.05"):
+    with pytest.raises(ValueError, match=r"beta must be > 0.1, that is delta times 1, got 0.1"):
         learner.sample_size(alpha=0.2, beta=0.1)
     with pytest.raises(ValueError, match="comparisons"):
         bounds.interval_search_thresholds(

@@ -292,6 +292,10 @@ def test_worst_failure_counts_bottom_and_looks_at_every_dataset():
         ({"domain": 1}, ValueError, "domain must be >= 2, got 1"),
         ({"domain": 2.0}, TypeError, "domain must be an int"),
         ({"n": 0}, ValueError, "n must be >= 1, got 0"),
+        ({"domain": 2**100, "n": 2**100}, ValueError, "n must be from 1 to 400000"),
+        ({"domain": 2**100, "n": 70}, ValueError, "at most 400000 privacy constraints"),
+        ({"relation": ADD, "extends": []}, TypeError, r"extends must be True or False, got \[\]"),
+        ({"relation": ADD, "largest": 2**100}, ValueError, "largest must be from 3 to 400000"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be > 0"),
         ({"epsilon": 21.0}, ValueError, "epsilon must be <= 20"),
         ({"epsilon": math.nan}, ValueError, "epsilon"),
@@ -322,6 +326,15 @@ def test_bad_input(change, error, words):
 def test_worst_failure_refuses_what_is_no_law(laws, words):
     with pytest.raises(ValueError, match=words):
         optimal.worst_failure(lambda _: laws, 3, 2)
+
+
+def test_what_cannot_be_listed_is_refused():
+    with pytest.raises(TypeError, match="laws must be callable, got None"):
+        optimal.worst_failure(None, 3, 2)  # type: ignore[arg-type]
+    for domain, size in [(3, 2**200), (2**200, 2**200), (40, 10)]:
+        with pytest.raises(ValueError, match="domain and size must give at most 10000000 multisets"):
+            optimal.multisets(domain, size)
+    assert len(optimal.multisets(2, 1000)) == 1001
 
 
 def test_the_limits_count_constraints_right(monkeypatch):

@@ -482,6 +482,8 @@ def test_mean_cannot_see_rare_disasters():
         lambda: estimates.clopper_pearson(5, 4),
         lambda: estimates.clopper_pearson(-1, 4),
         lambda: estimates.clopper_pearson(0, 0),
+        lambda: estimates.clopper_pearson(1, 2**63),
+        lambda: estimates.rate_sequence(1, 2**62),
         lambda: estimates.wilson(1, 4, level=1.0),
         lambda: estimates.wilson(1, 4, level=0.0),
         lambda: estimates.mean([1.0]),

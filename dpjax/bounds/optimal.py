@@ -49,6 +49,8 @@ from dpjax.core import arguments
 
 RELATIONS = ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")
 MAX_CONSTRAINTS = {"pure": 400_000, "approximate": 120_000}  # what HiGHS solves in a few minutes
+MAX_MULTISETS = 10_000_000  # that are written down
+MAX_POINTS = 400_000  # of two values even these give more constraints
 MAX_EPSILON = 20.0  # beyond, e^epsilon leaves the solver no digits
 
 
@@ -111,12 +113,12 @@ def interior_point(
     (0.268941, 0.268941, 0.268941)
     """
     arguments.counts(at_least=2, domain=domain, unbounded=True)
-    arguments.counts(n=n)
+    arguments.count("n", n, at_most=MAX_POINTS)
     arguments.positive(epsilon=epsilon)
     if epsilon > MAX_EPSILON:
         raise ValueError(f"epsilon must be <= {MAX_EPSILON}, got {epsilon!r}")
     delta = arguments.number("delta", delta, at_least=0.0, below=1.0)
-    sizes = _sizes(n, relation, largest, extends)
+    sizes = _sizes(n, relation, largest, arguments.flag("extends", extends))
     _refuse_too_large(domain, sizes, n, delta)
     factor = math.exp(epsilon)
     programme = _programme(domain, n, sizes, relation, extends)
@@ -182,8 +184,8 @@ def worst_failure(laws: Callable[[np.ndarray], Any], domain: int, n: int) -> flo
     >>> worst_failure(lambda datasets: np.eye(3)[np.zeros(len(datasets), int)], 3, 2)
     1.0
     """
-    arguments.counts(domain=domain, n=n, unbounded=True)
-    datasets = multisets(domain, n)
+    arguments.function("laws", laws)
+    datasets = multisets(domain, arguments.integer("n", n, at_least=1))
     p = np.asarray(laws(datasets), np.float64)
     if p.ndim != 2 or len(p) != len(datasets) or p.shape[1] < domain:
         raise ValueError(f"laws must give {len(datasets)} laws of {domain} or more outcomes, got shape {p.shape}")
@@ -202,15 +204,23 @@ def multisets(domain: int, size: int) -> np.ndarray:
       size: >= 0.
 
     Raises:
-      TypeError, ValueError: an argument out of range.
+      TypeError, ValueError: an argument out of range, or more than MAX_MULTISETS.
 
     >>> multisets(3, 2).tolist()
     [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]]
     """
     arguments.counts(domain=domain, unbounded=True)
     arguments.counts(at_least=0, size=size, unbounded=True)
+    if _count(domain, size) > MAX_MULTISETS:
+        raise ValueError(f"domain and size must give at most {MAX_MULTISETS} multisets, got {domain} and {size}")
     rows = list(itertools.combinations_with_replacement(range(domain), size))
     return np.array(rows, np.int32).reshape(len(rows), size)
+
+
+def _count(domain: int, size: int) -> int:
+    """How many multisets there are; 2^64 stands for more."""
+    fewer = min(domain - 1, size)
+    return 2**64 if fewer >= 64 else math.comb(domain + size - 1, fewer)
 
 
 def _sizes(n: int, relation: str, largest: int | None, extends: bool) -> range:
@@ -223,16 +233,16 @@ def _sizes(n: int, relation: str, largest: int | None, extends: bool) -> range:
         return range(n, n + 1)
     if largest is None:
         largest = n
-    arguments.counts(at_least=n + 1 if extends else n, largest=largest)
+    arguments.count("largest", largest, at_least=n + 1 if extends else n, at_most=MAX_POINTS)
     return range(largest + 1)
 
 
 def _refuse_too_large(domain: int, sizes: range, n: int, delta: float) -> None:
     """ValueError before anything is enumerated."""
     if len(sizes) == 1:  # a record of a dataset changes to another value
-        pairs = domain * (domain - 1) * math.comb(n + domain - 2, domain - 1)
+        pairs = domain * (domain - 1) * _count(domain, n - 1)
     else:
-        pairs = 2 * domain * sum(math.comb(size + domain - 1, domain - 1) for size in sizes[:-1])
+        pairs = 2 * domain * sum(_count(domain, size) for size in sizes[:-1])
     most = MAX_CONSTRAINTS["approximate" if delta else "pure"]
     if (constraints := pairs * domain // 2) > most:
         raise ValueError(

@@ -6,6 +6,8 @@ import numpy as np
 
 from dpjax.core import arguments
 
+MOST_TRIALS = 2**50  # beyond, float64 does not tell their rates apart
+
 
 def clopper_pearson(events: Any, trials: int, *, level: float) -> tuple[Any, Any]:
     """The ends (low, high) of the Clopper-Pearson interval, whose coverage is >= level at every true rate.
@@ -31,7 +33,7 @@ def clopper_pearson(events: Any, trials: int, *, level: float) -> tuple[Any, Any
     """
     from scipy import special  # here: `import dpjax` stays light
 
-    trials = arguments.integer("trials", trials, at_least=1)
+    trials = arguments.integer("trials", trials, at_least=1, at_most=MOST_TRIALS)
     tail = float(1 - arguments.fraction("level", level)) / 2
     events = np.asarray(events)
     if events.dtype.kind not in "iu":

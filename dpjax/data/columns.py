@@ -12,7 +12,14 @@ from dpjax.core import arguments
 SHOWN = 5  # rows named in a refusal
 MISSING = ("NAType", "NaTType", "NoneType", "MaskedConstant")
 WHOLE = int | np.integer
-MOMENTS = ((datetime.datetime, "M8"), (datetime.date, "M8"), (datetime.timedelta, "m8"), (datetime.time, "m8"))
+MOMENTS = (
+    (datetime.datetime, "M8"),
+    (datetime.date, "M8"),
+    (datetime.timedelta, "m8"),
+    (datetime.time, "m8"),
+    (np.datetime64, "M8"),
+    (np.timedelta64, "m8"),
+)
 
 
 def read(values: Any) -> np.ndarray:

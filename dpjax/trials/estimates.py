@@ -250,6 +250,6 @@ def _numbers(values: Any) -> np.ndarray:
 
 def _check(events: Any, trials: Any, level: Any) -> tuple[int, int, float]:
     """(trials, events, probability of one tail)."""
-    trials = arguments.count("trials", trials)
+    trials = arguments.count("trials", trials, at_most=proportions.MOST_TRIALS)
     events = arguments.integer("events", events, at_least=0, at_most=trials)
     return trials, events, float(1 - arguments.fraction("level", level)) / 2

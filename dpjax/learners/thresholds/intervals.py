@@ -298,6 +298,10 @@ class IntervalLearner(ThresholdLearner):
         own = arguments.known("alpha", self.alpha)
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
+        delta, parts = arguments.known("delta", self.delta), self.shares_of_delta()
+        if not beta / 2 > delta / parts:  # a block without balance is released so often, whatever n is
+            least = 2 * delta / parts
+            raise ValueError(f"beta must be > {least}, that is delta times {2 / parts:g}, got {beta}")
         return whole(bounds.interval_search_thresholds(int(self.comparisons()), own, beta, **self.budget()))
 
     def budget(self) -> dict[str, Any]:
