@@ -149,6 +149,17 @@ def test_the_sampler_follows_the_law_and_not_another(entry: Entry) -> None:
     assert p_value(counts, TRIALS * other) < FALSE_ALARM  # negative control
 
 
+@pytest.mark.slow
+@over_laws
+def test_the_sampler_follows_the_law_whatever_the_generator(entry: Entry) -> None:
+    """Under vmap rbg gives all lanes words of the first one's key, which stands still once that lane's loops have ended."""
+    others = jax.random.split(jax.random.key(1, impl="rbg"), TRIALS)
+    law = pmf_of(entry, entry.epsilon)
+    outcomes = jax.device_get(runs(entry.make(entry.epsilon), others, entry.data()))
+    counts = np.bincount(places(entry, outcomes, len(law)), minlength=len(law))
+    assert p_value(counts, TRIALS * law) > FALSE_ALARM / len(ENTRIES)
+
+
 def padded(data: Any, more: bool = True) -> Any:
     """The same data in more rows, and something in every row past the end."""
     if not hasattr(data, "padded"):

@@ -109,7 +109,7 @@ class Algorithm:
 
     def output(self, index: Int[Array, ""]) -> Any:
         """The output of this index."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} numbers no outputs")
 
     def anything(self) -> Any:
         """The event that something is released."""
