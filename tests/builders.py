@@ -9,6 +9,8 @@ import pytest
 from dpjax import MultiSample, Points, Sample
 from dpjax.data.assignments import Assignments
 from dpjax.domains import wide
+from dpjax.optimizers import interior_point, quantiles
+from dpjax.sanitizers import cdf
 from dpjax.verify.plain import tree_log
 
 
@@ -20,6 +22,12 @@ def slow(*values: Any) -> Any:
 def thorough(*values: Any) -> Any:
     """The same where the case takes seconds: run with -m "not slow"."""
     return pytest.param(*values, marks=pytest.mark.thorough)
+
+
+def step_functions(bits: int) -> Any:
+    """A sanitizer of thresholds over X_bits."""
+    solver = interior_point.exponential(bits=bits + 8, epsilon=1.0)
+    return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=bits, depth=2, m=20))
 
 
 def on_cpu(test: Any) -> Any:

@@ -394,6 +394,11 @@ def test_closed_form_is_within_optimal_composition(epsilon, delta, count):
         assert accounting.total_epsilon({Guarantee(2 * each, 0.0, REPLACE): count}, delta) > epsilon
 
 
+def test_closed_form_of_an_epsilon_whose_double_is_no_float():
+    assert accounting.closed_form_epsilon(1e308, 1e-6, 10) == pytest.approx(1e307, rel=1e-5)
+    assert accounting.closed_form_epsilon(jnp.float32(2e38), 1e-6, 10, xp=jnp) == pytest.approx(2e37, rel=1e-5)
+
+
 def test_closed_form_traces_once_and_agrees():
     traces = []
 

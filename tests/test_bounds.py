@@ -688,6 +688,8 @@ def test_what_floats_cannot_hold_is_computed_or_refused_by_name():
     rate = set_cover.rate_for(epsilon=1500.0, delta=1e-6)
     assert 1499.0 < set_cover.shared_test(rate=rate, noise_epsilon=0.0, delta=1e-6).epsilon <= 1500.0
     assert set_cover.process_delta(800.0, 1.0) == 1.0
+    assert set_cover.process_delta(1e-310, 0.0) == pytest.approx(1e-310 / math.e, rel=1e-9)
+    assert bounds.stability_gap(0.6, 1e-310, 1e-9) == bounds.stability_gap(0.4, 1e-310, 1e-9) == math.inf
     for call, words in (
         (
             lambda: bounds.set_cover_shift(40, 0.1, 1e-308),

@@ -1,7 +1,9 @@
 """`dpjax.check` on algorithms that somebody else might write: right ones, broken ones, odd ones."""
 
+import gc
 import math
 import types
+import weakref
 from typing import Any
 
 import builders
@@ -15,7 +17,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guar
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
-from dpjax.verify import check, histograms, neighbours
+from dpjax.verify import check, histograms, neighbours, runs
 from dpjax.verify.family import family, kind_of
 from dpjax.verify.laws import least_epsilon
 
@@ -76,6 +78,17 @@ def test_a_voting_learner_is_verified() -> None:
     assert len(first) == len(second) == 4 and sum(map(bool, set(first) ^ set(second))) <= 2
     assert abs(sum(y for _, y in first) - sum(y for _, y in second)) == 1
     assert "verified exactly" in repr(report) and "holds" in repr(report) and str(first) in repr(report)
+
+
+def test_programs_do_not_outlive_a_check() -> None:
+    """A thousand checks must not end in a thousand programs: each takes maps of memory, of which a process has some 65,000."""
+    values = np.zeros(4, np.int32)
+    runner = runs.runner(lambda key, given: given[0] + jax.random.bits(key), lambda given, size: given, values, 4)
+    runner.outcomes(jax.random.key(0), values, 4, 1)
+    program = weakref.ref(runner._block)
+    del runner
+    gc.collect()
+    assert program() is None
 
 
 def test_a_broken_one_is_refuted() -> None:

@@ -466,7 +466,7 @@ def test_sample_is_a_frozen_pytree():
 
 def test_sample_is_built_under_tracing():
     sample = jax.jit(lambda x, y, n: Sample(x=x, y=y, n_valid=n))(X, jnp.array([1, 0, 1]), jnp.int32(9))
-    assert int(sample.n_valid) == 9  # traced values pass unchecked: algorithms report them in their status
+    assert int(sample.n_valid) == -1  # no rows have it: algorithms report so in their status
     batch = jax.vmap(lambda n: Sample(x=X, y=[1, 0, 1], n_valid=n))(jnp.array([1, 2]))
     assert batch.x.shape == (2, 3, 2) or batch.n_valid.shape == (2,)
 
@@ -589,8 +589,7 @@ def test_several_keys_are_not_one():
 
 def test_keys_of_both_forms_pass_traced_too():
     for make in (jax.random.key, jax.random.PRNGKey):
-        assert arguments.key(make(0)).shape == make(0).shape
-        assert jax.jit(lambda key: arguments.key(key).shape == (2,))(make(0)) == (make is jax.random.PRNGKey)
+        assert jax.jit(arguments.key)(make(0)) == arguments.key(make(0)) == jax.random.key(0)
         keys = jax.random.split(make(0), 3)
         assert jax.vmap(lambda key: jax.random.bits(arguments.key(key)))(keys).shape == (3,)
 

@@ -542,6 +542,11 @@ def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
         ({"sanitizer": None}, TypeError, "sanitizer must be"),
         ({"concepts": None}, TypeError, "concepts must be a class"),
         ({"concepts": generic.points(bits=9)}, ValueError, "concepts must be over the 8 bits of the sanitizer"),
+        (
+            {"sanitizer": builders.step_functions(bits=7)},
+            ValueError,
+            "concepts must be over the 7 bits of the sanitizer",
+        ),
         ({"accountant": "best"}, ValueError, "accountant must be one of"),
         ({"epsilon": "1"}, TypeError, "epsilon must be"),
         ({"k": 2.0}, TypeError, "k must be"),

@@ -4,6 +4,7 @@ import itertools
 import math
 from typing import Any
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,6 +146,7 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"epsilon": 1e-17}, ValueError, "epsilon must be greater"),
         ({"sanitizer": None}, TypeError, "sanitizer must be callable"),
         ({"sanitizer": interior_point.exponential(bits=5, epsilon=1.0)}, ValueError, "bits must be 5"),
+        ({"sanitizer": builders.step_functions(bits=3)}, ValueError, "bits must be 3"),
     ):
         with pytest.raises(error, match=words):
             rectangles.kearns(**{"epsilon": 1.0} | given | wrong)

@@ -126,9 +126,38 @@ def test_a_loss_of_ones_own(learned):
     """A function equal to the absolute loss, tails added up term by term, costs what its closed form says."""
     found = learned(1.0, 0.0, 4, "absolute")
     assert found.expected_loss(np.abs) == pytest.approx(found.expected_loss("absolute"), rel=1e-12)
-    for loss, rule in ((lambda x: x, "loss"), ("cube", "loss"), (lambda x: np.zeros(2), "loss")):
+    for loss, rule in ((lambda x: x, "got 1.0 and -1.0 at x = 1"), ("cube", "loss"), (lambda x: np.zeros(2), "loss")):
         with pytest.raises(ValueError, match=rule):
             found.expected_loss(loss)
+
+
+@pytest.mark.parametrize("loss", [lambda x: np.cosh(0.9 * x), lambda x: np.abs(x).astype(float) ** 40])
+def test_losses_that_outweigh_the_tail_for_a_while_are_added_up_whole(loss):
+    """With D = 1 the noise is two-sided geometric: its mean loss by plain summation. One that never falls behind is refused."""
+    j = np.arange(1, 700)
+
+    def exact(rate):
+        b = math.exp(-rate)
+        return (1 - b) / (1 + b) * (loss(np.zeros(1, int))[0] + 2 * (b**j @ loss(j)))
+
+    assert bound.staircase(loss, epsilon=1.0, sensitivity=1)[0] == pytest.approx(exact(1.0), rel=1e-12)
+    found = learned_noise.mechanism(-0.999 * np.arange(4.0), epsilon=1.0, rate=0.999)
+    assert found.expected_loss(loss) == pytest.approx(exact(0.999), rel=1e-12)
+
+
+def test_losses_for_which_there_is_no_best_noise_are_refused():
+    for loss, epsilon, words in (
+        (lambda x: np.exp(abs(x) / 4000), 1 / 4000, "the loss adds up over a tail of 2097152 integers"),
+        (np.abs, 1e-9, "the loss adds up over a tail of 2097152 integers"),
+        (
+            lambda x: np.where(abs(x) < 711, np.cosh(np.minimum(abs(x), 710.0)), np.inf),
+            1.0,
+            "got inf and inf at x = 711",
+        ),
+        (lambda x: (x == 0) * 1.0, 1.0, "must not fall as .* at x = 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            bound.staircase(loss, epsilon=epsilon, sensitivity=1)
 
 
 # ------------------------------------------------------------------------------------------------------- certificates

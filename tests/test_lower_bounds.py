@@ -116,7 +116,14 @@ def test_no_sanitizer_beats_its_bounds(kind, points, rows, alpha, epsilon):
     assert bounds.sanitizer_pure(size, vc, alpha, best, epsilon) <= rows
     if points in (2, 4) and kind != "sets":
         k = 2 if kind == "pairs" else 1
-        assert bounds.sanitizer_k_points(points.bit_length() - 1, k, alpha, best, epsilon) <= rows
+        for same in (k, points - k):  # the complements' answers are 1 less these
+            assert bounds.sanitizer_k_points(points.bit_length() - 1, same, alpha, best, epsilon) <= rows
+
+
+def test_sets_are_as_hard_as_their_complements():
+    for k in (1, 2, 5):
+        for bound in (bounds.pure_points, bounds.sanitizer_k_points):
+            assert bound(5, k, 0.01, 0.01, 1.0) == bound(5, 32 - k, 0.01, 0.01, 1.0) > 300
 
 
 def test_with_two_points_and_a_row_the_bounds_are_sharp():

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from builders import slow, thorough
+from jax.test_util import check_grads
 from scipy import stats
 
 from dpjax import Status, bounds
@@ -861,6 +862,51 @@ def test_above_threshold_law_against_adaptive_quadrature(threshold: float) -> No
     with jax.enable_x64(True):
         got = np.exp(np.asarray(compiled(above_threshold.log_pmf, queries, threshold, epsilon=1.0)))
     np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_scores_of_16_bits_are_subtracted_in_32(dtype: Any) -> None:
+    """Scores 131072 apart: their difference is no float16, and a point more or less is none of bfloat16's digits."""
+    for top in (65, 63):
+        scores = jnp.array([32768, top], dtype)
+        for mechanism in (
+            exponential.mechanism(epsilon=1e-3),
+            report_noisy_max.mechanism(epsilon=1e-3),
+            stability.mechanism(epsilon=1e-4, delta=1e-3),
+        ):
+            np.testing.assert_array_equal(mechanism.pmf(scores), mechanism.pmf(scores.astype(jnp.float32)))
+    far = np.array([60000, -60000], dtype)
+    half = exponential.mechanism(epsilon=1e-5)
+    np.testing.assert_allclose(half.pmf(far), half.pmf(far.astype(np.float32)))
+
+
+def test_scores_of_which_a_difference_is_no_float_are_refused() -> None:
+    largest = float(np.finfo(np.float32).max)
+    mechanism = exponential.mechanism(epsilon=1.0)
+    assert mechanism.fits(mechanism.fit([largest / 2, -largest / 2]))
+    assert mechanism(jax.random.key(0), [largest, -largest]).status == Status.OUTSIDE_DOMAIN
+
+
+def test_another_order_of_bytes_is_the_same_data() -> None:
+    for dtype in (">f8", ">f4", ">i4"):
+        given = np.array([1, 2, 5], dtype)
+        for mechanism in (exponential.mechanism(epsilon=1.0), laplace.mechanism(epsilon=1.0)):
+            one, other = (mechanism(jax.random.key(0), data).hypothesis for data in (given, given.tolist()))
+            np.testing.assert_array_equal(one, other)
+
+
+def test_keys_of_the_older_form_draw_the_same() -> None:
+    for mechanism in (laplace.mechanism(epsilon=1.0), exponential.mechanism(epsilon=1.0)):
+        new, old = (mechanism(key, [1.0, 2.0]).hypothesis for key in (jax.random.key(3), jax.random.PRNGKey(3)))
+        np.testing.assert_array_equal(new, old)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 0.99])
+def test_above_threshold_law_has_right_derivatives_where_kinks_meet_cuts(epsilon: float, x64: None) -> None:
+    def first(epsilon: Any) -> Any:
+        return jnp.exp(above_threshold.log_pmf(np.array([8, 6, 12]), 10, epsilon=epsilon))
+
+    check_grads(jax.jit(first), (epsilon,), order=2, modes=["fwd", "rev"], rtol=1e-5)
 
 
 def test_above_threshold_law_of_64_queries() -> None:

@@ -8,6 +8,7 @@ import pytest
 from dpjax import MultiSample
 from dpjax.core import bits
 from dpjax.domains import wide
+from dpjax.multi import parities
 
 
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 100])
@@ -68,6 +69,17 @@ def test_padding_a_multi_sample_changes_nothing_that_counts():
 def test_bad_multi_samples_are_refused(x, y, n_valid, error, message):
     with pytest.raises(error, match=message):
         MultiSample.create(x, y, n_valid)
+
+
+def test_labels_that_nobody_packed_are_refused():
+    """Zeros and ones where packed words belong would be read as other labels."""
+    learner = parities.parity_learner(bits=3, k=3, epsilon=1.0, delta=1e-6, size=8)
+    x, y = wide.from_ints([1, 2, 3], 3), np.zeros((3, 3), np.uint32)
+    for bad in (y, y.astype(np.int32), y[:2, :1], None):
+        with pytest.raises(
+            ValueError, match=r"sample.y must be packed labels, uint32 of shape \(3, 1\), as MultiSample.create"
+        ):
+            learner(jax.random.key(0), MultiSample(x=x, y=bad, n_valid=jnp.int32(3), k=3))
 
 
 def test_columns_that_there_are_not_are_refused():

@@ -72,6 +72,21 @@ def test_functions_of_pytrees_can_be_exported(value):
     assert same(again.call(value)[0], value)
 
 
+@pytest.mark.parametrize("value", VALUES, ids=IDS)
+def test_equal_in_every_number_is_equal(value):
+    again = jax.tree.map(lambda leaf: np.array(leaf), value)
+    assert (value == again) is True and hash(value) == hash(again) and value in [again]
+    leaves, structure = jax.tree.flatten(value)
+    if any(np.size(leaf) for leaf in leaves):
+        assert (value == jax.tree.unflatten(structure, [leaf + 1 for leaf in leaves])) is False
+    assert value != "another thing" and value != Recipe(scale=3.0)
+
+
+def test_arrays_of_other_shapes_are_not_equal():
+    assert Recipe(scale=np.ones(2)) != Recipe(scale=np.ones(3)) != Recipe(scale=1.0)
+    assert Recipe(scale=jax.random.key(0)) == Recipe(scale=jax.random.key(0)) != Recipe(scale=jax.random.key(1))
+
+
 def test_what_cannot_be_exported_says_so():
     @frozen
     class Odd:

@@ -96,6 +96,13 @@ def test_damage_is_refused(tmp_path, undisturbed, seed):
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.parametrize("record", [5, [1, 2], {"value": 1}, {"format": 1, "identity": IDENTITY}])
+def test_whole_lines_that_are_no_results_are_refused(tmp_path, undisturbed, record):
+    (tmp_path / FILE).write_bytes(undisturbed[0] + store_module._line(record))
+    with pytest.raises(ValueError, match="damaged run: line"):
+        open_store(tmp_path, IDENTITY, resume=True)
+
+
 CHILD = """
 import sys, time
 sys.path.insert(0, sys.argv[1])

@@ -19,7 +19,7 @@ from dpjax.concepts import thresholds as concept
 from dpjax.data.algorithm import Algorithm
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
-from dpjax.trials import cells, search, sweep
+from dpjax.trials import cells, engine, search, sweep
 from dpjax.trials.store import as_json
 
 
@@ -181,6 +181,18 @@ def test_what_an_algorithm_holds_is_told_apart_also_where_it_is_no_attribute(one
         return cells._text(cells._described(lambda bits: (bits, holds)))
 
     assert text(one) == text(one) != text(other)
+
+
+def test_classes_of_one_name_in_two_modules_are_told_apart() -> None:
+    one, other = (type("Learner", (), {"__module__": module}) for module in ("lab_a", "lab_b"))
+    texts = {cells._text(cells._described(given)) for given in (one, other, one(), other())}
+    assert len(texts) == 2
+
+
+def test_other_random_words_are_another_result() -> None:
+    before = engine.width()
+    with jax.threefry_partitionable(False):
+        assert engine.width() != before
 
 
 def test_what_cannot_be_told_apart_is_refused() -> None:

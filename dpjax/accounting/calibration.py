@@ -106,7 +106,8 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         arguments.counts(count=end)
     count = xp.asarray(count, float)
     log_term = -2.0 * xp.log(delta)
-    composed = 2.0 * epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term)) / count**0.5
+    # Where twice epsilon is infinite this is 0, and less than what follows.
+    composed = 2.0 * (epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term))) / count**0.5
     return xp.maximum(composed, epsilon / count) * _SAFE
 
 

@@ -36,7 +36,8 @@ def process_delta(rate: float, epsilon: float) -> float:
     rate = arguments.number("rate", rate, above=0.0, below=math.inf)
     epsilon = arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf)
     heads = -math.expm1(-rate)
-    return math.exp(-(epsilon + rate) * (math.exp(-rate) / heads)) * heads  # 1/c by e^-r, as e^r may be no float
+    # 1/c by e^-r, as e^r may be no float; and the product first, as 1 / (1 - e^-r) may be none.
+    return math.exp(-((epsilon + rate) * math.exp(-rate)) / heads) * heads
 
 
 def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee:

@@ -6,6 +6,7 @@ from dpjax.accounting.guarantee import REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 
 _UP = 1.0 + 2.0**-40  # a dozen correctly rounded operations on numbers below exp(700)
+_LEAST_EPSILON = 2.0**-600  # parts of it, one in 2^128, are floats with all digits
 
 
 def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration: str = "proved") -> Guarantee:
@@ -78,9 +79,11 @@ def _proved(guarantee: Guarantee, drawn: int, rows: int) -> Guarantee:
     """The closed form above."""
     if guarantee.epsilon > 700.0:  # exp would overflow; nothing is left then
         return Guarantee.none(REPLACE_ONE)
-    grow, shrink = math.expm1(guarantee.epsilon), -math.expm1(-guarantee.epsilon)
+    # A smaller epsilon promises this one, too, and its quotients by `rows` would leave the range of floats.
+    inner = max(guarantee.epsilon, _LEAST_EPSILON) if guarantee.epsilon else 0.0
+    grow, shrink = math.expm1(inner), -math.expm1(-inner)
     log_more, log_less = drawn * math.log1p(grow / rows), drawn * math.log1p(-shrink / rows)
-    few = log_more <= guarantee.epsilon
+    few = log_more <= inner
     epsilon = log_more if few else log_more - log_less
     if guarantee.delta == 0.0:
         return Guarantee(epsilon * _UP, 0.0, REPLACE_ONE)
@@ -90,4 +93,4 @@ def _proved(guarantee: Guarantee, drawn: int, rows: int) -> Guarantee:
     more = math.expm1(log_more) / grow if grow else drawn / rows
     less = -math.expm1(log_less) / grow if grow else drawn / rows
     delta = guarantee.delta * (more if few else more + math.exp(epsilon) * less)
-    return Guarantee(epsilon * _UP, min(1.0, delta * _UP), REPLACE_ONE)
+    return Guarantee(epsilon * _UP, min(1.0, delta * _UP + math.ulp(0.0)), REPLACE_ONE)

@@ -98,6 +98,8 @@ def stability_gap(beta: Any, epsilon: Any, delta: Any, *, calibration: str = "pr
         arguments.fractions(beta=beta)
     if calibration == "printed":
         return threshold - scale * xp.log(beta)
+    if xp is math and beta >= 0.5:
+        return threshold  # a noise of scale infinity times 0 would be NaN
     larger = max if xp is math else xp.maximum
     return threshold + scale * larger(0.0, -xp.log(2.0 * beta))
 

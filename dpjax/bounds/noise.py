@@ -25,10 +25,11 @@ import numpy as np
 from dpjax.core import arguments
 
 LOSSES = ("absolute", "square", "zero_one")
+ROUNDING = 1e-9  # by which the loss of x and -x may differ
 MIN_EPSILON = 2.0**-300  # its third power is a float
 MAX_EPSILON = 50.0
 MAX_SOLVED = 20.0  # beyond, e^epsilon leaves the solver no digits
-MAX_PERIODS = 2**20  # of a tail whose loss is no polynomial
+MAX_PERIODS = 2**21  # of a tail whose loss is a function
 Loss = str | Callable[[np.ndarray], Any]
 
 
@@ -85,7 +86,7 @@ def loss_values(loss: Loss, x: np.ndarray) -> np.ndarray:
     """The loss of noises x, float64.
 
     Raises:
-      ValueError: an unknown name, or a function that is not even, or has other values than finite numbers >= 0.
+      ValueError: an unknown name, or a function that is not even (but for roundings), or has other values than finite numbers >= 0.
 
     >>> loss_values("zero_one", np.arange(-1, 2)).tolist()
     [1.0, 0.0, 1.0]
@@ -94,10 +95,14 @@ def loss_values(loss: Loss, x: np.ndarray) -> np.ndarray:
         arguments.choice("loss", loss, LOSSES)
         return {"absolute": abs(x), "square": x * x, "zero_one": x != 0}[loss].astype(float)
     here, there = (np.asarray(loss(part), float) for part in (x, -x))
-    if here.shape != x.shape or not np.all(np.isfinite(here) & (here >= 0)) or not np.array_equal(here, there):
-        raise ValueError(
-            f"loss must map integers to as many finite numbers >= 0, equal for x and -x, got {here} at {x}"
-        )
+    for values in (here, there):
+        if values.shape != x.shape:
+            raise ValueError(f"loss must map {x.size} integers to as many numbers, got shape {values.shape}")
+    bad = ~(np.isfinite(here) & (here >= 0) & np.isclose(here, there, rtol=ROUNDING, atol=0.0))
+    if bad.any():
+        first = np.argmax(bad)
+        at, one, other = (part.flat[first].item() for part in (x, here, there))
+        raise ValueError(f"loss must be finite, >= 0 and the same for x and -x, got {one} and {other} at x = {at}")
     return here
 
 
@@ -105,10 +110,12 @@ def coefficients(loss: Loss, description: Tails) -> tuple[np.ndarray, np.ndarray
     """(cost, mass) on 0, ..., R: the mean loss of a law is cost @ P and its total probability mass @ P.
 
     With m_k = sum_{j >= 1} j^k e^(-rate j), the tail of P(a) costs sum_j e^(-rate j) (a + j D) = a m_0 + D m_1 under the absolute loss, and
-    a^2 m_0 + 2 a D m_1 + D^2 m_2 under the square. A function is added up over the tail until e^(-rate j) < 2^-64.
+    a^2 m_0 + 2 a D m_1 + D^2 m_2 under the square. A function is added up over the tail, in blocks in which e^(-rate j) falls by 2^-64,
+    until one of them adds nothing but a rounding.
 
     Raises:
-      ValueError: see `loss_values`; a function with so small an epsilon that its tail is too long to add up.
+      ValueError: see `loss_values`; a function whose tail is too long to add up, as epsilon is too small, or the loss grows like
+        e^(epsilon |x| / D).
 
     >>> cost, mass = coefficients("absolute", tails(epsilon=1.0, sensitivity=1, reach=2))
     >>> law = np.exp(-np.arange(3.0)) / (mass @ np.exp(-np.arange(3.0)))  # two-sided geometric
@@ -126,15 +133,24 @@ def coefficients(loss: Loss, description: Tails) -> tuple[np.ndarray, np.ndarray
     return cost, mass
 
 
+def _block(rate: float) -> int:
+    """Periods in which the tail falls by 2^-64."""
+    return math.ceil(64 * math.log(2.0) / rate)
+
+
 def _tail_loss(loss: Loss, last: np.ndarray, period: int, rate: float) -> np.ndarray:
     """sum_{j >= 1} e^(-rate j) loss(last + j period)."""
     if callable(loss):
-        periods = math.ceil(64 * math.log(2.0) / rate)
-        if periods * period > MAX_PERIODS:
-            rule = f"at least {64 * math.log(2.0) * period / MAX_PERIODS:.2g} for a loss that is a function"
-            raise ValueError(f"epsilon must be {rule}, whose tail is added up, got {rate!r}")
-        j = np.arange(1, periods + 1)
-        return np.exp(-rate * j) @ loss_values(loss, last + period * j[:, None])
+        total, block = np.zeros(len(last)), _block(rate)
+        for begin in range(1, MAX_PERIODS // period - block + 2, block):
+            j = np.arange(begin, begin + block)
+            more = np.exp(-rate * j) @ loss_values(loss, last + period * j[:, None])
+            total += more
+            if np.all(more <= 2.0**-53 * total):
+                return total
+        raise ValueError(
+            f"epsilon must be so large that the loss adds up over a tail of {MAX_PERIODS} integers, got {rate!r}"
+        )
     zeroth = 1.0 / math.expm1(rate)
     first = zeroth * (1.0 + zeroth)
     second = first * (1.0 + 2.0 * zeroth)
@@ -154,12 +170,13 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
     two-sided geometric mechanism. No epsilon-private noise has a smaller mean of any loss that is even and increases with |x|.
 
     Args:
-      loss: "absolute", "square", "zero_one", or a function of integers.
+      loss: "absolute", "square", "zero_one", or a function of integers, which may not fall as |x| grows (as far as all but 2^-64 of the
+        noise).
       epsilon: from MIN_EPSILON to MAX_EPSILON.
       sensitivity: D >= 1.
 
     Raises:
-      TypeError, ValueError: an argument out of range.
+      TypeError, ValueError: an argument out of range; a loss that falls.
 
     >>> value, law = staircase("zero_one", epsilon=1.0, sensitivity=1)
     >>> round(1 - value, 6), round(math.tanh(0.5), 6)
@@ -168,6 +185,10 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
     description = tails(epsilon=epsilon, sensitivity=sensitivity, reach=2 * arguments.count("sensitivity", sensitivity))
     d, b, less = description.sensitivity, math.exp(-description.rate), -math.expm1(-description.rate)
     cost, _ = coefficients(loss, description)
+    if callable(loss):
+        values = loss_values(loss, np.arange(d * (_block(description.rate) + 2) + 1))
+        if np.any(falls := values[1:] < values[:-1] * (1 - ROUNDING)):
+            raise ValueError(f"loss must not fall as |x| grows, got less at x = {np.argmax(falls) + 1} than before")
     x = np.arange(2 * d + 1)
     laws = []
     for r in range(1, d + 1):

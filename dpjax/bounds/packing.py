@@ -99,7 +99,8 @@ def pure_points(
     A are missing from it, once (r + 1) p/k > alpha: take p down to k alpha/(r + 1). Two targets with at most t = k - 2r - 1 points in
     common have no good set in common. A greedy choice finds C(2^d - 1, k) / V such targets, V the number of sets that share more than t
     points with one. Bring the samples of all targets together by numbering the points of A: N ~ Bin(m, p). Any r < k/2 gives a bound, and
-    the best is near k/4: about k d ln 2 / (8 alpha eps), for k = 1 (d ln 2)/(alpha eps). k may be odd.
+    the best is near k/4: about k d ln 2 / (8 alpha eps), for k = 1 (d ln 2)/(alpha eps). k may be odd. To learn the complements of sets is
+    the same problem with all labels turned round, so a bound for 2^d - k is one for k (and near 2^d the better one).
 
     printed: N <= 8 alpha m, r = k/5, t = k/2 and V <= C(k, k/2) C(2^d - 1, k/2), for even k:
 
@@ -134,6 +135,12 @@ def pure_points(
     arguments.positive(epsilon=epsilon)
     if calibration == "printed":
         return _lemma_5_7(bits, concepts, alpha, beta, epsilon)
+    alike = {concepts, 2**bits - concepts} if 2**bits - concepts <= LARGEST_SET else {concepts}
+    return max(_spread(bits, each, alpha, beta, epsilon) for each in alike)
+
+
+def _spread(bits: int, concepts: int, alpha: float, beta: float, epsilon: float) -> int:
+    """`pure_points`, proved, by sets of so many points."""
     masses = concepts * alpha / np.arange(1, (concepts + 1) // 2 + 1)
     logs = log_spread_sets(2**bits - 1, concepts)[::-2]
     possible = np.flatnonzero(masses < 1.0)

@@ -214,6 +214,9 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
     With q = k and t = k/2 that is k d ln 2/(8 alpha eps). Smaller q exclude the smaller m; q is at most 2^24 here. A sanitizer for
     k-POINT^label serves k-POINT on rows of label 0.
 
+    One for k-POINT serves (2^d - k)-POINT, too, whose answers are 1 less those of the complements: with k near 2^d the bound is that of
+    2^d - k, and the order k d does not hold. The packing of single points (`sanitizer_packing`) holds for every k.
+
     Args:
         bits: d. concepts: k < 2^d.
         alpha: error, in (0, 1/2).
@@ -235,6 +238,13 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
     arguments.number("alpha", alpha, above=0.0, below=0.5)
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
+    alike = {concepts, 2**bits - concepts} if 2**bits - concepts <= LARGEST_SET else {concepts}
+    by_sets = max(_k_points(bits, each, alpha, beta, epsilon) for each in alike)
+    return max(by_sets, sanitizer_packing(2**bits, alpha, beta, epsilon))
+
+
+def _k_points(bits: int, concepts: int, alpha: float, beta: float, epsilon: float) -> int:
+    """By sets of at most so many points."""
     largest = min(concepts, LARGEST_SET)
     sizes = sorted({*range(1, min(concepts, 16) + 1), *(largest >> shift for shift in range(largest.bit_length()))})
     families = [_Family.of(2**bits - 1 - (concepts - size), size, alpha, beta, epsilon) for size in sizes]

@@ -120,7 +120,7 @@ def real(name: str, value: Any, **bounds: float | None) -> Any:
 
 def _plain(value: Any) -> Any:
     """The number in an array without axes, unless that holds something else (a PRNG key)."""
-    plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0
+    plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0 and hasattr(value, "item")
     return value.item() if plain else value
 
 
@@ -300,7 +300,7 @@ def function(name: str, value: Any) -> Callable[..., Any]:
 
 
 def key(value: Any, name: str = "key") -> Any:
-    """A single PRNG key: as `jax.random.key` makes it, or of the older form of two words; traced ones too.
+    """A single PRNG key as `jax.random.key` makes it, made of two words if that is given (the older form); traced ones too.
 
     Raises:
         TypeError: anything else; several keys, too.
@@ -320,4 +320,4 @@ def key(value: Any, name: str = "key") -> Any:
     if not (typed or (dtype == np.uint32 and shape == (2,))):
         got = f"{value!r} of type {type(value).__name__}" if dtype is None else f"an array of {dtype} of shape {shape}"
         raise TypeError(f"{name} must be a single PRNG key as jax.random.key(seed) makes it, got {got}")
-    return value
+    return value if typed else jax.random.wrap_key_data(value, impl="threefry2x32")

@@ -42,7 +42,8 @@ def frozen(cls: type[Cls]) -> type[Cls]:
     """
     if "__repr__" not in vars(cls):
         cls.__repr__ = _repr  # type: ignore[method-assign]
-    frozen_class = dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    cls.__eq__, cls.__hash__ = equal, hashed  # type: ignore[method-assign,assignment]
+    frozen_class = dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)
     fields = dataclasses.fields(frozen_class)  # type: ignore[arg-type]
     data = tuple(f.name for f in fields if not f.metadata.get("static", False))
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -105,6 +106,24 @@ def _repr(self: Any) -> str:
     """Every field in few words."""
     entries = (f"{field.name}={_show(field)(getattr(self, field.name))}" for field in dataclasses.fields(self))
     return f"{type(self).__qualname__}({', '.join(entries)})"
+
+
+def equal(self: Any, other: Any) -> bool:
+    """Of one class, with the same static values, and leaf by leaf the same numbers."""
+    if type(self) is not type(other):
+        return NotImplemented
+    (leaves, structure), (others, other_structure) = jax.tree.flatten(self), jax.tree.flatten(other)
+    return structure == other_structure and all(map(_same, leaves, others))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (np.shape(one) == np.shape(other) and bool(np.all(one == other)))
+
+
+def hashed(self: Any) -> int:
+    """Of arrays the shapes alone: the same where the numbers are, whatever their type."""
+    leaves, structure = jax.tree.flatten(self)
+    return hash((structure, *(np.shape(leaf) or getattr(leaf, "item", lambda leaf=leaf: leaf)() for leaf in leaves)))
 
 
 def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:

@@ -59,7 +59,8 @@ class Assignments:
         return cls(x=on_device(packed[:, :-1]), y=on_device(packed[:, -1]), n_valid=jnp.int32(len(labels)))
 
     def __repr__(self) -> str:
-        return f"Assignments(n_valid={show.short(self.n_valid)}, rows={self.rows}, variables={self.variables})"
+        size = f"rows={self.rows}, variables={self.variables}" if np.ndim(self.x) == 2 else f"x={show.short(self.x)}"
+        return f"Assignments(n_valid={show.short(self.n_valid)}, {size})"
 
     @property
     def rows(self) -> int:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import bucket, countable, padded_count, valid_rows
+from dpjax.data.sample import bucket, countable, padded_count, row_count, valid_rows, zeros_and_ones
 from dpjax.domains import wide
 
 
@@ -47,10 +47,7 @@ class Examples:
             raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
         if not arguments.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
             raise ValueError(f"y must hold labels 0 and 1 only, got {np.unique(np.asarray(y)).tolist()}")
-        n_valid = x.shape[0] if n_valid is None else n_valid
-        if not arguments.is_traced(n_valid):
-            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
-        return cls(x=x, y=jnp.asarray(y).astype(jnp.int32), n_valid=jnp.asarray(n_valid, jnp.int32))
+        return cls(x=x, y=zeros_and_ones(y), n_valid=row_count(n_valid, x.shape[0], at_least=0))
 
     @property
     def rows(self) -> int:

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from dpjax.core import arguments
+from dpjax.core import bits as packed
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, refuse_uncountable, wide_rows
@@ -54,6 +55,8 @@ def fitted(
     wide_rows(f"{name}.x", sample.x)
     if k is not None and isinstance(sample, MultiSample) and sample.k != k:
         raise ValueError(f"{name} must have the labels of k = {k} concepts, got {sample.k}")
+    if isinstance(sample, MultiSample):
+        _check_packed(name, sample)
     width = sample.x.shape[-1]
     if limbs and width not in limbs:
         raise ValueError(f"{name}.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
@@ -63,3 +66,14 @@ def fitted(
     if not (traced or arguments.is_traced(bits)):
         wide.check_below(f"{name}.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
     return sample if traced and any_rows else sample.padded()
+
+
+def _check_packed(name: str, sample: MultiSample) -> None:
+    """ValueError if the labels are no packed ones of k concepts: their type and shape are known of traced ones, too."""
+    shape = (sample.rows, packed.words_for(sample.k))
+    got = getattr(sample.y, "dtype", type(sample.y).__name__), getattr(sample.y, "shape", None)
+    if got != (np.uint32, shape):
+        raise ValueError(
+            f"{name}.y must be packed labels, uint32 of shape {shape}, as MultiSample.create makes them of zeros and ones,"
+            f" got {got[0]} of shape {got[1]}"
+        )

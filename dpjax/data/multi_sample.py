@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, countable, padded_rows, shown, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, countable, padded_rows, row_count, shown, valid_rows, wide_rows
 
 
 @frozen
@@ -54,10 +54,11 @@ class MultiSample:
         """
         x = wide_rows("x", x)
         y = _labels(y, x.shape[0])
-        n_valid = x.shape[0] if n_valid is None else n_valid
-        if not arguments.is_traced(n_valid):
-            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
-        return cls(x=x, y=bits.pack(y), n_valid=jnp.asarray(n_valid, jnp.int32), k=y.shape[1])
+        n_valid = row_count(n_valid, x.shape[0], at_least=1)
+        if arguments.is_traced(y):  # packed labels are 0 or 1 in any case: the count says that one was not
+            wrong = jnp.any((y != 0) & (y != 1), axis=1) & valid_rows(x.shape[0], n_valid)
+            n_valid = jnp.where(jnp.any(wrong), jnp.int32(-1), n_valid)
+        return cls(x=x, y=bits.pack(jnp.asarray(y.astype(bool))), n_valid=n_valid, k=y.shape[1])
 
     @property
     def rows(self) -> int:
@@ -97,7 +98,7 @@ class MultiSample:
 
 
 def _labels(y: Any, rows: int) -> Array:
-    """y as booleans (rows, k)."""
+    """y, as numbers (rows, k)."""
     if not isinstance(y, jax.Array):
         y = arguments.array("y", y)
     if y.dtype.kind not in "biuf":
@@ -109,4 +110,4 @@ def _labels(y: Any, rows: int) -> Array:
         if wrong.size:
             i, j = wrong[0]
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{i}, {j}] = {np.asarray(y)[i, j]}")
-    return jnp.asarray(y.astype(bool))  # NumPy's on the host
+    return y  # type: ignore[no-any-return]

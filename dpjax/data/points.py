@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import Sample, below, out_of_order, padded_rows, shown, valid_rows, wide_rows
+from dpjax.data.sample import Sample, below, out_of_order, padded_rows, row_count, shown, valid_rows, wide_rows
 from dpjax.domains import wide
 from dpjax.domains.scaled import Scaled
 
@@ -48,10 +48,8 @@ class Points:
         (2, 2)
         """
         x = wide_rows("x", x)
-        n_valid = x.shape[0] if n_valid is None else n_valid
-        if not arguments.is_traced(n_valid):
-            n_valid = arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=0, at_most=x.shape[0])
-        points = cls(x=x, n_valid=jnp.asarray(n_valid, jnp.int32), ordered=arguments.flag("ordered", ordered))
+        n_valid = row_count(n_valid, x.shape[0], at_least=0)
+        points = cls(x=x, n_valid=n_valid, ordered=arguments.flag("ordered", ordered))
         if points.ordered and not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves(points)):
             wrong = out_of_order(np.asarray(x)[: int(n_valid)])
             if wrong is not None:

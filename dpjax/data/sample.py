@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, show
-from dpjax.core.pytree import exportable
+from dpjax.core.pytree import equal, exportable, hashed
 from dpjax.domains import scaled, wide
 
 
@@ -54,13 +54,9 @@ class Sample:
     def __init__(self, *, x: Any, y: Any, n_valid: Any = None, ordered: bool = False, realizable: bool = False) -> None:
         x = wide_rows("x", x)
         y = _labels(y, x.shape[0])
-        n_valid = x.shape[0] if n_valid is None else n_valid
-        if not isinstance(n_valid, jax.Array):
-            n_valid = arguments.integer("n_valid", n_valid, at_least=1, at_most=x.shape[0])
-        elif not arguments.is_traced(n_valid):
-            arguments.integer("n_valid", np.asarray(n_valid)[()], at_least=1, at_most=x.shape[0])
+        n_valid = row_count(n_valid, x.shape[0], at_least=1)
         ordered, realizable = arguments.flag("ordered", ordered), arguments.flag("realizable", realizable)
-        self._set((x, y, jnp.asarray(n_valid, jnp.int32)), (ordered or realizable, realizable))
+        self._set((x, y, n_valid), (ordered or realizable, realizable))
         _check_promises(self)
 
     def _set(self, leaves: Any, promises: tuple[bool, bool]) -> None:
@@ -75,6 +71,8 @@ class Sample:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Sample is frozen: cannot set {name}")
+
+    __eq__, __hash__ = equal, hashed  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return shown(self, self.y)
@@ -173,6 +171,28 @@ def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
     return jnp.arange(rows, dtype=jnp.int32) < n_valid
 
 
+def row_count(n_valid: Any, rows: int, *, at_least: int) -> Int[Array, ""]:
+    """How many rows count, all by default, as an int32; a traced count that no rows have becomes -1, which is none of any data.
+
+    Raises:
+      TypeError: it is no integer. ValueError: it is below `at_least` or above `rows`. As far as it is known.
+    """
+    if not arguments.is_traced(n_valid):
+        known = np.asarray(n_valid)[()] if isinstance(n_valid, jax.Array) else n_valid
+        count = rows if n_valid is None else arguments.integer("n_valid", known, at_least=at_least, at_most=rows)
+        return jnp.asarray(count, jnp.int32)
+    if not jnp.issubdtype(n_valid.dtype, jnp.integer):
+        raise TypeError(f"n_valid must be an int, got a traced {n_valid.dtype}")
+    return jnp.where((n_valid >= 0) & (n_valid <= rows), n_valid.astype(jnp.int32), jnp.int32(-1))
+
+
+def zeros_and_ones(y: Any) -> Int[Array, "*s"]:
+    """Labels as int32; of traced ones what is neither 0 nor 1 becomes -1, where a cast would make a label of it."""
+    if not arguments.is_traced(y):
+        return on_device(y.astype(np.int32))
+    return jnp.where(y == 1, 1, jnp.where(y == 0, 0, -1)).astype(jnp.int32)
+
+
 def most_counted() -> int:
     """Whole numbers up to here are exact in the default float: 2^24, or 2^53 under `jax.enable_x64(True)`."""
     return 1 << (jnp.finfo(jnp.zeros((), float).dtype).nmant + 1)
@@ -269,4 +289,4 @@ def _labels(y: Any, rows: int) -> Array:
         wrong = np.flatnonzero(~np.isin(np.asarray(y), (0, 1)))
         if wrong.size:
             raise ValueError(f"y must hold labels 0 and 1 only, got y[{wrong[0]}] = {np.asarray(y)[wrong[0]]}")
-    return on_device(y.astype(np.int32))
+    return zeros_and_ones(y)

@@ -275,7 +275,7 @@ def audit(
     (1, 8.66, 3.28, 7.56)
     """
     arguments.instance("attack", attack, Attack, article="an")
-    arguments.key(root, "root")
+    root = arguments.key(root, "root")
     delta = arguments.known("delta", arguments.delta(delta, positive=False))
     trials, level = arguments.integer("trials", trials, at_least=1), arguments.known_fraction("level", level)
     code = attack.code

@@ -61,7 +61,8 @@ def log_pmf(
     """
     queries, mask = scored(queries, where, "queries")
     margins = jnp.where(mask, _margins(queries, threshold, epsilon, sensitivity), 0.0)
-    nodes, weights = _panels(margins)
+    # The integral does not depend on where it is cut; derivatives of panels that just vanish, or begin, would be lost.
+    nodes, weights = jax.lax.stop_gradient(_panels(margins))
     log_below, log_above = log_tails((nodes[:, None] - margins[None, :]) / 2)
     log_below, log_above = jnp.where(mask, log_below, 0.0), jnp.where(mask, log_above, -jnp.inf)
     silent = jnp.cumsum(log_below, axis=1)

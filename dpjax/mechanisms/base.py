@@ -28,7 +28,9 @@ LARGEST = 2**30 - 1  # integers are subtracted before rounding: from -LARGEST - 
 
 
 def array(name: str, values: Any, *, whole: bool = False) -> Real[Array, "..."]:
-    """`values` as an array of signed integers or of reals; if `whole`, of int32 only.
+    """`values` as an array of signed integers or of reals, of 32 bits at least: differences of narrower ones are none of their type.
+
+    If `whole`, of int32 only; traced integers past it become its ends, which are no scores (`within`).
 
     Raises:
       TypeError: other things. ValueError: an integer past the type (int32 unless x64 is enabled), as far as it is not traced.
@@ -37,18 +39,24 @@ def array(name: str, values: Any, *, whole: bool = False) -> Real[Array, "..."]:
     dtype('int32')
     """
     traced = any(map(arguments.is_traced, jax.tree.leaves(values)))
-    given = jnp.asarray(values) if traced or isinstance(values, jax.Array) else np.asarray(values)
+    given = jnp.asarray(values) if traced or isinstance(values, jax.Array) else _native(np.asarray(values))
     if jnp.issubdtype(given.dtype, jnp.signedinteger):
         default = jnp.asarray(given).dtype
         kind = jnp.int32 if whole or default.itemsize < 4 else default
         limits, known = np.iinfo(kind), np.zeros(0, int) if traced else np.asarray(given)
         if np.any((known < limits.min) | (known > limits.max)):
             raise ValueError(f"{name} must hold integers from {limits.min} to {limits.max}, got {values!r}")
-        return jnp.asarray(given, kind)
+        return jnp.asarray(jnp.clip(given, limits.min, limits.max) if traced else given, kind)
     if whole or not jnp.issubdtype(given.dtype, jnp.floating):
         rule = "signed integers" if whole else "signed integers or reals"
         raise TypeError(f"{name} must hold {rule}, got {values!r} of type {given.dtype}")
-    return jnp.asarray(given)
+    real = jnp.asarray(given)
+    return real.astype(jnp.float32) if real.dtype.itemsize < 4 else real
+
+
+def _native(given: np.ndarray) -> np.ndarray:
+    """In the byte order of this machine, the only one that JAX takes."""
+    return given.astype(given.dtype.newbyteorder("="), copy=False)
 
 
 def scored(
@@ -106,7 +114,7 @@ class Candidates:
     """What a `Chooser` takes; build it by `candidates`.
 
     Attributes:
-      scores: quality of each candidate.
+      scores: quality of each candidate; reals are at most half of the greatest float of their type.
       where: which candidates exist.
       log_measure: ln of the base measure of the exponential mechanism; None is 0.
     """
@@ -228,7 +236,7 @@ class Chooser(Mechanism):
         if jnp.issubdtype(data.scores.dtype, jnp.integer):
             good = within(data.scores)
         else:
-            good = jnp.isfinite(data.scores)
+            good = jnp.abs(data.scores) <= jnp.finfo(data.scores.dtype).max / 2  # so that differences are floats
         return jnp.all(good | ~data.where)
 
     def check_event(self, event: Any) -> Any:

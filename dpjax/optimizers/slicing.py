@@ -76,7 +76,7 @@ def cut(
     >>> points[taken].tolist(), points[rest].tolist()
     ([1, 2], [4, 3])
     """
-    arguments.key(key)
+    key = arguments.key(key)
     if str(getattr(remaining, "dtype", None)) != "bool" or remaining.ndim != 1:
         raise TypeError(f"remaining must be a mask, an array of one boolean a row, got {remaining!r}")
     rows = remaining.shape[0]

@@ -184,7 +184,7 @@ def audit_outcomes(
     >>> audit_outcomes(jax.random.key(0), noise[0], noise[1] + np.array([1.0, 0.0]), steps=20).epsilon > 3
     True
     """
-    arguments.key(key)
+    key = arguments.key(key)
     steps = arguments.size("steps", steps)
     learning_rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
     (leaves, structure), (others, other_structure) = jax.tree.flatten(first), jax.tree.flatten(second)
@@ -236,7 +236,7 @@ def audit(
     Raises:
       TypeError, ValueError: as `dpjax.verify.audit.audit`.
     """
-    arguments.key(key)
+    key = arguments.key(key)
     key_runs, key_training = jax.random.split(key)
     first, second = runs(key_runs, mechanism, pair, trials=trials, batch_size=batch_size)
     given = {"delta": delta, "level": level, "epsilon": epsilon, "steps": steps, "learning_rate": learning_rate}

@@ -151,6 +151,11 @@ class CdfRelease(Algorithm):
 
     kind: ClassVar[type] = Points
 
+    @property
+    def bits(self) -> Any:
+        """d, of the domain."""
+        return self.quantiles.bits
+
     def fit(self, data: Any) -> Points:
         return self.quantiles.fit(data)
 

@@ -378,9 +378,12 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
         return np.asarray(given).tolist()
     if isinstance(given, list | tuple):
         return [_described(part, depth - 1) for part in given]
-    name = getattr(given, "__qualname__", type(given).__qualname__)
+    named = given if hasattr(given, "__qualname__") else type(given)
     fields = sorted(_parts(given).items())
-    return {"type": name, **{field: _described(value, depth - 1) for field, value in fields}}
+    return {
+        "type": f"{named.__module__}.{named.__qualname__}",
+        **{field: _described(value, depth - 1) for field, value in fields},
+    }
 
 
 def _parts(given: Any) -> dict[str, Any]:

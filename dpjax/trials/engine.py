@@ -63,12 +63,15 @@ _SHARE_OF_MEMORY = 2  # a program may take one half of what is free: others live
 
 
 def width() -> dict[str, bool]:
-    """What the key of a stored result says of floats: nothing of 32 bits, and that there are 64, with other draws and other digits.
+    """What the key of a stored result says of floats and of JAX's random words: nothing where both are what they are by default.
+
+    With 64 bits there are other draws and other digits, and other words where `jax_threefry_partitionable` is off.
 
     >>> width()
     {}
     """
-    return {"x64": True} if jnp.result_type(float) == jnp.float64 else {}
+    wide = {"x64": True} if jnp.result_type(float) == jnp.float64 else {}
+    return wide if getattr(jax.config, "jax_threefry_partitionable", True) else {**wide, "partitionable": False}
 
 
 @functools.cache
@@ -226,7 +229,7 @@ def evaluate(
     starts = np.zeros(mesh.size, np.uint32)
 
     def build(lanes: int) -> Any:
-        with staging.uncollected():
+        with staging.uncollected(), jax.disable_jit(False):
             lowered = _blocks.lower(traceable, root_words, cell_word, starts, given, lanes=lanes, mesh=mesh)
         return lowered.compile(staging.compiled_fast())
 
@@ -345,7 +348,7 @@ def _counting(traceable: Run, given: Any, lanes: int) -> Any:
     """The compiled program of `count`; a second call finds it in JAX's cache."""
     mesh = devices.mesh()
     bounds = np.zeros((mesh.size, 3), np.uint32)
-    with staging.uncollected():
+    with staging.uncollected(), jax.disable_jit(False):
         lowered = _sums.lower(traceable, np.zeros(2, np.uint32), np.uint32(0), bounds, given, lanes=lanes, mesh=mesh)
     return lowered.compile(staging.with_wide_vectors())
 

@@ -195,7 +195,7 @@ def _read(content: bytes, header: Any, directory: pathlib.Path) -> tuple[dict[st
         raise ValueError(f"directory {directory} holds another run: {'; '.join(differing)}")
     records: dict[str, Any] = {}
     for number, record in enumerate(stored[1:], 2):
-        if record is None:
+        if not isinstance(record, dict) or record.keys() != {"key", "value"}:
             place = f"line {number} of {FILE} is not as written"
             raise ValueError(f"directory {directory} holds a damaged run: {place}")
         records[as_json(record["key"])] = record["value"]

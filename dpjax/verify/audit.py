@@ -225,7 +225,7 @@ def runs(
     Raises:
       TypeError, ValueError: as `audit`.
     """
-    arguments.key(key)
+    key = arguments.key(key)
     arguments.function("mechanism", mechanism)
     trials = arguments.size("trials", trials, at_least=4)
     batch_size = arguments.size("batch_size", batch_size)

@@ -1,6 +1,7 @@
 """Running anybody's algorithm many times: compiled where JAX can trace it, else in a Python loop."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,7 +53,12 @@ class Runner:
             return self._coded([self.algorithm(one, data) for one in jax.random.split(key, runs)])
         given = jnp.asarray(values), jnp.asarray(size)
         blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
-        return np.concatenate([np.asarray(_block(self.observed, keys, *given)) for keys in blocks])
+        return np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
+
+    @functools.cached_property
+    def _block(self) -> Callable[..., jax.Array]:
+        """Many runs at once: a program that lives as long as this runner."""
+        return jax.jit(jax.vmap(self.observed, in_axes=(0, None, None)))
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
         """Real numbers (NaN where there is none), or equal codes for equal results of any structure."""
@@ -125,8 +131,3 @@ def _words(leaf: Any, xp: Any) -> Any:
     if leaf.dtype.itemsize < 4:
         return flat.astype(np.int32)
     return flat.view(np.int32) if xp is np else lax.bitcast_convert_type(flat, jnp.int32).ravel()
-
-
-@jax.jit(static_argnums=0)
-def _block(observed: Callable[..., Any], keys: jax.Array, values: Any, size: Any) -> jax.Array:
-    return jax.vmap(lambda key: observed(key, values, size))(keys)

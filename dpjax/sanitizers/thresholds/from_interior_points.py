@@ -31,6 +31,11 @@ class FromInteriorPoints(Algorithm):
 
     kind: ClassVar[type] = Points
 
+    @property
+    def bits(self) -> Any:
+        """d, of the domain."""
+        return self.release.bits
+
     def fit(self, data: Any) -> Points:
         return self.release.fit(_written_out(data) if isinstance(data, Weighted) else data)
 
@@ -42,7 +47,7 @@ class FromInteriorPoints(Algorithm):
 
     def draw(self, key: Array, points: Points) -> Any:
         released, ok, info = self.release.draw(key, points)
-        return released.database(self.release.quantiles.bits), ok, info
+        return released.database(self.bits), ok, info
 
     def guarantee(self) -> Guarantee:
         """That of the quantiles."""
