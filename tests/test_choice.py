@@ -508,7 +508,51 @@ def test_an_epsilon_is_found_where_n_hardly_falls_with_it():
     assert dpjax.choose("points", **asked, epsilon=found * (1 - 2 * base.PRECISION)).n == 135
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.99), (0.1, 0.9)])
-def test_slices_are_promised_for_every_delta(epsilon, delta):
-    chosen = dpjax.choose("rectangle", bits=1024, epsilon=epsilon, delta=delta, dimensions=2, alpha=0.3)
-    assert chosen.guarantee.epsilon <= epsilon and 0.5 < chosen.guarantee.delta <= delta
+def test_slices_are_promised_for_every_delta():
+    chosen = dpjax.choose("rectangle", bits=1024, epsilon=1.0, delta=0.99, dimensions=2, alpha=0.3)
+    assert chosen.guarantee.epsilon <= 1.0 and 0.5 < chosen.guarantee.delta <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("task", "own"), [("rectangle", {"dimensions": 2}), ("points", {}), ("histogram", {}), ("cdf", {})]
+)
+def test_more_delta_never_costs_more(task, own):
+    asked = {"bits": 16, "alpha": 0.1, "epsilon": 0.3, **own}
+    needed = [dpjax.choose(task, **asked, delta=delta).n for delta in (0.1, 0.5, 0.51, 0.9)]
+    assert needed == sorted(needed, reverse=True) and dpjax.choose(task, **asked, delta=0.9).delta == 0.9
+
+
+@pytest.mark.parametrize(("delta", "beta"), [(0.5, 0.999), (0.5, 0.7), (0.3, 0.9), (0.01, 0.999)])
+def test_more_epsilon_never_costs_more_where_failures_are_allowed_more_often_than_not(delta, beta):
+    """At a large epsilon A_dist keeps no lead of 1, which at a small one it does half of the time."""
+    asked = {"bits": 64, "alpha": 0.01, "delta": delta, "beta": beta}
+    needed = [dpjax.choose("points", **asked, epsilon=epsilon).n for epsilon in (0.125, 1.0, 4.0, 32.0)]
+    assert needed == sorted(needed, reverse=True)
+    assert dpjax.choose("points", **asked, n=needed[-1]).epsilon <= 32.0
+
+
+def test_epsilons_of_direct_sums_are_solved_for_where_n_hardly_falls():
+    asked = {"bits": 300, "beta": 0.01, "k": 10, "concept": "thresholds", "alpha": 0.01, "delta": 0.5}
+    needed = [dpjax.choose("k_concepts", **asked, epsilon=epsilon).n for epsilon in (0.3, 0.302, 0.31, 0.315, 0.32)]
+    assert needed == sorted(needed, reverse=True)
+    assert dpjax.choose("k_concepts", **asked, n=needed[0]).epsilon <= 0.3 * (1 + 2 * base.PRECISION)
+
+
+def test_the_n_of_the_largest_epsilon_is_granted():
+    asked = {"bits": 300, "beta": 1e-20}
+    assert (
+        dpjax.choose("interior_point", **asked, n=dpjax.choose("interior_point", **asked, epsilon=32).n).epsilon <= 32
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"task": "histogram", "alpha": 0.1, "epsilon": 1.0}, "delta must be such .* got delta = 0.0"),
+        ({"task": "cdf", "alpha": 1e-6, "epsilon": 1.0}, "alpha and relation must be such .* got alpha = 1e-06"),
+        ({"task": "threshold", "n": 3, "epsilon": 1.0}, "n must be such .* got n = 3"),
+    ],
+)
+def test_a_refusal_names_what_the_reasons_are_about(given, words):
+    with pytest.raises(ValueError, match=words):
+        dpjax.choose(bits=8, **given)

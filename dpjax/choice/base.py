@@ -20,6 +20,7 @@ ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
 _TRIES = 60
 _BY_PROPORTION = 4  # tries, until a value is found that is great enough
 _SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
+MOST_DELTA = 0.5  # that theorems ask for
 LARGEST = 2**62  # records that are reckoned with
 MOST_RECORDS = 2**30  # that are offered
 
@@ -72,8 +73,7 @@ class Question:
         Raises:
           UnavailableError: delta is 0, or above 1/2.
         """
-        if not 0.0 < self.delta <= 0.5:
-            raise UnavailableError("needs a delta in (0, 1/2]")
+        usable(self.delta)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +115,39 @@ class Found:
     question: Question
 
 
+def usable(delta: float) -> None:
+    """UnavailableError for what cannot do without delta.
+
+    Raises:
+      UnavailableError: delta is 0, or above 1/2, for which nothing is proved (`best_offer` asks with 1/2, too).
+    """
+    if not 0.0 < delta <= MOST_DELTA:
+        raise UnavailableError("needs a delta above 0" if delta == 0.0 else f"uses {MOST_DELTA} of delta at most")
+
+
+def best_offer(candidate: Candidate, question: Question) -> Offer:
+    """With all of delta, or with 1/2 of what is more: whichever takes fewer records."""
+    if question.delta <= MOST_DELTA:
+        return candidate.offer(question)
+    offers, reason = [], UnavailableError("")
+    for delta in (question.delta, MOST_DELTA):
+        try:
+            offers.append(candidate.offer(dataclasses.replace(question, delta=delta)))
+        except ValueError as refused:
+            reason = UnavailableError(str(refused))
+    if not offers:
+        raise reason
+    return min(offers, key=lambda offer: offer.n)
+
+
+def _floor(candidate: Candidate, question: Question) -> float:
+    """n that no offer is far below."""
+    if candidate.floor is None:
+        return 0.0
+    deltas = {question.delta, min(question.delta, MOST_DELTA)}
+    return min(candidate.floor(dataclasses.replace(question, delta=delta)) for delta in deltas)
+
+
 def ranked(
     candidates: Sequence[Candidate], question: Question, absent: str
 ) -> tuple[list[Found], dict[str, str | float]]:
@@ -136,9 +169,9 @@ def ranked(
 def _solved(candidate: Candidate, question: Question, absent: str, limit: float) -> Found:
     """The least value of what is absent; UnavailableError if it is above the limit, which two others keep."""
     if absent == "n":
-        if candidate.floor is not None and candidate.floor(question) > limit:
+        if _floor(candidate, question) > limit:
             raise UnavailableError(f"above {limit:g}")
-        offer = candidate.offer(question)
+        offer = best_offer(candidate, question)
         if offer.n > MOST_RECORDS:
             raise UnavailableError(f"takes at most {MOST_RECORDS} rows, got {offer.n}")
         return Found(offer.n, offer, question)
@@ -148,11 +181,11 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
 
     def needed(value: float) -> float:
         asked = question.at(absent, value)
-        low = 0.0 if candidate.floor is None else candidate.floor(asked)
+        low = _floor(candidate, asked)
         if low > (n if value == limit else 4.0 * n):
             return low
         try:
-            offers[value] = candidate.offer(asked)
+            offers[value] = best_offer(candidate, asked)
         except ValueError as reason:
             reasons.append(str(reason))
             return math.inf
@@ -204,18 +237,19 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
 def largest_kept(spent: Callable[[float], float], delta: float, start: float) -> float | None:
     """Nearly the largest e with spent(e) <= delta, from somewhere near it; None if none was found.
 
-    A few steps by the slope of ln(spent), at first that of a normal tail; to a part in 100. What is returned was itself found to keep it.
+    A few steps by the slope of ln(spent), at first that of a normal tail; to a part in 4,000: what needs n records at some epsilon and
+    hardly fewer at another is solved for by it. What is returned was itself found to keep it.
     """
     best, e, slope, last = None, start, -2.0 * math.log(delta), None
-    for _ in range(12):
+    for _ in range(16):
         found = max(spent(e), 1e-300)
         if found <= delta and e > (best or 0.0):
             best = e
         if last is not None and e != last[0]:
             secant = (math.log(found) - math.log(last[1])) / (math.log(e) - math.log(last[0]))
             slope = min(max(secant, slope / 3), 3 * slope)
-        step = min(max((math.log(delta) - math.log(found)) / slope, -0.3), 0.3) - 2.0**-9
-        if found <= delta and step <= 2.0**-7:
+        step = min(max((math.log(delta) - math.log(found)) / slope, -0.3), 0.3) - 2.0**-13
+        if found <= delta and step <= 2.0**-12:
             break
         last, e = (e, found), e * math.exp(step)
     return best

@@ -155,7 +155,7 @@ def choose(
         | "k_concepts" (k=, concept="points", "thresholds", "parities") | largest of k population errors | all; parities: uniform | R |
       bits: the domain is {0, ..., 2^bits - 1} (on each axis), 1 to 4096.
       n: number of records, up to 2^30. epsilon: total, from 2^-20 to 32. alpha: tolerated error, from 2^-40 on and below 1.
-      delta: total, in [0, 1); with 0 only pure algorithms are candidates.
+      delta: total, in [0, 1); with 0 only pure algorithms are candidates, and of one above 1/2 many spend 1/2.
       beta: failure probability, from 2^-100 on and below 1.
       relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at
         half of epsilon under R; one that is private under R, where n is public, is no candidate under A.
@@ -192,7 +192,7 @@ def choose(
         **own,
     )
     found, others = ranked(kind.candidates(question), question, absent)
-    return _chosen(task, found, others, absent, without_alpha)
+    return _chosen(task, question, found, others, absent, without_alpha)
 
 
 def _own(task: str, kind: Task, given: dict[str, Any]) -> dict[str, Any]:
@@ -237,17 +237,27 @@ def _absent(task: str, without_alpha: bool, **given: Any) -> str:
     return absent[0]
 
 
-def _blamed(absent: str, others: dict[str, float | str]) -> str:
-    """The argument that an error is about."""
-    if absent == "n" and any("takes at most" in str(reason) for reason in others.values()):
-        return "epsilon and alpha"
-    too_few = any("too few" in str(reason) for reason in others.values())
-    return "n" if absent != "n" and too_few else "delta, relation and bits"
+def _refusal(question: Question, absent: str, others: dict[str, float | str]) -> str:
+    """What to say where nothing is offered: which arguments the candidates' reasons are about, with their values."""
+    reasons = {name: str(reason) for name, reason in others.items()}
+    said = " ".join(reasons.values())
+    marks = {"epsilon": "epsilon", "alpha": "alpha", "delta": "delta", "relation": "private under", "bits": "bit"}
+    if absent != "n" and "too few" in said:
+        blamed = ["n"]
+    elif absent == "n" and "takes at most" in said:
+        blamed = ["epsilon", "alpha"]
+    else:
+        blamed = [name for name, mark in marks.items() if mark in said and name != absent]
+    got = ", ".join(f"{name} = {getattr(question, name)}" for name in blamed)
+    listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return f"{' and '.join(blamed)} must be such that some algorithm is proved to do it, got {got} ({listed})"
 
 
-def _chosen(task: str, found: list[Found], others: dict[str, float | str], absent: str, without_alpha: bool) -> Choice:
+def _chosen(
+    task: str, question: Question, found: list[Found], others: dict[str, float | str], absent: str, without_alpha: bool
+) -> Choice:
     """The answer."""
-    best, n, algorithm = _built(found, others, absent)
+    best, n, algorithm = _built(question, found, others, absent)
     return Choice(
         task=task,
         name=best.offer.name,
@@ -265,7 +275,9 @@ def _chosen(task: str, found: list[Found], others: dict[str, float | str], absen
     )
 
 
-def _built(found: list[Found], others: dict[str, float | str], absent: str) -> tuple[Found, int, Any]:
+def _built(
+    question: Question, found: list[Found], others: dict[str, float | str], absent: str
+) -> tuple[Found, int, Any]:
     """(the best offer whose algorithm takes so many records, how many, the algorithm); what takes fewer is struck from `found`.
 
     Raises:
@@ -279,8 +291,7 @@ def _built(found: list[Found], others: dict[str, float | str], absent: str) -> t
         except ValueError as reason:
             others[best.offer.name] = str(reason)
             del found[0]
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in others.items())
-    raise ValueError(f"{_blamed(absent, others)} must be such that some algorithm is proved to do it ({reasons})")
+    raise ValueError(_refusal(question, absent, others))
 
 
 def _numbers(algorithm: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import EPSILONS, Candidate, Offer, Question, UnavailableError, usable
 from dpjax.core import bisection
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -55,8 +55,7 @@ def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, 
         return bisection.least_int(lambda n: exponential_odds(bits, epsilon, n) <= odds, 1)
     if name == "tree_score":
         return tree_planning.least_n(bits, epsilon, *_plain(bits), beta, steps or FEW_STEPS)
-    if not 0.0 < delta <= 0.5:
-        raise UnavailableError("needs a delta in (0, 1/2]")
+    usable(delta)
     if name == "rec_concave":
         return math.ceil(2 * _promise(bits, epsilon, delta, beta))
     return _tree_log(bits, epsilon, delta, beta).sample_size
@@ -158,7 +157,8 @@ def best(bits: int, epsilon: float, delta: float, beta: float, *, steps: float |
 def _candidate(name: str) -> Candidate:
     def offer(question: Question) -> Offer:
         given = (name, question.bits, *question.step(), question.beta)
-        steps = MOST_STEPS if question.n is None else FEW_STEPS
+        # Of many epsilons few steps each; but the greatest, which many tasks fall back on, must not be refused what it is granted for n.
+        steps = MOST_STEPS if question.n is None or question.epsilon == EPSILONS[1] else FEW_STEPS
         return Offer(points_for(*given, steps), lambda n: made(*given), name)
 
     def floor(question: Question) -> float:

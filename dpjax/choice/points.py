@@ -6,6 +6,9 @@ A_dist must have dropped the target's count, Bin(n, p), which it does the less o
 falling to alpha, the failure is
 
     P[Bin(n, alpha) = 0] + sum_{c > 0} P[Bin(n, alpha) = c] P[A_dist drops a lead of c].
+
+A lead below A_dist's threshold is kept by noise alone, so where failures are allowed about as often as not a smaller epsilon may be better:
+the powers of 2 below the given one are tried, too.
 """
 
 import math
@@ -14,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import EPSILONS, Candidate, Offer, Question, UnavailableError
 from dpjax.core import bisection
 from dpjax.learners import points as learners
+
+OFTEN = 0.4  # of a beta, from which on a smaller epsilon may be better
 
 
 def exponential(question: Question) -> Offer:
@@ -64,11 +69,20 @@ def learn_points(question: Question) -> Offer:
     """By its law on the worst distribution."""
     question.public_size()
     question.approximate()
-    alpha, epsilon, delta = question.alpha, question.epsilon, question.delta
-    enough = math.ceil(bounds.learn_points(question.bits, alpha, question.beta, epsilon, delta, bottom="zero"))
-    n = bisection.least_int(lambda n: learn_points_failure(n, alpha, epsilon, delta) <= question.beta, 1, enough)
-    given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": delta, "bottom": "zero"}
+    tried = [question.epsilon]
+    if question.beta > OFTEN:
+        powers = range(math.ceil(math.log2(EPSILONS[0])), math.ceil(math.log2(question.epsilon)))
+        tried += [2.0**power for power in powers]
+    n, epsilon = min((_least_n(question, each), each) for each in tried)
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": question.delta, "bottom": "zero"}
     return Offer(n, lambda n: learners.learn_points(**given), "learn_points")
+
+
+def _least_n(question: Question, epsilon: float) -> int:
+    """At this epsilon."""
+    alpha, beta, delta = question.alpha, question.beta, question.delta
+    enough = math.ceil(bounds.learn_points(question.bits, alpha, beta, epsilon, delta, bottom="zero"))
+    return bisection.least_int(lambda n: learn_points_failure(n, alpha, epsilon, delta) <= beta, 1, enough)
 
 
 CANDIDATES: tuple[Candidate, ...] = (
