@@ -139,7 +139,10 @@ def test_accountant_refuses_what_makes_no_sense() -> None:
         (lambda: accountant.log_total_delta([1.0], [0.0], math.nan, (2,)), "epsilon must be a number, not NaN"),
         (lambda: accountant.calibrated([-1.0], [0.0], 1.0, 1e-3, (2,)), "ratios must be > 0"),
         (lambda: accountant.calibrated([1.0], [0.0], 1.0, 1.0, (2,)), "delta must be < 1"),
-        (lambda: accountant.calibrated([1.0], [0.0], 1.0, 1e-38, (2,)), "delta must be from .* which float32 can hold"),
+        (
+            lambda: accountant.calibrated([1.0], [0.0], 1.0, 1e-38, (2,)),
+            "delta must be at least .* which float32 can hold",
+        ),
     ):
         with pytest.raises(ValueError, match=words):
             call()

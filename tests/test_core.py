@@ -529,10 +529,14 @@ def test_bucket_is_the_least_one(n):
             ValueError,
             "epsilon must be .* float64 can hold, got an int of 1329 bits",
         ),
-        (lambda: arguments.fraction("alpha", 1e-300), ValueError, "alpha must be from .* float32 can hold"),
+        (
+            lambda: arguments.fraction("alpha", 1e-300),
+            ValueError,
+            "alpha must be at least 7.5e-37, which float32 can hold",
+        ),
         (lambda: arguments.epsilon(3e38), ValueError, r"epsilon must be <= 2\^120 in float32"),
         (lambda: arguments.delta(1 - 1e-9), ValueError, "delta must be below 1 in float32"),
-        (lambda: arguments.real("x", -1e300), ValueError, "x must be from .* float32 can hold"),
+        (lambda: arguments.real("x", -1e300), ValueError, r"x must be at least -3.4e\+38, which float32 can hold"),
         (lambda: arguments.size("k", 2**31), ValueError, "k must be from 1 to 2147483647, got 2147483648"),
         (lambda: arguments.size("k", 0), ValueError, "k must be >= 1, got 0"),
         (lambda: arguments.counts(vc=10**400), ValueError, "vc must be from 1 to 340282.*, got an int"),
@@ -564,14 +568,14 @@ def test_what_the_host_needs_to_know_is_not_traced():
 @pytest.mark.parametrize("check", [arguments.delta, arguments.epsilon])
 def test_budgets_that_float32_takes_for_zero_are_refused(check):
     """Or laws at delta = 1e-300 are finite and their gradients are not."""
-    with pytest.raises(ValueError, match=r"must be from 7.5e-37 to 3.4e[+]38, which float32 can hold .* got 1e-300"):
+    with pytest.raises(ValueError, match=r"must be at least 7.5e-37, which float32 can hold .* got 1e-300"):
         check(1e-300)
     with pytest.raises(ValueError, match="got 1e-39"):
         check(np.float64(1e-39))
     assert check(1e-36) == 1e-36 and float(jnp.float32(1e-36) / 64) > 0
     with jax.enable_x64(True):
         assert check(1e-300) == 1e-300
-    with pytest.raises(ValueError, match=r"epsilon must be from .* got 1e[+]40"):
+    with pytest.raises(ValueError, match=r"epsilon must be at most .* got 1e[+]40"):
         arguments.epsilon(1e40)
 
 

@@ -84,6 +84,16 @@ def test_what_lies_between_two_steps_goes_to_the_nearest(values, unit):
     )
 
 
+def test_integers_in_steps_of_a_fraction_are_the_floats_that_they_are():
+    for kind in ("int8", "uint64"):
+        given = {"unit": 0.01, "low": 0, "high": 10}
+        whole, real = dpjax.encode(np.array([3, 5], kind), **given), dpjax.encode([3.0, 5.0], **given)
+        assert codes(whole) == codes(real) == [300, 500] and whole.encoding == real.encoding
+    assert codes(dpjax.encode([1, 2], unit=Fraction(1, 3), low=0, high=2)) == [3, 6]
+    with pytest.raises(ValueError, match=r"low and high must be within 2.53 for integers in steps of 0.5"):
+        dpjax.encode([3, 5], unit=0.5, low=2**60, high=2**60 + 2**10)
+
+
 def test_halves_go_to_the_even_step():
     assert codes(dpjax.encode([0.5, 1.5, 2.5], unit=1, low=0, high=9)) == [0, 2, 2]
     assert codes(dpjax.encode([5, 15, 25, 26], unit=10, low=0, high=90)) == [0, 2, 2, 3]
@@ -173,7 +183,7 @@ def test_dates_and_times():
         times, unit=datetime.timedelta(seconds=1), low=datetime.time(0), high=datetime.timedelta(days=1)
     )
     assert codes(column) == [1, 86_399] and column.decode(1) == np.timedelta64(1, "s")
-    with pytest.raises(TypeError, match=r"values\[0\] must be a number, a date or a time, like all others"):
+    with pytest.raises(TypeError, match=r"values\[0\] must be a number, a date or a time, all of one kind"):
         dpjax.encode([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)])
     with pytest.raises(TypeError, match=r"values\[2\] must have a zone, as others have"):
         dpjax.encode([*moments, datetime.datetime(2024, 1, 1)])
@@ -310,9 +320,13 @@ WRONG = [
     (np.array(["NaT", "2020"], "M8[Y]"), {}, ValueError, "no missing entries, got 1 of 2 rows: 0"),
     ([1, "x", None], {}, ValueError, "no missing entries"),
     ([decimal.Decimal(1), "x"], {}, TypeError, r"values\[1\] must be a number"),
-    ([decimal.Decimal(1), 0.5], {}, TypeError, r"values\[0\] must be a float or an integer, like all others"),
+    ([decimal.Decimal(1), 0.5], {}, TypeError, r"values\[0\] must be a float or an integer, as there are floats"),
     ([2**53 + 1, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got 9007199254740993"),
     ([2**2000, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got an int of 2001 bits"),
+    (["1", "2"], {}, TypeError, "make numbers or dates of it first"),
+    (np.array(["1", "2"], object), {}, TypeError, "make numbers or dates of text first, got '1'"),
+    ({1: 2}, {}, TypeError, "values must be a column of numbers, dates or times, got dict"),
+    ({1, 2}, {}, TypeError, "values must be a column of numbers, dates or times, got set"),
     (np.array([SECOND, 1], object), {}, TypeError, r"values\[0\] must be a number, a date or a time"),
     ([[1], [1, 2]], {}, ValueError, "values must have one axis, got rows of different lengths"),
     (np.array([1], np.float16), {}, TypeError, "floats of 32 or 64 bits"),

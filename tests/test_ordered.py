@@ -97,7 +97,7 @@ def test_from_breakpoints_is_the_function_it_was_told(breaks, further):
         ([0], [0.0], 0, "last must be >= 1 and not below the last start, got 0"),
         ([0, 3], [0.0, math.nan], 4, r"values\[1\] must be a number, not NaN"),
         ([0, 3], [math.inf, 0.0], 4, r"values\[0\] must be < inf"),
-        ([0, 3], [0.0, 1e39], 4, r"values\[1\] must be from .* which float32 can hold"),
+        ([0, 3], [0.0, 1e39], 4, r"values\[1\] must be at most .* which float32 can hold"),
     ],
 )
 def test_from_breakpoints_refuses(starts, values, last, message):

@@ -82,6 +82,18 @@ def test_thresholds_in_both_directions():
 
 
 @pytest.mark.thorough
+def test_a_column_of_a_data_frame_is_found_by_its_name():
+    pandas = pytest.importorskip("pandas")
+    x = np.linspace(0, 10, 201)
+    frame, y = pandas.DataFrame({"age": x[::-1], "income": x}), x > 3
+    given = {"epsilon": 10.0, "low": 0, "high": 10, "unit": 0.1, "random_state": 0}
+    by_name, by_number = (PrivateThreshold(column=column, **given).fit(frame, y) for column in ("income", 1))
+    assert by_name.threshold_ == by_number.threshold_ and (by_name.predict(frame) == by_number.predict(frame)).all()
+    for data, names in ((frame, r"\['age', 'income'\]"), (frame.to_numpy(), r"\[\]")):
+        with pytest.raises(ValueError, match=f"column must be one of {names}, .* got 'wage'"):
+            PrivateThreshold(column="wage", **given).fit(data, y)
+
+
 def test_estimators_release_what_their_algorithms_do():
     """With the same key, on the same codes, written down here by hand."""
     x = np.random.default_rng(0).integers(0, 16, (500, 2))

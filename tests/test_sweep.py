@@ -195,6 +195,30 @@ def test_other_random_words_are_another_result() -> None:
         assert engine.width() != before
 
 
+def test_a_domain_smaller_than_the_distribution_s_is_refused_by_name() -> None:
+    wider = {**ONE, "distribution": lambda bits: concept.log_uniform(bits=bits + 1), "over": {"bits": [4]}}
+    with pytest.raises(
+        ValueError, match=r"series 'one' at {'bits': 4} .* got NaN: data outside the algorithm's domain"
+    ):
+        least_n({"one": exponential}, **wider)
+
+
+def test_a_law_that_is_none_is_refused_by_name() -> None:
+    class Lawless(Largest):
+        """As of data outside its domain."""
+
+        def probability(self, sample: Any, event: Any) -> Any:
+            return jnp.full(2, jnp.nan)
+
+    with pytest.raises(ValueError, match=r"series 'one' at .* must have a law on what its distribution draws, got NaN"):
+        least_n({"one": functools.cache(Lawless)}, **ONE)
+
+
+def test_a_maximum_below_the_usual_start_is_where_the_search_starts() -> None:
+    row = least_n({"exponential": exponential}, **{**ONE, "start": None, "maximum": 50}).to_rows()[0]
+    assert row["n"] is not None and row["n"] <= 50
+
+
 def test_what_cannot_be_told_apart_is_refused() -> None:
     for held in (memoryview(b"1"), (i for i in range(3))):
         with pytest.raises(TypeError, match="must hold nothing but what can be copied"):

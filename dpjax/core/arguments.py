@@ -11,7 +11,7 @@ import functools
 import math
 import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -230,8 +230,9 @@ def _held(name: str, value: Any) -> Any:
     """The leaf, unless compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
     if value == 0.0 or math.isinf(value) or _exact() or _LEAST <= abs(value) <= _MOST:
         return value
-    rule = f"from {_LEAST:.2g} to {_MOST:.2g}, which float32 can hold (or enable x64)"
-    raise ValueError(f"{name} must be {rule}, got {float(value)!r}")
+    small, end = abs(value) < 1, math.copysign(_LEAST if abs(value) < 1 else _MOST, value)
+    rule = f"{'at least' if small == (value > 0) else 'at most'} {end:.2g}"
+    raise ValueError(f"{name} must be {rule}, which float32 can hold (or enable x64), got {float(value)!r}")
 
 
 def least() -> float:
@@ -280,7 +281,8 @@ def array(name: str, value: Any) -> np.ndarray:
 
 def several(name: str, value: Any) -> list[Any]:
     """A list, tuple or array of things, as a list; TypeError for what is none."""
-    if isinstance(value, str | bytes) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
+    unordered = isinstance(value, str | bytes | Mapping | Set)
+    if unordered or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
         raise TypeError(f"{name} must be a list, got {value!r} of type {type(value).__name__}")
     return list(value)
 

@@ -30,6 +30,7 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 
 MOST_STEPS = 2**53  # of decimals, which float64 holds
+FRACTIONAL = float | np.floating | decimal.Decimal | Fraction
 FAST = 2**51  # up to here a decimal times its denominator is rounded by 1/4 + 1/8 at most: the nearest integer is right
 
 
@@ -126,8 +127,9 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
       values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list, also of
         `decimal.Decimal`, `datetime.date`, `datetime.datetime` and pandas' moments (those with a zone are brought to UTC, of which bounds
         without one are, too) and `datetime.time`. Floats and integers in one list are floats of 64 bits.
-      unit: one step: a number for numbers, a `numpy.timedelta64` or a `datetime.timedelta` for dates and times. Absent: 1 for integers,
-        the array's own unit for dates and times, and every float for floats. Another unit needs bounds.
+      unit: one step: a number for numbers (a float, a decimal or a fraction makes floats of integers), a `numpy.timedelta64` or a
+        `datetime.timedelta` for dates and times. Absent: 1 for integers, the array's own unit for dates and times, and every float for
+        floats. Another unit needs bounds.
       low, high: public bounds, both inclusive, in the values' own type, a whole number of units apart. Absent: all values of the type.
       clip: whether values outside the bounds are moved to the nearer one.
 
@@ -153,7 +155,12 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     for name, given in (("unit", unit), ("low", low), ("high", high)):
         if isinstance(given, np.timedelta64) and array.dtype.kind not in "mM":  # which NumPy counts among the integers
             raise TypeError(f"{name} must be a number, as the values are, got {given!r}")
-    if array.dtype == object:
+    if array.dtype.kind in "iu" and isinstance(unit, FRACTIONAL):
+        array = array.astype(np.float64)
+        encoding, codes = _decimals(array, unit, low, high)
+        if max(abs(encoding.low), abs(encoding.low + encoding.unit * encoding.last)) > MOST_STEPS:
+            raise ValueError(f"low and high must be within 2^53 for integers in steps of {unit}, got {low} and {high}")
+    elif array.dtype == object:
         encoding, codes = _python_numbers(array, unit, low, high)
     elif array.dtype.kind == "f":
         encoding, codes = (_floats if unit is None else _decimals)(array, unit, low, high)

@@ -2,6 +2,8 @@
 
 from dpjax.core import lazy
 
+__all__ = ["PrivateQuantiles", "PrivateRectangle", "PrivateThreshold", "to_opendp"]
+
 __getattr__, __dir__ = lazy.modules(
     __name__,
     PrivateQuantiles="dpjax.interop.private_quantiles:PrivateQuantiles",

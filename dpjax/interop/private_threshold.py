@@ -26,7 +26,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       epsilon: > 0.
       low, high: public bounds of the column; values outside are moved to the nearer one.
       unit: one step of the column; None for every float.
-      column: which column of X is looked at.
+      column: which column of X is looked at, by its number or, of a DataFrame, by its name.
       above: whether the second class is the one above the threshold, else below.
       classes: both classes; None for those in y.
       random_state: as in scikit-learn.
@@ -50,7 +50,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         low: Any = None,
         high: Any = None,
         unit: Any = None,
-        column: int = 0,
+        column: int | str = 0,
         above: bool = True,
         classes: Any = None,
         random_state: Any = None,
@@ -96,5 +96,12 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _encoded(self, x: np.ndarray) -> Any:
         """By the parameters of the last fit."""
         column, low, high, unit = self._asked.values()
+        if isinstance(column, str):
+            names = getattr(self, "feature_names_in_", np.zeros(0, object)).tolist()
+            if column not in names:
+                raise ValueError(
+                    f"column must be one of {names}, the names of X's columns, or a number, got {column!r}"
+                )
+            column = names.index(column)
         column = arguments.integer("column", column, at_least=0, at_most=x.shape[1] - 1)
         return columns.encoded(x[:, [column]], low, high, unit)[0]

@@ -220,7 +220,7 @@ def laws(
 
     for group in _groups([i for i, is_known in enumerate(known) if not is_known], asked):
         cell, experiments = asked[group[0]][0], [asked[i][1] for i in group]
-        table = engine.evaluate(
+        failures = engine.evaluate(
             pac.failures,
             pac.grid(experiments, TOGETHER),
             root=engine.root_key(cell.effort.seed),
@@ -228,7 +228,14 @@ def laws(
             draws=cell.effort.draws,
             batch=min(BATCH, cell.effort.draws),
         )
-        computed |= dict(zip(group, table.T.tolist(), strict=False))
+        table = failures.T[: len(group)]
+        for i in np.flatnonzero(np.isnan(table).any(axis=1)).tolist():
+            wrong = asked[group[i]][0]
+            raise ValueError(
+                f"series {wrong.name!r} at {dict(wrong.setting)} must have a law on what its distribution draws, got NaN:"
+                " data outside the algorithm's domain, or a parameter out of range"
+            )
+        computed |= dict(zip(group, table.tolist(), strict=True))
         for i in group:
             kept(i)  # before the next group: a kill loses one
         report(len(group))

@@ -62,7 +62,7 @@ def least_n(
     level: float = 0.95,
     seed: int = 0,
     by: str | None = None,
-    start: int = 64,
+    start: int | None = None,
     maximum: int = 2**20,
     rtol: float = 0.02,
     draws: int = 64,
@@ -90,7 +90,7 @@ def least_n(
       level: confidence of the intervals.
       seed: of all draws.
       by: "law" or "trials", for all series; default by law where there is one.
-      start: first n tried. maximum: largest n tried.
+      start: first n tried; default 64, or `maximum` if that is less. maximum: largest n tried.
       rtol: relative width of the last bracket of the search, in [0, 1); 0 gives the exact integer.
       draws: of data, for a law. (Its interval is Student's t over them: asymptotic.)
       trials: at most so many at one n; fewer where it is clear on which side of beta it lies (by a confidence sequence).
@@ -121,7 +121,7 @@ def least_n(
     effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
     progress = arguments.flag("progress", progress)
     maximum = arguments.integer("maximum", maximum, at_least=1)
-    start = arguments.integer("start", start, at_least=1, at_most=maximum)
+    start = min(64, maximum) if start is None else arguments.integer("start", start, at_least=1, at_most=maximum)
     rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)
     searches = [_Search(cell, alpha, start, _room(cell.algorithm, alpha, beta, start)) for cell in grid]

@@ -84,6 +84,6 @@ def rounded_fractions(fractions: Any) -> list[int]:
     rounded = [round(value * 2**32) for value in values]
     if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
         raise ValueError(
-            f"fractions must increase strictly, 2^-32 apart and from 0 and 1 at least, and hold one or more; got {values}"
+            f"fractions must increase strictly, be at least 2^-32 apart and from 0 and 1, and be one or more, got {values}"
         )
     return rounded
