@@ -84,7 +84,11 @@ def test_equal_in_every_number_is_equal(value):
 
 def test_arrays_of_other_shapes_are_not_equal():
     assert Recipe(scale=np.ones(2)) != Recipe(scale=np.ones(3)) != Recipe(scale=1.0)
-    assert Recipe(scale=jax.random.key(0)) == Recipe(scale=jax.random.key(0)) != Recipe(scale=jax.random.key(1))
+    one, again, other = (Recipe(scale=jax.random.key(seed)) for seed in (0, 0, 1))
+    assert one == again != other and hash(one) == hash(again)
+    assert Recipe(scale=1.0) == Recipe(scale=np.float64(1)) and hash(Recipe(scale=1.0)) == hash(
+        Recipe(scale=np.ones(()))
+    )
 
 
 def test_what_cannot_be_exported_says_so():

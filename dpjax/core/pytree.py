@@ -113,7 +113,7 @@ def equal(self: Any, other: Any) -> bool:
     if type(self) is not type(other):
         return NotImplemented
     (leaves, structure), (others, other_structure) = jax.tree.flatten(self), jax.tree.flatten(other)
-    return structure == other_structure and all(map(_same, leaves, others))
+    return structure == other_structure and all(map(_same, leaves, others))  # type: ignore[operator]
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -121,9 +121,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def hashed(self: Any) -> int:
-    """Of arrays the shapes alone: the same where the numbers are, whatever their type."""
+    """Of arrays with axes, and of keys, the shapes alone: the same where the numbers are, whatever their type."""
     leaves, structure = jax.tree.flatten(self)
-    return hash((structure, *(np.shape(leaf) or getattr(leaf, "item", lambda leaf=leaf: leaf)() for leaf in leaves)))
+    return hash((structure, *map(_hashable, leaves)))
+
+
+def _hashable(leaf: Any) -> Any:
+    if not hasattr(leaf, "dtype"):
+        return leaf
+    return leaf.item() if isinstance(leaf.dtype, np.dtype) and leaf.ndim == 0 else leaf.shape
 
 
 def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:

@@ -144,7 +144,9 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     except OverflowError:  # by newer versions of NumPy; older ones wrap
         same = np.array("NaT", dtype)
     except (TypeError, ValueError) as error:
-        rule = "a date or a time" if dtype.kind == "M" else "a duration, or a time of the day, of Python, NumPy or pandas"
+        rule = (
+            "a date or a time" if dtype.kind == "M" else "a duration, or a time of the day, of Python, NumPy or pandas"
+        )
         raise TypeError(f"{name} must be {rule}, got {bound!r}") from error
     if np.isnat(same) or same.astype(found.dtype) != found:
         raise ValueError(f"{name} must be one of the values that {dtype} can hold, got {bound!r}")
