@@ -272,7 +272,7 @@ def test_a_test_of_a_large_epsilon_keeps_a_delta_that_floats_hold():
     assert solver.success_probability(points) > 0.9
     plan = planning.calibrate(bits=2, epsilon=1.0, delta=1e-6, beta=0.1, accountant="basic", depth=1)
     budget = dataclasses.replace(plan.budget, select_delta=1e-60)
-    with pytest.raises(ValueError, match=r"plan.budget.select_delta must be from 7.5e-37"):
+    with pytest.raises(ValueError, match=r"plan.budget.select_delta must be at least 7.5e-37"):
         interior_point.tree_log_planned(bits=2, plan=dataclasses.replace(plan, budget=budget))
 
 

@@ -504,6 +504,21 @@ def test_values_nobody_could_check_are_flagged() -> None:
     xs, ys = np.full((5, 3, 1), 3, np.uint32), np.ones((5, 3), np.int32)
     xs[:, 1, 0], ys[:, 1] = zip(*wrong, strict=True)
     assert run(xs, ys).tolist() == [Status.OK, *[Status.OUTSIDE_DOMAIN] * 4]
+    assert run(xs, ys == 1).tolist() == [Status.OK, *[Status.OUTSIDE_DOMAIN] * 2, *[Status.OK] * 2]
+    for label in (0.5, -0.5, math.nan):  # a cast would make a label of it
+        halves = ys.astype(np.float32)
+        halves[0, 2] = label
+        assert run(xs, halves)[0] == Status.OUTSIDE_DOMAIN
+
+
+def test_labels_and_counts_are_not_narrowed_to_right_ones(x64: None) -> None:
+    learner, x = thresholds.exponential(bits=6, epsilon=1.0), wide.from_ints([1, 2, 3], 6)
+    run = jax.jit(lambda y, n: learner(jax.random.key(9), Sample(x=x, y=y, n_valid=n)).status)
+    good = jnp.array([1, 0, 0])
+    assert [int(run(good, n)) for n in (3, 2**32 + 3, 4)] == [Status.OK, *[Status.OUTSIDE_DOMAIN] * 2]
+    assert run(good.at[2].set(2**32), 3) == Status.OUTSIDE_DOMAIN
+    with pytest.raises(TypeError, match="n_valid must be an int, got a traced float64"):
+        run(good, 2.7)
 
 
 GOOD: dict[str, Any] = dict(bits=6, epsilon=1.0, delta=0.1, alpha=0.5, depth=2)

@@ -427,7 +427,7 @@ def test_scales_that_floats_do_not_hold_are_refused(epsilon: float, sensitivity:
         report_noisy_max.mechanism,
         lambda **given: above_threshold.mechanism(threshold=0, **given),
     ):
-        with pytest.raises(ValueError, match="sensitivity / epsilon must be from"):
+        with pytest.raises(ValueError, match="sensitivity / epsilon must be at"):
             make(epsilon=epsilon, sensitivity=sensitivity)
 
 

@@ -71,6 +71,13 @@ def test_bad_multi_samples_are_refused(x, y, n_valid, error, message):
         MultiSample.create(x, y, n_valid)
 
 
+def test_traced_labels_other_than_zeros_and_ones_show_in_the_count():
+    x = wide.from_ints([1, 2], 2)
+    counted = jax.jit(lambda y: MultiSample.create(x, y).n_valid)
+    rows = [[[1, 0], [0, 1]], [[1, 0.5], [0, 1]], [[2, 0], [0, 1]]]
+    assert [int(counted(jnp.array(y, float))) for y in rows] == [2, -1, -1] and counted(jnp.array(rows[0], bool)) == 2
+
+
 def test_labels_that_nobody_packed_are_refused():
     """Zeros and ones where packed words belong would be read as other labels."""
     learner = parities.parity_learner(bits=3, k=3, epsilon=1.0, delta=1e-6, size=8)

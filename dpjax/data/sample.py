@@ -190,6 +190,8 @@ def zeros_and_ones(y: Any) -> Int[Array, "*s"]:
     """Labels as int32; of traced ones what is neither 0 nor 1 becomes -1, where a cast would make a label of it."""
     if not arguments.is_traced(y):
         return on_device(y.astype(np.int32))
+    if y.dtype == bool:
+        return y.astype(jnp.int32)
     return jnp.where(y == 1, 1, jnp.where(y == 0, 0, -1)).astype(jnp.int32)
 
 
