@@ -685,6 +685,7 @@ def test_what_floats_cannot_hold_is_computed_or_refused_by_name():
     assert bounds.fingerprinting_thresholds_pac(10**6, 1e-3, 800.0) == 0.0
     assert bounds.approximate_proper_thresholds(64, 0.1, 800.0, 0.0) == 1
     assert bounds.pure_points(2000, 2**1000, 0.1, 0.1, 1.0, **printed) > 2**1000
+    assert bounds.parity_learner_size(bits=64, epsilon=1e15, delta=1e-6, beta=0.1) in range(66, 72)  # at once
     rate = set_cover.rate_for(epsilon=1500.0, delta=1e-6)
     assert 1499.0 < set_cover.shared_test(rate=rate, noise_epsilon=0.0, delta=1e-6).epsilon <= 1500.0
     assert set_cover.process_delta(800.0, 1.0) == 1.0

@@ -212,6 +212,7 @@ def _log_cdf(x: float) -> float:
 
 def _about_votes(beta: float, size: int, bits: int, scale: float, threshold: float) -> int:
     """About `_least_votes`: the m with E exp((threshold - N)/scale) / 2 = beta, as if P[noise < x] were exp(x/scale) / 2 for all x."""
+    scale = max(scale, 0.25)  # for less noise the formula is far off, and a vote or two decide
     full = min(1.0 - rank_deficiency(size, bits), 1.0 - 2.0**-53)
     each = -math.log1p(full * math.expm1(-1.0 / scale))
     return max(1, math.ceil((threshold / scale - math.log(2.0 * beta)) / each))
