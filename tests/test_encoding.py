@@ -90,8 +90,11 @@ def test_integers_in_steps_of_a_fraction_are_the_floats_that_they_are():
         whole, real = dpjax.encode(np.array([3, 5], kind), **given), dpjax.encode([3.0, 5.0], **given)
         assert codes(whole) == codes(real) == [300, 500] and whole.encoding == real.encoding
     assert codes(dpjax.encode([1, 2], unit=Fraction(1, 3), low=0, high=2)) == [3, 6]
-    with pytest.raises(ValueError, match=r"low and high must be within 2.53 for integers in steps of 0.5"):
+    with pytest.raises(ValueError, match=r"low and high must be less than 2.53 in size for integers in steps of 0.5"):
         dpjax.encode([3, 5], unit=0.5, low=2**60, high=2**60 + 2**10)
+    with pytest.raises(ValueError, match=r"low and high must be less than 2.53"):  # 2^53 + 1 would be 2^53
+        dpjax.encode(np.array([2**53 + 1]), unit=2.0, low=0, high=2**53)
+    assert codes(dpjax.encode([3, 5], unit=np.array(0.5), low=0, high=8)) == [6, 10]
 
 
 def test_halves_go_to_the_even_step():

@@ -880,6 +880,16 @@ def test_scores_of_16_bits_are_subtracted_in_32(dtype: Any) -> None:
     np.testing.assert_allclose(half.pmf(far), half.pmf(far.astype(np.float32)))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_narrow_integers_are_the_same_traced(dtype: Any) -> None:
+    scores = jnp.array([0, 5, 100], dtype)
+    for mechanism in (exponential.mechanism(epsilon=1.0), report_noisy_max.mechanism(epsilon=1.0)):
+        np.testing.assert_allclose(jax.jit(mechanism.pmf)(scores), mechanism.pmf([0, 5, 100]), rtol=1e-6)
+    noisy = geometric.mechanism(epsilon=5.0)
+    one, other = (run(jax.random.key(0), scores).hypothesis for run in (noisy, jax.jit(noisy)))
+    assert one.tolist() == other.tolist()
+
+
 def test_scores_of_which_a_difference_is_no_float_are_refused() -> None:
     largest = float(np.finfo(np.float32).max)
     mechanism = exponential.mechanism(epsilon=1.0)

@@ -86,9 +86,9 @@ def test_arrays_of_other_shapes_are_not_equal():
     assert Recipe(scale=np.ones(2)) != Recipe(scale=np.ones(3)) != Recipe(scale=1.0)
     one, again, other = (Recipe(scale=jax.random.key(seed)) for seed in (0, 0, 1))
     assert one == again != other and hash(one) == hash(again)
-    assert Recipe(scale=1.0) == Recipe(scale=np.float64(1)) and hash(Recipe(scale=1.0)) == hash(
-        Recipe(scale=np.ones(()))
-    )
+    exact, rounded = Recipe(scale=np.float64(0.1)), Recipe(scale=jnp.float32(0.1))
+    assert exact == rounded and hash(exact) == hash(rounded)
+    hash(jax.eval_shape(lambda: rounded))
 
 
 def test_what_cannot_be_exported_says_so():

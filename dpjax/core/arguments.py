@@ -115,10 +115,10 @@ def real(name: str, value: Any, **bounds: float | None) -> Any:
         import jax.numpy as jnp
 
         return jnp.asarray(value, float)
-    return _held(name, np.float64(number(name, _plain(value), **bounds)))
+    return _held(name, np.float64(number(name, plain(value), **bounds)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The number in an array without axes, unless that holds something else (a PRNG key)."""
     plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0 and hasattr(value, "item")
     return value.item() if plain else value
@@ -153,7 +153,7 @@ def _shown(value: Any) -> str:
 
 
 def _of_python(value: Any) -> Any:
-    return value if is_traced(value) else _plain(value)
+    return value if is_traced(value) else plain(value)
 
 
 def known(name: str, value: Any, **bounds: float | None) -> float:
@@ -164,7 +164,7 @@ def known(name: str, value: Any, **bounds: float | None) -> float:
     """
     if is_traced(value):
         raise TypeError(f"{name} must be a known number: the host computes with it, got {value!r}")
-    return number(name, _plain(value), **bounds)
+    return number(name, plain(value), **bounds)
 
 
 def known_fraction(name: str, value: Any) -> float:

@@ -121,15 +121,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def hashed(self: Any) -> int:
-    """Of arrays with axes, and of keys, the shapes alone: the same where the numbers are, whatever their type."""
+    """Of leaves the shapes alone: numbers may be equal in one width of floats and have other digits in another."""
     leaves, structure = jax.tree.flatten(self)
-    return hash((structure, *map(_hashable, leaves)))
-
-
-def _hashable(leaf: Any) -> Any:
-    if not hasattr(leaf, "dtype"):
-        return leaf
-    return leaf.item() if isinstance(leaf.dtype, np.dtype) and leaf.ndim == 0 else leaf.shape
+    return hash((structure, *map(np.shape, leaves)))
 
 
 def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:

@@ -152,14 +152,17 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     """
     clip = arguments.flag("clip", clip)
     array = read(values)
+    unit = unit if isinstance(unit, np.timedelta64) else arguments.plain(unit)
     for name, given in (("unit", unit), ("low", low), ("high", high)):
         if isinstance(given, np.timedelta64) and array.dtype.kind not in "mM":  # which NumPy counts among the integers
             raise TypeError(f"{name} must be a number, as the values are, got {given!r}")
     if array.dtype.kind in "iu" and isinstance(unit, FRACTIONAL):
         array = array.astype(np.float64)
         encoding, codes = _decimals(array, unit, low, high)
-        if max(abs(encoding.low), abs(encoding.low + encoding.unit * encoding.last)) > MOST_STEPS:
-            raise ValueError(f"low and high must be within 2^53 for integers in steps of {unit}, got {low} and {high}")
+        if max(abs(encoding.low), abs(encoding.low + encoding.unit * encoding.last)) >= MOST_STEPS:
+            raise ValueError(
+                f"low and high must be less than 2^53 in size for integers in steps of {unit}, got {low} and {high}"
+            )
     elif array.dtype == object:
         encoding, codes = _python_numbers(array, unit, low, high)
     elif array.dtype.kind == "f":

@@ -57,11 +57,12 @@ def log_pmf(
     noise, y the margins in its scale and F the standard Laplace law: integrated by 16-point Gauss-Legendre
     on panels free of kinks. Relative error below 1e-9 in float64 and 1e-5 in float32 for up to 64 queries
     (tested), of probabilities above 1e-10: what the threshold's noise does beyond REACH, of probability
-    e^-REACH, is left out, and rarer outcomes may be rarer still here.
+    e^-REACH, is left out, and rarer outcomes may be rarer still here. First and second derivatives are as exact, higher ones are not.
     """
     queries, mask = scored(queries, where, "queries")
     margins = jnp.where(mask, _margins(queries, threshold, epsilon, sensitivity), 0.0)
-    # The integral does not depend on where it is cut; derivatives of panels that just vanish, or begin, would be lost.
+    # The integral does not depend on where it is cut. First derivatives of panels that just vanish, or begin, would be lost; cuts that
+    # stand still lose the jumps that third ones have at kinks.
     nodes, weights = jax.lax.stop_gradient(_panels(margins))
     log_below, log_above = log_tails((nodes[:, None] - margins[None, :]) / 2)
     log_below, log_above = jnp.where(mask, log_below, 0.0), jnp.where(mask, log_above, -jnp.inf)

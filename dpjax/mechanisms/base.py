@@ -46,7 +46,8 @@ def array(name: str, values: Any, *, whole: bool = False) -> Real[Array, "..."]:
         limits, known = np.iinfo(kind), np.zeros(0, int) if traced else np.asarray(given)
         if np.any((known < limits.min) | (known > limits.max)):
             raise ValueError(f"{name} must hold integers from {limits.min} to {limits.max}, got {values!r}")
-        return jnp.asarray(jnp.clip(given, limits.min, limits.max) if traced else given, kind)
+        wider = given.dtype.itemsize > np.dtype(kind).itemsize
+        return jnp.asarray(jnp.clip(given, limits.min, limits.max) if traced and wider else given, kind)
     if whole or not jnp.issubdtype(given.dtype, jnp.floating):
         rule = "signed integers" if whole else "signed integers or reals"
         raise TypeError(f"{name} must hold {rule}, got {values!r} of type {given.dtype}")

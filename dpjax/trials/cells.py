@@ -388,7 +388,7 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
     named = given if hasattr(given, "__qualname__") else type(given)
     fields = sorted(_parts(given).items())
     return {
-        "type": f"{named.__module__}.{named.__qualname__}",
+        "type": f"{getattr(named, '__module__', None)}.{named.__qualname__}",
         **{field: _described(value, depth - 1) for field, value in fields},
     }
 
