@@ -54,6 +54,22 @@ def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
     assert law[-1] <= 1e-6  # beyond the noisy counts that are summed up
 
 
+@pytest.mark.thorough
+def test_derivatives_of_the_law_are_right_where_few_points_say_little(x64):
+    """N_0 is above n from epsilon = 1.7 down, where it falls as epsilon rises, and below n at 3."""
+    made, points = made_for((0.25, 0.6), "uniform", 1.0), points_of([1, 2, 2, 2, 5, 6, 6], 3)
+
+    @jax.jit
+    def law(epsilon):
+        return dataclasses.replace(made, epsilon=epsilon).pmf(points)[:-1]
+
+    slopes = jax.jit(jax.jacfwd(law))
+    for epsilon in (0.3, 0.53, 3.0):
+        steps = (law(epsilon + 1e-3) - law(epsilon - 1e-3)) / 2e-3  # a target has 23 digits behind the point
+        np.testing.assert_allclose(slopes(epsilon), steps, atol=1e-4)
+        assert np.abs(steps).max() > 0.01
+
+
 @pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow), pytest.param(-1, marks=pytest.mark.slow)])
 def margin(request, monkeypatch):
     """A count that costs 0.3 of epsilon, from which N_0 is so many steps of four points away: below n, about n, or above it."""

@@ -61,7 +61,8 @@ being the probability of noise above r H (`noisy_count.Tail`).
 **Bounds on given data.** Since exp(kappa s) is at most Q / 2, and at least each exp(-kappa c(z, N_k)), the failure of an event is at most
 half of what Q gives to its complement, over the largest of the sums over all tuples: `failure_bound`, at most 12 times the failure where
 the tests know it, as long as N_0 is below n (20 times, where it is just below). Where N_0 is above by x, exp(kappa x) times as much is
-reckoned with. Noisy counts with a probability below a rounding unit count as failures.
+reckoned with. Noisy counts with a probability below a rounding unit count as failures. (Laws have right derivatives in epsilon; the bound's
+are those at fixed sizes, of which those beside N_0 move with epsilon.)
 
 The plain twin is `dpjax.verify.plain.quantiles.inverse_sensitivity_law`.
 """
@@ -360,10 +361,13 @@ class InverseSensitivityQuantiles(Together):
         """L: the least cost over all N, by golden sections, as the cost is convex in N."""
         f = jnp.append(self._f(), 1.0)
         lows, highs = _less(low, own), _less(high, own)
+        # Targets are whole numbers and digits, in which no derivative passes: how N_0 moves with epsilon is said here.
+        moves = counts.short() - lax.stop_gradient(counts.short())
 
         def cost(more: Array) -> Array:
             """With so many more points than the targets are of."""
-            return _travelled(lows - f * more, highs - f * more)
+            away = f * (more + moves)
+            return _travelled(lows - away, highs - away)
 
         # The cost moves by |N - N'| at most: the best N is no further from another one than the cost there is great.
         far = cost(jnp.zeros(()))
@@ -379,7 +383,7 @@ class InverseSensitivityQuantiles(Together):
 
         begin = jnp.zeros(()), jnp.minimum(far, most) - least
         left, right = lax.stop_gradient(lax.fori_loop(0, SECTIONS, narrowed, begin))
-        fixed = lax.stop_gradient(least)  # the best N moves with epsilon only where it is the least
+        fixed = lax.stop_gradient(least) - moves  # the best N moves with epsilon only where it is the least
         return jnp.minimum(cost(jnp.where(left == 0, least, fixed + left)), cost(fixed + right))
 
     # ------------------------------------------------------------------------------------------------- what may be said of outputs
