@@ -91,6 +91,111 @@ def test_programs_do_not_outlive_a_check() -> None:
     assert program() is None
 
 
+class Tabled:
+    """Reads its law from a NumPy array."""
+
+    kind = Points
+    table = np.array([[0.5, 0.5, 0.0], [0.5 - 1e-8, 0.5, 1e-8]])
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(1e-12, 1e-9, REPLACE_ONE)
+
+    def pmf(self, points: Any) -> Any:
+        return jnp.asarray(self.table)[points.x[0, 0].astype(int)]
+
+    def __call__(self, key: Any, points: Any) -> Any:
+        return jax.random.choice(key, 3, p=self.pmf(points))
+
+
+def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
+    """JAX hands one program what it made of an array for another: the first check is in its way, and so is a user's own program."""
+    algorithm = Tabled()
+    run = jax.jit(algorithm.__call__)
+    run(jax.random.key(0), Points.create(np.zeros((1, 1), np.uint32)))
+    for _ in range(2):
+        report = check(algorithm, n=1, domain=2, epsilon=0.0)
+        assert report.delta == pytest.approx(1e-8, rel=1e-3) and report.holds is False
+
+
+def test_what_two_outcomes_in_one_result_chose_on_the_way_is_not_released() -> None:
+    learner = thresholds.exponential(bits=1, epsilon=0.5)
+
+    def both(key: Any, sample: Any) -> Any:
+        one, other = jax.random.split(key)
+        return learner(one, sample), {"second": learner(other, sample)}
+
+    assert check(both, n=2, domain=2, epsilon=1.0, delta=0.0).holds is None
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        lambda x: {x: 1},
+        lambda x: (1, None) if x else (None, 1),
+        lambda x: ([1], [2, 3]) if x else ([1, 2], [3]),
+        lambda x: np.arange(6).reshape((2, 3) if x else (3, 2)),
+    ],
+)
+def test_what_leaks_by_structure_is_seen(leak: Any) -> None:
+    report = check(lambda key, points: leak(int(points.x[0, 0])), n=1, domain=2, data=Points, delta=0.0)
+    assert report.holds is False and report.delta > 0.9
+
+
+@pytest.mark.parametrize("same", [lambda x: 1 if x else np.int32(1), lambda x: True if x else 1, lambda x: 0.5 + 0 * x])
+def test_one_number_in_two_widths_is_one_outcome(same: Any) -> None:
+    assert check(lambda key, points: same(int(points.x[0, 0])), n=1, domain=2, data=Points, delta=0.0).delta == 0.0
+
+
+def test_now_a_real_number_and_now_an_integer_is_refused() -> None:
+    for mixed in (lambda x, coin: 7 if x else 0.0, lambda x, coin: 7 if coin else 0.5):
+        with pytest.raises(TypeError, match="must return always one real number or never"):
+            check(
+                lambda key, points, mixed=mixed: mixed(int(points.x[0, 0]), int(jax.random.bits(key)) % 2),
+                n=1,
+                domain=2,
+                data=Points,
+                delta=0.0,
+            )
+
+
+def test_runs_that_cannot_be_compared_with_the_pmf_leave_the_claim_open() -> None:
+    class Prints(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.array([0.5, 0.5])
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return jnp.array([1.0, 2.0]) * sample.x[0, 0]
+
+    report = check(Prints(1.0), **SMALL)
+    assert report.holds is None and "could not be compared with this law" in repr(report)
+
+
+def test_a_small_change_of_the_law_with_the_order_of_records_is_seen() -> None:
+    class Ordered(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.array([0.5, 0.5]) + jnp.where(sample.x[0, 0] > sample.x[1, 0], 1e-9, 0.0) * jnp.array([1, -1])
+
+    with pytest.raises(ValueError, match="ordered must be True"):
+        check(Ordered(1.0), n=2, domain=2)
+
+
+def test_an_epsilon_whose_exponential_is_no_float_is_reckoned_with() -> None:
+    class Extreme:
+        kind = Points
+
+        def guarantee(self) -> Guarantee:
+            return Guarantee(706.3, 0.0, REPLACE_ONE)
+
+        def pmf(self, points: Any) -> Any:
+            return jnp.where(points.x[0, 0] == 0, jnp.array([1 - 1e-307, 1e-307]), jnp.array([0.5, 0.5]))
+
+        def __call__(self, key: Any, points: Any) -> Any:
+            return jax.random.bernoulli(key, self.pmf(points)[1])
+
+    report = check(Extreme(), n=1, domain=2)
+    assert report.holds and report.refutes(Guarantee(706.1, 0.0, REPLACE_ONE)) and report.delta_at(1e300) == 0.0
+
+
 def test_a_broken_one_is_refuted() -> None:
     report = check(Vote(2.0, claimed=1.0), **SMALL)
     assert report.exact and report.holds is False and report.delta > 0.01 and report.epsilon_at(1e-6) > 1.0

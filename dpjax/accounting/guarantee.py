@@ -285,4 +285,4 @@ def _group_delta(epsilon: float, delta: float, size: int) -> float:
     total = float(size) if epsilon == 0.0 else math.expm1(size * epsilon) / math.expm1(epsilon)
     # Two expm1, a division and a product, each good to an ulp or two, and size * epsilon <= 700 roundings
     # inside exp.
-    return min(1.0, delta * total * (1.0 + 2.0**-42))
+    return min(1.0, delta * total * (1.0 + 2.0**-42) + math.ulp(0.0))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_LABEL, REPLACE_ONE
+from dpjax.accounting import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, bucket
@@ -41,11 +41,21 @@ class WorstPair(exact.Worst):
     Attributes:
       path: the largest delta over all starts, before and after each round of exchanges.
       evaluations: of the law, in all.
+      relation: in which the datasets are neighbours.
       (epsilon, delta, datasets, event, p, q as in `verify.exact.Worst`; datasets are counts, and `pair` means nothing.)
     """
 
     path: np.ndarray
     evaluations: int
+    relation: str
+
+    def refutes(self, guarantee: Guarantee, *, slack: float = 1e-9) -> bool:
+        """As `Worst.refutes`, of what the guarantee says under the pair's relation.
+
+        Raises:
+          ValueError: nothing follows from the guarantee for this relation.
+        """
+        return super().refutes(guarantee.under(self.relation), slack=slack)
 
 
 def law_of(algorithm: Any, *, n: int, domain: int, data: Any = None) -> Law:
@@ -196,6 +206,7 @@ def worst_pair(
         **{field.name: getattr(found, field.name) for field in dataclasses.fields(found)},
         path=np.where(path.max(axis=0) > NOTHING, np.exp(path.max(axis=0)), 0.0),
         evaluations=2 * starts * (steps + 1 + rounds * width),
+        relation=relation,
     )
 
 

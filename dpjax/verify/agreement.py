@@ -27,8 +27,10 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
     chosen = sorted({*places, *range(0, len(datasets.sizes), -(-len(datasets.sizes) // DATASETS))})
     try:
         how = runner(algorithm, datasets.kind.make, datasets.values[-1], datasets.sizes[-1])
-    except (Incomparable, NotImplementedError):
+    except NotImplementedError:  # a law alone
         return None
+    except Incomparable as why:
+        return f"could not be compared with this law: {why}"
     keys = jax.random.split(jax.random.key(seed), len(chosen))
     asked = RUNS if how.compiled else LOOPED_RUNS
     seen = [
@@ -44,12 +46,13 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
     for place, found, stated in zip(chosen, -np.sort(-frequencies), -np.sort(-law), strict=True):
         if np.abs(found - stated).max() > margin:
             shown = f"the outcomes came with frequencies {_few(found)}, where the law has {_few(stated)}"
-            return f"on the records {datasets.shown(place)} {shown}"
+            return f"do NOT follow this law: on the records {datasets.shown(place)} {shown}"
     for found in frequencies.T[frequencies.max(axis=0) > margin]:
         if np.abs(found[:, None] - law).max(axis=0).min() > margin:
             low, high = np.argmin(found), np.argmax(found)
             where = [f"{found[i]:.3g} on the records {datasets.shown(chosen[i])}" for i in (high, low)]
-            return f"an outcome came with frequencies {where[0]} and {where[1]}, and none has such probabilities in the law"
+            seen_and_stated = f"{where[0]} and {where[1]}, and none has such probabilities in the law"
+            return f"do NOT follow this law: an outcome came with frequencies {seen_and_stated}"
     return None
 
 

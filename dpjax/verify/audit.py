@@ -122,6 +122,8 @@ def _codes(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray
     """(what each code stands for, the codes of each side's outcomes)."""
     if "f" in first.dtype.kind + second.dtype.kind:
         return _cells(first, second, half)
+    if np.result_type(first, second).kind == "f":  # unsigned and signed integers of 64 bits, which floats would merge
+        first, second = first.astype(object), second.astype(object)
     whole = np.concatenate([first, second])
     labels, codes = np.unique(whole, return_inverse=True, axis=None if whole.ndim == 1 else 0)
     return labels, (codes.reshape(-1)[: len(first)], codes.reshape(-1)[len(first) :])

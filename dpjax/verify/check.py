@@ -49,7 +49,8 @@ class Report:
       relation: which datasets were taken for neighbours.
       guarantee: what is claimed: by `delta` of `check` if given, else by the algorithm; None if by neither.
       level: of the bounds, one by one; 1 if exact.
-      disagreement: how runs contradict the `pmf`, in words; None if they do not. Then the law that was verified is another's.
+      disagreement: how runs contradict the `pmf`, or why they could not be compared, in words; else None. The law that was verified may be
+        another's.
       summary: the paragraph.
     """
 
@@ -192,8 +193,8 @@ def check(
       data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`, `Examples`; default its attribute `kind`, else
         `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
         which count.
-      ordered: whether to enumerate sequences of records. By default datasets are multisets, their records sorted; an algorithm that
-        is seen to look at their order is then refused.
+      ordered: whether to enumerate sequences of records. By default datasets are multisets, their records sorted; an algorithm whose
+        `pmf` is seen to look at their order (in some orders of each dataset, not in all) is then refused. Runs are made in that order only.
       trials: runs on each dataset of a pair that is audited; default 32,768, or 2,000 where JAX cannot trace the algorithm.
       level: of a lower bound by runs; the default is a false-alarm rate of 2e-5.
       seed: of the runs.
@@ -297,18 +298,18 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
     least = f"epsilon_at(1e-6) = {report.epsilon_at(1e-6):.6g}"
     worst = f"Worst pair: {report.worst_pair[0]} against {report.worst_pair[1]}."
     if isinstance(report._evidence, Audits):
-        audits = report._evidence
+        audits, order = report._evidence, "as listed" if ordered else "in increasing order"
         how = f" (in Python, for {audits.runner.note})" if audits.runner.note else ""
         text = (
             f"{name}: audited, not verified, for it has no pmf. Of {many}, the {len(audits.pairs)} that looked worst were run "
-            f"{audits.runs} times a dataset{how}. At {at} delta is at least {report.delta:.6g}; {least} is a lower bound too; "
-            f"each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
+            f"{audits.runs} times a dataset{how}, records {order}. At {at} delta is at least {report.delta:.6g}; {least} is a lower "
+            f"bound too; each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
         )
     else:
         text = f"{name}: verified exactly, up to {report._evidence.rounding:.1g} in a probability, on all {many}. "
         text += f"At {at} delta is {report.delta:.6g}; {least}. {worst}"
         if report.disagreement is not None:
-            text += f" But its runs do NOT follow this law: {report.disagreement}."
+            text += f" But its runs {report.disagreement}."
     return f"{text} {_verdict(report)}"
 
 

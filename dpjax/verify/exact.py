@@ -19,7 +19,7 @@ from dpjax.accounting.guarantee import RELATIONS, REPLACE_LABEL, REPLACE_ONE, Gu
 from dpjax.core import arguments
 
 Law = Callable[[Any], Any]
-LARGEST_EPSILON = 700.0  # exp of more overflows; what is private at more is so at this
+LARGEST_EPSILON = 700.0  # exp of more overflows: `grown` multiplies logarithms there
 
 
 def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
@@ -32,7 +32,19 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
     p, q = (np.exp(arguments.array(*each).astype(float)) for each in (("log_p", log_p), ("log_q", log_q)))
     if p.shape[-1:] != q.shape[-1:]:
         raise ValueError(f"log_p and log_q must list the same outcomes, got shapes {p.shape} and {q.shape}")
-    return np.maximum(p - math.exp(min(epsilon, LARGEST_EPSILON)) * q, 0.0).sum(axis=-1)
+    return np.maximum(p - grown(q, epsilon), 0.0).sum(axis=-1)
+
+
+def grown(p: np.ndarray, epsilon: float) -> np.ndarray:
+    """exp(epsilon) p, where that is a float, else more than any probability; 0 of 0.
+
+    >>> grown(np.array([0.0, 1e-307, 1.0]), 703.0)[:2].round(3).tolist()
+    [0.0, 0.021]
+    """
+    if epsilon <= LARGEST_EPSILON:
+        return math.exp(epsilon) * p
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(p > 0, np.exp(np.minimum(epsilon + np.log(p), LARGEST_EPSILON)), 0.0)
 
 
 def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
@@ -245,7 +257,7 @@ class Worst:
 
     def refutes(self, guarantee: Guarantee, *, slack: float = 1e-9) -> bool:
         """Whether this pair contradicts `guarantee`, beyond a relative `slack` (and 1e-12) for rounding."""
-        delta = float(np.maximum(self.p - math.exp(min(guarantee.epsilon, LARGEST_EPSILON)) * self.q, 0.0).sum())
+        delta = float(np.maximum(self.p - grown(self.q, guarantee.epsilon), 0.0).sum())
         return delta > guarantee.delta * (1 + slack) + 1e-12
 
 
@@ -290,7 +302,7 @@ def worst_of_table(p: np.ndarray, datasets: Any, pairs: np.ndarray, epsilon: flo
         delta=float(found.max()),
         pair=(i, j),
         datasets=(first, second),
-        event=p[i] > math.exp(min(epsilon, LARGEST_EPSILON)) * p[j],
+        event=p[i] > grown(p[j], epsilon),
         p=p[i],
         q=p[j],
     )
@@ -339,7 +351,7 @@ def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:
 def sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
     """The hockey-stick of every pair of rows of p, in chunks of bounded memory."""
     chunk = max(1, 2**22 // max(1, p.shape[1]))
-    scaled = math.exp(min(epsilon, LARGEST_EPSILON)) * p
+    scaled = grown(p, epsilon)
     return np.concatenate(
         [
             np.maximum(p[part[:, 0]] - scaled[part[:, 1]], 0.0).sum(axis=1)

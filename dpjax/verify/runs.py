@@ -15,6 +15,7 @@ from dpjax.data.algorithm import Algorithm
 from dpjax.data.outcome import Outcome, Status
 
 BLOCK = 2048  # runs of a compiled program
+_REAL = "real"  # where a book says whether results are real numbers
 
 
 class Incomparable(TypeError):
@@ -57,16 +58,27 @@ class Runner:
 
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
-        """Many runs at once: a program that lives as long as this runner."""
-        return jax.jit(jax.vmap(self.observed, in_axes=(0, None, None)))
+        """Many runs at once: a program that lives as long as this runner, which it does not know."""
+        algorithm, make = self.algorithm, self.make
+
+        def observed(key: jax.Array, values: Any, size: Any) -> jax.Array:
+            return released(algorithm(key, make(values, size)))
+
+        return jax.jit(jax.vmap(observed, in_axes=(0, None, None)))
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
-        """Real numbers (NaN where there is none), or equal codes for equal results of any structure."""
+        """Real numbers (NaN where there is none), or equal codes for equal results of one structure."""
         plain = [None if result is None else released(result, np) for result in results]
-        if any(one is not None and one.ndim == 0 for one in plain):
+        real = {one.ndim == 0 for one in plain if one is not None}
+        real |= {self.book[kind] for kind in (_REAL,) if kind in self.book}
+        if len(real) > 1:
+            raise Incomparable("the algorithm must return always one real number or never, got one and something else")
+        if True in real:
+            self.book[_REAL] = True
             return np.array([np.nan if one is None else float(one) for one in plain])
-        tokens = [None if one is None else one.tobytes() for one in plain]
-        return np.array([self.book.setdefault(token, len(self.book)) for token in tokens])
+        if real:
+            self.book[_REAL] = False
+        return np.array([self.book.setdefault(_token(result), len(self.book)) for result in results])
 
 
 def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, size: Any) -> Runner:
@@ -91,7 +103,8 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
 def released(result: Any, xp: Any = jnp) -> Any:
     """What a run released, as one real number or one row of 32-bit integers.
 
-    Of an `Outcome` the hypothesis and the status; its info is not covered by any guarantee. Of anything else all arrays it holds.
+    Of an `Outcome`, and of each one within, the hypothesis and the status; its info is not covered by any guarantee. Of anything else all
+    arrays it holds.
 
     Args:
       result: what the run returned.
@@ -100,8 +113,7 @@ def released(result: Any, xp: Any = jnp) -> Any:
     Raises:
       Incomparable: it holds no arrays of numbers, or several real ones.
     """
-    shown = (result.hypothesis, result.status) if isinstance(result, Outcome) else result
-    leaves = jax.tree.leaves(shown)
+    leaves = jax.tree.leaves(_shown(result))
     if not leaves or not all(map(_is_numeric, leaves)):
         raise Incomparable(
             f"the algorithm must return integers, one real number or a dpjax.Outcome of these, got {result!r}"
@@ -118,6 +130,21 @@ def released(result: Any, xp: Any = jnp) -> Any:
         )
     number = number.reshape(())
     return xp.where(result.status == Status.OK, number, xp.nan) if others else number
+
+
+def _shown(result: Any) -> Any:
+    """Without the info of outcomes."""
+
+    def shown(part: Any) -> Any:
+        return (part.hypothesis, part.status) if isinstance(part, Outcome) else part
+
+    return jax.tree.map(shown, result, is_leaf=lambda part: isinstance(part, Outcome))
+
+
+def _token(result: Any) -> Any:
+    """What tells results apart that hold integers: structure, keys, shapes and numbers, in whatever width."""
+    leaves, structure = jax.tree.flatten(_shown(result))
+    return str(structure), tuple((np.shape(leaf), tuple(np.ravel(leaf).tolist())) for leaf in leaves)
 
 
 def _is_numeric(leaf: Any) -> bool:

@@ -11,6 +11,7 @@ def stability_law(scores: Sequence[float], *, scale: float, threshold: float) ->
     >>> [round(p, 3) for p in stability_law([1, 4, 2], scale=1.0, threshold=2.0)]
     [0.0, 0.5, 0.0, 0.5]
     """
-    best, second, *_ = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-    kept = laplace_tail((threshold - (scores[best] - scores[second])) / scale)
+    best, *others = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+    # One that is alone leads by an infinite gap.
+    kept = laplace_tail((threshold - (scores[best] - scores[others[0]])) / scale) if others else 1.0
     return [*(kept if i == best else 0.0 for i in range(len(scores))), 1 - kept]
