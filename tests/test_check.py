@@ -118,11 +118,12 @@ def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
 
 
 def test_what_two_outcomes_in_one_result_chose_on_the_way_is_not_released() -> None:
-    learner = thresholds.exponential(bits=1, epsilon=0.5)
+    def told(sample: Any, bit: Any) -> Outcome:
+        return Outcome.of(bit.astype(jnp.int32), Status.OK, {"first": sample.x[0, 0]})
 
     def both(key: Any, sample: Any) -> Any:
-        one, other = jax.random.split(key)
-        return learner(one, sample), {"second": learner(other, sample)}
+        one, other = jax.random.bits(key, (2,)) % 2
+        return told(sample, one), {"second": told(sample, other)}
 
     assert check(both, n=2, domain=2, epsilon=1.0, delta=0.0).holds is None
 

@@ -39,7 +39,7 @@ def grown(p: np.ndarray, epsilon: float) -> np.ndarray:
     """exp(epsilon) p, where that is a float, else more than any probability; 0 of 0.
 
     >>> grown(np.array([0.0, 1e-307, 1.0]), 703.0)[:2].round(3).tolist()
-    [0.0, 0.021]
+    [0.0, 0.02]
     """
     if epsilon <= LARGEST_EPSILON:
         return math.exp(epsilon) * p
