@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.core import tracing
-from dpjax.verify.exact import evaluated, sticks
+from dpjax.verify.exact import evaluated, forget_narrow_constants, sticks
 from dpjax.verify.family import Family
 
 MOST_NUMBERS = 2**27  # probabilities held at a time, 1 GiB
@@ -96,7 +95,6 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
             refusal = tracing.refusal(law, first)
         except NotImplementedError:
             return None
-        _forget_narrow_constants(law, first, refusal is None)
         shape = jax.eval_shape(law, first).shape if refusal is None else law(first).shape
     count, outcomes = len(datasets.sizes), math.prod(shape)
     if outcomes == 0:
@@ -115,20 +113,10 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
     return Laws(p[:count], datasets.pairs, rounding)
 
 
-def _forget_narrow_constants(law: Callable[[Any], Any], row: Any, traced: bool) -> None:
-    """Clears JAX's caches if the law shows single precision where there are 64 bits.
-
-    JAX keeps what it made of a NumPy array for other programs: once one of them, of 32 bits, has met a table of the algorithm's, all
-    programs get it in single precision, those of 64 bits, too.
-    """
-    narrow = "f32[" in str(jax.make_jaxpr(law)(row)) if traced else np.asarray(law(row)).dtype == np.float32
-    if narrow:
-        jax.clear_caches()
-
-
 def _looped(law: Any, rows: Any) -> np.ndarray:
     """The laws by a Python loop."""
     with jax.enable_x64(True):
+        forget_narrow_constants(np.asarray(law(next(zip(*rows, strict=True)))).dtype == np.float32)
         found = [np.asarray(law(row)) for row in zip(*rows, strict=True)]
     if len({one.shape for one in found}) != 1:
         raise ValueError(
