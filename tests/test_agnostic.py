@@ -404,3 +404,11 @@ def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
 def test_bad_laws_are_refused_by_name(make: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_the_target_of_a_base_of_several_thresholds_tells_no_laws_apart() -> None:
+    laws = [
+        thresholds.several(thresholds.uniform(bits=4, target=base), bits=4, targets=[target])
+        for base, target in [(0, 1), (3, 2)]
+    ]
+    assert agnostic.mixed(laws, weights=WEIGHTS[:2]).sample(jax.random.key(0), 7, 5).k == 1
