@@ -467,6 +467,9 @@ def test_sample_is_a_frozen_pytree():
 def test_sample_is_built_under_tracing():
     sample = jax.jit(lambda x, y, n: Sample(x=x, y=y, n_valid=n))(X, jnp.array([1, 0, 1]), jnp.int32(9))
     assert int(sample.n_valid) == -1  # no rows have it: algorithms report so in their status
+    many = jax.jit(lambda n: Sample(x=jnp.zeros((300, 1), jnp.uint32), y=np.zeros(300, int), n_valid=n).n_valid)
+    assert [int(many(n)) for n in (jnp.int8(100), jnp.uint8(200), jnp.uint16(60_000))] == [100, 200, -1]
+    assert int(Sample(x=X, y=[1, 0, 1], n_valid=np.array(2)).n_valid) == 2
     batch = jax.vmap(lambda n: Sample(x=X, y=[1, 0, 1], n_valid=n))(jnp.array([1, 2]))
     assert batch.x.shape == (2, 3, 2) or batch.n_valid.shape == (2,)
 

@@ -93,7 +93,10 @@ def test_integers_in_steps_of_a_fraction_are_the_floats_that_they_are():
     with pytest.raises(ValueError, match=r"low and high must be less than 2.53 in size for integers in steps of 0.5"):
         dpjax.encode([3, 5], unit=0.5, low=2**60, high=2**60 + 2**10)
     with pytest.raises(ValueError, match=r"low and high must be less than 2.53"):  # 2^53 + 1 would be 2^53
-        dpjax.encode(np.array([2**53 + 1]), unit=2.0, low=0, high=2**53)
+        dpjax.encode(np.array([2**53 + 1]), unit=2.5, low=2, high=2**53)
+    for whole in (2.0, Fraction(2), decimal.Decimal(2), np.array(2)):
+        column = dpjax.encode(np.array([2**60 + 2]), unit=whole, low=2**60, high=2**61)
+        assert codes(column) == [1] and column.encoding.kind == "integers"
     assert codes(dpjax.encode([3, 5], unit=np.array(0.5), low=0, high=8)) == [6, 10]
 
 

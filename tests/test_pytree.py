@@ -87,8 +87,9 @@ def test_arrays_of_other_shapes_are_not_equal():
     one, again, other = (Recipe(scale=jax.random.key(seed)) for seed in (0, 0, 1))
     assert one == again != other and hash(one) == hash(again)
     exact, rounded = Recipe(scale=np.float64(0.1)), Recipe(scale=jnp.float32(0.1))
-    assert exact == rounded and hash(exact) == hash(rounded)
-    hash(jax.eval_shape(lambda: rounded))
+    assert exact != rounded and exact == Recipe(scale=0.1) and hash(exact) == hash(Recipe(scale=0.1))
+    assert Recipe(scale=np.int64(2**32 + 1)) != Recipe(scale=jnp.int32(1)) != one != Recipe(scale=jnp.zeros(()))
+    assert rounded == Recipe(scale=np.float64(np.float32(0.1))) and hash(jax.eval_shape(lambda: rounded))
 
 
 def test_what_cannot_be_exported_says_so():

@@ -117,13 +117,31 @@ def equal(self: Any, other: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return one is other or (np.shape(one) == np.shape(other) and bool(np.all(one == other)))
+    """By all digits: JAX would compare in 32 bits what NumPy holds in 64."""
+    if one is other:
+        return True
+    if np.shape(one) != np.shape(other) or _is_key(one) != _is_key(other):
+        return False
+    if _is_key(one):
+        return bool(one.dtype == other.dtype) and _same(jax.random.key_data(one), jax.random.key_data(other))
+    one, other = (np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in (one, other))
+    return bool(np.all(one == other))
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
 def hashed(self: Any) -> int:
-    """Of leaves the shapes alone: numbers may be equal in one width of floats and have other digits in another."""
+    """Of arrays with axes, and of keys, the shapes alone: the same where the numbers are, whatever their type."""
     leaves, structure = jax.tree.flatten(self)
-    return hash((structure, *map(np.shape, leaves)))
+    return hash((structure, *map(_hashable, leaves)))
+
+
+def _hashable(leaf: Any) -> Any:
+    if _is_key(leaf) or not hasattr(leaf, "item") or np.shape(leaf):
+        return np.shape(leaf) if hasattr(leaf, "dtype") else leaf
+    return leaf.item()
 
 
 def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:

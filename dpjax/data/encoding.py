@@ -127,7 +127,7 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
       values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list, also of
         `decimal.Decimal`, `datetime.date`, `datetime.datetime` and pandas' moments (those with a zone are brought to UTC, of which bounds
         without one are, too) and `datetime.time`. Floats and integers in one list are floats of 64 bits.
-      unit: one step: a number for numbers (a float, a decimal or a fraction makes floats of integers), a `numpy.timedelta64` or a
+      unit: one step: a number for numbers (one that is not whole makes floats of integers), a `numpy.timedelta64` or a
         `datetime.timedelta` for dates and times. Absent: 1 for integers, the array's own unit for dates and times, and every float for
         floats. Another unit needs bounds.
       low, high: public bounds, both inclusive, in the values' own type, a whole number of units apart. Absent: all values of the type.
@@ -152,7 +152,10 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     """
     clip = arguments.flag("clip", clip)
     array = read(values)
-    unit = unit if isinstance(unit, np.timedelta64) else arguments.plain(unit)
+    if getattr(getattr(unit, "dtype", None), "kind", "m") not in "mM":
+        unit = arguments.plain(unit)
+    if array.dtype.kind in "iu" and isinstance(unit, FRACTIONAL) and float(unit).is_integer():
+        unit = int(unit)
     for name, given in (("unit", unit), ("low", low), ("high", high)):
         if isinstance(given, np.timedelta64) and array.dtype.kind not in "mM":  # which NumPy counts among the integers
             raise TypeError(f"{name} must be a number, as the values are, got {given!r}")

@@ -178,12 +178,13 @@ def row_count(n_valid: Any, rows: int, *, at_least: int) -> Int[Array, ""]:
       TypeError: it is no integer. ValueError: it is below `at_least` or above `rows`. As far as it is known.
     """
     if not arguments.is_traced(n_valid):
-        known = np.asarray(n_valid)[()] if isinstance(n_valid, jax.Array) else n_valid
+        known = arguments.plain(n_valid)
         count = rows if n_valid is None else arguments.integer("n_valid", known, at_least=at_least, at_most=rows)
         return jnp.asarray(count, jnp.int32)
     if not jnp.issubdtype(n_valid.dtype, jnp.integer):
         raise TypeError(f"n_valid must be an int, got a traced {n_valid.dtype}")
-    return jnp.where((n_valid >= 0) & (n_valid <= rows), n_valid.astype(jnp.int32), jnp.int32(-1))
+    wide = n_valid.astype(jnp.int32) if n_valid.dtype.itemsize < 4 else n_valid
+    return jnp.where((wide >= 0) & (wide <= rows), wide.astype(jnp.int32), jnp.int32(-1))
 
 
 def zeros_and_ones(y: Any) -> Int[Array, "*s"]:

@@ -27,16 +27,16 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
     chosen = sorted({*places, *range(0, len(datasets.sizes), -(-len(datasets.sizes) // DATASETS))})
     try:
         how = runner(algorithm, datasets.kind.make, datasets.values[-1], datasets.sizes[-1])
+        keys = jax.random.split(jax.random.key(seed), len(chosen))
+        asked = RUNS if how.compiled else LOOPED_RUNS
+        seen = [
+            how.outcomes(key, datasets.values[place], datasets.sizes[place], asked)
+            for place, key in zip(chosen, keys, strict=True)
+        ]
     except NotImplementedError:  # a law alone
         return None
     except Incomparable as why:
         return f"could not be compared with this law: {why}"
-    keys = jax.random.split(jax.random.key(seed), len(chosen))
-    asked = RUNS if how.compiled else LOOPED_RUNS
-    seen = [
-        how.outcomes(key, datasets.values[place], datasets.sizes[place], asked)
-        for place, key in zip(chosen, keys, strict=True)
-    ]
     runs = len(seen[0])
     names, codes = np.unique(np.concatenate(seen), return_inverse=True, axis=0)
     width = max(len(names), p.shape[1])

@@ -123,10 +123,16 @@ def _codes(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray
     if "f" in first.dtype.kind + second.dtype.kind:
         return _cells(first, second, half)
     if np.result_type(first, second).kind == "f":  # unsigned and signed integers of 64 bits, which floats would merge
-        first, second = first.astype(object), second.astype(object)
+        first, second = _signs_and_words(first), _signs_and_words(second)
     whole = np.concatenate([first, second])
     labels, codes = np.unique(whole, return_inverse=True, axis=None if whole.ndim == 1 else 0)
     return labels, (codes.reshape(-1)[: len(first)], codes.reshape(-1)[len(first) :])
+
+
+def _signs_and_words(values: np.ndarray) -> np.ndarray:
+    """Integers as rows of two of 64 bits: whether they are below 0, and what is left of them modulo 2^64."""
+    rows = values.reshape(len(values), -1)
+    return np.concatenate([(rows < 0).astype(np.uint64), rows.astype(np.uint64)], axis=1)
 
 
 def _cells(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:

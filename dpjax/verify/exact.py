@@ -44,7 +44,7 @@ def grown(p: np.ndarray, epsilon: float) -> np.ndarray:
     if epsilon <= LARGEST_EPSILON:
         return math.exp(epsilon) * p
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(p > 0, np.exp(np.minimum(epsilon + np.log(p), LARGEST_EPSILON)), 0.0)
+        return np.where(p == 0, 0.0, np.exp(np.minimum(epsilon + np.log(p), LARGEST_EPSILON)))
 
 
 def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
@@ -231,19 +231,28 @@ def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int 
     whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
         first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], datasets)
-        forget_narrow_constants("f32[" in str(jax.make_jaxpr(function)(first)))
+        is_single(function, first)
         repeated = jax.tree.map(lambda leaf: np.asarray(leaf)[whole], datasets)
         return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(repeated))[:count]
 
 
-def forget_narrow_constants(narrow: bool) -> None:
-    """Clears JAX's caches if a law shows single precision where there are 64 bits.
+_SINGLE_BY_THEMSELVES: set[int] = set()  # laws, by what they compute, of which that is known
+
+
+def is_single(law: Law, row: Any) -> bool:
+    """Whether the law computes anything in single precision where there are 64 bits, by itself.
 
     JAX keeps what it made of a NumPy array for other programs: once one of them, of 32 bits, has met a table of an algorithm's, all
-    programs get it in single precision, those of 64 bits, too.
+    programs get it in single precision, those of 64 bits, too. So JAX's caches are cleared before it is believed.
     """
-    if narrow:
+    if "f32[" not in (text := str(jax.make_jaxpr(law)(row))):
+        return False
+    if hash(text) not in _SINGLE_BY_THEMSELVES:
         jax.clear_caches()
+        if "f32[" not in (text := str(jax.make_jaxpr(law)(row))):
+            return False
+        _SINGLE_BY_THEMSELVES.add(hash(text))
+    return True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpjax.data.algorithm import Algorithm
 from dpjax.data.outcome import Outcome, Status
 
 BLOCK = 2048  # runs of a compiled program
+_MIXED = "the algorithm must return always one real number or never, got one and something else"
 _REAL = "real"  # where a book says whether results are real numbers
 
 
@@ -69,16 +71,23 @@ class Runner:
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
         """Real numbers (NaN where there is none), or equal codes for equal results of one structure."""
         plain = [None if result is None else released(result, np) for result in results]
-        real = {one.ndim == 0 for one in plain if one is not None}
-        real |= {self.book[kind] for kind in (_REAL,) if kind in self.book}
-        if len(real) > 1:
-            raise Incomparable("the algorithm must return always one real number or never, got one and something else")
-        if True in real:
-            self.book[_REAL] = True
-            return np.array([np.nan if one is None else float(one) for one in plain])
-        if real:
+        rows = [one for one in plain if one is not None]
+        if any(one.ndim == 0 for one in rows) or self.book.get(_REAL, False):
+            if self.book.setdefault(_REAL, True) is False:
+                raise Incomparable(_MIXED)
+            return np.array([self._real(*both) for both in zip(results, plain, strict=True)])
+        if rows:
             self.book[_REAL] = False
         return np.array([self.book.setdefault(_token(result), len(self.book)) for result in results])
+
+    def _real(self, result: Any, plain: np.ndarray | None) -> float:
+        """The number, an integer among real ones, too; NaN where nothing was released."""
+        if plain is None or (isinstance(result, Outcome) and result.status != Status.OK):
+            return math.nan
+        whole = plain.ndim == 1 and len(_shown(result)[1]) == 1 and np.shape(_shown(result)[1][0]) == ()
+        if not (plain.ndim == 0 or whole):
+            raise Incomparable(_MIXED)
+        return float(plain if plain.ndim == 0 else _shown(result)[1][0])
 
 
 def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, size: Any) -> Runner:
@@ -97,6 +106,7 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
     why = "it is no pure function of its key" if refusal is None else f"JAX cannot trace it ({refusal})"
     looped = Runner(algorithm, make, why)
     looped.outcomes(jax.random.key(2), values, size, 1)
+    looped.book.clear()  # one run does not say what kind of numbers come
     return looped
 
 
@@ -113,7 +123,7 @@ def released(result: Any, xp: Any = jnp) -> Any:
     Raises:
       Incomparable: it holds no arrays of numbers, or several real ones.
     """
-    leaves = jax.tree.leaves(_shown(result))
+    _, leaves = _shown(result)
     if not leaves or not all(map(_is_numeric, leaves)):
         raise Incomparable(
             f"the algorithm must return integers, one real number or a dpjax.Outcome of these, got {result!r}"
@@ -132,19 +142,31 @@ def released(result: Any, xp: Any = jnp) -> Any:
     return xp.where(result.status == Status.OK, number, xp.nan) if others else number
 
 
-def _shown(result: Any) -> Any:
-    """Without the info of outcomes."""
-
-    def shown(part: Any) -> Any:
-        return (part.hypothesis, part.status) if isinstance(part, Outcome) else part
-
-    return jax.tree.map(shown, result, is_leaf=lambda part: isinstance(part, Outcome))
+def _shown(result: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """(The structures, the leaves) of what is released: no outcome's info, one within another neither."""
+    leaves, structure = jax.tree.flatten(result, is_leaf=lambda part: isinstance(part, Outcome))
+    structures, shown = [structure], []
+    for leaf in leaves:
+        inside = _shown((leaf.hypothesis, leaf.status)) if isinstance(leaf, Outcome) else ((), [leaf])
+        structures += inside[0]
+        shown += inside[1]
+    return tuple(structures), shown
 
 
 def _token(result: Any) -> Any:
     """What tells results apart that hold integers: structure, keys, shapes and numbers, in whatever width."""
-    leaves, structure = jax.tree.flatten(_shown(result))
-    return str(structure), tuple((np.shape(leaf), tuple(np.ravel(leaf).tolist())) for leaf in leaves)
+    structures, leaves = _shown(result)
+    try:
+        hash(structures)
+    except TypeError as error:
+        raise Incomparable(f"the algorithm must return a structure that can be hashed, got {structures}") from error
+    return structures, tuple(map(_number_token, leaves))
+
+
+def _number_token(leaf: Any) -> Any:
+    values = np.asarray(leaf)
+    beyond = values.dtype == np.uint64 and bool((values > np.iinfo(np.int64).max).any())
+    return values.shape, beyond, values.astype(np.uint64 if beyond else np.int64).tobytes()
 
 
 def _is_numeric(leaf: Any) -> bool:
