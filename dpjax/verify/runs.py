@@ -45,10 +45,6 @@ class Runner:
         """Whether runs are compiled."""
         return not self.note
 
-    def observed(self, key: jax.Array, values: Any, size: Any) -> jax.Array:
-        """What one run released."""
-        return released(self.algorithm(key, self.make(values, size)))
-
     def outcomes(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> np.ndarray:
         """The outcomes of `runs` runs (or, compiled, of whole blocks): rows of integers, or real numbers; see `audit_samples`."""
         if not self.compiled:
@@ -61,12 +57,7 @@ class Runner:
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
         """Many runs at once: a program that lives as long as this runner, which it does not know."""
-        algorithm, make = self.algorithm, self.make
-
-        def observed(key: jax.Array, values: Any, size: Any) -> jax.Array:
-            return released(algorithm(key, make(values, size)))
-
-        return jax.jit(jax.vmap(observed, in_axes=(0, None, None)))
+        return jax.jit(jax.vmap(functools.partial(_observed, self.algorithm, self.make), in_axes=(0, None, None)))
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
         """Real numbers (NaN where there is none), or equal codes for equal results of one structure."""
@@ -84,10 +75,15 @@ class Runner:
         """The number, an integer among real ones, too; NaN where nothing was released."""
         if plain is None or (isinstance(result, Outcome) and result.status != Status.OK):
             return math.nan
-        whole = plain.ndim == 1 and len(_shown(result)[1]) == 1 and np.shape(_shown(result)[1][0]) == ()
-        if not (plain.ndim == 0 or whole):
+        number, *others = (plain,) if plain.ndim == 0 else _shown(result)[1]
+        if others or np.shape(number):
             raise Incomparable(_MIXED)
-        return float(plain if plain.ndim == 0 else _shown(result)[1][0])
+        return float(number)
+
+
+def _observed(algorithm: Any, make: Callable[[Any, Any], Any], key: jax.Array, values: Any, size: Any) -> jax.Array:
+    """What one run released."""
+    return released(algorithm(key, make(values, size)))
 
 
 def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, size: Any) -> Runner:
@@ -96,13 +92,13 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
     Raises:
       Incomparable: it returns nothing that can be audited. What the algorithm raises itself is passed on, with a note.
     """
-    how = Runner(algorithm, make)
+    observed = functools.partial(_observed, algorithm, make)
     given = (jax.random.key(0), values, size)
     refusal = tracing.refusal(lambda key, values, size: algorithm(key, make(values, size)), *given)
     if refusal is None:
-        jax.eval_shape(how.observed, *given)  # outcomes that cannot be audited are refused here
-        if isinstance(algorithm, Algorithm) or tracing.is_pure(how.observed, jnp.asarray(values), jnp.asarray(size)):
-            return how
+        jax.eval_shape(observed, *given)  # outcomes that cannot be audited are refused here
+        if isinstance(algorithm, Algorithm) or tracing.is_pure(observed, jnp.asarray(values), jnp.asarray(size)):
+            return Runner(algorithm, make)
     why = "it is no pure function of its key" if refusal is None else f"JAX cannot trace it ({refusal})"
     looped = Runner(algorithm, make, why)
     looped.outcomes(jax.random.key(2), values, size, 1)
