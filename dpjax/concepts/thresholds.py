@@ -368,10 +368,9 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
     if not (targets := arguments.several("targets", targets)):
         raise ValueError("targets must hold at least one threshold, got none")
     checked = [arguments.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
-    nobodys = dataclasses.replace(
-        base, target=jnp.zeros_like(base.target)
-    )  # it plays no part, and makes no two laws of one
-    return Several(base=nobodys, targets=wide.from_ints(checked, width + 1))
+    # The base's own target plays no part, and makes no two laws of one.
+    base = dataclasses.replace(base, target=jnp.zeros_like(base.target))
+    return Several(base=base, targets=wide.from_ints(checked, width + 1))
 
 
 def _is_over(base: Any, bits: int) -> bool:

@@ -279,10 +279,15 @@ def array(name: str, value: Any) -> np.ndarray:
     return found
 
 
+def is_row(value: Any) -> bool:
+    """Whether it is a list, a tuple, an array or a column: something that has a length and an order."""
+    unordered = isinstance(value, str | bytes | Mapping | Set)
+    return not unordered and hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
+
+
 def several(name: str, value: Any) -> list[Any]:
     """A list, tuple or array of things, as a list; TypeError for what is none."""
-    unordered = isinstance(value, str | bytes | Mapping | Set)
-    if unordered or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
+    if not is_row(value):
         raise TypeError(f"{name} must be a list, got {value!r} of type {type(value).__name__}")
     return list(value)
 

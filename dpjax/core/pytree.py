@@ -139,9 +139,9 @@ def hashed(self: Any) -> int:
 
 
 def _hashable(leaf: Any) -> Any:
-    if _is_key(leaf) or not hasattr(leaf, "item") or np.shape(leaf):
-        return np.shape(leaf) if hasattr(leaf, "dtype") else leaf
-    return leaf.item()
+    if not isinstance(leaf, np.ndarray | np.generic | jax.Array):
+        return leaf
+    return leaf.shape if leaf.ndim or _is_key(leaf) else leaf.item()
 
 
 def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:

@@ -2,7 +2,6 @@
 
 import datetime
 import decimal
-from collections.abc import Mapping, Set
 from fractions import Fraction
 from typing import Any
 
@@ -32,8 +31,7 @@ def read(values: Any) -> np.ndarray:
         kind: Any = getattr(values, "dtype", None)
         zoned = getattr(kind, "tz", None) is not None
         values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))  # in UTC
-    unordered = isinstance(values, str | bytes | Mapping | Set)
-    if unordered or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
+    if not arguments.is_row(values):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
     untyped = getattr(values, "dtype", "O") == "O"
     try:
@@ -88,13 +86,12 @@ def _of_python(array: np.ndarray) -> np.ndarray:
     kinds = WHOLE | float | np.floating if floats else WHOLE | decimal.Decimal | Fraction
     for row, each in enumerate(array):
         if not isinstance(each, kinds) or isinstance(each, bool | np.timedelta64):
-            rule = (
-                "a float or an integer, as there are floats"
-                if floats
-                else "a number, a date or a time, all of one kind"
-            )
-            help = ": make numbers or dates of text first" if isinstance(each, str | bytes) else ""
-            raise TypeError(f"values[{row}] must be {rule}{help}, got {each!r}")
+            rule = "a number, a date or a time, all of one kind"
+            if floats:
+                rule = "a float or an integer, as there are floats"
+            if isinstance(each, str | bytes):
+                rule += ": make numbers or dates of text first"
+            raise TypeError(f"values[{row}] must be {rule}, got {each!r}")
         if floats and not isinstance(each, float) and arguments.number(f"values[{row}]", each) != each:
             raise ValueError(f"values[{row}] must be a number that float64 can hold, got {each!r}")
     if floats:

@@ -152,10 +152,8 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     """
     clip = arguments.flag("clip", clip)
     array = read(values)
-    if getattr(getattr(unit, "dtype", None), "kind", "m") not in "mM":
-        unit = arguments.plain(unit)
-    if array.dtype.kind in "iu" and isinstance(unit, FRACTIONAL) and float(unit).is_integer():
-        unit = int(unit)
+    if array.dtype.kind in "iu":
+        unit = _of_integers(unit)
     for name, given in (("unit", unit), ("low", low), ("high", high)):
         if isinstance(given, np.timedelta64) and array.dtype.kind not in "mM":  # which NumPy counts among the integers
             raise TypeError(f"{name} must be a number, as the values are, got {given!r}")
@@ -178,6 +176,13 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
         raise ValueError(f"values must {rule}, got {rows(outside)}")
     points = Points.create(_limbs(found, encoding.bits), len(array))
     return Column(points=points, encoding=encoding, clipped=int(np.count_nonzero(outside)))
+
+
+def _of_integers(unit: Any) -> Any:
+    """A unit of integers, an integer itself if it is whole."""
+    if isinstance(unit, np.ndarray | np.generic | jax.Array) and unit.dtype.kind not in "mM":
+        unit = arguments.plain(unit)
+    return int(unit) if isinstance(unit, FRACTIONAL) and float(unit).is_integer() else unit
 
 
 def decode(outputs: Any, encoding: Encoding) -> Any:

@@ -55,9 +55,8 @@ class MultiSample:
         x = wide_rows("x", x)
         y = _labels(y, x.shape[0])
         n_valid = row_count(n_valid, x.shape[0], at_least=1)
-        if (
-            arguments.is_traced(y) and y.dtype != bool
-        ):  # packed labels are 0 or 1 in any case: the count says that one was not
+        if arguments.is_traced(y) and y.dtype != bool:
+            # Packed labels are 0 or 1 in any case: the count says that one was not.
             wrong = jnp.any((y != 0) & (y != 1), axis=1) & valid_rows(x.shape[0], n_valid)
             n_valid = jnp.where(jnp.any(wrong), jnp.int32(-1), n_valid)
         return cls(x=x, y=bits.pack(jnp.asarray(y.astype(bool))), n_valid=n_valid, k=y.shape[1])

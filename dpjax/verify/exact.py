@@ -215,6 +215,7 @@ def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarr
 
     It is evaluated in float64 whatever the session's default: float32 would blur every delta below 1e-7.
     """
+    is_single(law, datasets)
     p = np.exp(evaluated(law, datasets, batch_size=batch_size).astype(np.float64))
     wrong = np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) < 1e-9))
     if wrong.size:
@@ -230,8 +231,6 @@ def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int 
     # Whole batches, by repeating the first datasets: `lax.map` would compile the law once more for a shorter last one.
     whole = np.arange(-(-count // size) * size) % count
     with jax.enable_x64(True):
-        first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], datasets)
-        is_single(function, first)
         repeated = jax.tree.map(lambda leaf: np.asarray(leaf)[whole], datasets)
         return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(repeated))[:count]
 
@@ -239,20 +238,26 @@ def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int 
 _SINGLE_BY_THEMSELVES: set[int] = set()  # laws, by what they compute, of which that is known
 
 
-def is_single(law: Law, row: Any) -> bool:
+def is_single(law: Law, datasets: Any) -> bool:
     """Whether the law computes anything in single precision where there are 64 bits, by itself.
 
     JAX keeps what it made of a NumPy array for other programs: once one of them, of 32 bits, has met a table of an algorithm's, all
     programs get it in single precision, those of 64 bits, too. So JAX's caches are cleared before it is believed.
     """
-    if "f32[" not in (text := str(jax.make_jaxpr(law)(row))):
-        return False
-    if hash(text) not in _SINGLE_BY_THEMSELVES:
+    arguments.function("law", law)
+    _checked_datasets(datasets)
+    first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], datasets)
+
+    def steps() -> str:
+        with jax.enable_x64(True):
+            return str(jax.make_jaxpr(law)(first))
+
+    found = steps()
+    if "f32[" in found and hash(found) not in _SINGLE_BY_THEMSELVES:
         jax.clear_caches()
-        if "f32[" not in (text := str(jax.make_jaxpr(law)(row))):
-            return False
-        _SINGLE_BY_THEMSELVES.add(hash(text))
-    return True
+        found = steps()
+        _SINGLE_BY_THEMSELVES.add(hash(found))
+    return "f32[" in found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,12 +95,12 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
             refusal = tracing.refusal(law, first)
         except NotImplementedError:
             return None
-        single = refusal is None and is_single(law, first)
         shape = jax.eval_shape(law, first).shape if refusal is None else law(first).shape
+    single = refusal is None and is_single(law, rows)
     count, outcomes = len(datasets.sizes), math.prod(shape)
     if outcomes == 0:
         raise ValueError(f"pmf must return a vector of probabilities, got shape {shape}")
-    room = min(_BATCH if refusal is None else 0, MOST_NUMBERS // max(outcomes, 1)) // count
+    room = min(_BATCH if refusal is None else 0, MOST_NUMBERS // outcomes) // count
     orders = 0 if ordered else max(1, room - 1)
     values = np.concatenate([datasets.values, *(datasets.shuffled(turn) for turn in range(orders))])
     both = values, np.tile(datasets.sizes, 1 + orders)
@@ -109,8 +109,8 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
         raise ValueError(f"n and domain must be smaller: {found}; at most {MOST_NUMBERS} probabilities are held")
     table = evaluated(law, both, batch_size=_BATCH) if refusal is None else _looped(law, both)
     p, rounding = _checked_law(table, datasets)
+    blur = SINGLE_MOST_OFF if single or rounding > ROUNDING else 4 * rounding
     for turn in range(1, 1 + orders):
-        blur = SINGLE_MOST_OFF if single or rounding > ROUNDING else 4 * rounding
         _check_order(p[:count], p[turn * count : (turn + 1) * count], datasets, blur)
     return Laws(p[:count], datasets.pairs, rounding)
 
@@ -128,7 +128,7 @@ def _looped(law: Any, rows: Any) -> np.ndarray:
 
 def _checked_law(table: np.ndarray, datasets: Family) -> tuple[np.ndarray, float]:
     """(The table in float64, how exact it is); ValueError where it is no law."""
-    if table.ndim != 2 or table.shape[1] == 0 or table.dtype.kind not in "biuf":
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
         raise ValueError(f"pmf must return a vector of probabilities, got {table.dtype} of shape {table.shape[1:]}")
     single = table.dtype.kind == "f" and table.dtype.itemsize < 8
     rounding, most_off = (SINGLE, SINGLE_MOST_OFF) if single else (ROUNDING, MOST_OFF)
