@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import arguments
+from dpjax.core import arguments, logspace
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
@@ -80,7 +80,9 @@ class DenseSanitizer(Algorithm):
             data = fitted(Points.of(data), Points, **given)
             size = data.n_valid
         if not arguments.is_traced(size) and int(size) > self.most():
-            raise ValueError(f"data must have at most {self.most()} rows, whose sums are int32, got {int(size)}")
+            raise ValueError(
+                f"data must have at most {self.most()} rows, beyond which sums of their counts are not exact, got {int(size)}"
+            )
         return data
 
     def fits(self, data: Any) -> Bool[Array, ""]:
@@ -115,6 +117,9 @@ class DenseSanitizer(Algorithm):
     def law(self, view: Counted, good: Any) -> Float[Array, "2"]:
         p = jnp.exp(self.log_masses(view))
         return jnp.stack([jnp.sum(jnp.where(good, p, 0.0)), jnp.sum(jnp.where(good, 0.0, p))])
+
+    def log_mass(self, view: Counted, good: Any) -> Float[Array, ""]:
+        return logspace.logsumexp(jnp.where(good, self.log_masses(view), -jnp.inf))
 
     def masses(self, view: Counted, outputs: int) -> Float[Array, "outcomes"]:
         return jnp.append(jnp.exp(self.log_masses(view)), 0.0)

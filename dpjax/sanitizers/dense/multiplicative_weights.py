@@ -12,7 +12,9 @@ of that is needed for the theorem: the sign says which way to go, and a fixed st
 And then what is released is made of T choices among finitely many queries: on tiny domains its law is exact.
 
 **Privacy.** <v, S> n is a count, up to its sign: the score has sensitivity 1 under REPLACE_ONE, n is public, and T choices that are
-(e, 0)-private compose (`accounting.calibrate` finds e: epsilon/T, or about epsilon / sqrt(2 T ln(1/delta)) by optimal composition).
+(e, 0)-private compose (`accounting.calibrate` finds e: epsilon/T, or about epsilon / sqrt(2 T ln(1/delta)) by optimal composition). What
+floats lose is no exception: <v, S> n is counted in whole numbers, n <v, p_t>, the same for neighbours, is rounded to a multiple of a power
+of two that suits n, and all their differences are exact.
 
 **Accuracy.** By Hoeffding's lemma KL(S, p_t) falls by h <v_t, S - p_t> - h^2/8 at least. It starts at ln N at most and stays >= 0, so the
 mean of <v_t, S - p_t> is at most ln N/(h T) + h/8 = sqrt(ln N/(2T)). But for beta, every choice is within z = (2/(e n)) ln(K T/beta) of the
@@ -47,6 +49,7 @@ from dpjax.accounting import REPLACE_ONE, Guarantee, basic, calibrate, optimal
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
+from dpjax.data.sample import most_counted
 from dpjax.data.weighted import Weighted
 from dpjax.mechanisms import exponential
 from dpjax.sanitizers.dense.base import Counted, DenseSanitizer
@@ -81,13 +84,23 @@ class MultiplicativeWeights(DenseSanitizer):
         """h."""
         return math.sqrt(8.0 * math.log(self.queries.size) / self.rounds)
 
+    def most(self) -> int:
+        return min(super().most(), most_counted() // 2 - 1)
+
+    def _answers(self, view: Counted, p: Float[Array, "points"]) -> Float[Array, "answers"]:
+        """Of n (S - p), multiples of a power of two up to 1 of which a float holds those up to 2 n: their differences are exact."""
+        digits = most_counted().bit_length() - 1
+        unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[32 - lax.clz(view.n)]
+        expected = view.n.astype(float) * self.queries.answers(p)
+        return self.queries.answers(view.counts).astype(float) - unit * jnp.round(expected / unit)
+
     def draw(self, key: Array, view: Counted) -> Any:
         rate, step = jnp.asarray(self.round_epsilon, float) / 2, self.step()
 
         def one(state: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
             log_weights, total = state
             p = jax.nn.softmax(log_weights)
-            chosen = self.queries.choose(jax.random.fold_in(key, number), _excess(view, p), rate)
+            chosen = self.queries.choose(jax.random.fold_in(key, number), self._answers(view, p), rate)
             return (log_weights + step * chosen.astype(float), total + p), None
 
         nothing = jnp.zeros(self.queries.size)
@@ -108,10 +121,8 @@ class MultiplicativeWeights(DenseSanitizer):
         return outputs
 
     def log_masses(self, view: Counted) -> Float[Array, "outputs"]:
-        signed = jnp.asarray(self.queries.signed(), float)
-
         def log_choice(p: Array) -> Array:
-            scores = jnp.sum(signed * _excess(view, p)[None], axis=1)
+            scores = self.queries.scores(self._answers(view, p))
             return exponential.log_pmf(scores, epsilon=self.round_epsilon)
 
         log_p = jnp.zeros(1)
@@ -161,11 +172,6 @@ class MultiplicativeWeights(DenseSanitizer):
     def sound(self) -> Any:
         each = jnp.asarray(self.round_epsilon, float)
         return super().sound() & (each > 0) & (each < jnp.inf)
-
-
-def _excess(view: Counted, p: Float[Array, "points"]) -> Float[Array, "points"]:
-    """n (S - p), whose product with a query is its score."""
-    return view.counts.astype(float) - view.n.astype(float) * p
 
 
 def multiplicative_weights(

@@ -3,6 +3,9 @@
 A difference of two databases is a vector d over the points, and the error of the query c is |<c, d>|. A *signed* query v = c or -c has
 max over v of <v, d> = the largest error. Every class chooses one with probability proportional to exp(rate <v, d>): of the (N + 1)^2
 signed intervals v = 1[x < j] - 1[x < i] in O(N) steps, as j and i are then independent, and of pairs one point after the other.
+
+It chooses by the `answers` for d. Weights are made of differences of two of them: if all answers are multiples of a power of two and below
+2^24 of these, such differences are exact, and it is the best queries whose weights lose no digits.
 """
 
 import math
@@ -62,8 +65,12 @@ class Queries:
         """The largest |<c, d>| over the class, in the type of the difference."""
         return self.extent(self.answers(difference))
 
-    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        """A signed query v with probability proportional to exp(rate <v, d>)."""
+    def scores(self, answers: Float[Array, "answers"]) -> Float[Array, "candidates"]:
+        """<v, d> of every signed query, in the order of `signed`, from the `answers` for d."""
+        return jnp.concatenate([answers, -answers])
+
+    def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
+        """A signed query v with probability proportional to exp(rate <v, d>), from the `answers` for d."""
         raise NotImplementedError
 
     def rounding(self, rows: int) -> float:
@@ -90,8 +97,8 @@ class Thresholds(Queries):
     def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
         return _sums_below(difference)
 
-    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        index, sign = _signed(key, rate * _sums_below(difference))
+    def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
+        index, sign = _signed(key, answers, rate)
         return sign * _below(index, self.size)
 
     def rounding(self, rows: int) -> float:
@@ -125,10 +132,13 @@ class Intervals(Queries):
     def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
         return staging.greatest(answers) - staging.least(answers)
 
-    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        sums = rate * _sums_below(difference)
+    def scores(self, answers: Float[Array, "answers"]) -> Float[Array, "candidates"]:
+        return (answers[None, :] - answers[:, None]).ravel()
+
+    def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
         low, high = (
-            exponential.draw(one, at).index for one, at in zip(jax.random.split(key), (-sums, sums), strict=True)
+            exponential.draw(one, _below_best(at, rate)).index
+            for one, at in zip(jax.random.split(key), (-answers, answers), strict=True)
         )
         return _below(high, self.size) - _below(low, self.size)
 
@@ -149,8 +159,8 @@ class Points(Queries):
     def candidates(self) -> int:
         return 2 * self.size
 
-    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        index, sign = _signed(key, rate * difference)
+    def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
+        index, sign = _signed(key, answers, rate)
         return sign * (jnp.arange(self.size, dtype=jnp.int32) == index).astype(jnp.int32)
 
     def rounding(self, rows: int) -> float:
@@ -176,15 +186,23 @@ class Pairs(Queries):
         both = jnp.moveaxis(jnp.stack([answers, -answers]), 1, -1)
         return jnp.max(jnp.sum(jnp.maximum(jax.lax.top_k(both, 2)[0], 0), axis=-1, dtype=answers.dtype), axis=0)
 
-    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
+    def scores(self, answers: Float[Array, "answers"]) -> Float[Array, "candidates"]:
+        members = jnp.append(jnp.zeros(1, answers.dtype), answers)
+        first, second = np.triu_indices(self.size + 1, 1)
+        return super().scores(members[first] + members[second])
+
+    def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
         """The first of two different members of (nothing, 0, ..., N - 1) by what it weighs with all the others, then the second."""
         key_first, key_second = jax.random.split(key)
-        weights = rate * jnp.concatenate([jnp.zeros(1, difference.dtype), difference])
-        both = jnp.stack([weights, -weights])
-        first = exponential.draw(key_first, (both + jax.vmap(_log_others)(both)).ravel()).index
+        members = jnp.append(jnp.zeros(1, answers.dtype), answers)
+        both = jnp.stack([members, -members])
+        best = jnp.sum(jax.lax.top_k(both, 2)[0], axis=1)
+        weights = jax.vmap(lambda scores: _with_others(scores, rate))(both) + _below_best(best, rate)[:, None]
+        first = exponential.draw(key_first, weights.ravel()).index
         sign, first = first // (self.size + 1), first % (self.size + 1)
         place = jnp.arange(self.size + 1, dtype=jnp.int32)
-        second = exponential.draw(key_second, jnp.where(place == first, -jnp.inf, both[sign])).index
+        others = jnp.where(place == first, -jnp.inf, both[sign])
+        second = exponential.draw(key_second, _below_best(others, rate)).index
         return (1 - 2 * sign) * ((place == first) | (place == second))[1:].astype(jnp.int32)
 
     def rounding(self, rows: int) -> float:
@@ -218,8 +236,8 @@ class Listed(Queries):
         held = jnp.expand_dims(self.matrix, range(2, difference.ndim + 1))
         return jnp.sum(jnp.where(held, difference[None], 0), axis=1, dtype=difference.dtype)
 
-    def choose(self, key: Array, difference: Float[Array, "points"], rate: Any) -> Int[Array, "points"]:
-        index, sign = _signed(key, rate * self.answers(difference))
+    def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
+        index, sign = _signed(key, answers, rate)
         return sign * self.matrix[index].astype(jnp.int32)
 
 
@@ -229,14 +247,20 @@ def _sums_below(difference: Real[Array, "points *many"]) -> Real[Array, "sums *m
     return jnp.concatenate([jnp.zeros_like(sums[:1]), sums])
 
 
-def _log_others(weights: Float[Array, "members"]) -> Float[Array, "members"]:
-    """ln of the sum of exp over all the others: by subtraction, but of the greatest, beside which the others might be lost."""
-    top = jnp.argmax(weights)
-    is_top = jnp.arange(weights.shape[0], dtype=jnp.int32) == top
-    others = jax.nn.logsumexp(jnp.where(is_top, -jnp.inf, weights))
-    total = jnp.logaddexp(others, weights[top])
-    rest = total + logspace.log1mexp(jnp.where(is_top, -jnp.inf, weights - total))
-    return jnp.where(is_top, others, rest)
+def _below_best(scores: Float[Array, "*s"], rate: Any) -> Float[Array, "*s"]:
+    """rate times each score less the best one."""
+    return rate * (scores - jnp.max(scores))
+
+
+def _with_others(scores: Float[Array, "members"], rate: Any) -> Float[Array, "members"]:
+    """ln of what each member weighs with all the others, the best two weighing 1 together: of two members the better is taken relative to
+    the best one, the other relative to the second."""
+    first, second = jax.lax.top_k(scores, 2)[0]
+    is_top = jnp.arange(scores.shape[0], dtype=jnp.int32) == jnp.argmax(scores)
+    near, far = rate * (scores - first), rate * (scores - second)
+    total = jax.nn.logsumexp(near)
+    beside = total + logspace.log1mexp(jnp.where(is_top, -jnp.inf, near - total))
+    return jnp.where(is_top, jax.nn.logsumexp(jnp.where(is_top, -jnp.inf, far)), far + beside)
 
 
 def _below(end: Int[Array, ""], size: int) -> Int[Array, "points"]:
@@ -244,10 +268,10 @@ def _below(end: Int[Array, ""], size: int) -> Int[Array, "points"]:
     return (jnp.arange(size, dtype=jnp.int32) < end).astype(jnp.int32)
 
 
-def _signed(key: Array, weights: Float[Array, "queries"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """(index, sign) with probability proportional to exp(sign weights[index])."""
-    index = exponential.draw(key, jnp.concatenate([weights, -weights])).index
-    queries = weights.shape[0]
+def _signed(key: Array, scores: Float[Array, "queries"], rate: Any) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """(index, sign) with probability proportional to exp(rate sign scores[index])."""
+    index = exponential.draw(key, _below_best(jnp.concatenate([scores, -scores]), rate)).index
+    queries = scores.shape[0]
     return index % queries, 1 - 2 * (index // queries)
 
 
