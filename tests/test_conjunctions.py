@@ -198,3 +198,23 @@ def test_small_errors_keep_their_digits():
     ones = list(range(0, 1000, 2))
     assert error(0.999, ones, [*ones, 1000]) == pytest.approx(0.999**500 * 0.001, rel=1e-5)
     assert error([0.5, 0.25], [0, 2], [0, 3]) == 0.5 and error([0.5, 0.25], [0, 1], [2]) == 0.25
+
+
+def test_literals_of_no_variable_have_no_label():
+    data = Assignments.create([[1, 0]], [1])
+    with pytest.raises(ValueError, match="literals must be from 0 to 3, got 7"):
+        concept.label(jnp.array([7], jnp.int32), data.x, disjunction=False)
+
+
+def test_assignments_put_together_by_hand_are_checked():
+    learner = conjunctions.exponential(bits=2, k=1, epsilon=1.0)
+    good = {"x": jnp.zeros((1, 2), jnp.uint32), "y": jnp.zeros(1, jnp.uint32), "n_valid": jnp.int32(5)}
+    for changes, words in (
+        ({"x": jnp.zeros((1, 2), jnp.int32)}, "data.x must be a uint32 array"),
+        ({"x": jnp.zeros(2, jnp.uint32)}, "data.x must have 2 axes"),
+        ({"y": jnp.zeros(3, jnp.uint32)}, "data.y must have as many words"),
+        ({"n_valid": 1.5}, "data.n_valid must be an int"),
+        ({"n_valid": 50}, "data.n_valid must be from 0 to 32, got 50"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            learner(jax.random.key(0), Assignments(**{**good, **changes}))

@@ -419,10 +419,10 @@ DRAWN = {
 @pytest.mark.parametrize(
     ("n", "capacity", "kind", "message"),
     [
-        (50, 7, ValueError, "n must be from 1 to 7, got 50"),
-        (0, 7, ValueError, "n must be from 1 to 7, got 0"),
-        (-3, 7, ValueError, "n must be from 1 to 7, got -3"),
-        (np.int32(8), 7, ValueError, "n must be from 1 to 7, got 8"),
+        (50, 7, ValueError, "n must be at most the capacity, 7, got 50"),
+        (0, 7, ValueError, "n must be >= 1, got 0"),
+        (-3, 7, ValueError, "n must be >= 1, got -3"),
+        (np.int32(8), 7, ValueError, "n must be at most the capacity, 7, got 8"),
         (2.5, 7, TypeError, "n must be an int"),
         (1, 0, ValueError, "capacity must be >= 1"),
         (1, 7.0, TypeError, "capacity must be an int"),

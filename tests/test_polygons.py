@@ -22,6 +22,7 @@ from dpjax.concepts.plane.distributions import all_points
 from dpjax.concepts.plane.lattice import MEASURES, above, columns_of, lattice
 from dpjax.core import random
 from dpjax.data.examples import Examples
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.learners import halfplanes, polygons, set_cover
 from dpjax.learners.halfplanes import refinement
@@ -467,12 +468,15 @@ def test_bad_input_is_refused_by_name():
     mine = polygons.convex(**good)
     three = Examples.create(np.zeros((4, 3, 1), np.uint32), [0, 1, 0, 1])
     for data in (None, [1, 2], three, Examples.create(np.zeros((4, 2, 2), np.uint32), [0, 1, 0, 1])):
-        with pytest.raises((TypeError, ValueError), match="data"):
+        with pytest.raises((TypeError, ValueError), match="examples"):
             mine(jax.random.key(0), data)
     with pytest.raises(ValueError, match="bits must be at most 2"):
         mine.pmf(examples([(1, 2)], [1], 6))
     outside = Examples.create(jnp.full((3, 2, 1), jnp.uint32(64)), [0, 0, 0])
-    assert int(halfplanes.exponential(bits=6, epsilon=1.0)(jax.random.key(0), outside).status) == 2
+    one = halfplanes.exponential(bits=6, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"examples.x must hold points in 0, ..., 2\^6 - 1, got 64"):
+        one(jax.random.key(0), outside)
+    assert jax.jit(one)(jax.random.key(0), outside).status == Status.OUTSIDE_DOMAIN
     with pytest.raises(ValueError, match="at most 127 rows"):
         big = Examples.create(np.zeros((200, 2, 1), np.uint32), np.zeros(200, int))
         halfplanes.exponential(bits=6, epsilon=1.0).success_probability(big, error=0.1)
@@ -520,3 +524,50 @@ def test_the_law_keeps_areas_beside_any_epsilon():
         for (one, other), area in areas.items():
             found = mine.probability(data, np.array([one] * 10 + [other] * 10))
             np.testing.assert_allclose(found[0], float(area / sum(areas.values())), rtol=1e-4)
+
+
+def test_data_put_together_by_hand_are_checked():
+    mine = halfplanes.exponential(bits=3, epsilon=1.0)
+    x = wide.from_ints([1, 2, 3, 4], 3).reshape(2, 2, 1)
+    good = {"x": x, "y": jnp.array([0, 1], jnp.int32), "n_valid": jnp.int32(2)}
+    for changes, words in (
+        ({"x": x.astype(jnp.int32)}, "examples.x must be a uint32 array"),
+        (
+            {"x": wide.from_ints([1, 2, 3, 9], 4).reshape(2, 2, 1)},
+            "examples.x must hold points in 0, ..., 2\\^3 - 1, got 9",
+        ),
+        ({"y": jnp.array([0.5, 1.0])}, "examples.y must hold labels"),
+        ({"y": jnp.array([0, 2], jnp.int32)}, "examples.y must hold labels"),
+        ({"y": jnp.array([1], jnp.int32)}, "examples.y must have one label a row"),
+        ({"n_valid": 2.5}, "examples.n_valid must be an int"),
+        ({"n_valid": jnp.int32(3)}, "examples.n_valid must be from 0 to 2"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            mine.success_probability(Examples(**{**good, **changes}), error=0.5)
+
+
+def test_a_law_that_may_be_rounding_is_none():
+    """Of 9 points on a line with labels in turn, four are wrong under every halfplane; but in float32 they are on no line."""
+    mine, side = halfplanes.exponential(bits=64, epsilon=40.0), 2**64
+    a, b = int(0.101 * side) | 1, int(0.03 * side) | 1
+    on_a_line = examples([(a * i, b * i + 1) for i in range(9)], [i % 2 for i in range(9)], 64)
+    assert np.isnan(mine.success_probability(on_a_line, error=3 / 9))
+    known = halfplanes.exponential(bits=5, epsilon=20.0)
+    small = examples([(3 * i, i + 1) for i in range(9)], [i % 2 for i in range(9)], 5)
+    assert known.success_probability(small, error=3 / 9) == 0.0
+    assert known.success_probability(small, error=4 / 9) > 0.999
+
+
+def test_batches_are_shown():
+    mine = halfplanes.exponential(bits=2, epsilon=1.0)
+    sample = examples([(0, 1), (2, 2)], [0, 1], 2)
+    outcomes = jax.vmap(lambda key: mine(key, sample))(jax.random.split(jax.random.key(0), 3))
+    assert "Region(chart=int32[3,1,1], bits=2)" in repr(outcomes)
+
+
+def test_points_beyond_the_grid_have_no_label():
+    line = halfplane_concept.halfplane(bits=6, p=1, q=0, r=30)
+    with pytest.raises(ValueError, match=r"x must hold points in 0, ..., 2\^6 - 1, got 200"):
+        halfplane_concept.label(line, wide.from_ints([200, 1], 8).reshape(1, 2, 1))
+    with pytest.raises(ValueError, match=r"x must have shape \(rows, 2, 1\)"):
+        halfplane_concept.label(line, wide.from_ints([2**40 + 5, 1], 64).reshape(1, 2, 2))

@@ -589,3 +589,67 @@ def test_delta_zero_is_pure():
     learner = rectangles.rectangles(axes=3, bits=70, epsilon=1.0, delta=0.0, beta=0.1)
     assert learner.guarantee() == Guarantee(learner.guarantee().epsilon, 0.0, ADD_OR_REMOVE_ONE)
     assert learner.guarantee().epsilon <= 1.0 and learner.limbs == 3
+
+
+def test_boxes_of_other_axes_are_refused():
+    law, narrow = concept.uniform(bits=2, low=[0, 0], high=[1, 1]), concept.rectangle(bits=2, low=[1], high=[2])
+    with pytest.raises(ValueError, match="hypothesis must have faces"):
+        law.error(narrow)
+    with pytest.raises(TypeError, match="hypothesis must be a Rectangle"):
+        law.error(3)
+    with pytest.raises(ValueError, match="x must have shape"):
+        concept.label(narrow, jnp.zeros((3, 2, 1), jnp.uint32))
+    with pytest.raises(ValueError, match="mass must leave each of 1 sides"):
+        concept.log_uniform(bits=16, low=[1000], high=[3000], mass=1e-12)
+
+
+def test_data_of_an_outer_function_are_checked_within_its_trace():
+    learner = small(size=2, rate=None, epsilon=1.0, threshold=1, axes=1, bits=2, capacity=3)
+    examples = examples_of([[0], [1], [2], [3], [3]], [1, 1, 1, 1, 0])
+    assert jax.jit(lambda key: learner(key, examples).status)(jax.random.key(0)) == Status.OK
+    outside = examples_of([[4]], [1])
+    with pytest.raises(ValueError, match=r"examples.x must hold points in 0, ..., 2\^2 - 1, got 4"):
+        jax.jit(lambda key: learner(key, outside).status)(jax.random.key(0))
+
+
+def test_every_hypothesis_is_right_on_no_examples():
+    learner = small(size=2, rate=None, epsilon=1.0, threshold=1, axes=1, bits=2, capacity=3)
+    nobody = examples_of([[0], [1], [2]], [1, 1, 1], n_valid=0)
+    np.testing.assert_allclose(learner.success_probability(nobody, error=0.5), 1 - learner.pmf(nobody)[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "noise, error, words",
+    [
+        ([-3, 0], ValueError, "noise must be from 0"),
+        ([1.9, 0.0], TypeError, "noise must hold whole numbers"),
+        ([True, False], TypeError, "noise must hold whole numbers"),
+        ([0], ValueError, "noise must have a number for each of the 2 slices"),
+        ([2**40, 0], ValueError, "noise must be from 0"),
+        ("a", TypeError, "noise must be an array of numbers"),
+    ],
+)
+def test_noises_that_no_slice_has_are_refused(noise, error, words):
+    learner = small(size=2, rate=0.5, epsilon=1.0, threshold=1, axes=1, bits=2, capacity=3)
+    examples = examples_of([[0], [1], [2], [3], [3]], [1, 1, 1, 1, 0])
+    with pytest.raises(error, match=words):
+        learner.probability_given(examples, learner.anything(), noise=noise)
+
+
+def test_what_is_asked_of_slicing_is_kept_to_the_last_digit():
+    for axes, delta in ((1, 1e-6), (2, 1e-9), (3, 1e-6)):
+        asked = {"epsilon": 0.1, "delta": delta}
+        assert (
+            rectangles.rectangles(axes=axes, bits=16, beta=0.1, accountant="slicing", **asked)
+            .guarantee()
+            .covers(**asked)
+        )
+
+
+@pytest.mark.slow
+def test_accountants_that_have_no_plan_are_left_out():
+    """For TreeLog the delta of each slice by plain composition is too small at epsilon = 32."""
+    given = {"axes": 5, "bits": 8, "epsilon": 32.0, "delta": 1e-8, "beta": 0.1, "solver": "tree_log"}
+    with pytest.raises(ValueError, match="delta must be"):
+        rectangles.plan(**given, accountant="basic")
+    assert rectangles.rectangles(**given).accountant == "slicing"

@@ -296,3 +296,48 @@ def test_what_no_run_releases_has_no_probability():
             log_prob(wrong)
     with pytest.raises(ValueError, match="output must be like"):
         log_prob([0, 1], disjunction=True)
+
+
+def test_more_examples_than_floats_count_are_refused():
+    """Of 2^25 examples the loss was 3.3 for a promise of 2: scores moved by 2 at once."""
+    words, mine = 2**20, learner(2.0, rounds=1, accountant="composition", bits=1)
+    data = Assignments(
+        x=jnp.zeros((words, 1), jnp.uint32), y=jnp.zeros(words, jnp.uint32), n_valid=jnp.int32(2**24 + 1)
+    )
+    with pytest.raises(ValueError, match=r"data\.n_valid must be at most 16777216"):
+        mine.pmf(data)
+    assert not jax.jit(mine.fits)(data)
+    assert jax.jit(mine.fits)(dataclasses.replace(data, n_valid=jnp.int32(2**24)))
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_no_rounding_moves_a_score_by_more_than_one(k):
+    """Beside b/k, which is no float of single precision, a count more was 2 more, or none, where there are 2^23 examples."""
+    mine, rng = learner(k=k, accountant="composition"), np.random.default_rng(0)
+    view = Assignments(x=np.zeros((2**19, 1), np.uint32), y=np.zeros(2**19, np.uint32), n_valid=np.int32(0))
+    tests = jnp.asarray(rng.integers(2**22, 2**24, 400), jnp.float32)
+    zeros = jnp.asarray(rng.integers(0, 2**24 - 1, (400, 2)), jnp.int32)
+    ones = jnp.zeros((400, 2), jnp.int32)
+    score = jax.vmap(lambda test, zeros, ones: mine._score(view, test)(zeros, ones))
+    before = np.asarray(score(tests, zeros, ones), float)
+    more = np.asarray(score(tests + 1, zeros + jnp.array([[1, 0]], jnp.int32), ones), float)  # a negative example more
+    moved = more - before
+    assert np.ptp(moved, axis=1).max() == 1.0 and np.abs(moved).max() <= 1.0
+
+
+def test_improbable_outputs_have_a_logarithm():
+    mine = learner(50.0, k=2, rounds=4, accountant="composition", bits=1)
+    data = Assignments.create([[1]] * 60 + [[0]] * 60, [1] * 60 + [0] * 60)
+    wrong = Literals(literals=jnp.ones(4, jnp.int32), disjunction=False)
+    found = mine.log_prob(data, wrong)
+    np.testing.assert_allclose(
+        found, -50 * (60 + 3 * 29.5), rtol=1e-6
+    )  # 60 positive examples deleted, then 0 of 60 negative ones
+
+
+def test_long_numbers_are_not_written_out():
+    mine = conjunctions.conjunction(bits=1000, k=300, epsilon=1.0, delta=1e-6, alpha=0.1)
+    with pytest.raises(ValueError, match=r"got an int of [0-9]+ bits"):
+        mine.pmf(Assignments.create(np.zeros((2, 1000), bool), [0, 1]))
+    with pytest.raises(ValueError, match=r"got an int of [0-9]+ bits"):
+        conjunctions.exponential(bits=65536, k=1024, epsilon=1.0)

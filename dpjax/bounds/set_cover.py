@@ -81,7 +81,7 @@ def convex_polygons(side: int, k: int, alpha: float, beta: float, epsilon: float
         side: d.
         k: sides of the polygon.
         alpha, beta: error and failure probability, in (0, 1).
-        epsilon, delta: privacy, as it is printed.
+        epsilon, delta: privacy, as it is printed; at most 1 and below 1/e, as Claim 3.4 has them.
 
     Example:
         >>> f"{convex_polygons(2**10, 3, 0.1, 0.1, 1.0, 1e-6):.3g}"
@@ -89,8 +89,8 @@ def convex_polygons(side: int, k: int, alpha: float, beta: float, epsilon: float
     """
     arguments.counts(side=side, k=k)
     arguments.fractions(alpha=alpha, beta=beta)
-    arguments.positive(epsilon=epsilon)
-    arguments.number("delta", delta, above=0.0, below=1.0)
+    arguments.number("epsilon", epsilon, above=0.0, at_most=1.0)
+    arguments.number("delta", delta, above=0.0, below=1 / math.e)
     logs = math.log(4 / alpha)
     noise = 2 * k / epsilon * logs * math.log(4 * k / beta * logs)
     lost = 8 / (epsilon / (2 * math.log(math.e / delta))) * math.log(2 * side * 8 * k * logs / beta)

@@ -38,7 +38,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
-from dpjax.concepts import parities, points, rectangles, thresholds
+from dpjax.concepts import conjunctions, parities, points, rectangles, thresholds
 from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
@@ -120,7 +120,7 @@ class Noisy(Agnostic):
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
         """What errs on at most alpha / (1 - 2 flip) of the base; everything at flip = 1/2."""
         left = 1 - 2 * jnp.asarray(self.flip, float)
-        share = jnp.asarray(alpha, float) / jnp.maximum(left, 1e-30)
+        share = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float) / jnp.maximum(left, 1e-30)
         return self.base.within(jnp.where(left > 0, jnp.minimum(share, 1.0), 1.0))
 
 
@@ -171,7 +171,7 @@ class Mixed(Agnostic):
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
         """An interval for thresholds, a `PointSet` for points, otherwise `Near`."""
-        alpha = jnp.asarray(alpha, float)
+        alpha = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float)
         first = self.laws[0]
         if isinstance(first, points.PointDistribution):
             return _point_set(self, alpha)
@@ -302,8 +302,10 @@ def noisy(law: Distribution, *, flip: Any) -> Noisy:
     Raises:
       TypeError, ValueError: no such law, or flip out of range.
     """
-    if not isinstance(law, Distribution) or isinstance(law, Agnostic):
-        raise TypeError(f"law must be a distribution with labels of a concept, of dpjax.concepts, got {law!r}")
+    if not isinstance(law, Distribution) or isinstance(law, Agnostic | conjunctions.Product):
+        raise TypeError(
+            f"law must be a distribution with labels of a concept, of dpjax.concepts, that are not packed, got {law!r}"
+        )
     return Noisy(base=law, flip=arguments.real("flip", flip, at_least=0.0, at_most=0.5))
 
 

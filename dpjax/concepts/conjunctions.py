@@ -25,7 +25,12 @@ def holds(literal: Int[Array, ""], x: UInt32[Array, "words d"]) -> UInt32[Array,
 
 
 def label(literals: Int[Array, "m"], x: UInt32[Array, "words d"], *, disjunction: bool) -> UInt32[Array, "words"]:
-    """c(x) of packed examples: all literals are true, or one at least."""
+    """c(x) of packed examples: all literals are true, or one at least.
+
+    Raises:
+      ValueError: a known literal of no variable.
+    """
+    Literals(literals=literals, disjunction=disjunction).of_variables(x.shape[1])
     # A disjunction is the negation of the conjunction of all negated literals.
     flip = np.uint32(0xFFFFFFFF) if disjunction else np.uint32(0)
 
@@ -145,8 +150,8 @@ def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool
     Args:
       bits: d, the number of variables.
       target: literals, 2v for the variable v and 2v + 1 for its negation; at least one.
-      p: a probability in (0, 1) for all variables, or one for each; rounded to multiples of 2^-32. Sampling costs a random word
-        for each binary digit of the finest of them: 15/16 takes an eighth of what 0.94 takes.
+      p: a probability in (0, 1) for all variables, or one for each; rounded to multiples of 2^-32 in (0, 1). Sampling costs a random
+        word for each binary digit of the finest of them: 15/16 takes an eighth of what 0.94 takes.
       disjunction: whether the target is the disjunction of its literals.
 
     Raises:

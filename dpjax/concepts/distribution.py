@@ -62,11 +62,13 @@ class Distribution:
         >>> thresholds.log_uniform(bits=8).sample(jax.random.key(0), 7, 50)
         Traceback (most recent call last):
         ...
-        ValueError: n must be from 1 to 7, got 50
+        ValueError: n must be at most the capacity, 7, got 50
         """
         capacity = arguments.integer("capacity", capacity, at_least=1)
         if not arguments.is_traced(n):
-            n = arguments.integer("n", np.asarray(n)[()], at_least=1, at_most=capacity)
+            n = arguments.integer("n", np.asarray(n)[()], at_least=1)
+            if n > capacity:
+                raise ValueError(f"n must be at most the capacity, {capacity}, got {n}")
         return _sample(self, arguments.key(key), capacity, jnp.asarray(n, jnp.int32))
 
 

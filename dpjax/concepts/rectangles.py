@@ -82,10 +82,16 @@ def to_ints(box: Rectangle) -> tuple[list[int], list[int]]:
 def label(box: Rectangle, x: UInt32[Array, "n axes limbs"]) -> Int[Array, "n"]:
     """c(x) for each row of x.
 
+    Raises:
+      TypeError: no rectangle. ValueError: x of another shape.
+
     >>> box = rectangle(bits=8, low=[0, 10], high=[5, 20])
     >>> label(box, wide.from_ints([5, 20, 5, 21], 8).reshape(2, 2, 1)).tolist()
     [1, 0]
     """
+    arguments.instance("box", box, Rectangle)
+    if x.shape[1:] != box.low.shape:
+        raise ValueError(f"x must have shape (rows, axes, limbs) with the box's {box.low.shape}, got {x.shape}")
     inside = wide.less_equal(box.low[None], x) & wide.less_equal(x, box.high[None])
     return jnp.all(inside, axis=-1).astype(jnp.int32)
 
@@ -130,9 +136,21 @@ class Product(Distribution):
         """P[x in the rectangle], the product of its sides'."""
         return jnp.prod(self._sides(box))
 
-    @jax.jit
     def error(self, hypothesis: Rectangle) -> Float[Array, ""]:
-        """P[hypothesis and target label x differently] = P[h] + P[t] - 2 P[h and t], good to a few roundings of 1."""
+        """P[hypothesis and target label x differently] = P[h] + P[t] - 2 P[h and t], good to a few roundings of 1.
+
+        Raises:
+          TypeError: no rectangle. ValueError: one of another number of axes or limbs.
+        """
+        arguments.instance("hypothesis", hypothesis, Rectangle)
+        if hypothesis.low.shape != self.target.low.shape:
+            raise ValueError(
+                f"hypothesis must have faces of shape {self.target.low.shape}, as the target's, got {hypothesis.low.shape}"
+            )
+        return self._error(hypothesis)
+
+    @jax.jit
+    def _error(self, hypothesis: Rectangle) -> Float[Array, ""]:
         both = Rectangle(
             low=wide.maximum(hypothesis.low, self.target.low), high=wide.minimum(hypothesis.high, self.target.high)
         )
@@ -252,10 +270,10 @@ def log_uniform(*, bits: int, low: Sequence[int], high: Sequence[int], mass: flo
     Args:
       bits: d.
       low, high: the target's faces; at least 4 apart, at least 2 from the ends of the domain.
-      mass: in (0, 1).
+      mass: in (0, 1), with sides whose shares are multiples of 2^-31.
 
     Raises:
-      TypeError, ValueError: as `rectangle`; mass out of range; no room for an octave.
+      TypeError, ValueError: as `rectangle`; mass out of range, or too small for such a side; no room for an octave.
 
     >>> d = log_uniform(bits=64, low=[2**62] * 5, high=[3 * 2**62] * 5, mass=0.5)
     >>> round(float(d.mass(d.target)), 6), d.octaves.tolist()
@@ -270,6 +288,8 @@ def log_uniform(*, bits: int, low: Sequence[int], high: Sequence[int], mass: flo
             raise ValueError(f"low and high must leave room for offsets 1 and 2 on both sides, got {start} and {end}")
         octaves.append(room.bit_length() - 1)
     outside = max(1, round((1 - share) * 2**31))
+    if outside == 2**31:
+        raise ValueError(f"mass must leave each of {len(low)} sides at least 2^-32, got {mass}")
     count = len(low)
     return LogUniformProduct(
         target=target,

@@ -53,7 +53,7 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None)
     value = int(value)
     if value < at_least or (at_most is not None and value > at_most):
         rule = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ValueError(f"{name} must be {rule}, got {_brief(value)}")
+        raise ValueError(f"{name} must be {rule}, got {brief(value)}")
     return value
 
 
@@ -91,7 +91,7 @@ def number(
     try:
         given = float(value)
     except OverflowError:
-        raise ValueError(f"{name} must be a number that float64 can hold, got {_brief(value)}") from None
+        raise ValueError(f"{name} must be a number that float64 can hold, got {brief(value)}") from None
     rules = [
         (not math.isnan(given), "a number, not NaN"),
         (above is None or given > above, f"> {above}"),
@@ -149,7 +149,7 @@ def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _shown(value: Any) -> str:
-    return _brief(value) if isinstance(value, int) else repr(value)
+    return brief(value) if isinstance(value, int) else repr(value)
 
 
 def _of_python(value: Any) -> Any:
@@ -240,7 +240,7 @@ def least() -> float:
     return 2.0**-1020 if _exact() else _LEAST
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
     """The value; a long integer by its length, as Python may refuse to write it."""
     length = int(value).bit_length()
     return str(value) if length <= 1024 else f"an int of {length} bits"

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core import arguments, bits, show
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import on_device, padded_count
+from dpjax.data.sample import countable, on_device, padded_count
 
 MOST_ROWS = 2**24  # counts are exact in float32
 
@@ -80,8 +80,8 @@ class Assignments:
         return jnp.where(left == bits.WORD, jnp.uint32(0xFFFFFFFF), ones)
 
     def counted(self) -> Bool[Array, ""]:
-        """Whether there are 0, ..., `rows` valid examples."""
-        return (self.n_valid >= 0) & (self.n_valid <= self.rows)
+        """Whether there are 0, ..., `rows` valid examples, no more than floats count."""
+        return (self.n_valid >= 0) & (self.n_valid <= self.rows) & countable(self)
 
     def padded(self, rows: int | None = None) -> "Assignments":
         """The same examples with room for `rows`, at least their own (default: up to their bucket, 32 times a power of two)."""

@@ -1,4 +1,4 @@
-"""Whether a sample fits a learner: its kind, its width, its points."""
+"""Whether data fit a learner: their kind, their width, their points."""
 
 from typing import Any, TypeVar
 
@@ -7,6 +7,8 @@ import numpy as np
 
 from dpjax.core import arguments
 from dpjax.core import bits as packed
+from dpjax.data.assignments import Assignments
+from dpjax.data.examples import Examples
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample, refuse_uncountable, wide_rows
@@ -77,3 +79,75 @@ def _check_packed(name: str, sample: MultiSample) -> None:
             f"{name}.y must be packed labels, uint32 of shape {shape}, as MultiSample.create makes them of zeros and ones,"
             f" got {got[0]} of shape {got[1]}"
         )
+
+
+def fitted_examples(
+    data: Any, *, axes: int, limbs: int, bits: Any, positive_only: bool = False, at_least: int = 1
+) -> Examples:
+    """Examples, checked against X_bits^axes and padded to their bucket, or that of `at_least` rows.
+
+    Args:
+      data: what a learner was called with.
+      axes, limbs: of a point.
+      bits: of a coordinate; may be traced, and then coordinates are not checked.
+      positive_only: whether points of negative examples play no part, and may be anywhere.
+      at_least: rows.
+
+    Raises:
+      TypeError: another kind, or arrays of other types, in data put together by hand.
+      ValueError: other shapes, or, as far as they are not traced, a wrong number of valid rows, a label, a valid point outside.
+    """
+    if not isinstance(data, Examples):
+        raise TypeError(f"examples must be dpjax.data.examples.Examples, got {type(data).__name__}")
+    _check_words("examples.x", data.x)
+    if len(data.x.shape) != 3 or data.x.shape[1:] != (axes, limbs):
+        raise ValueError(f"examples.x must have shape (rows, {axes}, {limbs}), got {data.x.shape}")
+    if getattr(data.y, "dtype", np.dtype(object)).kind not in "biu":
+        raise TypeError(f"examples.y must hold labels 0 and 1, got {getattr(data.y, 'dtype', type(data.y).__name__)}")
+    if data.y.shape != data.x.shape[:1]:
+        raise ValueError(f"examples.y must have one label a row, shape {data.x.shape[:1]}, got {data.y.shape}")
+    n = _checked_count("examples.n_valid", data.n_valid, data.rows)
+    if n is not None and not arguments.is_traced(data.y):
+        # In NumPy: within another function's trace JAX would make tracers of them.
+        y = np.asarray(data.y)[:n]
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError(f"examples.y must hold labels 0 and 1 only, got {np.unique(y).tolist()}")
+        if not (arguments.is_traced(data.x) or arguments.is_traced(bits)):
+            x = np.asarray(data.x)[:n]
+            wide.check_below("examples.x", (x[y == 1] if positive_only else x).reshape(-1, limbs), int(bits))
+    return data.padded(at_least)
+
+
+def fitted_assignments(data: Any, variables: int) -> Assignments:
+    """Assignments to so many variables, checked and padded to their bucket.
+
+    Raises:
+      TypeError: another kind, or arrays of other types, in data put together by hand.
+      ValueError: another number of variables, shapes that do not fit, or, as far as it is not traced, a wrong number of examples.
+    """
+    arguments.instance("data", data, Assignments, article="an")
+    for name, array, axes in (("data.x", data.x, 2), ("data.y", data.y, 1)):
+        _check_words(name, array)
+        if array.ndim != axes:
+            raise ValueError(f"{name} must have {axes} axes, got shape {array.shape}")
+    if data.variables != variables:
+        raise ValueError(f"data must have {variables} variables, got {data.variables}")
+    if data.y.shape != data.x.shape[:1]:
+        raise ValueError(f"data.y must have as many words as data.x, {data.x.shape[0]}, got shape {data.y.shape}")
+    _checked_count("data.n_valid", data.n_valid, data.rows)
+    return data.padded()
+
+
+def _check_words(name: str, array: Any) -> None:
+    """TypeError unless it is an array of words, as constructors make them."""
+    if getattr(array, "dtype", None) != np.uint32:
+        raise TypeError(f"{name} must be a uint32 array, got {getattr(array, 'dtype', type(array).__name__)}")
+
+
+def _checked_count(name: str, n_valid: Any, rows: int) -> int | None:
+    """How many rows count, if that is known, and then none that they cannot have, or floats cannot count."""
+    if arguments.is_traced(n_valid):
+        return None
+    n = arguments.integer(name, arguments.plain(n_valid), at_least=0, at_most=rows)
+    refuse_uncountable(name, n)
+    return n

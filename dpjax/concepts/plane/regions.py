@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.concepts.plane.lattice import Lattice, above, columns_of, lattice
-from dpjax.core import arguments
+from dpjax.core import arguments, show
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 
@@ -36,6 +36,8 @@ class Region:
     measure: str = static()
 
     def __repr__(self) -> str:
+        if np.ndim(self.chart) != 2:  # a batch
+            return f"Region(chart={show.short(self.chart)}, bits={self.bits})"
         parts, sides = np.shape(self.chart)
         return f"Region(parts={parts}, sides={sides}, bits={self.bits})"
 
@@ -50,7 +52,16 @@ class Region:
 
 
 def label(region: Region, x: UInt32[Array, "n 2 limbs"]) -> Bool[Array, "n"]:
-    """c(x) for each row of x, exactly."""
+    """c(x) for each row of x, exactly.
+
+    Raises:
+      ValueError: x of another shape, or, as far as it is known, a coordinate that is none of the grid.
+    """
+    limbs = wide.limbs_for(region.bits)
+    if x.shape[1:] != (2, limbs):
+        raise ValueError(f"x must have shape (rows, 2, {limbs}), got {x.shape}")
+    if not arguments.is_traced(x):
+        wide.check_below("x", np.asarray(x).reshape(-1, limbs), region.bits)
     grid, columns = region.grid, columns_of(region.grid, x)
 
     def cut(left: Array, line: tuple[Array, Array, Array]) -> tuple[Array, None]:

@@ -17,17 +17,10 @@ from dpjax.concepts.conjunctions import Literals
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
 from dpjax.data.assignments import Assignments
+from dpjax.data.fitting import fitted_assignments
 from dpjax.learners import set_cover
 from dpjax.learners.set_cover import Selection, SetCover
 from dpjax.mechanisms import exponential
-
-
-def fitted(data: Any, variables: int) -> Assignments:
-    """Assignments to so many variables, checked and padded to their bucket."""
-    arguments.instance("data", data, Assignments, article="an")
-    if data.variables != variables:
-        raise ValueError(f"data must have {variables} variables, got {data.variables}")
-    return data.padded()
 
 
 @frozen
@@ -43,7 +36,7 @@ class SelectLiteral(Selection):
     kind: ClassVar[type] = Assignments
 
     def fit(self, data: Any) -> Assignments:
-        return fitted(data, self.bits)
+        return fitted_assignments(data, self.bits)
 
     def fits(self, data: Assignments) -> Bool[Array, ""]:
         return data.counted()

@@ -28,8 +28,8 @@ from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.assignments import Assignments
+from dpjax.data.fitting import fitted_assignments
 from dpjax.domains.events import Accurate, Near, flags
-from dpjax.learners.conjunctions.by_set_cover import fitted
 from dpjax.mechanisms import exponential as mechanism
 
 MOST_CONCEPTS = 2**16
@@ -60,7 +60,7 @@ class ConjunctionExponential(Algorithm):
     disjunction: bool = static()
 
     def fit(self, data: Any) -> Assignments:
-        return fitted(data, self.bits)
+        return fitted_assignments(data, self.bits)
 
     def fits(self, data: Assignments) -> Bool[Array, ""]:
         return data.counted()
@@ -173,9 +173,9 @@ def exponential(*, bits: int, k: int, epsilon: Any, disjunction: bool = False) -
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_CONCEPTS)
     k = arguments.integer("k", k, at_least=1, at_most=2**10)
-    if concepts(bits, k) > MOST_CONCEPTS:
+    if (found := concepts(bits, k)) > MOST_CONCEPTS:
         raise ValueError(
-            f"bits and k must give at most {MOST_CONCEPTS} conjunctions, got {concepts(bits, k)} of k = {k} of {bits} variables"
+            f"bits and k must give at most {MOST_CONCEPTS} conjunctions, got {arguments.brief(found)} of k = {k} of {bits} variables"
         )
     return ConjunctionExponential(
         epsilon=arguments.epsilon(epsilon), bits=bits, k=k, disjunction=arguments.flag("disjunction", disjunction)

@@ -25,6 +25,7 @@ The draw is `dpjax.learners.halfplanes.refinement`, the law sums over `dpjax.con
     True
 """
 
+import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -46,6 +47,7 @@ from dpjax.mechanisms import exponential as exponential_mechanism
 MOST_REACH = 120  # base 2, of slopes in float32
 MOST_RATE = 2.0**96  # with which an error weighs e^-rate, which no float tells from 0; times all errors it is a float
 MOST_ROWS = 127  # of a law: about as many pieces as their cube
+ROUNDED = 8  # epsilons by which an end of a piece may be off
 
 
 @frozen
@@ -99,7 +101,7 @@ class Exponential(Algorithm):
         y, valid = data.y == 1, data.valid
         parts = []
         for chart in range(self.selection.grid.charts):
-            width, gap, order, *_ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
+            width, gap, order, slope, _ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
@@ -107,13 +109,20 @@ class Exponential(Algorithm):
             errors = jnp.sum(valid & ~y, dtype=jnp.int32) + wrong
             # Not the area: a width of the box times a height may be too large for a float.
             area = jnp.where((width > 0) & (gap > 0), jnp.log(width) + jnp.log(gap), -jnp.inf)
-            parts.append((area, errors, self._good(event, data, errors, order)))
-        log_area, errors, good = (jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True))
+            thin = jnp.minimum(width, gap) <= ROUNDED * jnp.finfo(area.dtype).eps * (1 + jnp.abs(slope))
+            parts.append((area, errors, self._good(event, data, errors, order), thin))
+        log_area, errors, good, thin = (
+            jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True)
+        )
         # Errors beyond the least, as whole numbers: beside epsilon times all of them an area would have no digits.
         least = jnp.min(jnp.where(log_area > -jnp.inf, errors, data.rows))
         log_mass = log_area - jnp.asarray(self.epsilon, float) * (errors - least).astype(float)
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
-        law = jnp.exp(jnp.stack([inside, outside]) - jnp.logaddexp(inside, outside))
+        every = jnp.logaddexp(inside, outside)
+        # What is as thin as a rounding may be none: between lines that meet in one point, say, are labels that no halfplane gives.
+        doubtful = logspace.logsumexp(jnp.where(thin, log_mass, -jnp.inf)) - every
+        known = doubtful <= math.log(jnp.finfo(log_area.dtype).eps) / 2
+        law = jnp.where(known, jnp.exp(jnp.stack([inside, outside]) - every), jnp.nan)
         # Labels of some of the examples are no event.
         return law if isinstance(event, Accurate) else jnp.where(data.n_valid <= event.shape[0], law, jnp.nan)
 
@@ -187,8 +196,10 @@ def _majorities(select: SelectHalfplane, view: Placed) -> tuple[UInt32[Array, "2
 def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponential:
     """The exponential mechanism over halfplanes of {0, ..., 2^d - 1}^2; see the module.
 
-    Its law (`probability` of the labels of the rows, `success_probability`) is for up to 127 rows; in float32 areas are rounded to about
-    2^-24 of the whole, so small grids' laws keep their digits and large ones' need x64.
+    Its law (`probability` of the labels of the rows, `success_probability`) is for up to 127 rows; in float32 sides of its pieces are
+    rounded to about 2^-24, so small grids' laws keep their digits and large ones' need x64. Where pieces that are no wider than a rounding
+    have more than 3e-4 of the law (1.5e-8 with x64), as they may if epsilon times a few errors outweighs what they have of the measure,
+    it is NaN.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE. Not promised: floating-point side channels; a cryptographic generator.
 

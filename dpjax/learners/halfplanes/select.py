@@ -13,6 +13,7 @@ from dpjax.concepts.plane.regions import Region
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.examples import Examples
+from dpjax.data.fitting import fitted_examples
 from dpjax.domains import wide
 from dpjax.learners.halfplanes import refinement
 from dpjax.learners.halfplanes.refinement import Line, Problem
@@ -70,15 +71,7 @@ class PlaneSelection(Selection):
         return lattice(self.bits, self.measure)
 
     def fit(self, data: Any) -> Examples:
-        arguments.instance("data", data, Examples, article="")
-        if data.axes != 2:
-            raise ValueError(f"data must have two axes, got {data.axes}")
-        limbs = wide.limbs_for(self.bits)
-        if data.x.shape[-1] != limbs:
-            raise ValueError(
-                f"data must have coordinates of {limbs} limbs, as those of {self.bits} bits have, got {data.x.shape[-1]}"
-            )
-        return data.padded()
+        return fitted_examples(data, axes=2, limbs=wide.limbs_for(self.bits), bits=self.bits)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
         # Unlike rectangles, halfplanes look at negative examples, too.

@@ -23,6 +23,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import unless
 from dpjax.data.algorithm import LARGEST_PMF, Algorithm
 from dpjax.data.examples import Examples
+from dpjax.data.fitting import fitted_examples
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.domains import selection, wide
@@ -133,9 +134,24 @@ class Rectangles(Algorithm):
         Args:
           examples: as for a run.
           event: as for `probability`.
-          noise: one >= 0 a slice.
+          noise: one whole number >= 0 a slice.
+
+        Raises:
+          TypeError, ValueError: examples or an event that do not fit; other noise.
         """
-        return _law_given(self, self.fit(examples), self.check_event(event), jnp.asarray(noise, jnp.int32))
+        return _law_given(self, self.fit(examples), self.check_event(event), self._check_noise(noise))
+
+    def _check_noise(self, noise: Any) -> Int[Array, "faces"]:
+        given = noise if arguments.is_traced(noise) else arguments.array("noise", noise)
+        if given.dtype.kind not in "iu":
+            raise TypeError(f"noise must hold whole numbers, got {given.dtype}")
+        if given.shape != (2 * self.axes,):
+            raise ValueError(
+                f"noise must have a number for each of the {2 * self.axes} slices, got shape {given.shape}"
+            )
+        for end in arguments.extremes(given):
+            arguments.integer("noise", end, at_least=0, at_most=2**31 - 1)
+        return jnp.asarray(given, jnp.int32)
 
     def check_event(self, event: Any) -> Faces:
         """(low, high) with a row for each face, half-open; the all-zero hypothesis is not in it."""
@@ -206,14 +222,8 @@ class Rectangles(Algorithm):
 
     def fit(self, data: Any) -> Examples:
         """The examples, checked and padded to a bucket that holds a slice."""
-        if not isinstance(data, Examples):
-            raise TypeError(f"examples must be dpjax.data.examples.Examples, got {type(data).__name__}")
-        if data.x.shape[1:] != (self.axes, self.limbs):
-            raise ValueError(f"examples.x must have shape (rows, {self.axes}, {self.limbs}), got {data.x.shape}")
-        if not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves((self.bits, data))):
-            positive = np.asarray(data.x)[np.asarray(data.positive)]
-            wide.check_below("the positive examples.x", positive.reshape(-1, self.limbs), int(self.bits))
-        return data.padded(self.capacity)
+        given: dict[str, Any] = {"axes": self.axes, "limbs": self.limbs, "bits": self.bits}
+        return fitted_examples(data, **given, positive_only=True, at_least=self.capacity)
 
     def sound(self) -> Bool[Array, ""]:
         count, rate = (jnp.asarray(rate, float) for rate in (self.count_epsilon, self.slice_epsilon))
@@ -259,16 +269,16 @@ def _sums_of_accurate(
     learner: Rectangles, outputs: Array, examples: Examples, pmf: Array, error: Float[Array, ""]
 ) -> Float[Array, "2"]:
     """What outputs of at most this error have of the pmf, and all others, bottom among them."""
-    good = Accurate(error=error).allows(_errors(learner, outputs, examples))
+    good = Accurate(error=error).allows(_errors(learner, outputs, examples), examples.n_valid)
     return jnp.stack([jnp.sum(jnp.where(good, pmf[:-1], 0.0)), jnp.sum(jnp.where(good, 0.0, pmf[:-1])) + pmf[-1]])
 
 
-def _errors(learner: Rectangles, outputs: Array, examples: Examples) -> Float[Array, "outputs"]:
-    """The error of each output on the examples."""
+def _errors(learner: Rectangles, outputs: Array, examples: Examples) -> Int[Array, "outputs"]:
+    """How many examples each output labels wrongly."""
 
     def error(index: Array) -> Array:
         wrong = examples.valid & (concept.label(learner.output(index), examples.x) != examples.y)
-        return jnp.sum(wrong, dtype=jnp.int32).astype(float) / examples.n_valid.astype(float)
+        return jnp.sum(wrong, dtype=jnp.int32)
 
     return jax.vmap(error)(outputs)
 
@@ -361,10 +371,15 @@ def rectangles(
     names = ACCOUNTANTS if accountant == "best" else (accountant,)
     if accountant == "best" and arguments.known("delta", arguments.delta(delta, positive=False)) == 0.0:
         names = ("basic",)
-    plans = [
-        planning.plan(axes=axes, bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant=name, solver=solver)
-        for name in names
-    ]
+    plans, refused = [], []
+    given: dict[str, Any] = {"axes": axes, "bits": bits, "epsilon": epsilon, "delta": delta, "beta": beta}
+    for name in names:
+        try:
+            plans.append(planning.plan(**given, accountant=name, solver=solver))
+        except ValueError as reason:  # not all of them have a plan for every solver
+            refused.append(reason)
+    if not plans:
+        raise refused[0]
     return from_plan(min(plans, key=lambda each: each.entries), solver=solver)
 
 

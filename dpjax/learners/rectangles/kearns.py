@@ -64,6 +64,7 @@ from dpjax.core.bisection import least_int
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm, whole
 from dpjax.data.examples import Examples
+from dpjax.data.fitting import fitted_examples
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -98,14 +99,7 @@ class Kearns(Algorithm):
     kind: ClassVar[type] = Examples
 
     def fit(self, data: Any) -> Examples:
-        if not isinstance(data, Examples):
-            raise TypeError(f"examples must be dpjax.data.examples.Examples, got {type(data).__name__}")
-        if data.x.shape[1:] != (self.axes, self.limbs):
-            raise ValueError(f"examples.x must have shape (rows, {self.axes}, {self.limbs}), got {data.x.shape}")
-        if not any(arguments.is_traced(leaf) for leaf in jax.tree.leaves((self.bits, data))):
-            valid = np.asarray(data.x)[: int(data.n_valid)]
-            wide.check_below("examples.x", valid.reshape(-1, self.limbs), int(self.bits))
-        return data.padded()
+        return fitted_examples(data, axes=self.axes, limbs=self.limbs, bits=self.bits)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
         """All points count here, those of negative examples as well."""

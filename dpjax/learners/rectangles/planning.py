@@ -108,7 +108,7 @@ def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> Budget
 def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
     """The split between noise and computes with the fewest entries in slices, 1/s + weight/e each on average."""
     found = slicing.split(
-        total_epsilon=total.epsilon,
+        total_epsilon=total.epsilon * (1 - 2.0**-31),  # the guarantee of what is found is rounded up by 2^-32 at most
         total_delta=total.delta,
         cost=lambda s, e: 1 / s + weight / e,
         accountant=accountant,

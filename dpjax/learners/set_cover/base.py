@@ -137,9 +137,8 @@ class Rounds(Algorithm):
         """How many sequences there are."""
         found = self.selection.hypotheses() ** self.rounds
         if found > MOST_SEQUENCES:
-            raise ValueError(
-                f"a law of {type(self.selection).__name__} is a list of at most {MOST_SEQUENCES} sequences of hypotheses, got {found}"
-            )
+            most = f"a list of at most {MOST_SEQUENCES} sequences of hypotheses"
+            raise ValueError(f"a law of {type(self.selection).__name__} is {most}, got {arguments.brief(found)}")
         return found
 
     def check_event(self, event: Any) -> Any:
@@ -170,6 +169,9 @@ class Rounds(Algorithm):
     def law(self, view: Any, good: Any) -> Float[Array, "2"]:
         log_p = self.log_masses(view)
         return jnp.exp(jnp.stack([logspace.logsumexp(jnp.where(at, log_p, -jnp.inf)) for at in (good, ~good)]))
+
+    def log_mass(self, view: Any, good: Any) -> Float[Array, ""]:
+        return logspace.logsumexp(jnp.where(good, self.log_masses(view), -jnp.inf))
 
     def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
         return jnp.append(jnp.exp(self.log_masses(view)), 0.0)

@@ -38,6 +38,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting.set_cover import shared_test
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
+from dpjax.data.sample import most_counted
 from dpjax.learners.set_cover.base import Rounds
 from dpjax.mechanisms import exponential, laplace
 
@@ -62,16 +63,22 @@ class SetCover(Rounds):
 
     def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Any:
         key_noise, key_choice = jax.random.split(key)
-        score = self._score(self._before_noise(view, self.sides(view, left)[0]) + self._noise(key_noise))
+        score = self._score(view, self._before_noise(view, self.sides(view, left)[0]) + self._noise(key_noise))
         return self.selection.draw(key_choice, view, negative, positive, score=score, rate=self.rate, dual=self.dual)
 
     def _before_noise(self, view: Any, negative: Any) -> Float[Array, ""]:
         """|S0| - s."""
         return self.selection.count(view, negative).astype(float) - jnp.asarray(self.shift, float)
 
-    def _score(self, test: Float[Array, ""]) -> Any:
-        """q, given b."""
-        return lambda zeros, ones: jnp.minimum(zeros.astype(float) - test / self.k, -ones.astype(float))
+    def _score(self, view: Any, test: Float[Array, ""]) -> Any:
+        """q, given b.
+
+        b/k is rounded to multiples of a power of two, up to 1, of which a float holds those up to the rows: with it the differences
+        are exact, and no score moves by more than 1.
+        """
+        unit = 2.0 ** min((2 * view.rows).bit_length() - most_counted().bit_length(), 0)
+        share = unit * jnp.round(test / (self.k * unit))
+        return lambda zeros, ones: jnp.minimum(zeros.astype(float) - share, -ones.astype(float))
 
     def _noise(self, key: Array) -> Float[Array, ""]:
         """floor(Lap(R/e_w))."""
@@ -85,7 +92,7 @@ class SetCover(Rounds):
         measure, start = self.selection.log_measure(), self._before_noise(view, self.sides(view, left)[0])
 
         def given(test: Array) -> Array:
-            scores = self._score(test)(zeros, ones)
+            scores = self._score(view, test)(zeros, ones)
             return exponential.normalised(measure + exponential.log_weights(scores, epsilon=self.rate, monotone=True))
 
         if self.accountant == "composition":
