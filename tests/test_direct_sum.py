@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import math
 
 import builders
 import jax
@@ -18,11 +19,13 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.learners import label_private, thresholds
+from dpjax.learners import parities as one_parity
 from dpjax.learners import points as one_point
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.multi import direct_sum, generic, pac, reductions
+from dpjax.multi import parities as many_parities
 from dpjax.optimizers import interior_point, quantiles
-from dpjax.sanitizers import cdf
+from dpjax.sanitizers import cdf, dense
 from dpjax.sanitizers import points as point_sanitizers
 from dpjax.verify import exact
 from dpjax.verify.plain.exponential import threshold_law
@@ -627,3 +630,70 @@ def test_promises_are_converted_before_they_are_composed():
         together == basic({each.under(REPLACE_ONE): 2})
         and together.delta < 0.5 * summed.guarantee().under(REPLACE_ONE).delta
     )
+
+
+def test_the_logarithm_of_an_improbable_draw_is_a_number():
+    """P is below 1e-38, which no float32 holds."""
+    many = direct_sum.of(thresholds.exponential(bits=16, epsilon=1.0), k=10)
+    labels = [[(i + j) % 2 == 0 for i in range(10)] for j in range(3)]
+    sample = MultiSample.create(wide.from_ints([5, 70, 900], 16), labels)
+    drawn = many(jax.random.key(0), sample).hypothesis
+    each = [float(many.learner.log_prob(sample.column(j), drawn[j])) for j in range(10)]
+    np.testing.assert_allclose(many.log_prob(sample, drawn), sum(each), rtol=1e-5)
+    assert sum(each) < -100
+    one = Sample(x=wide.from_ints([5, 2**200], 256), y=[1, 0])
+    for learner in (
+        one_point.exponential(bits=256, epsilon=1.0),
+        one_point.learn_points(bits=256, epsilon=1.0, delta=0.1),
+    ):
+        found = [float(learner.log_prob(one, learner(jax.random.key(seed), one).hypothesis)) for seed in range(4)]
+        assert all(-190 < log_p <= 0 for log_p in found)
+    wide_one = Sample(x=wide.from_ints([5, 2**1000], 1024), y=[1, 0])
+    single = thresholds.exponential(bits=1024, epsilon=1.0)
+    at = wide.from_ints([2**900], 1025)[0]
+    # Right of 5 and left of 2^1000 nothing errs; of the others, 2^1024 - 2^1000, one example is wrong.
+    log_total = np.logaddexp(1000 * np.log(2), 1024 * np.log(2) - 0.5)
+    np.testing.assert_allclose(single.log_prob(wide_one, at), -log_total, rtol=1e-6)
+    solver, points = (
+        interior_point.exponential(bits=1024, epsilon=1.0),
+        Points.create(wide.from_ints([5, 2**1000], 1024)),
+    )
+    assert -720 < float(solver.log_prob(points, wide.from_ints([2**900], 1024)[0])) < -690
+
+
+@pytest.mark.parametrize("name", ["parity_learner", "elimination", "direct_sum"])
+def test_what_learns_uniform_points_alone_learns_no_rows(name):
+    """On rows that are all one point ParityLearner answers nothing, though `sample_size` examples were drawn from them."""
+    learners = {
+        "parity_learner": lambda: many_parities.parity_learner(bits=4, k=2, epsilon=1.0, delta=0.01, beta=0.1),
+        "elimination": lambda: many_parities.elimination(bits=4, k=2),
+        "direct_sum": lambda: direct_sum.of(one_parity.exponential(bits=4, epsilon=1.0), k=2),
+    }
+    learner = learners[name]()
+    n = learner.sample_size(alpha=0.1, beta=0.1)
+    made = reductions.empirical(learner, n=n, rows=9 * n)
+    with pytest.raises(ValueError, match="learner must learn any distribution"):
+        made.sample_size(alpha=0.1, beta=0.1)
+
+
+def test_a_class_of_ones_own_is_charged_for_its_own_dimension():
+    @frozen
+    class Rich(generic.ThresholdClass):
+        vc = 7
+
+    @frozen
+    class Silent(generic.ThresholdClass):
+        vc = None
+
+    given = {"sanitizer": dense.blr(queries=dense.intervals(bits=2), rows=40, epsilon=0.5), "k": 2, "epsilon": 1.0}
+    usual = generic.learner(**given, concepts=generic.thresholds(bits=2))
+    rich, silent = (dataclasses.replace(usual, concepts=kind(**vars(usual.concepts))) for kind in (Rich, Silent))
+    sizes = [learner.sample_size(alpha=0.5, beta=0.1) for learner in (usual, rich)]
+    needed = given["sanitizer"].sample_size(alpha=0.1, beta=0.02)
+    of_four = math.log(2**4)  # on the four points of the domain seven dimensions are all labellings
+    assert sizes[1] == math.ceil(
+        bounds.generic_learner(needed, 7, 2, 0.5, 0.1, float(rich.each_epsilon), log_hypotheses=of_four)
+    )
+    assert sizes[1] > sizes[0]
+    with pytest.raises(ValueError, match="concepts must tell their VC dimension"):
+        silent.sample_size(alpha=0.5, beta=0.1)

@@ -492,6 +492,14 @@ def test_as_many_mistakes_as_the_error_says_are_allowed_for_every_n(double: bool
         assert not np.asarray(allowed(less)).any()
 
 
+@pytest.mark.parametrize("log_n", [20, 21, 22, 23, 24])
+def test_one_mistake_more_than_half_is_more_than_half(log_n: int) -> None:
+    """Of 2^22 examples and more, four roundings of single precision were whole mistakes."""
+    half = 2 ** (log_n - 1)
+    wrong = jnp.asarray([half - 1, half, half + 1], jnp.int32)
+    assert events.Accurate(error=jnp.float32(0.5)).allows(wrong, 2**log_n).tolist() == [True, True, False]
+
+
 def test_values_nobody_could_check_are_flagged() -> None:
     learner = thresholds.exponential(bits=6, epsilon=1.0)
 

@@ -543,3 +543,29 @@ def test_answers_so_near_that_too_many_points_would_be_looked_at_are_refused() -
     named, there = wide.from_ints([5, 9], 8), jnp.array([True, True])
     with pytest.raises(ValueError, match=r"answers must be >= 2\^-24"):
         rows(named, jnp.array([0.5, 0.5]), there, bits=40, error=0.3, answers=1e-310)
+
+
+def test_derivatives_of_san_points_are_those_of_differences() -> None:
+    """Sets that a round cannot reach, and a slack of 0, left no number of them."""
+    data = multiset([3, 0, 0, 1], 2)
+
+    def success(epsilon: Any, error: float) -> Any:
+        made = points.san_points(bits=2, n=4, epsilon=epsilon, delta=1e-2, alpha=0.5, allow_unproved=True)
+        return made.success_probability(data, error=error)
+
+    with jax.enable_x64(True):
+        for error in (0.0, 0.3, 0.8):
+            value, slope = jax.value_and_grad(success)(jnp.float64(2.0), error)
+            more, less = (float(success(2.0 + step, error)) for step in (1e-5, -1e-5))
+            np.testing.assert_allclose(slope, (more - less) / 2e-5, rtol=1e-5, atol=1e-9)
+        assert 0.01 < float(value) < 0.99 and slope != 0
+
+
+def test_an_epsilon_that_cannot_be_composed_is_refused_whatever_is_allowed() -> None:
+    given: Any = {"bits": 4, "n": 10, "delta": 0.2, "alpha": 0.5, "allow_unproved": True}
+    with pytest.raises(ValueError, match=r"epsilon must be <= 2 ln\(5/delta\)"):
+        points.san_points(**given, epsilon=8.0)
+    data = Points.create(wide.from_ints(range(10), 4))
+    for epsilon, status in ((6.4, Status.OK), (6.5, Status.BAD_PARAMETER)):
+        run = jax.jit(lambda epsilon: points.san_points(**given, epsilon=epsilon)(jax.random.key(0), data).status)
+        assert run(epsilon) == status

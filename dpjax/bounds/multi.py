@@ -106,7 +106,7 @@ def parity_learner(bits: int, beta: float, epsilon: float, delta: float, *, cons
     arguments.counts(bits=bits)
     arguments.fractions(beta=beta, delta=delta)
     arguments.positive(epsilon=epsilon, constant=constant)
-    return constant * bits / epsilon * -math.log(beta * delta)
+    return constant * bits / epsilon * -(math.log(beta) + math.log(delta))
 
 
 def point_learner(alpha: float, beta: float, epsilon: float, delta: float, *, constant: float = 1.0) -> float:
@@ -118,7 +118,7 @@ def point_learner(alpha: float, beta: float, epsilon: float, delta: float, *, co
     """
     arguments.fractions(alpha=alpha, beta=beta, delta=delta)
     arguments.positive(epsilon=epsilon, constant=constant)
-    return constant / (alpha * epsilon) * -math.log(alpha * beta * delta)
+    return constant / (alpha * epsilon) * -(math.log(alpha) + math.log(beta) + math.log(delta))
 
 
 def pure_packing(concepts: int, epsilon: float) -> float:

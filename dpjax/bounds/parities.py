@@ -90,7 +90,7 @@ def parity_learner_exact(
 ) -> int:
     """The least n from which on `parity_learner_failure` is at most beta: a multiple of s >= d, the same for every k."""
     arguments.counts(bits=bits)
-    arguments.integer("size", size, at_least=bits)  # fewer rows never have full rank
+    arguments.count("size", size, at_least=bits)  # fewer rows never have full rank
     arguments.fractions(beta=beta)
     arguments.number("epsilon", epsilon, at_least=_LEAST_EPSILON)
     return size * _least_votes(beta, size, bits, *stability_noise(epsilon, delta, calibration=calibration))

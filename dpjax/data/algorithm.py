@@ -40,6 +40,7 @@ class Algorithm:
     kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
     largest_error: ClassVar[float] = 1.0  # for `success_probability`: errors are fractions of the examples
     takes_scaled: ClassVar[bool] = False  # whether drawn points may come as `domains.scaled.Scaled`
+    any_distribution: ClassVar[bool] = True  # whether `sample_size` holds for examples of every distribution
 
     def __init_subclass__(cls, **given: Any) -> None:
         """What the host computes refuses traced parameters by name, whichever class defines it."""
@@ -162,7 +163,7 @@ class Algorithm:
         return self._accurate(data, error)[1]
 
     def log_prob(self, data: Any, output: Any) -> Float[Array, ""]:
-        """ln P[this output]; -inf where it is impossible."""
+        """ln P[this output]; -inf where it is impossible, and below 1e-38 (1e-308 with x64) if the algorithm keeps no logarithms."""
         return _log_prob(self, self.fit(data), self.check_event(self.exactly(output)))
 
     def pmf(self, data: Any) -> Float[Array, "outcomes"]:

@@ -20,6 +20,9 @@ def flags(event: Any, size: int, nouns: str) -> Bool[Array, "outputs"]:
     return jnp.asarray(event)
 
 
+NO_MISTAKE = 0.499  # less than half, which beside an odd number of 24 bits would be rounded to a whole one
+
+
 @frozen
 class Accurate:
     """Outputs whose error on the data is at most this.
@@ -34,11 +37,11 @@ class Accurate:
         """error * n, and what rounding may have taken from it: its floor is the largest whole w with w / n <= error.
 
         No quotient is compared: XLA makes of a vector divided by one number a product with its rounded reciprocal, by which 3 of 20 are
-        more than 0.15. The error, the product and this factor are each rounded once, by half an epsilon at most; a quotient that comes
-        as `wrong` with n = 1, by another one and a half.
+        more than 0.15. The error, the product and this sum are each rounded once, by half an epsilon at most; a quotient that comes
+        as `wrong` with n = 1, by another one and a half. Of more than 2^20 mistakes four epsilons would be whole ones.
         """
-        error = jnp.asarray(self.error, float)
-        return error * jnp.asarray(n, error.dtype) * (1 + 4 * jnp.finfo(error.dtype).eps)
+        most = jnp.asarray(self.error, float) * jnp.asarray(n, float)
+        return most + jnp.minimum(4 * jnp.finfo(most.dtype).eps * most, NO_MISTAKE)
 
     def allows(self, wrong: Array, n: ArrayLike = 1) -> Bool[Array, "*outputs"]:
         """Whether `wrong` mistakes among n, or by themselves as a share, are few enough."""

@@ -289,8 +289,13 @@ def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
 
 def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
     """(P[goal met], P[not]) for a point of the whole range."""
+    return jnp.exp(log_law_everywhere(pieces, log_density, goal))
+
+
+def log_law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
+    """The logarithms of both."""
     masses = judge(pieces, log_density, goal).log_masses(everything(pieces))
-    return jnp.exp(masses - logspace.logsumexp(masses))
+    return masses - logspace.logsumexp(masses)
 
 
 def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
@@ -334,8 +339,7 @@ class ExponentialPiecewise(Mechanism):
         return law_everywhere(pieces, self.log_density(pieces), goal)
 
     def log_mass(self, pieces: Pieces, goal: Goal) -> Float[Array, ""]:
-        masses = judge(pieces, self.log_density(pieces), goal).log_masses(everything(pieces))
-        return masses[0] - logspace.logsumexp(masses)
+        return log_law_everywhere(pieces, self.log_density(pieces), goal)[0]
 
     def fit(self, data: Any) -> Pieces:
         if not isinstance(data, Pieces):

@@ -75,6 +75,11 @@ class DirectSum(KLearner):
         """Of the domain."""
         return self.learner.bits
 
+    @property
+    def any_distribution(self) -> bool:  # type: ignore[override]
+        """As of the learner."""
+        return getattr(self.learner, "any_distribution", True)
+
     def draw(self, key: Array, sample: MultiSample) -> Any:
         """The learner on every column, with a key each."""
         return _released(self._each(sample, lambda j, column: self.learner(jax.random.fold_in(key, j), column)))
@@ -88,14 +93,21 @@ class DirectSum(KLearner):
 
     def law(self, sample: MultiSample, event: Any) -> Array:
         """That all k learners are in their events: the product of the single laws."""
+        return all_happen(self._of_events(self.learner.law, sample, event))
+
+    def log_mass(self, sample: MultiSample, event: Any) -> Float[Array, ""]:
+        return jnp.sum(self._of_events(self.learner.log_mass, sample, event))
+
+    def _of_events(self, law: Callable[[Any, Any], Array], sample: MultiSample, event: Any) -> Array:
+        """law(view, event) of every learner."""
 
         def single(j: Array, column: Any) -> Array:
             view, own = self.learner.prepare(self.learner.fit(column)), event
             if not isinstance(event, Accurate):
                 own = jax.tree.map(lambda leaf: leaf[j], event)
-            return self.learner.law(view, self.learner.event(view, own))
+            return law(view, self.learner.event(view, own))
 
-        return all_happen(self._each(sample, single))
+        return self._each(sample, single)
 
     def check_event(self, event: Any) -> Any:
         """One event for each concept: a pytree with k rows, such as (low, high) = distribution.within(alpha)."""

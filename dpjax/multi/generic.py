@@ -58,7 +58,6 @@ from dpjax.multi.base import KLearner
 
 __all__ = ["GenericLearner", "PointClass", "ThresholdClass", "learner", "points", "thresholds"]
 
-VC = 1  # of both classes
 MOST_ROWS = 2**24  # sums of so many +-1 are exact in float32
 
 
@@ -163,13 +162,23 @@ class GenericLearner(KLearner):
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)`.
 
-        On R points both classes do R + 1 things: |H|, if the sanitizer says how many points its database has (`most_points`).
+        On R points a class of VC dimension v does C(R, 0) + ... + C(R, v) things at most (Sauer's lemma): |H|, if the sanitizer says how
+        many points its database has (`most_points`).
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1); a class that does not tell its `vc`.
         """
+        vc = getattr(self.concepts, "vc", None)
+        if vc is None:
+            raise ValueError(f"concepts must tell their VC dimension `vc`, got {self.concepts!r}")
+        vc = arguments.size("concepts.vc", vc)
         needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
         points = getattr(self.sanitizer, "most_points", None)
-        known = None if points is None else math.log(points + 1)
+        known = (
+            None if points is None else math.log(sum(math.comb(points, size) for size in range(min(vc, points) + 1)))
+        )
         each = float(self.each_epsilon)
-        return whole(bounds.generic_learner(needed, VC, self.k, alpha, beta, each, log_hypotheses=known))
+        return whole(bounds.generic_learner(needed, vc, self.k, alpha, beta, each, log_hypotheses=known))
 
     def sound(self) -> Bool[Array, ""]:
         each = jnp.asarray(self.each_epsilon, float)
@@ -205,7 +214,7 @@ def learner(
 
     Args:
       sanitizer: of `dpjax.sanitizers`, for the class of symmetric differences; private with less than (epsilon, delta).
-      concepts: `thresholds(bits=...)`, `points(bits=...)`, or a class of yours with the same methods.
+      concepts: `thresholds(bits=...)`, `points(bits=...)`, or a class of yours with the same methods, and with `vc` for a `sample_size`.
       k: number of concepts.
       epsilon, delta: the total under REPLACE_ONE. Known numbers: the split is computed on the host.
       accountant: "basic", "advanced" (as printed) or "optimal", of the k exponential mechanisms.

@@ -60,6 +60,11 @@ class LabelPrivate(Algorithm):
         """Of the domain."""
         return self.concepts.bits
 
+    @property
+    def any_distribution(self) -> bool:  # type: ignore[override]
+        """Not of a semi-private learner, which learns that of its public points."""
+        return self.public is None
+
     def fit(self, data: Any) -> Any:
         if self.unlabelled is not None and isinstance(data, Sample) and data.ordered:
             raise ValueError(

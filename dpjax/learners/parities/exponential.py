@@ -38,6 +38,8 @@ class ParityExponential(Ordered):
     """The exponential mechanism over all parities of d bits: the output is v, uint32 (1,)."""
 
     kind: ClassVar[type] = Sample
+    any_distribution: ClassVar[bool] = False
+
     epsilon: Float[Any, ""]
     bits: int = static()
     limbs: int = static(default=1)

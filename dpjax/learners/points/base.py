@@ -113,6 +113,9 @@ class OnePointLearner(Algorithm):
         parts = (members.zero, inside, members.seen), (~members.zero, wide.subtract(seen.unseen, inside), ~members.seen)
         return jnp.exp(jnp.stack([logspace.logsumexp(law + _log_shares(seen, *part)) for part in parts]))
 
+    def log_mass(self, seen: Seen, members: Members) -> Float[Array, ""]:
+        return logspace.logsumexp(self.log_law(seen) + _log_shares(seen, members.zero, members.unseen, members.seen))
+
     def check_event(self, event: Any) -> Interval | PointSet:
         if not isinstance(event, PointSet):
             return Interval.of(event, self.domain()[1] + 1)

@@ -57,6 +57,9 @@ class ThresholdExponential(ThresholdLearner):
     def law(self, pieces: Pieces, goal: Goal) -> Array:
         return self._mechanism().law(pieces, goal)
 
+    def log_mass(self, pieces: Pieces, goal: Goal) -> Array:
+        return self._mechanism().log_mass(pieces, goal)
+
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE: BNS Proposition 2.26 (i)."""
         return self._mechanism().guarantee()

@@ -1,6 +1,6 @@
 """What learners of k parities share: given the sample a run answers one vector of parities, or ⊥."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +41,8 @@ class ManyParitiesLearner(KLearner):
     Attributes:
       bits: d, static. k: number of concepts.
     """
+
+    any_distribution: ClassVar[bool] = False
 
     bits: int
     k: int

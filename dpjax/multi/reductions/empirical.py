@@ -103,12 +103,15 @@ class Empirical(KLearner):
         """m: the empirical error is at most alpha but for beta, if n examples are enough for the PAC learner, whatever their distribution.
 
         Raises:
-          ValueError: they are not, or the learner is made of semi-private ones, for whom that of their public points alone is learned.
+          ValueError: they are not, or the learner's own theorem is about one distribution: learners of parities ask for uniform points,
+          semi-private ones for that of their public points.
         """
-        if getattr(getattr(self.learner, "learner", None), "public", None) is not None:
+        if not getattr(self.learner, "any_distribution", True):
+            inner = getattr(self.learner, "learner", None)
+            of = "" if inner is None else f" of {type(inner).__name__}"
             raise ValueError(
-                "learner must learn any distribution; semi-private ones promise nothing of another one than their public "
-                f"points', got {type(self.learner).__name__} of {type(self.learner.learner).__name__}"
+                "learner must learn any distribution; learners of parities, and semi-private ones, promise nothing of another one than "
+                f"uniform, or their public points', got {type(self.learner).__name__}{of}"
             )
         needed = self.learner.sample_size(alpha=alpha, beta=beta)
         if int(self.n) < needed:

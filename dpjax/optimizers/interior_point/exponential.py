@@ -11,7 +11,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.events import Goal
+from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.interior_point import by_depth
@@ -39,6 +39,10 @@ class DepthExponential(ByDepth):
 
     def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         return piecewise.law_everywhere(pieces, self._density(pieces), goal)
+
+    def log_mass(self, points: Points, interval: Interval) -> Float[Array, ""]:
+        pieces = self.pieces(points)
+        return piecewise.log_law_everywhere(pieces, self._density(pieces), self.goal(interval))[0]
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE."""

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
 from dpjax.domains import groups
@@ -31,6 +31,7 @@ from dpjax.sanitizers import base
 from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 MOST_POINTS = 12  # in the list of all sets
+ROUNDED = 1 + 2.0**-20  # by which an epsilon that the host has allowed may be above the limit in float32
 
 
 @frozen
@@ -74,7 +75,10 @@ class SanPoints(PointSanitizer):
         """(P[every answer is within `error` of the truth], P[not]), a sum over sets of points; NaN for more than 12 distinct points."""
         counts = found.counts[:MOST_POINTS]
         slack = event.limit(self.n)
-        near = jnp.log(-jnp.expm1(-slack * self.round_epsilon()))  # P[noise within the slack]
+        inside = jnp.where(slack > 0, slack, 1.0)  # where there is none, no derivative of ln 0 is asked
+        near = jnp.where(
+            slack > 0, jnp.log(-jnp.expm1(-inside * self.round_epsilon())), -jnp.inf
+        )  # P[noise within the slack]
         named = jnp.where(_sets(counts.shape[0]), near, jnp.where(counts.astype(float) > slack, -jnp.inf, 0.0)[None])
         right = jnp.sum(named, axis=1)
         p = jnp.exp(self.log_released(counts))
@@ -97,7 +101,7 @@ class SanPoints(PointSanitizer):
 
         def step(log_p: Array, _: None) -> tuple[Array, None]:
             ways = jnp.concatenate([log_p[before] + joins, (log_p + stays)[:, None]], axis=1)
-            return jax.nn.logsumexp(ways, axis=1), None
+            return logspace.logsumexp(ways), None
 
         return jax.lax.scan(step, jnp.where(sets == 0, 0.0, -jnp.inf), length=self.rounds)[0]
 
@@ -108,7 +112,9 @@ class SanPoints(PointSanitizer):
 
     def sound(self) -> Bool[Array, ""]:
         alpha, n = jnp.asarray(self.alpha, float), jnp.asarray(self.n, float)
-        return sound(self) & (jnp.asarray(self.delta, float) > 0) & (alpha > 0) & (alpha < 1) & (n >= 1)
+        epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
+        composed = (delta > 0) & (epsilon <= 2 * jnp.log(5 / delta) * ROUNDED)
+        return sound(self) & composed & (alpha > 0) & (alpha < 1) & (n >= 1)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) under REPLACE_ONE, by advanced composition; none if n is too small for the Choosing Mechanism."""
@@ -157,6 +163,10 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
         "delta": arguments.delta(delta),
         "alpha": np.float64(arguments.known_fraction("alpha", alpha)),
     }
+    if not any(map(arguments.is_traced, given.values())):
+        bounds.san_points_private(
+            **{name: float(value) for name, value in given.items()}
+        )  # refuses what cannot be composed
     where = base.domain(bits, n)
     base.refuse_small(where["n"], bounds.san_points_private, "BNS Lemma 4.4 in every round", allow_unproved, **given)
     return SanPoints(**where, **given, rounds=bounds.san_points_rounds(float(given["alpha"])))
