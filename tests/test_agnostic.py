@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, p_value
+from scipy import stats
 
 import dpjax
 from dpjax import bounds
@@ -19,6 +20,7 @@ from dpjax.data import pac
 from dpjax.data.examples import Examples
 from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import wide
+from dpjax.learners import conjunctions as conjunction_learners
 from dpjax.learners import label_private
 from dpjax.learners import parities as one_parity
 from dpjax.learners import points as one_point
@@ -414,9 +416,26 @@ def test_the_target_of_a_base_of_several_thresholds_tells_no_laws_apart() -> Non
     assert agnostic.mixed(laws, weights=WEIGHTS[:2]).sample(jax.random.key(0), 7, 5).k == 1
 
 
-def test_what_has_no_labels_to_flip_or_no_excess_is_refused() -> None:
-    with pytest.raises(TypeError, match="that are not packed"):
-        agnostic.noisy(conjunctions.product(bits=4, target=[0]), flip=0.1)
+def test_labels_of_assignments_are_flipped_one_by_one() -> None:
+    law = agnostic.noisy(conjunctions.product(bits=4, target=[0, 3]), flip=0.125)
+    data = law.sample(jax.random.key(0), 2**14, 2**14 - 5)
+    right = conjunctions.label(law.base.target, data.x, disjunction=False)
+    flips = np.unpackbits(np.asarray(right ^ data.y).view(np.uint8), bitorder="little")
+    counts = np.bincount(flips.reshape(-1, 8).sum(axis=1), minlength=9)  # of eight neighbours: one by one
+    expected = len(flips) / 8 * stats.binom.pmf(np.arange(9), 8, 0.125)
+    merged = [np.append(each[:4], each[4:].sum()) for each in (counts, expected)]
+    assert p_value(*merged) > FALSE_ALARM
+    other = conjunctions.Literals(literals=jnp.array([0], jnp.int32), disjunction=False)
+    assert float(law.excess(other)) == 0.75 * 0.25 and float(law.error(other)) == 0.125 + 0.75 * 0.25
+    learner = conjunction_learners.exponential(bits=4, k=2, epsilon=1.0)
+    few = law.sample(jax.random.key(1), 64, 40)
+    law_of_success = learner.probability(few, law.within_excess(0.1))
+    p = np.asarray(learner.pmf(few))[:-1]
+    excess = np.asarray(jax.vmap(law.excess)(jax.vmap(learner.output)(jnp.arange(len(p), dtype=jnp.int32))))
+    np.testing.assert_allclose(law_of_success[0], p[excess <= 0.1].sum(), rtol=1e-5)
+
+
+def test_what_is_no_excess_is_refused() -> None:
     at = {"bits": 8, "points": [10, 20, 30], "masses": [1.0, 1.0, 2.0]}
     mixture = agnostic.mixed([thresholds.point_masses(target=t, **at) for t in (15, 35)], weights=[1.0, 3.0])
     for law in (agnostic.noisy(thresholds.log_uniform(bits=8), flip=0.1), mixture):

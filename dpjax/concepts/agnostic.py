@@ -1,7 +1,8 @@
 """Labels that are not those of a concept (MULTI Definitions 5, 15): exact errors, and the best of the class.
 
 A learner is then judged by its excess, error(h) - min over c in C of error(c), which `dpjax.data.pac` and `dpjax.least_n` take everywhere
-(on labels of the class it is the error). Two ways to make such laws, for points, thresholds, parities and rectangles, and for k concepts:
+(on labels of the class it is the error). Two ways to make such laws, for k concepts, too (mixtures of points, thresholds, parities and
+rectangles):
 
 | | the label of x | error of h | best concept |
 |---|---|---|---|
@@ -38,11 +39,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
-from dpjax.concepts import conjunctions, parities, points, rectangles, thresholds
+from dpjax.concepts import parities, points, rectangles, thresholds
 from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, stacked
+from dpjax.data.assignments import Assignments
 from dpjax.data.examples import Examples
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import Sample
@@ -91,6 +93,9 @@ class Noisy(Agnostic):
             words = drawn.y.shape[1]
             coins = random.coins(key_flips, jnp.broadcast_to(units, (packed.WORD, words)), capacity)
             return _relabelled(drawn, drawn.y ^ (coins & packed.pack(jnp.ones((drawn.k,), bool))[None]))
+        if isinstance(drawn, Assignments):
+            coins = random.coins(key_flips, jnp.broadcast_to(units, (packed.WORD, 1)), drawn.y.shape[0])
+            return _relabelled(drawn, drawn.y ^ coins[:, 0])
         flipped = (random.bits(key_flips, capacity) < units).astype(jnp.int32)
         return _relabelled(drawn, drawn.y ^ flipped)
 
@@ -187,8 +192,8 @@ def _relabelled(data: Any, y: Array) -> Any:
     """The same examples with other labels, and nothing promised of them."""
     if isinstance(data, MultiSample):
         return MultiSample(x=data.x, y=y, n_valid=data.n_valid, k=data.k)
-    if isinstance(data, Examples):
-        return Examples(x=data.x, y=y, n_valid=data.n_valid)
+    if isinstance(data, Examples | Assignments):
+        return type(data)(x=data.x, y=y, n_valid=data.n_valid)
     return Sample.tree_unflatten((False, False), (data.x, y, data.n_valid))
 
 
@@ -302,10 +307,8 @@ def noisy(law: Distribution, *, flip: Any) -> Noisy:
     Raises:
       TypeError, ValueError: no such law, or flip out of range.
     """
-    if not isinstance(law, Distribution) or isinstance(law, Agnostic | conjunctions.Product):
-        raise TypeError(
-            f"law must be a distribution with labels of a concept, of dpjax.concepts, that are not packed, got {law!r}"
-        )
+    if not isinstance(law, Distribution) or isinstance(law, Agnostic):
+        raise TypeError(f"law must be a distribution with labels of a concept, of dpjax.concepts, got {law!r}")
     return Noisy(base=law, flip=arguments.real("flip", flip, at_least=0.0, at_most=0.5))
 
 
