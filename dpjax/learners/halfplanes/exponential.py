@@ -101,7 +101,7 @@ class Exponential(Algorithm):
         y, valid = data.y == 1, data.valid
         parts = []
         for chart in range(self.selection.grid.charts):
-            width, gap, order, slope, _ = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
+            width, gap, order, slope, height = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
@@ -109,7 +109,8 @@ class Exponential(Algorithm):
             errors = jnp.sum(valid & ~y, dtype=jnp.int32) + wrong
             # Not the area: a width of the box times a height may be too large for a float.
             area = jnp.where((width > 0) & (gap > 0), jnp.log(width) + jnp.log(gap), -jnp.inf)
-            thin = jnp.minimum(width, gap) <= ROUNDED * jnp.finfo(area.dtype).eps * (1 + jnp.abs(slope))
+            rounded = ROUNDED * jnp.finfo(area.dtype).eps
+            thin = (width <= rounded * (1 + jnp.abs(slope))) | (gap <= rounded * (1 + jnp.abs(height)))
             parts.append((area, errors, self._good(event, data, errors, order), thin))
         log_area, errors, good, thin = (
             jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True)
