@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpjax import Sample
+from dpjax import Points, Sample, Weighted
 from dpjax.core import arguments, bisection, bits, logarithm, logspace, proportions, random, staging
 from dpjax.core.pytree import frozen, static
+from dpjax.data.examples import Examples
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 
@@ -759,3 +760,30 @@ def test_an_interval_of_narrow_counts():
     for events, trials in ((np.array([3, 100], np.int8), 1000), (np.array([3], np.int32), 2**33)):
         narrow, wide = (proportions.clopper_pearson(each, trials, level=0.9) for each in (events, events.astype(int)))
         assert np.array_equal(narrow, wide)
+
+
+@pytest.mark.parametrize("kind", [Points, Sample, Weighted])
+def test_batches_of_counts_alone_are_shown(kind):
+    x, counts = wide.from_ints([1, 2, 3], 8), jnp.array([1, 2, 3], jnp.int32)
+    more = {"y": jnp.array([0, 1, 1], jnp.int32)} if kind is Sample else {}
+    one = kind.create(x, [1, 2, 3]) if kind is Weighted else kind(x=x, n_valid=jnp.int32(2), **more)
+    leaves, tree = jax.tree.flatten(one)
+    batch = jax.tree.unflatten(tree, [counts if np.ndim(leaf) == 0 else leaf for leaf in leaves])
+    assert f"{kind.__name__}(" in repr(batch)
+
+
+@pytest.mark.parametrize(
+    "y, error, words",
+    [
+        ([[1, 0], [1]], ValueError, "y must have the length of x"),
+        ([1, None], TypeError, "y must hold labels"),
+        (["a", "b"], TypeError, "y must hold labels"),
+        (jnp.array([1 + 0j, 0]), TypeError, "y must hold labels"),
+        ([0, 2], ValueError, "y must hold labels 0 and 1 only"),
+    ],
+)
+def test_other_things_than_labels_are_refused(y, error, words):
+    x = wide.from_ints([1, 2], 8)
+    for made in (lambda: Sample(x=x, y=y), lambda: Examples.create(x[:, None], y)):
+        with pytest.raises(error, match=words):
+            made()

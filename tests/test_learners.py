@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from dpjax.data import algorithm
 from dpjax.data.sample import bucket
 from dpjax.domains import events, wide
 from dpjax.learners import pac, points, thresholds
+from dpjax.mechanisms import laplace
 from dpjax.optimizers import interior_point
 from dpjax.verify.plain import rec_concave as reference
 from dpjax.verify.plain.binary_search import binary_search_law
@@ -693,7 +695,7 @@ def test_erm_on_a_realizable_sample_needs_no_promise(bits):
 
 def test_more_examples_than_floats_count_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond 2^24 neighbouring counts are one float, and draws left the domain."""
-    monkeypatch.setattr("dpjax.data.sample.most_counted", lambda: 10)
+    monkeypatch.setattr("dpjax.core.arguments.most_counted", lambda: 10)
     x, y = wide.from_ints(list(range(11)), 8), [1] * 5 + [0] * 6
     made = Sample(x=x, y=y)
     with pytest.raises(
@@ -712,3 +714,62 @@ def test_an_alpha_or_beta_that_is_none_has_no_sample_size(given: dict[str, float
     learner = thresholds.amplified(bits=1, epsilon=1.0, delta=0.5, alpha=0.5, beta=0.9)
     with pytest.raises(ValueError, match=r"(alpha|beta) must be"):
         learner.sample_size(**given)
+
+
+def test_comparisons_of_many_examples_are_counted_in_whole_numbers() -> None:
+    """Twice the ones and the zeros together are no float of single precision: a comparison was off by an example."""
+    learner = thresholds.binary_search(bits=30, epsilon=1.0)
+    n, zeros = 16_000_001, 1_000_000
+
+    class Quality:
+        """Of the zeros at 0 with `ones_before` ones, and the other ones at the top."""
+
+        def __init__(self, zeros: Any, behind: Any) -> None:
+            self.zeros, self.ones, self.before = zeros, n - zeros, n - zeros - behind
+
+        def __getitem__(self, index: Any) -> jax.Array:
+            if isinstance(index, int):
+                return jnp.float32(self.ones if index else self.zeros)
+            return jnp.float32(self.before + self.zeros - (n - self.ones))  # the ones up to here, and no zeros behind
+
+    for behind in range(1_000_060, 1_000_064):
+        quality = Quality(zeros, behind)
+        here = jnp.int32(n - behind)
+        right, left = learner._log_turn_at(types.SimpleNamespace(values=quality), here, here)
+        difference = behind - zeros
+        expected = laplace.log_tails(-difference * learner.comparison_epsilon() / 2)
+        np.testing.assert_allclose([left, right], expected, rtol=1e-6)
+
+
+def test_widest_domains_take_ints_for_events_and_outputs() -> None:
+    learner = thresholds.exponential(bits=4096, epsilon=1.0)
+    sample = Sample(x=wide.from_ints([5, 2**4000], 4096), y=[1, 0])
+    assert 0 < float(learner.probability(sample, (0, 2**4095))[0]) < 1
+    assert np.isfinite(learner.log_prob(sample, 5))
+
+
+def test_outputs_below_the_least_float_have_a_logarithm_and_its_derivative() -> None:
+    sample = Sample(x=wide.from_ints([1] * 200 + [200] * 200, 8), y=[1] * 200 + [0] * 200)
+
+    def log_prob(epsilon: Any) -> Any:
+        return thresholds.exponential(bits=8, epsilon=epsilon).log_prob(sample, 0)
+
+    value, slope = jax.value_and_grad(log_prob)(1.0)  # 200 wrong, where 199 thresholds are right on all
+    np.testing.assert_allclose(value, -100 - np.log(199), rtol=1e-6)
+    np.testing.assert_allclose(slope, -100.0, rtol=1e-5)
+    assert np.isfinite(thresholds.erm(bits=160).log_prob(Sample(x=wide.from_ints([1, 2**159], 160), y=[1, 0]), 2**100))
+
+
+def test_a_delta_of_zero_has_a_derivative() -> None:
+    sample = Sample(x=wide.from_ints([1, 2, 3, 200], 8), y=[1, 1, 1, 0])
+
+    def mass(delta: Any) -> Any:
+        return thresholds.binary_search(bits=8, epsilon=1.0, delta=delta).probability(sample, (0, 50))[0]
+
+    assert jax.grad(mass)(0.0) == 0.0
+    np.testing.assert_allclose(mass(jnp.float32(0.0)), mass(0.0), rtol=1e-5)
+
+
+def test_shares_that_no_float_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon must be >="):
+        thresholds.binary_search(bits=4096, epsilon=2.0**-120)

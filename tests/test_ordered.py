@@ -96,13 +96,22 @@ def test_from_breakpoints_is_the_function_it_was_told(breaks, further):
         ([0, 5], [0.0, 0.0], 4, "last must be >= 1 and not below the last start, got 4"),
         ([0], [0.0], 0, "last must be >= 1 and not below the last start, got 0"),
         ([0, 3], [0.0, math.nan], 4, r"values\[1\] must be a number, not NaN"),
-        ([0, 3], [math.inf, 0.0], 4, r"values\[0\] must be < inf"),
-        ([0, 3], [0.0, 1e39], 4, r"values\[1\] must be at most .* which float32 can hold"),
+        ([0, 3], [math.inf, 0.0], 4, r"values\[0\] must be <= 16777216"),
+        ([0, 3], [0.0, 2.0**24 + 2], 4, r"values\[1\] must be <= 16777216"),
+        ([0, 3], [-(2.0**24) - 2, 0.0], 4, r"values\[0\] must be >= -16777216"),
+        ([0, 3], [0.0, 1e-40], 4, r"values\[1\] must be at least .* which float32 can hold"),
+        ([0], [0.0], 2**5000, "last must be from 0 to"),
     ],
 )
 def test_from_breakpoints_refuses(starts, values, last, message):
     with pytest.raises(ValueError, match=message):
         ordered.from_breakpoints(starts, values, last, beyond=0.0)
+
+
+def test_starts_and_values_are_lists():
+    for starts, values, name in ((0, [0.0], "starts"), ([0], 0.0, "values")):
+        with pytest.raises(TypeError, match=f"{name} must be a list"):
+            ordered.from_breakpoints(starts, values, 4, beyond=0.0)
 
 
 @jax.jit

@@ -670,3 +670,40 @@ def test_bad_arguments_are_refused_by_name_value_and_rule(
 def test_traced_budgets_need_a_depth() -> None:
     with pytest.raises(TypeError, match="depth must be given"):
         jax.eval_shape(lambda epsilon: quasi_concave.amplified(bits=6, epsilon=epsilon, delta=0.4, beta=0.9), 2.0)
+
+
+def test_values_that_floats_do_not_tell_apart_are_refused() -> None:
+    """Of qualities around 2^30, neighbours were equal, or 64 apart: a loss of 4 where 1 is promised."""
+    law = quasi_concave.exponential(bits=6, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"values\[0\] must be <= 16777216"):
+        ordered.from_breakpoints([0, 1], [2.0**30, 2.0**30 + 64], 64, beyond=0.0)
+    pieces = ordered.from_breakpoints([0, 1], [5.0, 4.0], 64, beyond=0.0)
+    with pytest.raises(ValueError, match="promise must be <= 16777216"):
+        quasi_concave.problem(pieces, promise=2.0**25, alpha=0.5)
+    problem = quasi_concave.problem(pieces, promise=5.0, alpha=0.5)
+    for scale, status in ((1.0, Status.OK), (2.0**22, Status.OUTSIDE_DOMAIN)):
+        scaled = dataclasses.replace(problem, pieces=dataclasses.replace(pieces, values=pieces.values * scale))
+        assert law(jax.random.key(0), scaled).status == status
+        assert np.isnan(law.probability(scaled, (0, 1))[0]) == (status != Status.OK)
+
+
+@pytest.mark.parametrize(("promise", "alpha"), [(1.6e7, 0.45), (1.2e7, 0.45), (8e6, 1.0)])
+def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) -> None:
+    """And what is trimmed of them: beside fractions, whole numbers of 24 bits moved by 2, or not at all."""
+    budget = budget_of(0.25, 1e-6)
+
+    def steps(more: Any) -> Any:
+        start = jnp.float32(math.floor((1 - alpha) * promise + 0.2 * promise))
+        values = jnp.stack([jnp.float32(0), start + more, jnp.float32(promise), jnp.float32(promise)])
+        pieces = ordered.from_breakpoints([0, 1, 2, 3], [0.0, 1.0, 2.0, 3.0], 5, beyond=0.0)
+        pieces = dataclasses.replace(pieces, values=jnp.pad(values, (0, pieces.values.size - 4)))
+        problem = recursion.Problem(pieces=pieces, promise=jnp.float32(promise), alpha=jnp.float32(alpha))
+        chain = interior.steps(problem, budget)
+        return chain.values, interior._trimmed(chain, interior.margins(chain.total, 1.0, budget))
+
+    found = jax.jit(jax.vmap(steps))(jnp.arange(64, dtype=jnp.float32))
+    for values in found:
+        moved = np.abs(np.diff(np.asarray(values, float), axis=0))
+        assert moved.max() == 1.0 and set(np.unique(moved)) <= {0.0, 1.0}
+    slope = jax.grad(lambda alpha: interior.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
+    assert slope == np.float32(300.3)  # derivatives pass

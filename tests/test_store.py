@@ -96,6 +96,12 @@ def test_damage_is_refused(tmp_path, undisturbed, seed):
     assert snapshot(tmp_path) == before
 
 
+def test_a_line_of_any_depth_is_damage(tmp_path, undisturbed):
+    (tmp_path / FILE).write_bytes(undisturbed[0] + b"[" * 10**5 + b"]" * 10**5 + b"\n")
+    with pytest.raises(ValueError, match="damaged run: line"):
+        open_store(tmp_path, IDENTITY, resume=True)
+
+
 @pytest.mark.parametrize("record", [5, [1, 2], {"value": 1}, {"format": 1, "identity": IDENTITY}])
 def test_whole_lines_that_are_no_results_are_refused(tmp_path, undisturbed, record):
     (tmp_path / FILE).write_bytes(undisturbed[0] + store_module._line(record))

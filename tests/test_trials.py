@@ -696,3 +696,8 @@ def test_progress_says_how_long_each_takes_where_it_is_slow():
         progress._bar.start_t -= 60
         progress.done(2)
     assert re.search(r", 30\.0\d s each, ", log.getvalue())
+
+
+def test_numbers_that_would_be_0_are_refused():
+    with pytest.raises(ValueError, match="params must hold numbers that fit float32, got 1e-300"):
+        engine.count(lambda key, p: jax.random.uniform(key) < p, 1e-300, root=engine.root_key(0), cell=0, trials=4)

@@ -105,10 +105,11 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
     for end in arguments.extremes(count):
         arguments.counts(count=end)
     count = xp.asarray(count, float)
-    log_term = -2.0 * xp.log(delta)
+    some = xp.asarray(delta) > 0  # a traced delta may be 0: then the first branch is 0, and so is its derivative
+    log_term = -2.0 * xp.log(xp.where(some, delta, 0.5))
     # Where twice epsilon is infinite this is 0, and less than what follows.
     composed = 2.0 * (epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term))) / count**0.5
-    return xp.maximum(composed, epsilon / count) * _SAFE
+    return xp.maximum(xp.where(some, composed, 0.0), epsilon / count) * _SAFE
 
 
 def _basic(total: Guarantee, count: int, delta: float) -> float:

@@ -226,6 +226,11 @@ def _exact() -> bool:
     return jax is None or jax.config.jax_enable_x64
 
 
+def most_counted() -> int:
+    """Whole numbers up to here are exact in the default float: 2^24, or 2^53 under `jax.enable_x64(True)`."""
+    return 2**53 if _exact() else 2**24
+
+
 def _held(name: str, value: Any) -> Any:
     """The leaf, unless compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
     if value == 0.0 or math.isinf(value) or _exact() or _LEAST <= abs(value) <= _MOST:

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.core import arguments
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import bucket, countable, padded_count, row_count, valid_rows, zeros_and_ones
+from dpjax.data.sample import bucket, countable, labels_of, padded_count, row_count, valid_rows
 from dpjax.domains import wide
 
 
@@ -34,20 +32,15 @@ class Examples:
         """Checks and binds; n_valid defaults to every row.
 
         Raises:
-          TypeError: x is no uint32 array. ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside
-          0, ..., rows. Values under tracing pass unchecked.
+          TypeError: x is no uint32 array, y holds no numbers. ValueError: shapes that do not fit, no rows, a label other than 0 and 1,
+          n_valid outside 0, ..., rows. Values under tracing pass unchecked.
 
         >>> examples = Examples.create(wide.from_ints([1, 2, 3, 4], 8).reshape(2, 2, 1), [0, 1])
         >>> examples.rows, examples.axes
         (2, 2)
         """
         x = points_on_axes(x)
-        y = y if isinstance(y, jax.Array) else np.asarray(y)
-        if y.shape != x.shape[:1]:
-            raise ValueError(f"y must have one label a row, shape {x.shape[:1]}, got {y.shape}")
-        if not arguments.is_traced(y) and not np.isin(np.asarray(y), (0, 1)).all():
-            raise ValueError(f"y must hold labels 0 and 1 only, got {np.unique(np.asarray(y)).tolist()}")
-        return cls(x=x, y=zeros_and_ones(y), n_valid=row_count(n_valid, x.shape[0], at_least=0))
+        return cls(x=x, y=labels_of(y, x.shape[0]), n_valid=row_count(n_valid, x.shape[0], at_least=0))
 
     @property
     def rows(self) -> int:

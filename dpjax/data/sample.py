@@ -53,7 +53,7 @@ class Sample:
 
     def __init__(self, *, x: Any, y: Any, n_valid: Any = None, ordered: bool = False, realizable: bool = False) -> None:
         x = wide_rows("x", x)
-        y = _labels(y, x.shape[0])
+        y = labels_of(y, x.shape[0])
         n_valid = row_count(n_valid, x.shape[0], at_least=1)
         ordered, realizable = arguments.flag("ordered", ordered), arguments.flag("realizable", realizable)
         self._set((x, y, n_valid), (ordered or realizable, realizable))
@@ -122,7 +122,7 @@ def shown(data: Any, y: Any = None, **counts: int) -> str:
     """
     held = {"x": data.x} if y is None else {"x": data.x, "y": y}
     entries = {"n_valid": show.short(data.n_valid)}
-    if all(map(show.concrete, (data.n_valid, *held.values()))) and data.x.ndim == 2:
+    if all(map(show.concrete, (data.n_valid, *held.values()))) and (data.x.ndim, np.ndim(data.n_valid)) == (2, 0):
         n = int(data.n_valid)
         entries |= {"rows": str(data.rows)} | {name: str(count) for name, count in counts.items()}
         entries["x"] = show.listed(show.integers(data.x[:n]))
@@ -196,21 +196,16 @@ def zeros_and_ones(y: Any) -> Int[Array, "*s"]:
     return jnp.where(y == 1, 1, jnp.where(y == 0, 0, -1)).astype(jnp.int32)
 
 
-def most_counted() -> int:
-    """Whole numbers up to here are exact in the default float: 2^24, or 2^53 under `jax.enable_x64(True)`."""
-    return 1 << (jnp.finfo(jnp.zeros((), float).dtype).nmant + 1)
-
-
 def countable(data: Any) -> Bool[Array, ""]:
     """Whether floats hold every count of rows; beyond `most_counted` neighbouring scores would be equal, and others two apart."""
-    return jnp.bool_(True) if data.rows <= most_counted() else data.n_valid <= most_counted()
+    return jnp.bool_(True) if data.rows <= arguments.most_counted() else data.n_valid <= arguments.most_counted()
 
 
 def refuse_uncountable(name: str, n: Any) -> None:
     """ValueError if n is known and more than `most_counted`."""
-    if not arguments.is_traced(n) and int(n) > most_counted():
+    if not arguments.is_traced(n) and int(n) > arguments.most_counted():
         raise ValueError(
-            f"{name} must be at most {most_counted()}, beyond which floats do not hold all counts"
+            f"{name} must be at most {arguments.most_counted()}, beyond which floats do not hold all counts"
             f" (jax.enable_x64(True) holds more), got {int(n)}"
         )
 
@@ -277,15 +272,15 @@ def wide_row(name: str, x: Any) -> Array:
     return on_device(x)
 
 
-def _labels(y: Any, rows: int) -> Array:
+def labels_of(y: Any, rows: int) -> Array:
     """y as an int32 array of `rows` zeros and ones."""
     if not isinstance(y, jax.Array):
         try:
             y = np.asarray(y)
         except ValueError as error:
             raise ValueError("y must have the length of x, and one axis, got rows of different lengths") from error
-        if y.dtype.kind not in "biuf":
-            raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
+    if y.dtype.kind not in "biuf":
+        raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.shape != (rows,):
         raise ValueError(f"y must have the length of x, shape ({rows},), got {y.shape}")
     if not arguments.is_traced(y):

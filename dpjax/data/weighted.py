@@ -112,7 +112,8 @@ class Weighted:
         return cls.kept(x, held, begins & (held > 0))
 
     def __repr__(self) -> str:
-        if not all(map(show.concrete, (self.x, self.weights, self.n_valid))) or self.x.ndim != 2:
+        known = all(map(show.concrete, (self.x, self.weights, self.n_valid)))
+        if not known or (self.x.ndim, np.ndim(self.n_valid)) != (2, 0):
             return f"Weighted(x={show.short(self.x)}, weights={show.short(self.weights)})"
         n = int(self.n_valid)
         held = {"x": show.integers(self.x[:n]), "weights": np.asarray(self.weights)[:n].tolist()}

@@ -145,7 +145,7 @@ def number(name: str, value: Any, limbs: int) -> Array:
     """An int or a wide number, as a number with `limbs` limbs; TypeError, ValueError for what is none."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         arguments.integer(name, value, at_least=0, at_most=(1 << (32 * limbs)) - 1)
-        return wide.from_ints([int(value)], 32 * limbs)[0]
+        return wide.resize(wide.from_ints([int(value)], max(1, int(value).bit_length()))[0], limbs)
     if getattr(value, "dtype", None) != np.uint32:
         raise TypeError(f"{name} must be an int, or a uint32 array of {limbs} limbs, got {value!r}")
     if value.ndim != 1 or value.shape[0] > limbs:

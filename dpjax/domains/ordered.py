@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -205,12 +204,16 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
 
     Raises:
       TypeError: starts and last that are no integers, or values that are no numbers.
-      ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, lengths that differ, or values that the default
-        float takes for NaN or infinity (minus infinity is one).
+      ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, a `last` above 2^4096, lengths that differ,
+        or values that the default float takes for NaN or infinity (minus infinity is one), or for 0, or next to which it has no number
+        less by 1 (above 2^24; 2^53 under `jax.enable_x64(True)`).
     """
-    starts = [arguments.integer(f"starts[{i}]", start, at_least=0) for i, start in enumerate(starts)]
-    values = [float(arguments.real(f"values[{i}]", value, below=math.inf)) for i, value in enumerate(values)]
-    last, beyond = arguments.integer("last", last, at_least=0), float(arguments.real("beyond", beyond, below=math.inf))
+    starts = [
+        arguments.integer(f"starts[{i}]", start, at_least=0)
+        for i, start in enumerate(arguments.several("starts", starts))
+    ]
+    values = [_value(f"values[{i}]", value) for i, value in enumerate(arguments.several("values", values))]
+    last, beyond = arguments.integer("last", last, at_least=0, at_most=1 << wide.MAX_BITS), _value("beyond", beyond)
     if not starts or starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         raise ValueError(f"starts must begin with 0 and increase strictly, got {starts[:5]}...")
     if len(values) != len(starts):
@@ -230,6 +233,16 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
         end=wide.from_ints([end], bits)[0],
         exponent=jnp.int32(exponent),
     )
+
+
+def countable(pieces: Pieces) -> Bool[Array, ""]:
+    """Whether the values of all pieces that have a point are told from those that differ by 1."""
+    return jnp.all((jnp.abs(pieces.values) <= arguments.most_counted()) | ~pieces.nonempty())
+
+
+def _value(name: str, value: Any) -> float:
+    most = float(arguments.most_counted())
+    return float(arguments.real(name, value, at_least=-most, at_most=most))
 
 
 @frozen

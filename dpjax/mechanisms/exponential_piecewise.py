@@ -348,7 +348,7 @@ class ExponentialPiecewise(Mechanism):
 
     def fits(self, pieces: Pieces) -> Bool[Array, ""]:
         offered = ~jnp.isneginf(pieces.log_lengths(everything(pieces).high))
-        return jnp.all(jnp.isfinite(pieces.values) | ~offered)
+        return jnp.all((jnp.abs(pieces.values) <= arguments.most_counted()) | ~offered)
 
     def check_event(self, event: Any) -> Any:
         if isinstance(event, Goal):

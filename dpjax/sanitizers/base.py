@@ -10,7 +10,7 @@ from dpjax.core import arguments
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.fitting import fitted
 from dpjax.data.points import Points
-from dpjax.data.sample import most_counted, refuse_uncountable
+from dpjax.data.sample import refuse_uncountable
 from dpjax.data.weighted import Weighted
 from dpjax.domains import groups, wide
 
@@ -41,7 +41,7 @@ class OfCounts(Algorithm):
 
     def fits(self, points: Points | Weighted) -> Bool[Array, ""]:
         n = _size(points).astype(float)
-        return points.in_domain(self.bits) & (n == jnp.asarray(self.n, float)) & (n <= most_counted())
+        return points.in_domain(self.bits) & (n == jnp.asarray(self.n, float)) & (n <= arguments.most_counted())
 
     def prepare(self, points: Points | Weighted) -> Any:
         if isinstance(points, Points):

@@ -542,7 +542,10 @@ def _array(leaf: Any) -> Array:
     # JAX would wrap a wide NumPy integer around without a word.
     if given.dtype.kind in "iu" and given.size and not _fits(given, dtype):
         raise ValueError(f"params must hold integers that fit {dtype}, got {leaf!r}")
-    if given.dtype.kind == "f" and np.any(np.isfinite(given) & (np.abs(given) > jnp.finfo(dtype).max)):
+    large = given.dtype.kind == "f" and np.any(np.isfinite(given) & (np.abs(given) > jnp.finfo(dtype).max))
+    # A number alone is a parameter; a table may have entries that are as good as 0.
+    small = given.dtype.kind == "f" and given.ndim == 0 and 0 < abs(given) < jnp.finfo(dtype).tiny
+    if large or small:
         raise ValueError(f"params must hold numbers that fit {dtype}, got {leaf!r}")
     return jnp.asarray(given, dtype)
 

@@ -213,7 +213,7 @@ def _parse(line: bytes) -> Any:
     """The record of a line (without its newline), or None unless the line is exactly what was written."""
     try:
         record = json.loads(line)["record"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return record if _line(record) == line + b"\n" else None
 

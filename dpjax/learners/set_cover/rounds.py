@@ -38,7 +38,6 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
 from dpjax.accounting.set_cover import shared_test
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.sample import most_counted
 from dpjax.learners.set_cover.base import Rounds
 from dpjax.mechanisms import exponential, laplace
 
@@ -76,7 +75,7 @@ class SetCover(Rounds):
         b/k is rounded to multiples of a power of two, up to 1, of which a float holds those up to the rows: with it the differences
         are exact, and no score moves by more than 1.
         """
-        unit = 2.0 ** min((2 * view.rows).bit_length() - most_counted().bit_length(), 0)
+        unit = 2.0 ** min((2 * view.rows).bit_length() - arguments.most_counted().bit_length(), 0)
         share = unit * jnp.round(test / (self.k * unit))
         return lambda zeros, ones: jnp.minimum(zeros.astype(float) - share, -ones.astype(float))
 

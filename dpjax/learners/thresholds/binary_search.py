@@ -59,10 +59,11 @@ class BinarySearch(ThresholdLearner):
     def _log_turn_at(self, pieces: Pieces, here: Array, after: Array) -> tuple[Array, Array]:
         """The same where so many examples lie below the midpoint, and so many at it or below."""
         zeros, ones = pieces.values[0], pieces.values[-1]
-        # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts.
-        ones_before = (here.astype(float) + pieces.values[here] - zeros) / 2
-        zeros_up_to = (after.astype(float) - pieces.values[after] + zeros) / 2
-        difference = ones - ones_before - zeros_up_to
+        # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts. In whole numbers:
+        # the sum, up to twice as many as there are examples, may be no float.
+        ones_before = (here + (pieces.values[here] - zeros).astype(jnp.int32)) // 2
+        zeros_up_to = (after - (pieces.values[after] - zeros).astype(jnp.int32)) // 2
+        difference = (ones.astype(jnp.int32) - ones_before - zeros_up_to).astype(float)
         left, right = laplace.log_tails(-difference * self.comparison_epsilon() / 2)
         return right, left
 
@@ -260,12 +261,16 @@ def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:
 
     Args:
       bits: d, 1 to 4096.
-      epsilon: total, > 0, finite.
+      epsilon: total, > 0, finite, and at least 2^-120 (d + 1).
       delta: total, in [0, 1); 0 splits epsilon evenly, more lets each comparison spend about epsilon / sqrt(d).
 
     Raises:
       TypeError, ValueError: an argument out of range.
     """
+    fields, epsilon = base.domain(bits), arguments.epsilon(epsilon)
+    if not arguments.is_traced(epsilon):
+        least = arguments.least() * (int(bits) + 1)  # of d + 1 shares
+        arguments.number("epsilon", float(epsilon), at_least=least)
     delta = arguments.delta(delta, positive=False)
     pure = not arguments.is_traced(delta) and float(delta) == 0.0
-    return BinarySearch(**base.domain(bits), epsilon=arguments.epsilon(epsilon), delta=delta, pure=pure)
+    return BinarySearch(**fields, epsilon=epsilon, delta=delta, pure=pure)

@@ -37,6 +37,9 @@ class ThresholdErm(ThresholdLearner):
     def law(self, pieces: Pieces, goal: Goal) -> Array:
         return piecewise.law_everywhere(pieces, self._log_density(pieces), goal)
 
+    def log_mass(self, pieces: Pieces, goal: Goal) -> Array:
+        return piecewise.log_law_everywhere(pieces, self._log_density(pieces), goal)[0]
+
     def guarantee(self) -> Guarantee:
         """Nothing is promised."""
         return Guarantee.none(REPLACE_ONE)

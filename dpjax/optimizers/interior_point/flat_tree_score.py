@@ -36,7 +36,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import arguments
@@ -67,6 +67,10 @@ class FlatTreeScore(TreeScore):
     curve: Curve
     n: Any
     capacity: int = static()
+
+    def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
+        """None: the curve is one of the scores themselves."""
+        return jnp.zeros_like(points)
 
     def _log_weight(self, score: Float[Array, "*s"]) -> Float[Array, "*s"]:
         return self.curve(score)

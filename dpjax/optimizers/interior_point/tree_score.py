@@ -179,17 +179,25 @@ class TreeScore(InteriorPoint):
         """ln of what a key of score u weighs, from epsilon u."""
         return score
 
-    def _log_empty(self, least: Array, height: Array) -> Float[Array, "..."]:
+    def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
+        """How many points all counts are less than they are, of so many: about the depth that the median has.
+
+        All weights have a factor for it. Those that matter then come from small counts, of which epsilon times one more is epsilon more;
+        of 250,000 it was 1.6 % more, as that many times epsilon has few digits behind the point.
+        """
+        return points // 2
+
+    def _log_empty(self, least: Array, height: Array, points: Int[Array, ""]) -> Float[Array, "..."]:
         """ln of what a key with `height` trailing zeros, no points below and `least` on one side weighs, times 2^-(height + 1)."""
         level = (height + 1).astype(float)
-        rank = jnp.asarray(self.epsilon, float) * least.astype(float) - self.offsets.ranks(level)
-        return self._log_weight(jnp.minimum(rank, -self.offsets.sizes(level))) - level * math.log(2.0)
+        weight = self._log_weight_of(least, jnp.zeros_like(least), level, points)
+        return weight - level * math.log(2.0)
 
-    def _log_key(self, up_to: Array, from_it: Array, inside: Array, level: Array) -> Float[Array, "..."]:
-        """ln of what keys weigh, by their three counts."""
-        epsilon = jnp.asarray(self.epsilon, float)
-        rank = epsilon * jnp.minimum(up_to, from_it).astype(float) - self.offsets.ranks(level)
-        return self._log_weight(jnp.minimum(rank, epsilon * inside.astype(float) - self.offsets.sizes(level)))
+    def _log_weight_of(self, least: Array, inside: Array, level: Array, points: Int[Array, ""]) -> Float[Array, "..."]:
+        """ln of what keys weigh, by their two counts, of so many points in all."""
+        epsilon, less = jnp.asarray(self.epsilon, float), self._less(points)
+        rank, size = (epsilon * (count - less).astype(float) for count in (least, inside))
+        return self._log_weight(jnp.minimum(rank - self.offsets.ranks(level), size - self.offsets.sizes(level)))
 
     def _block(self, items: Items, limb: Int[Array, ""], below: Float[Array, "ranks"]) -> tuple[Block, Array]:
         """The keys with 32 limb, ..., 32 limb + 31 trailing zeros.
@@ -202,7 +210,7 @@ class TreeScore(InteriorPoint):
         height = limb * WORD + jnp.arange(WORD, dtype=jnp.int32)[:, None]
         level = (height + 1).astype(float)
         rank = jnp.arange(items.rows + 1, dtype=jnp.int32)[None]
-        each = self._log_empty(jnp.minimum(rank, jnp.maximum(n - rank, 0)), height)
+        each = self._log_empty(jnp.minimum(rank, jnp.maximum(n - rank, 0)), height, n)
         sums = _running_sums(jnp.concatenate([below[None], each]))
 
         # Items of one subtree are neighbours; the last of them stands for it.
@@ -218,7 +226,8 @@ class TreeScore(InteriorPoint):
         under, up_to = jnp.maximum(before, under), jnp.maximum(before, up_to)
 
         first, stop = items.counted(before), items.counted(index + 1)
-        key = self._log_key(items.counted(up_to), n - items.counted(under), stop - first, level)
+        least = jnp.minimum(items.counted(up_to), n - items.counted(under))
+        key = self._log_weight_of(least, stop - first, level, n)
         size = height.astype(float) * math.log(2.0)
         subtree = last & (height > 0)
         left = size + jnp.take_along_axis(sums[:-1], first, axis=1)
@@ -236,7 +245,7 @@ class TreeScore(InteriorPoint):
         """ln of the weight of the key 0, and how many items are there."""
         zeros = jnp.sum((items.tail < 0) & (items.index < items.n), dtype=jnp.int32)
         points = items.counted(zeros)
-        return self._log_key(points, items.points, points, jnp.zeros(())), zeros
+        return self._log_weight_of(points, points, jnp.zeros(()), items.points), zeros
 
     # Law --------------------------------------------------------------------------------------------------------
 
@@ -329,7 +338,7 @@ class TreeScore(InteriorPoint):
     def _height(self, key: Array, items: Items, entry: Entry) -> Int[Array, ""]:
         """How many trailing zeros a key drawn from an empty subtree has: fewer than its parent."""
         height = jnp.arange(WORD * self.limbs, dtype=jnp.int32)
-        logs = self._log_empty(jnp.minimum(entry.rank, items.points - entry.rank), height)
+        logs = self._log_empty(jnp.minimum(entry.rank, items.points - entry.rank), height, items.points)
         logs = jnp.where(height < entry.root, logs, -jnp.inf)
         return logspace.draw(key, logspace.sum_tree(logs))
 

@@ -117,7 +117,23 @@ def margins(total: Any, sensitivity: Any, budget: Budget, xp: Any = jnp) -> Marg
     weight = xp.maximum(total - 2 * trim, 4 * unit) / (4 * unit)
     constant = 1.5 * math.log(2 / 3) + xp.logaddexp(0 * epsilon, epsilon / 2) + 1 + epsilon / 2 - xp.log1p(epsilon / 2)
     bar = 4 * unit * (constant + xp.log(weight) - xp.log(budget.delta))
-    return Margins(trim=trim, least=4 * unit, bar=bar, reserve=bar - 2 * unit * xp.log(2 * budget.beta))
+    reserve = bar - 2 * unit * xp.log(2 * budget.beta)
+    if xp is jnp:  # in a program, what is subtracted from values leaves their differences what they are
+        trim, reserve = in_units(trim, total), in_units(reserve, total)
+    return Margins(trim=trim, least=4 * unit, bar=bar, reserve=reserve)
+
+
+def in_units(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, ""]:
+    """`number`, rounded up to a multiple of a power of two, at most 1, of which a float holds those up to `most`; its derivatives pass.
+
+    Sums and differences of such multiples, whole numbers among them, are exact: rounded, a count more might be two, or none.
+    """
+    return lax.stop_gradient(_unit(most) * jnp.ceil(number / _unit(most))) + (number - lax.stop_gradient(number))
+
+
+def _unit(most: Float[Array, ""]) -> Float[Array, ""]:
+    exponent = jnp.frexp(lax.stop_gradient(most))[1]
+    return jnp.ldexp(jnp.ones((), most.dtype), jnp.minimum(exponent - (jnp.finfo(most.dtype).nmant + 1), 0))
 
 
 def remaining(total: Any, sensitivity: Any, margins: Margins, xp: Any = jnp) -> tuple[Any, Any]:
@@ -265,8 +281,10 @@ def promise_test(problem: Problem, budget: Budget) -> tuple[Array, Array]:
 def steps(problem: Problem, budget: Budget) -> Steps:
     """F of a problem."""
     pieces = problem.pieces
-    height = logspace.greater_of(0.0, problem.alpha * problem.promise - budget.slack())
-    clipped = _clipped(pieces.values - (1 - problem.alpha) * problem.promise, height)
+    # Both together are no more than p less the slack, whose test they must pass: rounded up, they stay so for a unit less.
+    wanted = problem.alpha * problem.promise
+    height = logspace.greater_of(0.0, in_units(wanted - budget.slack(), 2 * wanted) - 2 * _unit(2 * wanted))
+    clipped = _clipped(pieces.values - in_units((1 - problem.alpha) * problem.promise, 2 * wanted), height)
     quality = jnp.where(_real(problem), clipped, 0)
     left, right = lax.cummax(quality), lax.cummax(quality, reverse=True)
     after = jnp.concatenate([right[1:], jnp.zeros((1,), right.dtype)])

@@ -47,6 +47,10 @@ class Amplified(QuasiConcave):
     def sound(self) -> Bool[Array, ""]:
         return super().sound() & sound(self.budget)
 
+    def fits(self, data: Problem) -> Bool[Array, ""]:
+        # Values of F, up to 2 alpha p, are counts and their halves.
+        return super().fits(data) & (2 * data.alpha * data.promise <= arguments.most_counted())
+
     def draw(self, key: Array, problem: Problem) -> Any:
         run = interior.sample(key, problem, self._leaves(), self.levels)
         return run.position, run.ok, run

@@ -1,6 +1,5 @@
 """What quasi-concave optimisers share: their problem, what an event is, and what success means."""
 
-import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from dpjax.core import arguments
 from dpjax.data.algorithm import Ordered, few_points, whole
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Goal, Interval
-from dpjax.domains.ordered import Pieces
+from dpjax.domains.ordered import Pieces, countable
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.quasi_concave.recursion import Problem
 
@@ -23,7 +22,7 @@ def problem(pieces: Pieces, *, promise: Any, alpha: Any) -> Problem:
     Args:
       pieces: the quality Q, of sensitivity 1 (`ordered.from_breakpoints` and its like). Privacy holds whatever Q is, utility if it is
         quasi-concave.
-      promise: p > 0, public: max Q >= p is promised.
+      promise: p > 0, public: max Q >= p is promised. At most 2^24, or 2^53 under `jax.enable_x64(True)`, as the values of Q.
       alpha: answers with Q >= (1 - alpha) p are wanted; in (0, 1].
 
     Raises:
@@ -31,7 +30,7 @@ def problem(pieces: Pieces, *, promise: Any, alpha: Any) -> Problem:
     """
     if not isinstance(pieces, Pieces):
         raise TypeError(f"pieces must be ordered.Pieces, got {type(pieces).__name__}")
-    promise = arguments.real("promise", promise, above=0.0, below=math.inf)
+    promise = arguments.real("promise", promise, above=0.0, at_most=float(arguments.most_counted()))
     alpha = arguments.real("alpha", alpha, above=0.0, at_most=1.0)
     return Problem(pieces=pieces, promise=jnp.asarray(promise, float), alpha=jnp.asarray(alpha, float))
 
@@ -64,7 +63,8 @@ class QuasiConcave(Ordered):
     def fits(self, data: Problem) -> Bool[Array, ""]:
         promised = (data.promise > 0) & (data.alpha >= 0) & (data.alpha <= 1)
         # What has an infinite quality, or none, would be drawn wherever it is.
-        promised = promised & jnp.all(data.pieces.values < jnp.inf)
+        promised = promised & jnp.all(data.pieces.values < jnp.inf) & (data.promise <= arguments.most_counted())
+        promised = promised & countable(data.pieces)
         return promised & (data.pieces.exponent == jnp.asarray(self.bits, jnp.int32))
 
     def prepare(self, problem: Problem) -> Problem:

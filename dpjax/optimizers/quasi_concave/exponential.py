@@ -36,6 +36,9 @@ class QuasiConcaveExponential(QuasiConcave):
     def law(self, problem: Problem, goal: Goal) -> Float[Array, "2"]:
         return self._mechanism().law(problem.pieces, goal)
 
+    def log_mass(self, problem: Problem, goal: Goal) -> Float[Array, ""]:
+        return self._mechanism().log_mass(problem.pieces, goal)
+
     def guarantee(self) -> Guarantee:
         """(epsilon, 0): BNS Proposition 2.26 (i)."""
         return self._mechanism().guarantee()

@@ -49,7 +49,6 @@ from dpjax.accounting import REPLACE_ONE, Guarantee, basic, calibrate, optimal
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
-from dpjax.data.sample import most_counted
 from dpjax.data.weighted import Weighted
 from dpjax.mechanisms import exponential
 from dpjax.sanitizers.dense.base import Counted, DenseSanitizer
@@ -85,11 +84,11 @@ class MultiplicativeWeights(DenseSanitizer):
         return math.sqrt(8.0 * math.log(self.queries.size) / self.rounds)
 
     def most(self) -> int:
-        return min(super().most(), most_counted() // 2 - 1)
+        return min(super().most(), arguments.most_counted() // 2 - 1)
 
     def _answers(self, view: Counted, p: Float[Array, "points"]) -> Float[Array, "answers"]:
         """Of n (S - p), multiples of a power of two up to 1 of which a float holds those up to 2 n: their differences are exact."""
-        digits = most_counted().bit_length() - 1
+        digits = arguments.most_counted().bit_length() - 1
         unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[32 - lax.clz(view.n)]
         expected = view.n.astype(float) * self.queries.answers(p)
         return self.queries.answers(view.counts).astype(float) - unit * jnp.round(expected / unit)
