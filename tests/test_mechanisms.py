@@ -934,3 +934,24 @@ def test_above_threshold_law_of_64_queries() -> None:
     np.testing.assert_allclose(exact[[20, 64]], first_above(queries, 25, 1.0, [20, 64]), rtol=1e-9)
     got = compiled(above_threshold.log_pmf, queries.astype(np.int32), jnp.int32(25), epsilon=1.0)
     np.testing.assert_allclose(np.exp(np.asarray(got, float)), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2**24, 2**29])
+def test_a_count_more_is_one_more_beside_a_threshold_that_is_no_float(n: int) -> None:
+    """Rounded first, neighbours among many were equal, or up to 64 apart: losses of 4 and 16 where 1 was promised."""
+    choose = choosing.mechanism(n=n, epsilon=1.0, delta=1e-6, alpha=0.3)
+    at = int(0.15 * n)
+    bottoms = np.array([choose.pmf(jnp.array([at + more, 0], jnp.int32))[-1] for more in range(20, 26)], float)
+    np.testing.assert_allclose(np.diff(np.log(bottoms)), -0.25, atol=1e-3)
+    test = above_threshold.mechanism(epsilon=1.0, threshold=n + 0.5)
+    first = np.array([test.pmf(jnp.array([n + more], jnp.int32))[1] for more in range(20, 26)], float)
+    assert np.all(np.abs(np.diff(np.log(first))) <= 0.5 + 1e-3) and np.all(np.diff(first) < 0)
+
+
+def test_whole_numbers_that_no_float_holds_get_no_laplace_noise() -> None:
+    noise = laplace.mechanism(epsilon=1.0)
+    with pytest.raises(ValueError, match="value must be whole numbers up to 16777216 in size"):
+        noise(jax.random.key(0), 2**24 + 1)
+    run = jax.jit(lambda value: noise(jax.random.key(0), value).status)
+    assert run(jnp.int32(2**24)) == Status.OK and run(jnp.int32(2**24 + 1)) == Status.OUTSIDE_DOMAIN
+    assert noise(jax.random.key(0), 2.0**30).status == Status.OK

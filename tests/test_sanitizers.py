@@ -569,3 +569,20 @@ def test_an_epsilon_that_cannot_be_composed_is_refused_whatever_is_allowed() -> 
     for epsilon, status in ((6.4, Status.OK), (6.5, Status.BAD_PARAMETER)):
         run = jax.jit(lambda epsilon: points.san_points(**given, epsilon=epsilon)(jax.random.key(0), data).status)
         assert run(epsilon) == status
+
+
+def test_weights_that_are_no_counts_are_refused() -> None:
+    """Whole noise leaves what they have behind the point in the release."""
+    data = Weighted(x=wide.from_ints([3, 9], 4), weights=jnp.array([50.25, 49.75]), n_valid=jnp.int32(2))
+    for made in (
+        thresholds.histogram(bits=4, n=100, epsilon=1.0),
+        points.histogram(bits=4, n=100, epsilon=1.0, delta=1e-3),
+    ):
+        with pytest.raises(TypeError, match="points must have whole weights"):
+            made(jax.random.key(0), data)
+
+
+def test_sizes_are_compared_before_they_are_rounded() -> None:
+    made = points.histogram(bits=4, n=2**24, epsilon=1.0, delta=1e-3)
+    data = Weighted.create(wide.from_ints([3, 9], 4), [2**24, 1])
+    assert jax.jit(made)(jax.random.key(0), data).status == Status.OUTSIDE_DOMAIN

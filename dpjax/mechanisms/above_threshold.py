@@ -16,7 +16,7 @@ from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.domains.events import Accurate
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, scored, sensitivity_of
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, beyond, scored, sensitivity_of
 from dpjax.mechanisms.laplace import LN2, log_tails, standard_laplace
 
 REACH = 48  # the threshold's noise passes 48 scales with probability e^-48 = 1e-21
@@ -28,10 +28,9 @@ def _margins(queries: ArrayLike, threshold: ArrayLike, epsilon: Number, sensitiv
     sensitivity = arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     unit = jnp.asarray(arguments.epsilon(epsilon) / (2 * sensitivity), float)
     queries, threshold = jnp.asarray(queries), array("threshold", threshold)
-    exact = jnp.issubdtype(queries.dtype, jnp.integer) and jnp.issubdtype(threshold.dtype, jnp.integer)
-    if exact:  # counts are subtracted before rounding to float
+    if jnp.issubdtype(queries.dtype, jnp.integer) and jnp.issubdtype(threshold.dtype, jnp.integer):
         return unit * (queries - threshold.astype(queries.dtype)).astype(float)
-    return unit * (queries.astype(float) - threshold.astype(float))
+    return unit * beyond(queries, threshold)
 
 
 def _panels(margins: Array) -> tuple[Array, Array]:

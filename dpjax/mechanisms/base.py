@@ -212,6 +212,20 @@ class Mechanism(Algorithm):
         )
 
 
+def beyond(value: Real[ArrayLike, "*s"], threshold: Any) -> Float[Array, "*s"]:
+    """value - threshold, in the default float; of a whole number the whole part is subtracted before anything is rounded.
+
+    Next to each other, counts of 2^29 then differ by 1 beside a threshold that is not whole, too; in float32 they would not, or by 32.
+    """
+    value, xp = jnp.asarray(value), jnp if arguments.is_traced(threshold) else np
+    bar = xp.asarray(threshold, float)
+    if not jnp.issubdtype(value.dtype, jnp.integer):
+        return value.astype(float) - jnp.asarray(bar, float)
+    whole = xp.clip(xp.floor(bar), -LARGEST - 1, LARGEST)
+    counts = value.astype(jnp.promote_types(value.dtype, jnp.int32)) if value.dtype.itemsize < 4 else value
+    return (counts - jnp.asarray(whole, counts.dtype)).astype(float) - jnp.asarray(bar - whole, float)
+
+
 class Chooser(Mechanism):
     """A mechanism that takes scores, an array or `candidates(scores, where=...)`, and returns the index of a candidate, or ⊥.
 

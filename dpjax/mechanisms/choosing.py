@@ -22,7 +22,7 @@ from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound, whole
 from dpjax.mechanisms import exponential as em
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, beyond, largest, scored
 from dpjax.mechanisms.laplace import log_tails
 
 
@@ -44,8 +44,7 @@ def log_keep(
     """(ln P[step 1 passes], ln P[it gives ⊥]) when the best score is `best`."""
     epsilon, alpha = arguments.epsilon(epsilon), arguments.fraction("alpha", alpha)
     n = arguments.real("n", n, at_least=0.0, below=math.inf)
-    short = jnp.asarray(alpha * n / 2, float) - jnp.asarray(best).astype(float)
-    log_q, log_p = log_tails(short * jnp.asarray(epsilon / 4, float))
+    log_q, log_p = log_tails(-beyond(best, alpha * n / 2) * jnp.asarray(epsilon / 4, float))
     return log_p, log_q
 
 

@@ -130,7 +130,18 @@ class Laplace(Noise):
     relation: str = static()
 
     def fit(self, data: Any) -> Float[Array, "..."]:
-        return super().fit(data).astype(float)
+        """Numbers as floats; whole ones that no float holds are refused, or NaN where nobody can know them."""
+        value, most = super().fit(data), arguments.most_counted()
+        if not jnp.issubdtype(value.dtype, jnp.integer):
+            return value.astype(float)
+        for end in arguments.extremes(value):
+            if abs(end) > most:
+                rule = f"whole numbers up to {most} in size, which floats hold (`geometric` takes larger ones)"
+                raise ValueError(f"value must be {rule}, got {end}")
+        limits = jnp.iinfo(value.dtype)
+        if limits.max <= most:
+            return value.astype(float)
+        return jnp.where((value >= max(-most, limits.min)) & (value <= most), value.astype(float), jnp.nan)
 
     def add(self, key: Array, value: Float[Array, "*s"]) -> Float[Array, "*s"]:
         return laplace(key, value, epsilon=self.epsilon, sensitivity=self.sensitivity)

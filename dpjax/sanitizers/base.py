@@ -31,6 +31,8 @@ class OfCounts(Algorithm):
 
     def fit(self, data: Any) -> Points | Weighted:
         data = data if isinstance(data, Weighted) else Points.of(data)
+        if isinstance(data, Weighted) and data.weights.dtype.kind not in "iu":
+            raise TypeError(f"points must have whole weights, which count rows, got {data.weights.dtype}")
         points = fitted(data, type(data), bits=self.bits, limbs=(self.limbs,), name="points")
         size = _size(points)
         if not any(map(arguments.is_traced, (size, self.n))):
@@ -40,8 +42,10 @@ class OfCounts(Algorithm):
         return points
 
     def fits(self, points: Points | Weighted) -> Bool[Array, ""]:
-        n = _size(points).astype(float)
-        return points.in_domain(self.bits) & (n == jnp.asarray(self.n, float)) & (n <= arguments.most_counted())
+        n = _size(points)
+        most = min(arguments.most_counted(), int(jnp.iinfo(n.dtype).max))
+        counted = (n.astype(float) == jnp.asarray(self.n, float)) & (n <= most)
+        return points.in_domain(self.bits) & counted
 
     def prepare(self, points: Points | Weighted) -> Any:
         if isinstance(points, Points):

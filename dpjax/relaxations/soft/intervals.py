@@ -109,6 +109,10 @@ def reals(name: str, values: Any, where: Any) -> tuple[Float[Array, "n"], Bool[A
     given = array(name, values).astype(float)
     if given.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), got shape {given.shape}")
+    if given.shape[0] > arguments.most_counted():
+        raise ValueError(
+            f"{name} must have at most {arguments.most_counted()} rows, which floats count, got {given.shape[0]}"
+        )
     mask: Any = (
         np.ones(given.shape, bool) if where is None else where if arguments.is_traced(where) else np.asarray(where)
     )
