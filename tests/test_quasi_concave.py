@@ -707,3 +707,29 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
         assert moved.max() == 1.0 and set(np.unique(moved)) <= {0.0, 1.0}
     slope = jax.grad(lambda alpha: interior.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
     assert slope == np.float32(300.3)  # derivatives pass
+
+
+@pytest.mark.parametrize(("promise", "alpha"), [(14176745.0, 0.1277), (5074312.0, 0.01716), (843915.0, 0.0132)])
+def test_the_top_of_f_is_no_more_than_the_test_has_shown(promise: float, alpha: float) -> None:
+    """It was, by a rounding of (1 - alpha) p, and F moved by 1.25 where the best quality moved past it."""
+    budget = budget_of(1.0, 1e-6, 0.01)
+    shown = math.ceil(promise - float(budget.slack(np)))
+
+    def values(best: Any) -> Any:
+        pieces = ordered.from_breakpoints([0, 1, 2], [0.0, 1.0, 0.0], 4, beyond=0.0)
+        pieces = dataclasses.replace(pieces, values=pieces.values.at[1].set(best))
+        problem = recursion.Problem(pieces=pieces, promise=jnp.float32(promise), alpha=jnp.float32(alpha))
+        return interior.steps(problem, budget).values
+
+    first, second = (np.asarray(jax.jit(values)(jnp.float32(shown + more))) for more in (0, 1))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_traced_delta_of_zero_answers_nothing() -> None:
+    pieces = ordered.from_breakpoints([0, 1], [0.0, 300.0], 1000, beyond=-math.inf)
+    problem = quasi_concave.problem(pieces, promise=300.0, alpha=0.5)
+
+    def law(delta: Any) -> Any:
+        return quasi_concave.amplified(bits=10, epsilon=1.0, delta=delta, depth=1).probability(problem, (0, 1025))
+
+    np.testing.assert_allclose(jax.jit(law)(jnp.float32(0.0)), [0.0, 1.0], atol=1e-5)

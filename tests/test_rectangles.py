@@ -498,7 +498,7 @@ def test_bad_examples_and_promises():
     x = jnp.zeros((3, AXES, 1), jnp.uint32)
     with pytest.raises(ValueError, match="labels 0 and 1"):
         concept.Examples.create(x, [0, 1, 2])
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="y must have the length of x"):
         concept.Examples.create(x, [0, 1])
     with pytest.raises(TypeError, match="uint32"):
         concept.Examples.create(np.zeros((3, 2, 1)), [0, 1, 1])

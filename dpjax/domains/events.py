@@ -34,7 +34,7 @@ class Accurate:
     error: Float[Array, ""]
 
     def limit(self, n: ArrayLike) -> Float[Array, ""]:
-        """error * n, and what rounding may have taken from it: its floor is the largest whole w with w / n <= error.
+        """error * n, and what rounding may have taken from it: its floor is the largest whole w with w / n <= error, up to 2^23.
 
         No quotient is compared: XLA makes of a vector divided by one number a product with its rounded reciprocal, by which 3 of 20 are
         more than 0.15. The error, the product and this sum are each rounded once, by half an epsilon at most; a quotient that comes
@@ -144,7 +144,7 @@ class PointSet:
 def number(name: str, value: Any, limbs: int) -> Array:
     """An int or a wide number, as a number with `limbs` limbs; TypeError, ValueError for what is none."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        arguments.integer(name, value, at_least=0, at_most=(1 << (32 * limbs)) - 1)
+        arguments.integer(name, value, at_least=0, at_most=(1 << min(32 * limbs, wide.MAX_BITS + 1)) - 1)
         return wide.resize(wide.from_ints([int(value)], max(1, int(value).bit_length()))[0], limbs)
     if getattr(value, "dtype", None) != np.uint32:
         raise TypeError(f"{name} must be an int, or a uint32 array of {limbs} limbs, got {value!r}")

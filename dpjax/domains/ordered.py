@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -213,7 +214,10 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
         for i, start in enumerate(arguments.several("starts", starts))
     ]
     values = [_value(f"values[{i}]", value) for i, value in enumerate(arguments.several("values", values))]
-    last, beyond = arguments.integer("last", last, at_least=0, at_most=1 << wide.MAX_BITS), _value("beyond", beyond)
+    last, beyond = (
+        arguments.integer("last", last, at_least=0, at_most=1 << wide.MAX_BITS),
+        _value("beyond", beyond, beyond=True),
+    )
     if not starts or starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         raise ValueError(f"starts must begin with 0 and increase strictly, got {starts[:5]}...")
     if len(values) != len(starts):
@@ -236,12 +240,16 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
 
 
 def countable(pieces: Pieces) -> Bool[Array, ""]:
-    """Whether the values of all pieces that have a point are told from those that differ by 1."""
-    return jnp.all((jnp.abs(pieces.values) <= arguments.most_counted()) | ~pieces.nonempty())
+    """Whether the values of all pieces that have a point are told from those that differ by 1, or are -inf."""
+    told = (jnp.abs(pieces.values) <= arguments.most_counted()) | jnp.isneginf(pieces.values)
+    return jnp.all(told | ~pieces.nonempty())
 
 
-def _value(name: str, value: Any) -> float:
+def _value(name: str, value: Any, *, beyond: bool = False) -> float:
+    """A value; -inf is one only beyond the range, where nothing is drawn."""
     most = float(arguments.most_counted())
+    if beyond and value == -math.inf:
+        return -math.inf
     return float(arguments.real(name, value, at_least=-most, at_most=most))
 
 

@@ -62,22 +62,19 @@ class SetCover(Rounds):
 
     def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Any:
         key_noise, key_choice = jax.random.split(key)
-        score = self._score(view, self._before_noise(view, self.sides(view, left)[0]) + self._noise(key_noise))
+        score = self._score(self._before_noise(view, self.sides(view, left)[0]) + self._noise(key_noise))
         return self.selection.draw(key_choice, view, negative, positive, score=score, rate=self.rate, dual=self.dual)
 
     def _before_noise(self, view: Any, negative: Any) -> Float[Array, ""]:
         """|S0| - s."""
         return self.selection.count(view, negative).astype(float) - jnp.asarray(self.shift, float)
 
-    def _score(self, view: Any, test: Float[Array, ""]) -> Any:
+    def _score(self, test: Float[Array, ""]) -> Any:
         """q, given b.
 
-        b/k is rounded to multiples of a power of two, up to 1, of which a float holds those up to the rows: with it the differences
-        are exact, and no score moves by more than 1.
+        Beside the fraction b/k, counts of n examples are rounded by up to 2^-24 n in float32, and so is what one example more moves.
         """
-        unit = 2.0 ** min((2 * view.rows).bit_length() - arguments.most_counted().bit_length(), 0)
-        share = unit * jnp.round(test / (self.k * unit))
-        return lambda zeros, ones: jnp.minimum(zeros.astype(float) - share, -ones.astype(float))
+        return lambda zeros, ones: jnp.minimum(zeros.astype(float) - test / self.k, -ones.astype(float))
 
     def _noise(self, key: Array) -> Float[Array, ""]:
         """floor(Lap(R/e_w))."""
@@ -91,7 +88,7 @@ class SetCover(Rounds):
         measure, start = self.selection.log_measure(), self._before_noise(view, self.sides(view, left)[0])
 
         def given(test: Array) -> Array:
-            scores = self._score(view, test)(zeros, ones)
+            scores = self._score(test)(zeros, ones)
             return exponential.normalised(measure + exponential.log_weights(scores, epsilon=self.rate, monotone=True))
 
         if self.accountant == "composition":

@@ -77,6 +77,8 @@ from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential, laplace
 from dpjax.optimizers.quasi_concave.recursion import Problem
 
+LEAST_UNIT = -100  # base 2, of what values are rounded to
+
 # What a point is worth: maps its position (limbs,) and the index of its piece to a vector.
 Reward = Callable[[Array, Array], Array]
 
@@ -128,12 +130,15 @@ def in_units(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, "
 
     Sums and differences of such multiples, whole numbers among them, are exact: rounded, a count more might be two, or none.
     """
-    return lax.stop_gradient(_unit(most) * jnp.ceil(number / _unit(most))) + (number - lax.stop_gradient(number))
+    finite = jnp.isfinite(number)  # no reserve is at a traced delta of 0
+    held = jnp.where(finite, number, 0.0)
+    rounded = lax.stop_gradient(_unit(most) * jnp.ceil(held / _unit(most))) + (held - lax.stop_gradient(held))
+    return jnp.where(finite, rounded, number)
 
 
 def _unit(most: Float[Array, ""]) -> Float[Array, ""]:
     exponent = jnp.frexp(lax.stop_gradient(most))[1]
-    return jnp.ldexp(jnp.ones((), most.dtype), jnp.minimum(exponent - (jnp.finfo(most.dtype).nmant + 1), 0))
+    return jnp.ldexp(jnp.ones((), most.dtype), jnp.clip(exponent - (jnp.finfo(most.dtype).nmant + 1), LEAST_UNIT, 0))
 
 
 def remaining(total: Any, sensitivity: Any, margins: Margins, xp: Any = jnp) -> tuple[Any, Any]:
@@ -281,10 +286,12 @@ def promise_test(problem: Problem, budget: Budget) -> tuple[Array, Array]:
 def steps(problem: Problem, budget: Budget) -> Steps:
     """F of a problem."""
     pieces = problem.pieces
-    # Both together are no more than p less the slack, whose test they must pass: rounded up, they stay so for a unit less.
-    wanted = problem.alpha * problem.promise
-    height = logspace.greater_of(0.0, in_units(wanted - budget.slack(), 2 * wanted) - 2 * _unit(2 * wanted))
-    clipped = _clipped(pieces.values - in_units((1 - problem.alpha) * problem.promise, 2 * wanted), height)
+    # Both together must be no more than p less the slack, which the test has shown: they are, as p - low is exact.
+    most = 2 * problem.alpha * problem.promise
+    low = in_units((1 - problem.alpha) * problem.promise, most)
+    height = in_units(problem.promise - low - budget.slack(), most) - 2 * _unit(most)
+    height = logspace.greater_of(0.0, height)
+    clipped = _clipped(pieces.values - low, height)
     quality = jnp.where(_real(problem), clipped, 0)
     left, right = lax.cummax(quality), lax.cummax(quality, reverse=True)
     after = jnp.concatenate([right[1:], jnp.zeros((1,), right.dtype)])
