@@ -416,6 +416,7 @@ def test_the_target_of_a_base_of_several_thresholds_tells_no_laws_apart() -> Non
     assert agnostic.mixed(laws, weights=WEIGHTS[:2]).sample(jax.random.key(0), 7, 5).k == 1
 
 
+@pytest.mark.thorough
 def test_labels_of_assignments_are_flipped_one_by_one() -> None:
     law = agnostic.noisy(conjunctions.product(bits=4, target=[0, 3]), flip=0.125)
     data = law.sample(jax.random.key(0), 2**14, 2**14 - 5)

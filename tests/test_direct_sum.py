@@ -632,6 +632,7 @@ def test_promises_are_converted_before_they_are_composed():
     )
 
 
+@pytest.mark.thorough
 def test_the_logarithm_of_an_improbable_draw_is_a_number():
     """P is below 1e-38, which no float32 holds."""
     many = direct_sum.of(thresholds.exponential(bits=16, epsilon=1.0), k=10)
