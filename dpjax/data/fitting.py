@@ -103,9 +103,8 @@ def fitted_examples(
     if len(data.x.shape) != 3 or data.x.shape[1:] != (axes, limbs):
         raise ValueError(f"examples.x must have shape (rows, {axes}, {limbs}), got {data.x.shape}")
     if getattr(data.y, "dtype", np.dtype(object)).kind not in "biu":
-        raise TypeError(
-            f"examples.y must hold labels 0 and 1 as integers or booleans, got {getattr(data.y, 'dtype', type(data.y).__name__)}"
-        )
+        got = getattr(data.y, "dtype", type(data.y).__name__)
+        raise TypeError(f"examples.y must hold labels 0 and 1 as integers or booleans, got {got}")
     if data.y.shape != data.x.shape[:1]:
         raise ValueError(f"examples.y must have one label a row, shape {data.x.shape[:1]}, got {data.y.shape}")
     n = _checked_count("examples.n_valid", data.n_valid, data.rows)

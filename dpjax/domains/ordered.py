@@ -206,7 +206,7 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     Raises:
       TypeError: starts and last that are no integers, or values that are no numbers.
       ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, a `last` above 2^4096, lengths that differ,
-        or values that the default float takes for NaN or infinity (minus infinity is one), or for 0, or next to which it has no number
+        or values that the default float takes for NaN or infinity (-inf is for `beyond` alone), or for 0, or next to which it has no number
         less by 1 (above 2^24; 2^53 under `jax.enable_x64(True)`).
     """
     starts = [
@@ -214,10 +214,8 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
         for i, start in enumerate(arguments.several("starts", starts))
     ]
     values = [_value(f"values[{i}]", value) for i, value in enumerate(arguments.several("values", values))]
-    last, beyond = (
-        arguments.integer("last", last, at_least=0, at_most=1 << wide.MAX_BITS),
-        _value("beyond", beyond, beyond=True),
-    )
+    last = arguments.integer("last", last, at_least=0, at_most=1 << wide.MAX_BITS)
+    beyond = -math.inf if beyond == -math.inf else _value("beyond", beyond)
     if not starts or starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         raise ValueError(f"starts must begin with 0 and increase strictly, got {starts[:5]}...")
     if len(values) != len(starts):
@@ -245,11 +243,9 @@ def countable(pieces: Pieces) -> Bool[Array, ""]:
     return jnp.all(told | ~pieces.nonempty())
 
 
-def _value(name: str, value: Any, *, beyond: bool = False) -> float:
-    """A value; -inf is one only beyond the range, where nothing is drawn."""
+def _value(name: str, value: Any) -> float:
+    """A value that floats tell from those that differ by 1."""
     most = float(arguments.most_counted())
-    if beyond and value == -math.inf:
-        return -math.inf
     return float(arguments.real(name, value, at_least=-most, at_most=most))
 
 

@@ -28,8 +28,6 @@ def _margins(queries: ArrayLike, threshold: ArrayLike, epsilon: Number, sensitiv
     sensitivity = arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     unit = jnp.asarray(arguments.epsilon(epsilon) / (2 * sensitivity), float)
     queries, threshold = jnp.asarray(queries), array("threshold", threshold)
-    if jnp.issubdtype(queries.dtype, jnp.integer) and jnp.issubdtype(threshold.dtype, jnp.integer):
-        return unit * (queries - threshold.astype(queries.dtype)).astype(float)
     return unit * beyond(queries, threshold)
 
 

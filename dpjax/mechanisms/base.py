@@ -218,9 +218,13 @@ def beyond(value: Real[ArrayLike, "*s"], threshold: Any) -> Float[Array, "*s"]:
     Next to each other, counts of 2^29 then differ by 1 beside a threshold that is not whole, too; in float32 they would not, or by 32.
     """
     value, xp = jnp.asarray(value), jnp if arguments.is_traced(threshold) else np
+    counted = jnp.issubdtype(value.dtype, jnp.integer)
+    if counted and jnp.issubdtype(jnp.result_type(threshold), jnp.integer):
+        return (value - jnp.asarray(threshold, value.dtype)).astype(float)
     bar = xp.asarray(threshold, float)
-    if not jnp.issubdtype(value.dtype, jnp.integer):
+    if not counted:
         return value.astype(float) - jnp.asarray(bar, float)
+    # Counts and whole parts are 2^30 at most, in size: their differences are int32.
     whole = xp.clip(xp.floor(bar), -LARGEST - 1, LARGEST)
     counts = value.astype(jnp.promote_types(value.dtype, jnp.int32)) if value.dtype.itemsize < 4 else value
     return (counts - jnp.asarray(whole, counts.dtype)).astype(float) - jnp.asarray(bar - whole, float)

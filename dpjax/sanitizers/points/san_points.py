@@ -76,9 +76,8 @@ class SanPoints(PointSanitizer):
         counts = found.counts[:MOST_POINTS]
         slack = event.limit(self.n)
         inside = jnp.where(slack > 0, slack, 1.0)  # where there is none, no derivative of ln 0 is asked
-        near = jnp.where(
-            slack > 0, jnp.log(-jnp.expm1(-inside * self.round_epsilon())), -jnp.inf
-        )  # P[noise within the slack]
+        # ln P[noise within the slack].
+        near = jnp.where(slack > 0, jnp.log(-jnp.expm1(-inside * self.round_epsilon())), -jnp.inf)
         named = jnp.where(_sets(counts.shape[0]), near, jnp.where(counts.astype(float) > slack, -jnp.inf, 0.0)[None])
         right = jnp.sum(named, axis=1)
         p = jnp.exp(self.log_released(counts))
@@ -164,9 +163,8 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
         "alpha": np.float64(arguments.known_fraction("alpha", alpha)),
     }
     if not any(map(arguments.is_traced, given.values())):
-        bounds.san_points_private(
-            **{name: float(value) for name, value in given.items()}
-        )  # refuses what cannot be composed
+        # Refuses an epsilon that cannot be composed, also where no n is needed.
+        bounds.san_points_private(**{name: float(value) for name, value in given.items()})
     where = base.domain(bits, n)
     base.refuse_small(where["n"], bounds.san_points_private, "BNS Lemma 4.4 in every round", allow_unproved, **given)
     return SanPoints(**where, **given, rounds=bounds.san_points_rounds(float(given["alpha"])))
