@@ -231,6 +231,7 @@ def test_bad_input_is_refused_by_name():
         ("bits", 0),
         ("k", 0),
         ("epsilon", -1.0),
+        ("epsilon", 1e-6),  # a shift of 10^8, that float32 does not subtract from a count
         ("delta", 0.0),
         ("alpha", 1.5),
         ("beta", 0.0),
@@ -308,6 +309,16 @@ def test_more_examples_than_floats_count_are_refused():
         mine.pmf(data)
     assert not jax.jit(mine.fits)(data)
     assert jax.jit(mine.fits)(dataclasses.replace(data, n_valid=jnp.int32(2**24)))
+
+
+def test_a_third_is_not_rounded_beside_millions():
+    """b/k = 4,115,226 + 1/3 is no float32: the loss of a negative example more was 1/2 or 0 of the rate, for 1/3."""
+    negatives, k, rate = 12_345_679, 3, 1.5
+    row = np.arange(32 * (-(-negatives // 32))) >= negatives // k  # v0 deletes a third of them, its negation the rest
+    x = jnp.asarray(np.packbits(row, bitorder="little").view(np.uint32))
+    data = Assignments(x=x[:, None], y=jnp.zeros_like(x), n_valid=jnp.int32(negatives))
+    log_p = np.log(learner(rate, k=k, rounds=1, accountant="composition", bits=1, shift=0).pmf(data)[:2])
+    np.testing.assert_allclose(log_p[0] - log_p[1], -rate / k, rtol=1e-5)
 
 
 def test_improbable_outputs_have_a_logarithm():

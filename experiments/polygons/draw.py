@@ -42,7 +42,8 @@ def _least_n(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         fixed = settings[f"over {panel}"][other]
         axes.set(yscale="log", xlabel=label, title=f"d = {fixed}" if other == "bits" else f"{fixed} sides")
     panels[0].set_ylabel("examples")
-    panels[0].set_ylim(bottom=min(row.value for row in rows if row.panel in words) / 2)  # an interval may reach down to 1
+    # An interval may reach down to 1.
+    panels[0].set_ylim(bottom=min(row.value for row in rows if row.panel in words) / 2)
     style.title(
         fig,
         f"Least n to learn a convex polygon to error {settings['alpha']:g} {captions.success(settings)}, {captions.privacy(settings)}",

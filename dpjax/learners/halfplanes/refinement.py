@@ -124,7 +124,7 @@ class Problem(NamedTuple):
         """How many (negative, positive) examples each line deletes."""
         gone = above(self.grid, line.chart, line.slope, line.height, self.columns)
         gone = gone if self.dual else ~gone
-        return jnp.sum(jnp.where(gone[:, None], self.weights[None], 0), axis=2)
+        return jnp.sum(jnp.where(gone[:, None], self.weights[None], 0), axis=2, dtype=jnp.int32)
 
     def bounds(self, cells: Cells) -> tuple[Float[Array, "cells"], Float[Array, "cells"]]:
         """(L, U) of the scores, from the corners' counts."""

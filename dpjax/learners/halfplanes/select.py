@@ -47,7 +47,7 @@ class Placed:
 
     def at_points(self, mask: Bool[Array, "places"]) -> Int[Array, "points"]:
         """How many examples of a mask there are at each point."""
-        return jnp.sum(jnp.where(mask, self.counts, 0).reshape(-1, self.columns.shape[-1]), axis=0)
+        return jnp.sum(jnp.where(mask, self.counts, 0).reshape(-1, self.columns.shape[-1]), axis=0, dtype=jnp.int32)
 
 
 @frozen
@@ -93,7 +93,7 @@ class PlaneSelection(Selection):
         return Placed(columns=columns, valid=counts > 0, y=labels, counts=counts, rows=data.rows)
 
     def count(self, view: Placed, mask: Bool[Array, "*n places"]) -> Int[Array, "*n"]:
-        return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1)
+        return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1, dtype=jnp.int32)
 
     def places(self, view: Placed) -> Int[Array, "points"]:
         """Of the points of a view among `all_points`, on small grids."""

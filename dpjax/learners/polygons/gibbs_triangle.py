@@ -154,7 +154,7 @@ def shrink_factors(scores: Float[Array, "*rounds chains sweeps"]) -> Float[np.nd
 
 def _score(held: Bool[Array, "3 points"], problem: Problem) -> Float[Array, ""]:
     """q of a triangle."""
-    inside = jnp.sum(jnp.where(jnp.all(held, axis=0)[None], problem.weights, 0), axis=1)
+    inside = jnp.sum(jnp.where(jnp.all(held, axis=0)[None], problem.weights, 0), axis=1, dtype=jnp.int32)
     return problem.score(inside[0], inside[1])
 
 

@@ -121,6 +121,11 @@ def learner(
         chosen = printed(k, epsilon, delta, alpha, beta)
     else:
         chosen = plan(selection.log_size(), k, epsilon, delta, alpha, beta, accountant)
+    if chosen.shift > (most := arguments.most_counted()):
+        raise ValueError(
+            f"epsilon must be larger: a shift of {chosen.shift} is beyond the {most} examples that floats count,"
+            f" got epsilon = {epsilon}"
+        )
     return SetCover(
         selection=selection,
         rate=np.float64(chosen.rate),

@@ -70,11 +70,13 @@ class SetCover(Rounds):
         return self.selection.count(view, negative).astype(float) - jnp.asarray(self.shift, float)
 
     def _score(self, test: Float[Array, ""]) -> Any:
-        """q, given b.
+        """q, given b. Whole parts are subtracted before anything is rounded: beside a count of millions no fraction is held.
 
-        Beside the fraction b/k, counts of n examples are rounded by up to 2^-24 n in float32, and so is what one example more moves.
+        For b <= 0 all q(h) are -#_(h->0)(S1), so that b may as well be 0. A b that is cut at 2^30, whatever the data, is as private.
         """
-        return lambda zeros, ones: jnp.minimum(zeros.astype(float) - test / self.k, -ones.astype(float))
+        b = jnp.clip(test, 0.0, 2.0**30).astype(jnp.int32)
+        whole, fraction = b // self.k, (b % self.k).astype(float) / self.k
+        return lambda zeros, ones: jnp.minimum((zeros - whole).astype(float) - fraction, -ones.astype(float))
 
     def _noise(self, key: Array) -> Float[Array, ""]:
         """floor(Lap(R/e_w))."""
@@ -93,7 +95,7 @@ class SetCover(Rounds):
 
         if self.accountant == "composition":
             return given(start)
-        # For b <= 0 all q(h) = -#_(h->0)(S1); for b >= k n all are #_(h->0)(S0) - b/k: beyond, the law stays as it is.
+        # For b <= 0 and for b >= k n the law stays as it is.
         tests = jnp.arange(self.k * view.rows + 1, dtype=jnp.int32).astype(float)
         return jax.nn.logsumexp(self._log_noise(tests - start)[:, None] + jax.vmap(given)(tests), axis=0)
 
@@ -119,7 +121,9 @@ class SetCover(Rounds):
 
     def sound(self) -> Bool[Array, ""]:
         rate, delta = jnp.asarray(self.rate, float), jnp.asarray(self.delta, float)
-        good = (rate > 0) & (rate < jnp.inf) & (delta >= 0) & (delta < 1) & (jnp.asarray(self.shift, float) >= 0)
+        shift = jnp.asarray(self.shift, float)
+        good = (rate > 0) & (rate < jnp.inf) & (delta >= 0) & (delta < 1)
+        good = good & (shift >= 0) & (shift <= arguments.most_counted())  # |S0| - s is a whole number that floats hold
         if self.accountant == "composition":
             return good
         noise = jnp.asarray(self.noise_epsilon, float)
