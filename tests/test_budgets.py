@@ -85,6 +85,16 @@ def central(function: Any, arguments: tuple[Any, ...], direction: Any, step: flo
     return np.asarray(jax.tree.map(lambda a, b: (a - b) / (2 * step), moved(1.0), moved(-1.0)))
 
 
+def test_the_logarithm_has_a_derivative_in_deltas_of_pure_mechanisms() -> None:
+    """ln(d + (1 - d) D) has 1/D - 1 at d = 0; the logarithm of d alone has none, and -1 was what was left."""
+    with jax.enable_x64():
+        epsilons, none, times, epsilon = jnp.array([0.5, 1.0]), jnp.zeros(2), (2, 3), 0.2
+        value = float(accountant.total_delta(epsilons, none, epsilon, times))
+        log = jax.jit(lambda deltas: accountant.log_total_delta(epsilons, deltas, epsilon, times))
+        np.testing.assert_allclose(jax.grad(log)(none), np.array(times) * (1 / value - 1), rtol=1e-12)
+        assert accountant.log_total_delta([0.5], [0.0], 0.6, (1,)) == -math.inf
+
+
 @pytest.mark.thorough
 def test_derivatives_are_those_of_differences_forward_and_reverse() -> None:
     with jax.enable_x64():
@@ -293,6 +303,18 @@ def test_points_far_away_keep_the_total_after_rounding(index: int) -> None:
         assert found.covers(budgeted.total.epsilon, budgeted.total.delta)
         # TreeLog's whole numbers leave some of delta, but nothing of epsilon is given away.
         assert found.epsilon > budgeted.total.epsilon * (1 - 1e-6)
+
+
+def test_it_starts_where_the_algorithm_is_also_from_small_shares() -> None:
+    """Each time that a budget was opened anew, a share of 1e-4 grew by 1e-4."""
+    solver = interior_point.rec_concave(bits=64, epsilon=4.0, delta=1e-6, promise=50.0)
+    first = budgets.of(solver)
+    small = first.rounded({**first.start, "epsilon": np.array([3.0, -12.0, 3.0, 3.0])})
+    again = budgets.of(small)
+    for given, found in zip(
+        jax.tree.leaves(small.split), jax.tree.leaves(again.rounded(again.start).split), strict=True
+    ):
+        np.testing.assert_allclose(found, given, rtol=1e-5)
 
 
 def test_what_cannot_be_opened_or_tuned_is_refused_by_name(opened: budgets.Budgeted) -> None:

@@ -311,6 +311,7 @@ DAY = np.array(["2024-01-01"], "M8[D]")
 MASKED = np.ma.array([1.0, -999.0, 3.0], mask=[0, 1, 0])
 NOT_A_NUMBER = decimal.Decimal("NaN")
 SECOND = np.timedelta64(1, "s")
+NANOSECOND = np.datetime64("2020-01-01T00:00:00.000000001")
 
 WRONG = [
     (["a"], {}, TypeError, "values must be numbers .*, got text .<U1.: make numbers or dates of it first"),
@@ -382,6 +383,20 @@ WRONG = [
         r"low must be one of the values that datetime64\[ns\] can",
     ),
     (np.array([1], "m8[s]"), {"unit": 60, "low": 0, "high": 1}, TypeError, "must be a duration"),
+    # NumPy wraps these, to a year 1815 and to less than nothing.
+    ([NANOSECOND, np.datetime64("9999-01-01")], {}, ValueError, r"datetime64\[ns\] can hold, got 1 of 2 rows: 1"),
+    (
+        [NANOSECOND, np.datetime64("9999-01-01")],
+        {"low": "2000-01-01", "high": "2030-01-01", "clip": True},
+        ValueError,
+        "got 1 of 2 rows: 1",
+    ),
+    ([datetime.timedelta(1), datetime.timedelta(150_000_000)], {}, ValueError, r"\[us\] can hold, got 1 of 2 rows: 1"),
+    ([np.timedelta64(10**18, "D"), SECOND], {}, ValueError, r"that (timedelta64\[s\]|one unit) can hold"),
+    ([np.timedelta64(1, "Y"), np.timedelta64(1, "D")], {}, ValueError, "that one unit can hold: "),
+    ([np.datetime64("2020", "as"), np.datetime64("9999")], {}, ValueError, "that one unit can hold: "),
+    ([SECOND, 3], {}, TypeError, r"values\[0\] must be a number, a date or a time, all of one kind"),
+    ([decimal.Decimal(1)], {"unit": 0.01, "low": 0, "high": 10**17}, ValueError, r"less than 2\^53 units in size"),
     ([1], {"clip": "yes"}, TypeError, "clip must be"),
 ]
 

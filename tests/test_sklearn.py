@@ -90,8 +90,10 @@ def test_a_column_of_a_data_frame_is_found_by_its_name():
     by_name, by_number = (PrivateThreshold(column=column, **given).fit(frame, y) for column in ("income", 1))
     assert by_name.threshold_ == by_number.threshold_ and (by_name.predict(frame) == by_number.predict(frame)).all()
     for data, names in ((frame, r"\['age', 'income'\]"), (frame.to_numpy(), r"\[\]")):
-        with pytest.raises(ValueError, match=f"column must be one of {names}, .* got 'wage'"):
+        with pytest.raises(ValueError, match=f"column must be .* name of one of X's columns, {names}, got 'wage'"):
             PrivateThreshold(column="wage", **given).fit(data, y)
+    with pytest.raises(ValueError, match="name of one of X's columns"):
+        PrivateThreshold(column="age", **given).fit(frame.set_axis(["age", "age"], axis=1), y)
 
 
 def test_estimators_release_what_their_algorithms_do():

@@ -176,6 +176,15 @@ def test_the_law_of_gaps_is_that_of_the_plain_twin(name):
     np.testing.assert_allclose(found, twin.gap_law(values[where], quality, 0.0, 1.0, 1.0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", [name if name == "stability" else builders.thorough(name) for name in EVERY])
+def test_derivatives_in_a_temperature_near_zero_are_numbers(name):
+    """1/t^2 is infinite in float32 from 1e-19 on, and was multiplied by the lag 0 of the best."""
+    derivative = jax.jit(
+        jax.grad(lambda t: jnp.ravel(EVERY[name](temperature=t)(jax.random.key(0), *map(jnp.float32, DATA[name])))[0])
+    )
+    assert all(derivative(np.float32(t)) == 0 for t in (1e-18, 1e-20, 1e-30))
+
+
 # -------------------------------------------------------------------------------------------------- what is promised
 
 

@@ -36,6 +36,8 @@ def read(values: Any) -> np.ndarray:
     untyped = getattr(values, "dtype", "O") == "O"
     try:
         array = np.asarray(values, None if len(values) or not untyped else np.int64)
+    except (OverflowError, TypeError):  # dates or times that no unit can hold
+        array = np.asarray(values, object)
     except ValueError as error:
         raise ValueError("values must have one axis, got rows of different lengths") from error
     if array.ndim != 1:
@@ -44,14 +46,19 @@ def read(values: Any) -> np.ndarray:
         found = f"text ({array.dtype}): make numbers or dates of it first" if array.dtype.kind in "SU" else array.dtype
         raise TypeError(f"values must be numbers (floats of 32 or 64 bits), dates or times, got {found}")
     _refuse_missing(np.ma.getmask(values))
-    if array.dtype.kind == "f" and isinstance(values, list | tuple) and any(isinstance(each, WHOLE) for each in values):
-        array = np.asarray(values, object)  # NumPy rounds integers that floats do not hold
+    if isinstance(values, list | tuple) and _loses(array.dtype, values):
+        array = np.asarray(values, object)
     if array.dtype == object:
         _refuse_missing(np.array([_is_missing(each) for each in array], bool))
         array = _of_python(array)
     if array.dtype.kind in "fmM":
         _refuse_missing(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _loses(dtype: np.dtype, values: Any) -> bool:
+    """Whether NumPy may have rounded integers that these floats do not hold, or wrapped dates and times beyond this unit."""
+    return dtype.kind in "mM" or (dtype.kind == "f" and any(isinstance(each, WHOLE) for each in values))
 
 
 def _is_missing(each: Any) -> Any:
@@ -108,12 +115,23 @@ def _refuse_some_zones(moments: np.ndarray) -> None:
 
 
 def _of_moments(moments: list[Any], dtype: str) -> np.ndarray:
-    """In the finest of their units: days, microseconds, or what pandas has. NumPy finds it, and wraps what it cannot hold."""
-    array, seconds = np.array(moments, dtype), np.array(moments, dtype + "[s]")
-    wrapped = array.astype(seconds.dtype) != seconds
+    """In the finest of their units: days, microseconds, or what pandas has. NumPy finds it, and wraps, or refuses, what it cannot hold."""
+    try:
+        array = np.array(moments, dtype)
+        wrapped = np.array([not _holds(*pair) for pair in zip(array, moments, strict=True)], bool)
+    except (OverflowError, TypeError) as error:
+        raise ValueError(f"values must be dates or times that one unit can hold: {error}") from error
     if wrapped.any():
         raise ValueError(f"values must be dates or times that {array.dtype} can hold, got {rows(wrapped)}")
     return array
+
+
+def _holds(found: Any, moment: Any) -> bool:
+    """Whether this is the moment, and not what is left of it modulo 2^64 units."""
+    if isinstance(moment, datetime.timedelta):
+        return found.astype("m8[us]").item() == moment
+    own = np.datetime64(moment) if isinstance(moment, datetime.date) else moment
+    return found.astype(own.dtype) == own
 
 
 def _plain(name: str, moment: Any) -> Any:

@@ -305,6 +305,10 @@ def _python_numbers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[
     encoding = _grid(1 if unit is None and whole else unit, low, high, "object" if whole else "<f8")
     if whole:
         encoding = dataclasses.replace(encoding, kind="integers", low=int(encoding.low), unit=int(encoding.unit))
+    elif max(abs(encoding.low), abs(encoding.low + encoding.unit * encoding.last)) >= MOST_STEPS * encoding.unit:
+        raise ValueError(
+            f"low and high must be less than 2^53 units in size, to be told apart as floats, got {low} and {high}"
+        )
 
     def codes(array: np.ndarray) -> tuple[list[int], np.ndarray]:
         least, most = encoding.low, encoding.low + encoding.unit * encoding.last

@@ -98,10 +98,8 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         column, low, high, unit = self._asked.values()
         if isinstance(column, str):
             names = getattr(self, "feature_names_in_", np.zeros(0, object)).tolist()
-            if column not in names:
-                raise ValueError(
-                    f"column must be one of {names}, the names of X's columns, or a number, got {column!r}"
-                )
+            if names.count(column) != 1:
+                raise ValueError(f"column must be a number, or the name of one of X's columns, {names}, got {column!r}")
             column = names.index(column)
         column = arguments.integer("column", column, at_least=0, at_most=x.shape[1] - 1)
         return columns.encoded(x[:, [column]], low, high, unit)[0]

@@ -78,11 +78,13 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
     """
     epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
     epsilon = _numbers("epsilon", epsilon, at_least=0.0)
-    own = _own(deltas, counts)
+    own, excess = _own(deltas, counts), _log_excess(epsilons, epsilon, counts)
     some = own > 0
-    log_own = jnp.where(some, jnp.log(jnp.where(some, own, 1.0)), -jnp.inf)
-    rest = jnp.log1p(-own) + _log_excess(epsilons, epsilon, counts)
-    return logspace.logaddexp(log_own, rest)
+    log_own = jnp.log(jnp.where(some, own, 1.0))
+    # At own = 0 no logarithm of it has the derivative 1/D - 1 of ln(own + (1 - own) D), which may be infinite where D = 0.
+    most = math.log(jnp.finfo(excess.dtype).max)
+    pure = excess + jnp.log1p(jnp.where(some, 0.0, own) * jnp.expm1(jnp.minimum(-excess, most)))
+    return jnp.where(some, logspace.logaddexp(log_own, jnp.log1p(-own) + excess), pure)
 
 
 def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequence[int]) -> Float[Array, "groups"]:

@@ -43,7 +43,7 @@ class Budgeted:
     """An algorithm with its budget left open: every point is the algorithm with a budget that keeps the total.
 
     Attributes:
-      start: the point of the budget that the algorithm came with.
+      start: the point of the budget that the algorithm came with; what that left unspent is shared out, and shares below 1e-4 are raised.
       total: what is kept.
       spend: point -> a pytree of floats, none of which may be larger for the same privacy; can be traced.
       build: (what is spent, point) -> the algorithm; on the host it has whole numbers, traced it may be a mixture of roundings.
@@ -103,8 +103,10 @@ def _down(value: np.ndarray, lowered: float) -> np.ndarray:
 
 
 def logits(parts: Any) -> np.ndarray:
-    """Whose softmax these parts are, up to their sum."""
-    logs = np.log(np.asarray(parts, np.float64))
+    """Of which `shares` makes these parts, up to their sum; of parts that it cannot make, the least."""
+    given = np.asarray(parts, np.float64)
+    softmax = given / given.sum() * (1 + len(given) * _LEAST_SHARE) - _LEAST_SHARE
+    logs = np.log(np.maximum(softmax, _LEAST_SHARE**2))
     return logs - logs.mean()
 
 

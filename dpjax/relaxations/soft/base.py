@@ -102,6 +102,11 @@ def temperature(value: Any) -> Any:
     return arguments.real("temperature", value, at_least=0.0, below=math.inf)
 
 
+def divisor(t: Float[Array, ""]) -> Float[Array, ""]:
+    """A temperature to divide by: where t = 0 a harmless number; not so cold (1e-19 in float32) that derivatives divide by t^2 = 0."""
+    return jnp.where(t > 0, jnp.maximum(t, float(jnp.finfo(t.dtype).tiny) ** 0.5), 1.0)
+
+
 def tempered(logits: Float[Array, "k"], temperature: Float[Array, ""]) -> Float[Array, "k"]:
     """softmax(logits / t); at t = 0 its limit, 1 at the greatest (the first of them). All 0 where every logit is -inf.
 
@@ -113,7 +118,7 @@ def tempered(logits: Float[Array, "k"], temperature: Float[Array, ""]) -> Float[
     top = jax.lax.stop_gradient(jnp.max(logits, initial=-jnp.inf))
     # Harmless numbers where a branch is not taken: otherwise gradients would be inf * 0.
     lag = jnp.where(possible, logits - jnp.where(jnp.any(possible), top, 0.0), 0.0)
-    weights = jnp.where(possible, jnp.exp(lag / jnp.where(t > 0, t, 1.0)), 0.0)
+    weights = jnp.where(possible, jnp.exp(lag / divisor(t)), 0.0)
     soft = weights / jnp.where(jnp.any(possible), jnp.sum(weights), 1.0)
     return jnp.where(t > 0, soft, first(possible & (logits == top)))
 
@@ -126,7 +131,7 @@ def first(among: Bool[Array, "k"]) -> Float[Array, "k"]:
 def step(x: Float[Array, ""], temperature: Float[Array, ""]) -> Float[Array, ""]:
     """sigmoid(x / t); at t = 0 whether x >= 0."""
     t = jnp.asarray(temperature, x.dtype)
-    return jnp.where(t > 0, jax.nn.sigmoid(x / jnp.where(t > 0, t, 1.0)), (x >= 0).astype(x.dtype))
+    return jnp.where(t > 0, jax.nn.sigmoid(x / divisor(t)), (x >= 0).astype(x.dtype))
 
 
 def checked(output: Float[Array, "*s"], good: Bool[Array, ""]) -> Float[Array, "*s"]:

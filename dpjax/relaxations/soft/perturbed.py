@@ -44,7 +44,7 @@ class Perturbed(SoftChooser):
     def draw(self, key: Array, data: Candidates) -> Float[Array, "k"]:
         logits = noisy_logits(key, self.mechanism, data)
         t = jnp.asarray(self.temperature, logits.dtype)
-        soft = smoothed(logits, data.where, jnp.where(t > 0, t, 1.0))
+        soft = smoothed(logits, data.where, base.divisor(t))
         hard = base.first(data.where & (logits == jnp.max(logits)))
         return base.checked(jnp.where(t > 0, soft, hard), self.mechanism.fits(data))
 
