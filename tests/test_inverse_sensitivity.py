@@ -28,6 +28,7 @@ CASES = [
     ([0, 2, 2, 3, 4, 6, 7], (0.25, 0.3, 0.35, 0.4), "scales", 3.0),
     ([4] * 9 + [5] * 9, (0.3, 0.6), "places", 1.0),  # right by far
     ([], (0.4, 0.7), "uniform", 1.3),
+    ([0] * 15 + [2] * 16, (2**-30, 0.6), "uniform", 0.3),
     ([3], (0.5,), "scales", 2.0),
     (SHARED, (0.02, 0.98), "uniform", 4.0),
 ]
@@ -155,6 +156,19 @@ def test_scores_of_more_points_than_a_float_counts_move_by_one_with_a_point():
 
     scores = np.array([score(jnp.int32(n + k)) for k in range(12)])
     assert np.abs(np.diff(scores)).max() < 1.2
+
+
+@pytest.mark.parametrize("fractions", [(1, 2**31), (4, 2**31), (1_288_490_175, 1_288_490_185)])
+def test_targets_rise_for_fractions_that_are_tiny_or_nearly_equal(fractions):
+    """For sizes below n they fell, by roundings: then those sizes were left out, and draws were kept too often (losses of 1.4 for 1)."""
+    made = quantiles.inverse_sensitivity(bits=3, fractions=[each / 2**32 for each in fractions], epsilon=1.0)
+    shifts = np.float32([*np.linspace(-13, 13, 53), *np.linspace(-1e-3, 1e-3, 7), -1e-8, -1e-30, 1e-30])
+    targets = jax.vmap(made._at, (None, 0))(jnp.int32(13), jnp.asarray(shifts))
+    found = np.asarray(targets.whole, object) * 2**32 + np.asarray(targets.rest, object)
+    assert (np.diff(found, axis=1) >= 0).all() and (found[:, -1] >= 0).all()
+    np.testing.assert_allclose((found[:, -1] / 2**32).astype(float), 13 + shifts, rtol=1e-7, atol=1e-6)
+    for row, own in ((row, row[-1]) for row in found.tolist()):
+        assert all(0 <= own * f // 2**32 - target <= 1 for f, target in zip(fractions, row[1:-1], strict=True))
 
 
 @pytest.mark.thorough

@@ -105,6 +105,14 @@ def test_scales_lie_around_the_value_zero():
     assert np.asarray(answer.algorithm.origin).tolist() == [10**9]
 
 
+@pytest.mark.thorough
+def test_an_answer_does_not_tell_how_many_rows_there_are():
+    """Of 64 rows a run looks at some only: it was the focused algorithm that the answer showed."""
+    column = dpjax.encode(np.full(64, 2, np.uint8), low=0, high=3)
+    answer = dpjax.quantiles(column, [0.5], epsilon=50.0, key=jax.random.key(0), algorithm="joint")
+    assert answer.algorithm.focused(64).size > 0 == answer.algorithm.size
+
+
 def test_public_data_of_another_domain_are_refused():
     answer = asked()
     with pytest.raises(ValueError, match="bits of the answer's domain, got 2"):

@@ -255,8 +255,8 @@ def quantiles(
     else:
         budget = {"rho": arguments.known("rho", rho)}
     made = of_choice(algorithm, bits=bits, fractions=fractions, origin=origin, **budget)
-    made = made.focused(points.rows)
-    outcome = made(key, points)
+    # What is focused tells how many rows there are: it runs, and is not shown.
+    outcome = made.focused(points.rows)(key, points)
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),
         fractions=tuple(float(fraction) for fraction in fractions),

@@ -380,8 +380,8 @@ def _arrive(
 def _first(targets: Targets, ranks: int) -> tuple[Float[Array, "ranks"], Float[Array, "ranks"]]:
     """The same for the first output."""
     place = jnp.arange(ranks, dtype=jnp.int32)
-    whole, rest = targets.since(jnp.int32(0), jnp.int32(1))
-    logs = -targets.kappa * jnp.abs((place - whole).astype(float) - rest.astype(float) * ULP)
+    steps = targets.since(jnp.int32(0), jnp.int32(1))
+    logs, whole = -targets.kappa * jnp.abs(_over(place, steps)), steps[0]
     return jnp.where(place <= whole, logs, -jnp.inf), jnp.where(place > whole, logs, -jnp.inf)
 
 
@@ -452,9 +452,9 @@ def finish(pieces: Pieces, targets: Targets, states: States) -> States:
     """States after all outputs, with the last gap, from each rank to n."""
     move = _move(targets, jnp.int32(targets.outputs), targets.outputs)
     place = jnp.arange(pieces.last.shape[0], dtype=jnp.int32)
-    left = (pieces.n - place).astype(float)
-    ends = -targets.kappa * jnp.abs(left - move.steps())
-    kept = -targets.kappa * jnp.abs(left[None] - move.ahead[:, None] - move.steps())
+    over = (pieces.n - place - move.whole).astype(float) - move.rest
+    ends = -targets.kappa * jnp.abs(over)
+    kept = -targets.kappa * jnp.abs(over[None] - move.ahead[:, None])
     kept = kept.at[0].add(_spare(pieces, targets))
     return States(
         kept=states.kept + kept,
@@ -488,20 +488,20 @@ def _total(states: States) -> Float[Array, ""]:
 def _staying(pieces: Pieces, targets: Targets, index: Int[Array, ""], rank: Int[Array, "*k"]) -> Float[Array, "*k"]:
     """ln of the factor of all gaps behind output `index`, if it and all that follow are set to a rank from above."""
     m = jnp.int32(targets.outputs)
-    stays, last = _float(targets.since(index, m)), _float(targets.since(m, m + 1))
-    return -targets.kappa * (stays + jnp.abs((pieces.n - rank).astype(float) - last))
+    stays, over = -_over(jnp.int32(0), targets.since(index, m)), _over(pieces.n - rank, targets.since(m, m + 1))
+    return -targets.kappa * (stays + jnp.abs(over))
 
 
 def _alone(pieces: Pieces, targets: Targets) -> Float[Array, "gaps"]:
     """ln of the weight of tuples in the empty intervals of each gap: all outputs have its rank, set from above but for the first."""
-    first = _float(targets.since(jnp.int32(0), jnp.int32(1)))
-    come = -targets.kappa * jnp.abs(pieces.gap_rank.astype(float) - first)
+    come = -targets.kappa * jnp.abs(_over(pieces.gap_rank, targets.since(jnp.int32(0), jnp.int32(1))))
     return pieces.log_empty + come + _staying(pieces, targets, jnp.int32(1), pieces.gap_rank)
 
 
-def _float(parts: tuple[Array, Array]) -> Float[Array, ""]:
-    whole, rest = parts
-    return whole.astype(float) + rest.astype(float) * ULP
+def _over(ranks: Int[Array, "*k"], steps: tuple[Array, Array]) -> Float[Array, "*k"]:
+    """By how much ranks are more than t, which is given as a whole part and a rest: whole parts are subtracted before anything is rounded."""
+    whole, rest = steps
+    return (ranks - whole).astype(float) - rest.astype(float) * ULP
 
 
 # ---------------------------------------------------------------------------------------------------------- sums

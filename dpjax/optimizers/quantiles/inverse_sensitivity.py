@@ -305,18 +305,18 @@ class InverseSensitivityQuantiles(Together):
         return targets, there & rises
 
     def _at(self, n: Int[Array, ""], shift: Float[Array, ""]) -> Targets:
-        """f_j (n + shift), f_j n exactly: added in 32 bits behind the point."""
-        whole, rest = ranks(self.fractions, n)
-        each = jnp.append(self._f(), 1.0) * shift
-        floor = jnp.floor(each)
-        digits = ((each - floor) * 2.0**23).astype(jnp.uint32) << jnp.uint32(9)
-        rest = jnp.append(rest, jnp.uint32(0))
-        added = rest + digits
-        up_to = jnp.append(whole.astype(jnp.int32), n) + floor.astype(jnp.int32) + (added < rest).astype(jnp.int32)
+        """f_j (n + shift), but for what is cut off after 32 bits behind the point. In whole numbers, so that they rise with j."""
+        floor = jnp.floor(shift)
+        size = jnp.maximum(n + floor.astype(jnp.int32), 0)
+        # Of a shift just below 0 what is left is rounded to 1.
+        part = (jnp.minimum(shift - floor, 1 - 2.0**-24) * 2.0**32).astype(jnp.uint32)
+        whole, rest = ranks(self.fractions, size)
+        added = rest + wide.high_product(jnp.asarray(self.fractions), part)
+        up_to = whole.astype(jnp.int32) + (added < rest).astype(jnp.int32)
         none = jnp.zeros(1, jnp.int32)
         return Targets(
-            whole=jnp.concatenate([none, up_to]),
-            rest=jnp.concatenate([none.astype(jnp.uint32), added]),
+            whole=jnp.concatenate([none, up_to, size[None]]),
+            rest=jnp.concatenate([none.astype(jnp.uint32), added, part[None]]),
             kappa=self.kappa(),
             depth=jnp.zeros(self.fractions.shape),
         )
