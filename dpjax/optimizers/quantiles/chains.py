@@ -499,7 +499,7 @@ def _alone(pieces: Pieces, targets: Targets) -> Float[Array, "gaps"]:
 
 
 def _over(ranks: Int[Array, "*k"], steps: tuple[Array, Array]) -> Float[Array, "*k"]:
-    """By how much ranks are more than t, which is given as a whole part and a rest: whole parts are subtracted before anything is rounded."""
+    """Ranks less t, of which a whole part and a rest are given: whole parts are subtracted before anything is rounded."""
     whole, rest = steps
     return (ranks - whole).astype(float) - rest.astype(float) * ULP
 
