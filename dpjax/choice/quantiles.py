@@ -27,10 +27,9 @@ from dpjax.domains import wide
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
-from dpjax.optimizers.quantiles.recursive import MOST_LEVELS
+from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 
 TIES = 32  # bits that break them
-_FOR_TIES = 1 / 64  # of beta
 MOST_RUNS = 2**12
 MANY = 2**20  # points, for which ties are reckoned with at least
 
@@ -122,27 +121,18 @@ def recursive_plan(
     epsilon, delta = question.step()
     each = share_of(epsilon, delta, 2 * levels)
     own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
-    beta = question.beta * (1 - _FOR_TIES) / (2**levels - 1)
+    beta = question.beta * (1 - FOR_TIES) / (2**levels - 1)
     solver, needed = interior_points.best(question.bits + TIES, each.epsilon, own, beta, steps=steps)
     m = -(-needed // 2)
     for shared in range(2, 64):
         ranks = rank_error(levels, m, shared)
         n = max(points(ranks), question.n or 0, MANY)
-        log_ties = (shared + 1) * math.log(n) - math.lgamma(shared + 2) - TIES * shared * math.log(2.0)
-        if log_ties <= math.log(question.beta * _FOR_TIES):
+        if log_shared(n, shared, TIES) <= math.log(question.beta * FOR_TIES):
             break
     else:
         raise UnavailableError(f"{TIES} bits do not break the ties of {n} points")
     given: dict[str, Any] = {"bits": question.bits, "depth": levels, "m": m, "allow_unproved": True}
     return lambda: quantiles.recursive(solver=solver.made(), **given), ranks, f"recursive, {solver.name}"
-
-
-def rank_error(levels: int, m: int, shared: int) -> float:
-    """`RecursiveQuantiles.rank_error`, with `shared` equal points at most: one rank more a level for each but the first."""
-    before, error = 0.0, 0.0
-    for _ in range(levels):
-        before, error = error, m + 0.5 + (shared - 1) + (before + error) / 2
-    return error
 
 
 def _points(ranks: float, alpha: float) -> int:

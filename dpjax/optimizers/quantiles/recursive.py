@@ -3,6 +3,7 @@
 Its plain twin is `dpjax.verify.plain.quantiles.recursive_law`.
 """
 
+import bisect
 import math
 from typing import Any
 
@@ -18,9 +19,10 @@ from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.domains import order_statistics, wide
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import Quantiles, Stretch
+from dpjax.optimizers.quantiles.base import MOST_ROWS, Quantiles, Stretch
 
 MOST_LEVELS = 16
+FOR_TIES, LESS_FOR_TIES = 2.0**-6, 2.0**-40  # of beta; the second where slices are no larger than the runs need
 
 
 @frozen
@@ -33,7 +35,8 @@ class RecursiveQuantiles(Quantiles):
 
     Ties would spoil it: when many points equal the median, all of them go right, and the left node's median is no quarter of the
     whole. So with b = solver.bits - bits > 0 each point x becomes 2^b x + U, its own U uniform on 0, ..., 2^b - 1; the answer is divided by
-    2^b again, which keeps its ranks, and privacy too, since each point's U is its own.
+    2^b again, which keeps its ranks, and privacy too, since each point's U is its own. Of n points c + 1 share their b random bits with
+    probability at most C(n, c + 1) 2^(-b c).
 
     Attributes:
       solver: of `dpjax.optimizers.interior_point`.
@@ -108,27 +111,61 @@ class RecursiveQuantiles(Quantiles):
         """`depth` runs at distance 2, under ADD_OR_REMOVE_ONE."""
         return base.composed(self.accountant, {base.at_distance_two(self.solver): self.depth}, self.delta)
 
-    def rank_error(self) -> float:
-        """How far from f n the rank of an answer may be if every run finds an interior point and no points are equal.
+    def rank_error(self, *, shared: int = 1) -> float:
+        """How far from f n the rank of an answer may be if every run finds an interior point and at most so many points are equal.
 
-        E_L, where E_l = m + 1/2 + (E_(l-1) + E_(l-2)) / 2 and E_0 = E_(-1) = 0: a node of level l lies between an answer of level
-        l - 1 and an earlier one, or an end of the domain, whose rank has no error; its middle is off by their mean error, its
-        answer by m more. For large l that is (2/3) l (m + 1/2). Equal points add their number less one on each level.
+        E_L, where E_l = m + c - 1/2 + (E_(l-1) + E_(l-2)) / 2 for c equal points, and E_0 = E_(-1) = 0: a node of level l lies between an
+        answer of level l - 1 and an earlier one, or an end of the domain, whose rank has no error; its middle is off by their mean error,
+        its answer by m + c - 1 more. For large l that is (2/3) l (m + c - 1/2).
         """
-        before, error = 0.0, 0.0
-        for _ in range(self.depth):
-            before, error = error, int(self.m) + 0.5 + (before + error) / 2
-        return error
+        return rank_error(self.depth, int(self.m), shared)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Different points with which all ranks are within alpha n of f n, with probability 1 - beta: ceil(rank_error / alpha).
+        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `rank_error` over alpha.
+
+        As many points as alpha n allows may share their random bits; that more do has a part of beta, `FOR_TIES` of it or `LESS_FOR_TIES`.
 
         Raises:
-          ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice.
+          ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice; points that
+          may be equal, and too few bits that break their ties.
         """
-        alpha = arguments.known_fraction("alpha", alpha)
-        base.require(self.solver, int(self.m), arguments.known_fraction("beta", beta) / ((1 << self.depth) - 1))
-        return math.ceil(self.rank_error() / alpha)
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        runs, m = (1 << self.depth) - 1, int(self.m)
+        part = FOR_TIES if base.half_slice(self.solver, beta=beta * (1 - FOR_TIES) / runs) <= m else LESS_FOR_TIES
+        base.require(self.solver, m, beta * (1 - part) / runs)
+        error, bits = self.rank_error(), int(self._extra_bits())
+
+        def enough(n: int) -> bool:
+            shared = 1 + int((alpha * n - error) / (self.rank_error(shared=2) - error))
+            return log_shared(n, shared, bits) <= math.log(beta * part)
+
+        least = n = math.ceil(error / alpha)
+        while not enough(n):
+            least, n = n, 2 * n
+            if n > MOST_ROWS:
+                rule = f"larger, for {bits} bits break no ties of equal points"
+                raise ValueError(f"solver.bits must be {rule}, got {int(self.solver.bits)} with bits = {int(self.bits)}")
+        return n if n == least else least + 1 + bisect.bisect_left(range(least + 1, n), True, key=enough)
+
+
+def rank_error(depth: int, m: int, shared: int) -> float:
+    """`RecursiveQuantiles.rank_error`."""
+    before, error = 0.0, 0.0
+    for _ in range(depth):
+        before, error = error, m + shared - 0.5 + (before + error) / 2
+    return error
+
+
+def log_shared(n: int, shared: int, bits: int) -> float:
+    """ln of C(n, shared + 1) 2^(-bits shared), a bound on P[more than `shared` of n points have equal random bits].
+
+    >>> round(math.exp(log_shared(3, 2, 1)), 6)  # by one bit two of three points are always told from the third, or none is
+    0.25
+    """
+    if shared >= n:
+        return -math.inf
+    log_choices = math.lgamma(n + 1) - math.lgamma(shared + 2) - math.lgamma(n - shared)
+    return log_choices - bits * shared * math.log(2.0)
 
 
 def _breadth_first(depth: int) -> tuple[Int[Array, "nodes"], Int[Array, "nodes"]]:
