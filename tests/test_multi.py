@@ -150,3 +150,37 @@ def test_the_tables_name_every_cell_once():
         assert bool(entry.lower) or entry.concepts == "general"
     with pytest.raises(ValueError, match="not colour"):
         tables.find(colour="red")
+
+
+def test_a_generic_learner_promises_nothing_for_more_points_than_it_has_room_for():
+    """A histogram may name every point: with room for 256 each run was bottom at the size that was promised."""
+
+    def size(sanitizer, concepts):
+        made = generic.learner(sanitizer=sanitizer, concepts=concepts, k=1, epsilon=2.0, delta=1e-5)
+        return made.sample_size(alpha=0.5, beta=0.1)
+
+    def histogram(low):
+        return point_sanitizers.histogram(bits=12, n=60_000, epsilon=1.0, delta=1e-6, low=low)
+
+    with pytest.raises(ValueError, match=r"concepts\.most must be at least 60000, .* got 256"):
+        size(histogram(0.0), generic.points(bits=12))
+    assert histogram(299.0).most_points == 200
+    assert size(histogram(299.0), generic.points(bits=12, most=200)) > 0
+    with pytest.raises(ValueError, match=r"concepts\.most must be at least 200, .* got 199"):
+        size(histogram(299.0), generic.points(bits=12, most=199))
+
+    solver = interior_point.exponential(bits=32, epsilon=0.05)
+    release = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=5, m=900))
+    assert release.most_points == 31 and size(release, generic.thresholds(bits=16)) > 0
+
+    class Silent:
+        bits, sample_size = 12, None
+
+        def guarantee(self):
+            return histogram(0.0).guarantee()
+
+        def __call__(self, key, data):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="sanitizer must tell how many points it may name"):
+        size(Silent(), generic.points(bits=12))

@@ -160,23 +160,27 @@ class GenericLearner(KLearner):
         return basic([sanitizer, optimal({each: self.k}, delta=left)])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)`.
+        """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)` and `most_points`.
 
-        On R points a class of VC dimension v does C(R, 0) + ... + C(R, v) things at most (Sauer's lemma): |H|, if the sanitizer says how
-        many points its database has (`most_points`).
+        On R points, as many as the sanitizer's database may have, a class of VC dimension v does C(R, 0) + ... + C(R, v) things at most
+        (Sauer's lemma): |H|.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1); a class that does not tell its `vc`.
+          ValueError: alpha or beta outside (0, 1); a class that does not tell its `vc`, or has no room for so many points (`most`); a
+          sanitizer that does not say how many there may be.
         """
         vc = getattr(self.concepts, "vc", None)
         if vc is None:
             raise ValueError(f"concepts must tell their VC dimension `vc`, got {self.concepts!r}")
         vc = arguments.size("concepts.vc", vc)
-        needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
         points = getattr(self.sanitizer, "most_points", None)
-        known = (
-            None if points is None else math.log(sum(math.comb(points, size) for size in range(min(vc, points) + 1)))
-        )
+        if points is None:
+            raise ValueError(f"sanitizer must tell how many points it may name, `most_points`, got {self.sanitizer!r}")
+        room = getattr(self.concepts, "most", points)
+        if room < points:
+            raise ValueError(f"concepts.most must be at least {points}, as the sanitizer may name so many, got {room}")
+        needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
+        known = math.log(sum(math.comb(points, size) for size in range(min(vc, points) + 1)))
         each = float(self.each_epsilon)
         return whole(bounds.generic_learner(needed, vc, self.k, alpha, beta, each, log_hypotheses=known))
 
@@ -213,7 +217,8 @@ def learner(
     """GenericLearner with what the sanitizer leaves of (epsilon, delta) split among k labels.
 
     Args:
-      sanitizer: of `dpjax.sanitizers`, for the class of symmetric differences; private with less than (epsilon, delta).
+      sanitizer: of `dpjax.sanitizers`, for the class of symmetric differences; private with less than (epsilon, delta). One of yours
+        needs `most_points` and `sample_size` for a `sample_size`.
       concepts: `thresholds(bits=...)`, `points(bits=...)`, or a class of yours with the same methods, and with `vc` for a `sample_size`.
       k: number of concepts.
       epsilon, delta: the total under REPLACE_ONE. Known numbers: the split is computed on the host.

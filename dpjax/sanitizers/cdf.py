@@ -156,6 +156,11 @@ class CdfRelease(Algorithm):
         """d, of the domain."""
         return self.quantiles.bits
 
+    @property
+    def most_points(self) -> int:
+        """How many points a released function steps at."""
+        return int(self.quantiles.fractions.size)
+
     def fit(self, data: Any) -> Points:
         return self.quantiles.fit(data)
 

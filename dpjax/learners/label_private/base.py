@@ -157,6 +157,9 @@ class LabelPrivate(Algorithm):
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Examples of the sample, for labels of the class; see the package.
 
+        For points of which the class can list all it says of them, at most `concepts.most` different ones (or dimensions): with others a
+        run is refused, or ⊥.
+
         Raises:
           ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
         """

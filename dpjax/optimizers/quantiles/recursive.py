@@ -144,7 +144,9 @@ class RecursiveQuantiles(Quantiles):
             least, n = n, 2 * n
             if n > MOST_ROWS:
                 rule = f"larger, for {bits} bits break no ties of equal points"
-                raise ValueError(f"solver.bits must be {rule}, got {int(self.solver.bits)} with bits = {int(self.bits)}")
+                raise ValueError(
+                    f"solver.bits must be {rule}, got {int(self.solver.bits)} with bits = {int(self.bits)}"
+                )
         return n if n == least else least + 1 + bisect.bisect_left(range(least + 1, n), True, key=enough)
 
 

@@ -20,13 +20,14 @@ Thresholds are set by the n given to the factory: no count of the actual dataset
 The plain twin of what is released is `dpjax.verify.plain.point_learner.noisy_count_chance`.
 """
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
-from dpjax.core import logspace
+from dpjax.core import arguments, logspace
 from dpjax.data.algorithm import sound
 from dpjax.domains import groups
 from dpjax.domains.events import Accurate
@@ -46,6 +47,11 @@ class NoisyCounts(PointSanitizer):
     delta: Any
     low: Any
     high: Any
+
+    @property
+    def most_points(self) -> int:
+        """How many points may be named: those of counts above `low` among n examples."""
+        return int(arguments.known("n", self.n)) // (math.floor(arguments.known("low", self.low)) + 1)
 
     def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
         values, keep = self.noisy(key, found.counts)

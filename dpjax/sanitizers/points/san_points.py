@@ -49,6 +49,11 @@ class SanPoints(PointSanitizer):
     limbs: int = static()
     rounds: int = static()
 
+    @property
+    def most_points(self) -> int:
+        """How many points may be named: one a round."""
+        return self.rounds
+
     def round_epsilon(self) -> Float[Array, ""]:
         """e, of one choice and of one count."""
         epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)

@@ -36,6 +36,11 @@ class FromInteriorPoints(Algorithm):
         """d, of the domain."""
         return self.release.bits
 
+    @property
+    def most_points(self) -> int:
+        """How many points a released database may have: those of the function, and both ends of the domain."""
+        return self.release.most_points + 2
+
     def fit(self, data: Any) -> Points:
         return self.release.fit(_written_out(data) if isinstance(data, Weighted) else data)
 
