@@ -510,7 +510,9 @@ def test_an_epsilon_is_found_where_n_hardly_falls_with_it():
 
 def test_slices_are_promised_for_every_delta():
     chosen = dpjax.choose("rectangle", bits=1024, epsilon=1.0, delta=0.99, dimensions=2, alpha=0.3)
-    assert chosen.guarantee.epsilon <= 1.0 and 0.5 < chosen.guarantee.delta <= 0.99
+    assert chosen.guarantee.covers(1.0, 0.99)
+    assert {name.split(",")[1] for name in chosen.candidates if "slices" in name} == {" basic", " optimal", " slicing"}
+    assert chosen.n == min(value for value in chosen.candidates.values() if not isinstance(value, str))
 
 
 @pytest.mark.parametrize(
@@ -520,6 +522,28 @@ def test_more_delta_never_costs_more(task, own):
     asked = {"bits": 16, "alpha": 0.1, "epsilon": 0.3, **own}
     needed = [dpjax.choose(task, **asked, delta=delta).n for delta in (0.1, 0.5, 0.51, 0.9)]
     assert needed == sorted(needed, reverse=True) and dpjax.choose(task, **asked, delta=0.9).delta == 0.9
+
+
+@pytest.mark.parametrize(
+    ("task", "less", "more", "given"),
+    [
+        ("k_concepts", {"k": 1}, {"k": 2}, {"concept": "thresholds", "bits": 16, "alpha": 0.1}),
+        ("quantiles", {"fractions": [0.5]}, {"fractions": [0.5, 0.75]}, {"bits": 16, "alpha": 0.1}),
+        ("rectangle", {"dimensions": 3}, {"dimensions": 4}, {"bits": 16, "alpha": 0.1}),
+        ("cdf", {"alpha": 0.6}, {"alpha": 0.5}, {"bits": 16}),
+    ],
+)
+def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
+    """Where delta is large, one run may spend more of it than epsilon alone, too, and noisy slices pay in few dimensions."""
+    few, many = (dpjax.choose(task, epsilon=0.01, delta=0.05, beta=0.1, **given, **each).n for each in (less, more))
+    assert few <= many
+
+
+def test_more_epsilon_never_costs_parities_more():
+    given = {"concept": "parities", "bits": 32, "k": 10, "delta": 0.5, "beta": 0.9}
+    found = [dpjax.choose("k_concepts", epsilon=epsilon, **given).n for epsilon in (0.3, 1.0, 4.0)]
+    assert found == sorted(found, reverse=True)
+    assert dpjax.choose("k_concepts", n=found[0], **given).n <= found[0]
 
 
 @pytest.mark.parametrize(("delta", "beta"), [(0.5, 0.999), (0.5, 0.7), (0.3, 0.9), (0.01, 0.999)])

@@ -17,6 +17,7 @@ from dpjax.accounting.composition import FFT_ERROR, composed_delta
 PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
 EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
 ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
+OFTEN = 0.4  # of a beta, from which on a smaller epsilon may be better
 _TRIES = 60
 _BY_PROPORTION = 4  # tries, until a value is found that is great enough
 _SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
@@ -50,6 +51,13 @@ class Question:
         return (
             dataclasses.replace(self, epsilon=value) if absent == "epsilon" else dataclasses.replace(self, alpha=value)
         )
+
+    def epsilons(self) -> list[float]:
+        """The given one; where failures are allowed about as often as not, and noise may help, the powers of 2 below it, too."""
+        if self.beta <= OFTEN:
+            return [self.epsilon]
+        powers = range(math.ceil(math.log2(EPSILONS[0])), math.ceil(math.log2(self.epsilon)))
+        return [self.epsilon, *(2.0**power for power in powers)]
 
     def step(self) -> tuple[float, float]:
         """What a mechanism may spend whose guarantee is under ADD_OR_REMOVE_ONE: half of it where a replacement is two of its steps."""

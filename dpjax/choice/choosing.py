@@ -154,7 +154,8 @@ def choose(
         | "rectangle" (dimensions=) | population error, of the class | all distributions | A |
         | "k_concepts" (k=, concept="points", "thresholds", "parities") | largest of k population errors | all; parities: uniform | R |
       bits: the domain is {0, ..., 2^bits - 1} (on each axis), 1 to 4096.
-      n: number of records, up to 2^30. epsilon: total, from 2^-20 to 32. alpha: tolerated error, from 2^-40 on and below 1.
+      n: number of records, up to 2^30; most algorithms take no more than 2^24, unless float64 counts them (`jax.enable_x64`).
+      epsilon: total, from 2^-20 to 32. alpha: tolerated error, from 2^-40 on and below 1.
       delta: total, in [0, 1); with 0 only pure algorithms are candidates, and of one above 1/2 many spend 1/2.
       beta: failure probability, from 2^-100 on and below 1.
       relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at

@@ -35,7 +35,7 @@ def _budgets(question: Question, pure: bool) -> list[tuple[Guarantee, str]]:
     """What each learner may spend, and how that is composed."""
     k, epsilon, delta = question.k, question.epsilon, question.delta
     found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
-    if delta > 0 and 1 < k <= MOST_OPTIMAL:
+    if delta > 0 and k <= MOST_OPTIMAL:
         found += [(optimal_each(epsilon, delta, k, 0.0 if pure else OWN), "optimal")]
     return found
 
@@ -113,7 +113,7 @@ def generic_learner(question: Question) -> Offer:
     half = dataclasses.replace(question, epsilon=epsilon, delta=delta, beta=beta)  # under REPLACE_ONE, as the whole
     labels = [(epsilon / k, "basic")]
     if question.delta > 0:
-        labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if 1 < k <= MOST_OPTIMAL else []
+        labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if k <= MOST_OPTIMAL else []
     each_epsilon, accountant = max(labels)
     first = math.floor(math.log2(0.5 / (alpha / 2))) + 1  # an interval is a difference of two values
     plans, reason = [], "alpha asks for more than 12 levels"
@@ -158,10 +158,16 @@ def parity_learner(question: Question) -> Offer:
     question.approximate()
     if question.bits > 1024:
         raise UnavailableError("up to 1024 bits")
-    given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
-    size = bounds.parity_learner_size(**given, beta=question.beta)
-    n = bounds.parity_learner_exact(question.beta, size, *given.values())
-    return Offer(n, lambda n: parities.parity_learner(**given, k=question.k, size=size), "parity_learner")
+    given: dict[str, Any] = {"bits": question.bits, "delta": question.delta}
+
+    def least(epsilon: float) -> tuple[int, float, int]:
+        size = bounds.parity_learner_size(**given, epsilon=epsilon, beta=question.beta)
+        return bounds.parity_learner_exact(question.beta, size, **given, epsilon=epsilon), epsilon, size
+
+    n, epsilon, size = min(least(each) for each in question.epsilons())
+    return Offer(
+        n, lambda n: parities.parity_learner(**given, epsilon=epsilon, k=question.k, size=size), "parity_learner"
+    )
 
 
 def _one_parity(question: Question) -> Offer:

@@ -7,8 +7,7 @@ falling to alpha, the failure is
 
     P[Bin(n, alpha) = 0] + sum_{c > 0} P[Bin(n, alpha) = c] P[A_dist drops a lead of c].
 
-A lead below A_dist's threshold is kept by noise alone, so where failures are allowed about as often as not a smaller epsilon may be better:
-the powers of 2 below the given one are tried, too.
+A lead below A_dist's threshold is kept by noise alone, so where failures are allowed about as often as not a smaller epsilon may be better.
 """
 
 import math
@@ -17,11 +16,9 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.choice.base import EPSILONS, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
 from dpjax.core import bisection
 from dpjax.learners import points as learners
-
-OFTEN = 0.4  # of a beta, from which on a smaller epsilon may be better
 
 
 def exponential(question: Question) -> Offer:
@@ -69,11 +66,7 @@ def learn_points(question: Question) -> Offer:
     """By its law on the worst distribution."""
     question.public_size()
     question.approximate()
-    tried = [question.epsilon]
-    if question.beta > OFTEN:
-        powers = range(math.ceil(math.log2(EPSILONS[0])), math.ceil(math.log2(question.epsilon)))
-        tried += [2.0**power for power in powers]
-    n, epsilon = min((_least_n(question, each), each) for each in tried)
+    n, epsilon = min((_least_n(question, each), each) for each in question.epsilons())
     given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": question.delta, "bottom": "zero"}
     return Offer(n, lambda n: learners.learn_points(**given), "learn_points")
 

@@ -83,7 +83,7 @@ def direct_plan(
     solver, points = interior_points.best(question.bits, each.epsilon, own, beta, steps=steps)
     composed: dict[str, Any] = {"accountant": "basic"}
     plans.append((points, solver, composed))
-    if question.delta > 0 and runs > 1:
+    if question.delta > 0:
         epsilon = optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon / 2 * (1 - 2.0**-40)
         solver, points = interior_points.best(question.bits, epsilon, 0.0, beta, steps=steps)
         plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))

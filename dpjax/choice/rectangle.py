@@ -25,7 +25,6 @@ from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles
 from dpjax.sanitizers import cdf
 
 RATIO = -2.0  # log2 of the noise's rate over the computes' epsilon: n is flat around it
-FEWEST_AXES = 4  # from which on slicing is tried
 # Where its search begins: scale/epsilon sqrt(ln(1/delta)) at 64 dimensions, by epsilon and ln(1/delta). More dimensions change nothing.
 _EPSILONS, _LOGS = (0.05, 0.3, 1.0, 4.0, 8.0), (9.21, 13.8, 23.0)
 _SCALES = (
@@ -101,8 +100,6 @@ def optimal(question: Question) -> Planned:
 def slicing(question: Question) -> Planned:
     """Noisy sizes, by the numerical accountant; pure solvers."""
     question.approximate()
-    if question.dimensions < FEWEST_AXES:
-        raise UnavailableError(f"tried from {FEWEST_AXES} dimensions on")
     total = planning.kept(*question.step())
     rate, compute = _scale(question.dimensions, total)
     return _planned("slicing", question, planning.Budget(rate, compute, total), 0.0)
