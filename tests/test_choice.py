@@ -539,6 +539,12 @@ def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
     assert few <= many
 
 
+def test_a_delta_that_no_float32_holds_costs_nothing():
+    """It was refused by the algorithm that is best without any."""
+    asked = {"bits": 1024, "fractions": [0.25, 0.5, 0.75], "epsilon": 0.1, "beta": 1e-20, "alpha": 0.05}
+    assert dpjax.choose("quantiles", **asked, delta=1e-100).n <= dpjax.choose("quantiles", **asked, delta=0.0).n
+
+
 def test_more_epsilon_never_costs_parities_more():
     given = {"concept": "parities", "bits": 32, "k": 10, "delta": 0.5, "beta": 0.9}
     found = [dpjax.choose("k_concepts", epsilon=epsilon, **given).n for epsilon in (0.3, 1.0, 4.0)]

@@ -22,6 +22,7 @@ _TRIES = 60
 _BY_PROPORTION = 4  # tries, until a value is found that is great enough
 _SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
 MOST_DELTA = 0.5  # that theorems ask for
+LEAST_DELTA = 2.0**-120  # that float32 holds, divided among some mechanisms, too
 LARGEST = 2**62  # records that are reckoned with
 MOST_RECORDS = 2**30  # that are offered
 
@@ -134,11 +135,11 @@ def usable(delta: float) -> None:
 
 
 def best_offer(candidate: Candidate, question: Question) -> Offer:
-    """With all of delta, or with 1/2 of what is more: whichever takes fewer records."""
-    if question.delta <= MOST_DELTA:
+    """With all of delta, or with 1/2 of what is more, or none, if it is tiny: whichever takes fewer records."""
+    if LEAST_DELTA <= question.delta <= MOST_DELTA or question.delta == 0:
         return candidate.offer(question)
     offers, reason = [], UnavailableError("")
-    for delta in (question.delta, MOST_DELTA):
+    for delta in (question.delta, MOST_DELTA if question.delta > MOST_DELTA else 0.0):
         try:
             offers.append(candidate.offer(dataclasses.replace(question, delta=delta)))
         except ValueError as refused:
