@@ -401,7 +401,7 @@ def test_recursive_quantiles_reckon_with_equal_points() -> None:
         solver = interior_point.exponential(bits=BITS + bits, epsilon=EPSILON)
         return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, depth=2, m=60))
 
-    with pytest.raises(ValueError, match=r"solver\.bits must be larger, for 0 bits break no ties"):
+    with pytest.raises(ValueError, match=r"solver\.bits must be larger, for 0 bits do not break the ties"):
         release(0).sample_size(alpha=0.125 + ALPHA, beta=BETA)
     told_apart = release(8)
     n = told_apart.sample_size(alpha=0.125 + ALPHA, beta=BETA)

@@ -16,7 +16,7 @@ from experiments.settings import Settings
 KEARNS, SLICES = "Kearns, sanitized axes", "slices"
 DEEPER = 4  # levels of quantiles beyond the fewest that are tried
 MAXIMUM = 2**22  # examples
-TIES = 16  # bits that tell equal coordinates apart
+TIES = 24  # bits that tell equal coordinates apart
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:

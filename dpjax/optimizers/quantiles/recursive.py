@@ -19,9 +19,10 @@ from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.domains import order_statistics, wide
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import MOST_ROWS, Quantiles, Stretch
+from dpjax.optimizers.quantiles.base import Quantiles, Stretch
 
 MOST_LEVELS = 16
+LARGEST = 2**62  # points that are reckoned with
 FOR_TIES, LESS_FOR_TIES = 2.0**-6, 2.0**-40  # of beta; the second where slices are no larger than the runs need
 
 
@@ -142,8 +143,8 @@ class RecursiveQuantiles(Quantiles):
         least = n = math.ceil(error / alpha)
         while not enough(n):
             least, n = n, 2 * n
-            if n > MOST_ROWS:
-                rule = f"larger, for {bits} bits break no ties of equal points"
+            if n > LARGEST:
+                rule = f"larger, for {bits} bits do not break the ties of equal points"
                 raise ValueError(
                     f"solver.bits must be {rule}, got {int(self.solver.bits)} with bits = {int(self.bits)}"
                 )
