@@ -1,9 +1,11 @@
 """The searches for a length (BNS §3.2): laws of realizable samples, what they promise, and their sample sizes."""
 
+import types
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -119,3 +121,18 @@ def test_what_cannot_be_promised_is_refused() -> None:
         bounds.interval_search_thresholds(
             0, 0.2, 0.1, comparison_epsilon=1.0, stability_epsilon=1.0, stability_delta=1e-6, choice_epsilon=1.0
         )
+
+
+def test_odds_of_hypotheses_that_are_right_on_millions_move_by_what_is_said():
+    """An eighth of epsilon, halved, for two scores that move by 1 apart; of 2^24 examples it was up to 1.4 times that."""
+    learner, n = thresholds.power_search(bits=8, epsilon=0.7, delta=1e-6, alpha=0.1), 2**24 - 2
+    ends = jnp.arange(5, dtype=jnp.uint32)[:, None]
+
+    def odds(more: int) -> float:
+        values = jnp.array([n // 2 + 7 + more, n // 2 - more, 0, 0, 0], float)
+        pieces: Any = types.SimpleNamespace(locate=lambda end: end[0].astype(jnp.int32), values=values)
+        log_p = learner._log_choice(pieces, ends)[1]
+        return float(log_p[0] - log_p[1])
+
+    found = np.diff([odds(more) for more in range(8)])
+    np.testing.assert_allclose(found, 0.7 / 8, rtol=1e-5)

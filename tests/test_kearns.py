@@ -143,7 +143,8 @@ def test_what_does_not_fit_is_refused() -> None:
         bad(jax.random.key(0), examples([1], [1]))
     given = {"axes": 1, "bits": 4, "sanitizer": learner().sanitizer, "cuts": 3, "beta": 0.1}
     for wrong, error, words in (
-        ({"epsilon": 1e-17}, ValueError, "epsilon must be greater"),
+        ({"epsilon": 1e-17}, ValueError, r"epsilon must be >= 2\.98"),  # of which noise would pass int32
+        ({"epsilon": 3e-8, "beta": 1e-30}, ValueError, "epsilon must be greater"),
         ({"sanitizer": None}, TypeError, "sanitizer must be callable"),
         ({"sanitizer": interior_point.exponential(bits=5, epsilon=1.0)}, ValueError, "bits must be 5"),
         ({"sanitizer": builders.step_functions(bits=3)}, ValueError, "bits must be 3"),

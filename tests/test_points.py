@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Points, Sample, Status, bounds
+from dpjax import Points, Sample, Status, Weighted, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import points as concept
 from dpjax.data import algorithm
@@ -636,3 +636,22 @@ def test_sanitizers_refuse_a_chance_that_is_none_and_have_no_law_of_one_output()
         release.sample_size(alpha=math.nan, beta=0.1)
     with pytest.raises(TypeError, match="SanPoints has no probability of a single output, got 'x'"):
         release.log_prob(Points.create(wide.from_ints([1, 2, 3, 4], 3)), "x")
+
+
+def test_shapes_of_a_release_do_not_tell_how_many_different_points_there_are():
+    """One row replaced: the slots of the release were those of three points, and of four."""
+    made = sanitizer.histogram(bits=8, n=15, epsilon=1.0, delta=1e-3)
+    data = (Weighted.create(wide.from_ints([*range(len(w))], 8), w) for w in ([5, 5, 5], [5, 5, 4, 1]))
+    shapes = [jax.tree.map(jnp.shape, made(jax.random.key(0), each).hypothesis) for each in data]
+    assert shapes[0] == shapes[1]
+    many = made(jax.random.key(0), Weighted.create(wide.from_ints([7], 8), [15])).hypothesis
+    assert wide.to_ints(many.points[many.where]) == [7] and abs(float(many.answers[0]) - 1) < 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "low"), [(4.0, 1.2e-6, 2.0**23), (50.0, 1e-12, 2.0**22)])
+def test_the_margin_of_a_histogram_is_not_rounded_beside_millions(epsilon, delta, low):
+    """P[released] of a count of low + 1 is delta; it was 2.6 and 6.9 times that."""
+    made = sanitizer.histogram(bits=8, n=2**24 - 5, epsilon=epsilon, delta=delta, low=low)
+    log_p, _ = jax.jit(lambda made, counts: made.log_released(counts))(made, jnp.int32([low, low + 1]))
+    assert log_p[0] == -np.inf
+    np.testing.assert_allclose(np.exp(log_p[1]), delta, rtol=1e-4)

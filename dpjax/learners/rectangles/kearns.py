@@ -69,6 +69,7 @@ from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.mechanisms import geometric
+from dpjax.mechanisms.geometric import SMALLEST_RATE, checked_rate
 
 _LARGEST_THRESHOLD = 2**31 - 1
 
@@ -108,6 +109,9 @@ class Kearns(Algorithm):
 
     def prepare(self, examples: Examples) -> Examples:
         return examples
+
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() & (jnp.asarray(self.epsilon, float) >= SMALLEST_RATE * self.axes)
 
     def draw(self, key: Array, examples: Examples) -> Any:
         key_sanitizers, key_noise = jax.random.split(key)
@@ -201,7 +205,7 @@ def kearns(*, axes: int, bits: int, epsilon: Any, sanitizer: Any, cuts: int, bet
     axes, cuts = arguments.size("axes", axes), arguments.size("cuts", cuts)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     beta = arguments.known_fraction("beta", beta)
-    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    epsilon = arguments.known("epsilon", checked_rate(arguments.epsilon(epsilon), axes))
     if not (callable(sanitizer) and hasattr(sanitizer, "guarantee")):
         raise TypeError(f"sanitizer must be callable and have a guarantee, got {sanitizer!r}")
     promised = sanitizer.guarantee()

@@ -51,7 +51,7 @@ from dpjax.domains.events import Goal
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds import base
 from dpjax.learners.thresholds.base import ThresholdLearner
-from dpjax.mechanisms import laplace, stability
+from dpjax.mechanisms import exponential, laplace, stability
 
 CALIBRATIONS = ("printed", "proved")
 SEARCH, STABLE, CHOICE = (
@@ -237,7 +237,8 @@ class IntervalLearner(ThresholdLearner):
     def _log_choice(self, pieces: Pieces, ends: UInt32[Array, "five limbs"]) -> tuple[Array, Array]:
         """The pieces of the hypotheses, and the law of the exponential mechanism on them."""
         found = jax.vmap(pieces.locate)(ends)
-        return found, jax.nn.log_softmax(self._part(CHOICE) / 2 * pieces.values[found])
+        weights = exponential.log_weights(pieces.values[found], epsilon=self._part(CHOICE))
+        return found, exponential.normalised(weights)
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
         key_search, key_blocks, key_choice = jax.random.split(key, 3)

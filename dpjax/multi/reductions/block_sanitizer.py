@@ -63,6 +63,10 @@ class BlockSanitizer(Algorithm):
 
     def fit(self, data: Any) -> Points:
         points = fitted(Points.of(data), Points, bits=self.bits, any_rows=True, name="points")
+        if points.ordered:
+            raise ValueError(
+                "points must come in a public order, not a sorted one, in which a replaced row moves others"
+            )
         if not arguments.is_traced(points.n_valid) and (points.n_valid == 0 or int(points.n_valid) % self.block):
             raise ValueError(
                 f"points must be whole blocks of {self.block}, and one at least, got {int(points.n_valid)}"

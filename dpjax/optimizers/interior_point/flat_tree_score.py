@@ -51,7 +51,9 @@ from dpjax.optimizers.interior_point.flat_tree_planning import Curve
 from dpjax.optimizers.interior_point.tree_planning import Offsets
 from dpjax.optimizers.interior_point.tree_score import TreeScore
 
-_MOST_POINTS = 2**20
+_MOST_POINTS = (
+    2**12
+)  # of whose scores float32 holds differences to 2^-12: nothing is subtracted from them, for the curve is theirs
 
 
 @frozen

@@ -159,13 +159,20 @@ class ApproximateQuantiles(Quantiles):
     def _error(
         self, pieces: Pieces, left: UInt32[Array, "limbs"], right: UInt32[Array, "limbs"], share: UInt32[Array, ""]
     ) -> Float[Array, "pieces"]:
-        """|number below - g n_v| on each piece, whose index is how many points lie below it."""
+        """|number below - g n_v| on each piece, whose index is how many points lie below it, less the least whole part of those offered.
+
+        So that ties that few bits leave do not multiply numbers of millions by a rate: their differences would be rounded.
+        """
         below, up_to = pieces.locate(left), pieces.locate(right)
         count = jnp.maximum(up_to - below, 0).astype(jnp.uint32)
         floor = wide.high_product(share, count).astype(jnp.int32)
         rest = (share * count).astype(float) * 2.0**-32
         place = jnp.arange(pieces.count, dtype=jnp.int32)
-        return jnp.abs((place - below - floor).astype(float) - rest)
+        over = place - below - floor
+        ends = wide.concatenate(pieces.starts[1:], pieces.end[None])
+        offered = (place >= below) & (place <= up_to) & wide.less(pieces.starts, ends)
+        least = jnp.min(jnp.where(offered, jnp.abs(over), jnp.int32(MOST_ROWS)))
+        return (jnp.abs(over) - least).astype(float) + jnp.where(over > 0, -rest, rest)
 
     def pieces(self, points: Points) -> Pieces:
         """The refined domain, cut at the spread points: the i-th of equal points a is at 2^b a + ceil(2^b v_i)."""

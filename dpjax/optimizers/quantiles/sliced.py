@@ -63,7 +63,7 @@ class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
 
     def sound(self) -> Bool[Array, ""]:
         rates = jnp.stack([jnp.asarray(rate, float) for rate in (self.slice_epsilon, self.count_epsilon)])
-        return super().sound() & jnp.all((rates > 0) & (rates < jnp.inf))
+        return super().sound() & jnp.all((rates >= SMALLEST_RATE) & (rates < jnp.inf))
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_sizes, key_runs = jax.random.split(key, 3)

@@ -1,5 +1,6 @@
 """What sanitizers of points release."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -7,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
+from dpjax.core import arguments
 from dpjax.core.pytree import frozen
-from dpjax.data.sample import wide_rows
+from dpjax.data.outcome import Outcome
+from dpjax.data.sample import bucket, wide_rows
 from dpjax.data.weighted import LARGEST, Weighted
 from dpjax.domains import wide
 from dpjax.sanitizers.base import OfCounts
@@ -66,9 +69,27 @@ class Frequencies:
             where=jnp.arange(slots, dtype=jnp.int32) < jnp.sum(keep, dtype=jnp.int32),
         )
 
+    def cut(self) -> "Frequencies":
+        """The same in as many slots as the number of named points asks for."""
+        slots = bucket(max(int(jnp.sum(self.where)), 1))
+        more = max(slots - self.where.shape[0], 0)
+        return Frequencies(
+            points=jnp.pad(self.points, ((0, more), (0, 0)), constant_values=np.uint32(0xFFFFFFFF))[:slots],
+            answers=jnp.pad(self.answers, (0, more))[:slots],
+            where=jnp.pad(self.where, (0, more))[:slots],
+        )
+
 
 class PointSanitizer(OfCounts):
     """A release of `Frequencies`.
 
     A run looks at how often each distinct point occurs. Answers are real numbers: there is no list of outputs, hence no `pmf`.
     """
+
+    def __call__(self, key: Array, data: Any) -> Outcome:
+        """One run; see `Algorithm`. Within a compiled program of yours a release has as many slots as the data have rows: make that public."""
+        outcome = super().__call__(key, data)
+        if any(map(arguments.is_traced, jax.tree.leaves(outcome))):
+            return outcome
+        # How many different points a `Weighted` multiset has is private, and showed in the shapes of what is released.
+        return dataclasses.replace(outcome, hypothesis=outcome.hypothesis.cut())

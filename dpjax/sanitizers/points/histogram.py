@@ -10,6 +10,7 @@ from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
+from dpjax.mechanisms.base import beyond
 from dpjax.sanitizers import base
 from dpjax.sanitizers.points.noisy_counts import NoisyCounts
 
@@ -27,8 +28,16 @@ class StabilityHistogram(NoisyCounts):
 
     @property
     def high(self) -> Any:  # type: ignore[override]
+        return self.low + self._margin()
+
+    def short(self, counts: Int[Array, "m"]) -> Float[Array, "m"]:
+        # Beside a low of millions the margin would be rounded, on which delta depends.
+        return jnp.asarray(self._margin(), float) - beyond(counts, self.low)
+
+    def _margin(self) -> Any:
+        """high - low."""
         traced = any(map(arguments.is_traced, (self.epsilon, self.delta, self.low)))
-        return self.low + bounds.histogram_margin(self.epsilon, self.delta, log=jnp.log if traced else math.log)
+        return bounds.histogram_margin(self.epsilon, self.delta, log=jnp.log if traced else math.log)
 
     def sound(self) -> Bool[Array, ""]:
         return super().sound() & (jnp.asarray(self.delta, float) <= 0.5) & (jnp.asarray(self.low, float) >= 0)

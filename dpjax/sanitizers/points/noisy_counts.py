@@ -32,7 +32,7 @@ from dpjax.data.algorithm import sound
 from dpjax.domains import groups
 from dpjax.domains.events import Accurate
 from dpjax.mechanisms import laplace
-from dpjax.mechanisms.base import Between
+from dpjax.mechanisms.base import Between, beyond
 from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 
@@ -60,13 +60,17 @@ class NoisyCounts(PointSanitizer):
 
     def noisy(self, key: Array, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Bool[Array, "m"]]:
         """(noisy counts, which are released)."""
-        values = laplace.laplace(key, counts, epsilon=self.epsilon, sensitivity=2.0)
-        return values, self._eligible(counts) & (values > jnp.asarray(self.high, float))
+        noise = laplace.laplace(key, jnp.zeros(counts.shape), epsilon=self.epsilon, sensitivity=2.0)
+        return counts.astype(float) + noise, self._eligible(counts) & (noise > self.short(counts))
+
+    def short(self, counts: Int[Array, "m"]) -> Float[Array, "m"]:
+        """By how much counts fall short of `high`: whole parts are subtracted before anything is rounded."""
+        return -beyond(counts, self.high)
 
     def log_released(self, counts: Int[Array, "m"], above: Any = 0.0) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
         """(ln P[released, and its noisy count is `above` this], ln P[not]) for points of these counts."""
-        least = jnp.maximum(jnp.asarray(self.high, float), jnp.asarray(above, float))
-        log_q, log_p = laplace.log_tails((least - counts.astype(float)) / self._scale())
+        least = jnp.maximum(self.short(counts), jnp.asarray(above, float) - counts.astype(float))
+        log_q, log_p = laplace.log_tails(least / self._scale())
         eligible = self._eligible(counts)
         return jnp.where(eligible, log_p, -jnp.inf), jnp.where(eligible, log_q, 0.0)
 
@@ -79,12 +83,13 @@ class NoisyCounts(PointSanitizer):
     def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
         """(P[every answer is within `error` of the truth], P[not]): answers are independent."""
         counts, slack = found.counts.astype(float), event.limit(self.n)
-        high, missed = jnp.asarray(self.high, float), counts > slack
+        short, missed = self.short(found.counts), counts > slack
         # The answer is 0 for all counts up to `high`, and that is right unless it is missed.
-        least = jnp.where(missed, jnp.maximum(high, counts - slack), -jnp.inf)
-        kept = Between(low=least, high=jnp.maximum(high, counts + slack))
+        least = jnp.where(missed, jnp.maximum(short, -slack), -jnp.inf)
+        kept = Between(low=least, high=jnp.maximum(short, slack))
         noise = laplace.mechanism(epsilon=self.epsilon, sensitivity=2.0)
-        noisy, all_or_none = jnp.stack(noise.split(counts, kept)), jnp.stack([~missed, missed]).astype(float)
+        noisy = jnp.stack(noise.split(jnp.zeros_like(counts), kept))
+        all_or_none = jnp.stack([~missed, missed]).astype(float)
         each = jnp.where(self._eligible(found.counts), noisy, all_or_none)
         return logspace.all_happen(jnp.where(found.valid, each, jnp.array([[1.0], [0.0]])).T)
 
@@ -96,7 +101,7 @@ class NoisyCounts(PointSanitizer):
         return bounds.point_histogram(float(self.epsilon), float(self.high), alpha, beta)
 
     def _eligible(self, counts: Int[Array, "m"]) -> Bool[Array, "m"]:
-        return counts.astype(float) > jnp.asarray(self.low, float)
+        return beyond(counts, self.low) > 0
 
     def _scale(self) -> Float[Array, ""]:
         return 2 / jnp.asarray(self.epsilon, float)
