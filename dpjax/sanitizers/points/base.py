@@ -87,7 +87,7 @@ class PointSanitizer(OfCounts):
     """
 
     def __call__(self, key: Array, data: Any) -> Outcome:
-        """One run; see `Algorithm`. In a program that you compile, a release has a slot for each row of the data: let their number be public."""
+        """One run; see `Algorithm`. In a program that you compile, a release has a slot for each row of the data: let that be public."""
         outcome = super().__call__(key, data)
         if any(map(arguments.is_traced, jax.tree.leaves(outcome))):
             return outcome
