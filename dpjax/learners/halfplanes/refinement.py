@@ -32,9 +32,8 @@ at 2 (means of 16 draws), and so on. Therefore `halfplanes.exponential`, whose s
 first. SetCoverLearner's is not, but it is for data that a concept labels without error.
 
 **Exact** are sides (whole numbers, `dpjax.concepts.plane.lattice`), counts, and so the set of lines that a score belongs to. Rounded are
-the Gumbel variables and r q, to the precision of JAX's floats: in float32 weights are right to 1e-4 if r |q| is 1,000 for the winner. If
-the table of cells is nearly full, cells are split depth first, which needs no more room than a path of halves: the draw is never given
-up.
+the Gumbel variables and r times differences of scores, to the precision of JAX's floats. If the table of cells is nearly full, cells are
+split depth first, which needs no more room than a path of halves: the draw is never given up.
 """
 
 from collections.abc import Callable
@@ -73,7 +72,7 @@ class Cells(NamedTuple):
       wrapped: whether there are lines from both ends of the heights; see the module.
       deleted: how many (negative, positive) examples the lowest and the highest line deletes (wrapped: the lowest of the upper end, the
         highest of the lower); shape (cells, 2 corners, 2 labels).
-      promise: G + r U; -inf where there is no cell.
+      score: U, -inf where there is no cell.
     """
 
     low: Line
@@ -82,7 +81,7 @@ class Cells(NamedTuple):
     gumbel: Float[Array, "cells"]
     wrapped: Bool[Array, "cells"]
     deleted: Int[Array, "cells 2 2"]
-    promise: Float[Array, "cells"]
+    score: Float[Array, "cells"]
 
 
 class Frame(NamedTuple):
@@ -177,15 +176,16 @@ def draw(key: Array, problem: Problem) -> tuple[Line, Int[Array, ""]]:
     cells, best = _first(key_first, problem, frame)
 
     def goes_on(state: tuple[Cells, Cells, Array]) -> Bool[Array, ""]:
-        return jnp.max(state[0].promise) > state[1].promise[0]
+        cells, best, _ = state
+        return jnp.max(_promise(cells, best, problem)) > _promise(best, best, problem)[0]
 
     def split(state: tuple[Cells, Cells, Array]) -> tuple[Cells, Cells, Array]:
         cells, best, number = state
-        where = _next(cells, best, problem.grid)
+        where = _next(cells, best, problem)
         cell = jax.tree.map(lambda leaf: leaf[where], cells)
         halves = _halves(jax.random.fold_in(key_splits, number), cell, problem, frame)
         halves, best = _settled(halves, best, problem)
-        return _stored(cells, where, halves), best, number + 1
+        return _stored(cells, where, halves, best, problem), best, number + 1
 
     _, best, splits = lax.while_loop(goes_on, split, (cells, best, jnp.int32(0)))
     return _plain(_within(key_within, jax.tree.map(lambda leaf: leaf[0], best)), problem.grid, frame), splits
@@ -213,15 +213,15 @@ def _first(key: Array, problem: Problem, frame: Frame) -> tuple[Cells, Cells]:
         gumbel=random.gumbel(key, count),
         wrapped=jnp.zeros(count, bool),
         deleted=jnp.zeros((*count, 2, 2), jnp.int32),
-        promise=jnp.zeros(count),
+        score=jnp.zeros(count),
     )
     wrapped, lowest, highest = _corners(cells, problem.grid, frame)
     corners = jnp.stack([problem.deletes(lowest), problem.deletes(highest)], axis=1)
-    none = jax.tree.map(lambda leaf: leaf[:1], cells)._replace(promise=jnp.full(1, -jnp.inf))
+    none = jax.tree.map(lambda leaf: leaf[:1], cells)._replace(score=jnp.full(1, -jnp.inf))
     cells, best = _settled(cells._replace(wrapped=wrapped, deleted=corners), none, problem)
     room = CELLS + _path(grid)
     table = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape[1:]), leaf.dtype).at[: len(blocks)].set(leaf), cells)
-    return table._replace(promise=jnp.full(room, -jnp.inf).at[: len(blocks)].set(cells.promise)), best
+    return table._replace(score=jnp.full(room, -jnp.inf).at[: len(blocks)].set(cells.score)), best
 
 
 def _corners(cells: Cells, grid: Lattice, frame: Frame) -> tuple[Bool[Array, "cells"], Line, Line]:
@@ -266,12 +266,19 @@ def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
 
 
-def _next(cells: Cells, best: Cells, grid: Lattice) -> Int[Array, ""]:
+def _promise(cells: Cells, best: Cells, problem: Problem) -> Float[Array, "cells"]:
+    """G + r (U - s), s being the score of the best cell so far: beside r times millions a Gumbel variable would have no digits."""
+    score = jnp.where(best.score[0] > -jnp.inf, best.score[0], jnp.max(cells.score))
+    return cells.gumbel + jnp.asarray(problem.rate, float) * (cells.score - jnp.where(score > -jnp.inf, score, 0.0))
+
+
+def _next(cells: Cells, best: Cells, problem: Problem) -> Int[Array, ""]:
     """The cell that promises most; when the table is nearly full, the smallest of those that promise enough."""
-    still = cells.promise > best.promise[0]
+    promise = _promise(cells, best, problem)
+    still = promise > _promise(best, best, problem)[0]
     crowded = jnp.sum(still, dtype=jnp.int32) >= CELLS
-    smallest = jnp.argmin(jnp.where(still, cells.log_slopes + cells.log_heights, 2 * _path(grid)))
-    return jnp.where(crowded, smallest, jnp.argmax(cells.promise)).astype(jnp.int32)
+    smallest = jnp.argmin(jnp.where(still, cells.log_slopes + cells.log_heights, 2 * _path(problem.grid)))
+    return jnp.where(crowded, smallest, jnp.argmax(promise)).astype(jnp.int32)
 
 
 def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
@@ -306,7 +313,7 @@ def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
         gumbel=jnp.where(heads, jnp.stack([cell.gumbel, other]), jnp.stack([other, cell.gumbel])),
         wrapped=jnp.stack([cell.wrapped] * 2),
         deleted=jnp.stack([cell.deleted] * 2),
-        promise=jnp.zeros(2),
+        score=jnp.zeros(2),
     )
     wrapped, lowest, highest = _corners(halves, problem.grid, frame)
     pair = lambda first, second: jax.tree.map(lambda a, b: jnp.stack([a[0], b[1]]), first, second)  # noqa: E731
@@ -318,24 +325,25 @@ def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
 
 
 def _settled(cells: Cells, best: Cells, problem: Problem) -> tuple[Cells, Cells]:
-    """(what each cell promises, or -inf where it need not be split; the best cell of equal scores)."""
+    """(the cells with their scores, -inf where one need not be split; the best cell of equal scores)."""
     low, high = problem.bounds(cells)
-    promise = cells.gumbel + jnp.asarray(problem.rate, float) * high
     done = low == high
     known = jax.tree.map(
-        lambda a, b: jnp.concatenate([a, b]), best, cells._replace(promise=jnp.where(done, promise, -jnp.inf))
+        lambda a, b: jnp.concatenate([a, b]), best, cells._replace(score=jnp.where(done, high, -jnp.inf))
     )
-    first = jnp.argmax(known.promise)
+    first = jnp.argmax(_promise(known, best, problem))
     best = jax.tree.map(lambda leaf: leaf[first][None], known)
-    hopeless = done | (promise <= best.promise[0])
-    return cells._replace(promise=jnp.where(hopeless, -jnp.inf, promise)), best
+    promise = _promise(cells._replace(score=high), best, problem)
+    hopeless = done | (promise <= _promise(best, best, problem)[0])
+    return cells._replace(score=jnp.where(hopeless, -jnp.inf, high)), best
 
 
-def _stored(cells: Cells, where: Int[Array, ""], halves: Cells) -> Cells:
+def _stored(cells: Cells, where: Int[Array, ""], halves: Cells, best: Cells, problem: Problem) -> Cells:
     """The halves in the table: one in the place of the whole, one in the place of a cell that promises least."""
-    promise = cells.promise.at[where].set(halves.promise[0])
+    mine = _promise(halves, best, problem)
+    promise = _promise(cells, best, problem).at[where].set(mine[0])
     other = jnp.argmin(promise)
-    other = jnp.where(halves.promise[1] == -jnp.inf, promise.shape[0], other)  # nowhere
+    other = jnp.where(mine[1] == -jnp.inf, promise.shape[0], other)  # nowhere
     # Of two writes to one place JAX keeps either: where the first half is hopeless, the second may take its place.
     first = jnp.where(where == other, promise.shape[0], where)
     places = jnp.stack([first, other.astype(jnp.int32)])
