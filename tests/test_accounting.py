@@ -260,6 +260,16 @@ def test_more_unequal_budgets_than_are_summed_up_compose_from_above():
         assert truth <= accounting.total_delta(parts, target) <= truth * 1.05
 
 
+def test_the_error_of_convolutions_is_added_to_delta():
+    """2^-52 for each of 4,000 mechanisms. At an epsilon with next to no delta that is all; a delta below it buys nothing."""
+    parts = {Guarantee(0.01, 0.0, REPLACE): 2000, Guarantee(0.02, 0.0, REPLACE): 2000}
+    assert not few_losses(parts.values())
+    error = 4000 * 2.0**-52
+    assert error <= accounting.total_delta(parts, 30.0) < 2 * error
+    assert accounting.total_epsilon(parts, 0.9 * error) == pytest.approx(2000 * 0.01 + 2000 * 0.02)
+    assert accounting.total_delta(parts, accounting.total_epsilon(parts, 1.2 * error)) <= 1.2 * error
+
+
 @pytest.mark.parametrize(
     ("epsilon", "count", "target"), [(0.0137, 3000, 2.5), (0.1, 65_535, 700.0), (3.0, 5000, 14_000.0)]
 )

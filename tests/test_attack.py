@@ -242,6 +242,13 @@ def test_a_report_says_what_happened():
     assert not bool(nothing.accurate) and not bool(nothing.word.any())
 
 
+def test_bottom_accuses_nobody_though_the_code_names_somebody_for_the_word_0():
+    code = boneh_shaw(3, xi=0.1, variant="original")
+    assert code.trace(code.generate(jax.random.key(4)), np.zeros(code.length)).accused.any()
+    report = attack(jax.random.key(0), silent, code=code, form=forms.agnostic(3), predict=says)
+    assert int(report.user) == -1 and not report.accused.any() and not report.falsely_accused
+
+
 def test_the_learner_may_be_any_callable():
     """A class of the user's own, in NumPy."""
 
@@ -290,6 +297,13 @@ def test_delta_is_allowed_for():
     """A published row: nothing can be shown at delta = 1/n; much at delta = 0 (negative control)."""
     assert evidence(toy("copies a row"), victim=1, delta=0.25).epsilon == 0
     assert evidence(toy("copies a row"), victim=1).epsilon > 5
+
+
+def test_a_code_that_is_sound_for_feasible_words_only_proves_nothing_beyond_the_runs():
+    """Without the victim the learner may give any word: her innocence is what was measured, and no theorem adds to it."""
+    settings = {"trials": 40, "victim": 1}
+    found = evidence(toy("most"), code=boneh_shaw(3, xi=1e-3, variant="original"), **settings)
+    assert found.epsilon == found.measured > 0 and found.implied == 0
 
 
 SHORT = boneh_shaw(2, xi=0.5, copies=5)  # fifteen columns: few enough for a private learner to be accused at times

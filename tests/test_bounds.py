@@ -170,6 +170,18 @@ def choosing_delta(m, alpha, epsilon):
     return worst
 
 
+@pytest.mark.parametrize(
+    ("growth", "alpha", "epsilon", "delta"), [(1, 0.1, 1e-3, 0.01), (1, 0.1, 1.0, 1e-6), (7, 0.5, 0.1, 0.4)]
+)
+def test_choosing_mechanism_needs_the_largest_of_its_three_demands(growth, alpha, epsilon, delta):
+    needed = [
+        16 / (alpha * epsilon) * math.log(1 / (2 * delta)),
+        4 / alpha + 16 / (alpha * epsilon) * math.log(growth / delta),
+        16 / (alpha * epsilon) * math.log(4 * growth / epsilon),
+    ]
+    assert bounds.choosing_mechanism_privacy(growth, alpha, epsilon, delta) == pytest.approx(max(needed), rel=1e-12)
+
+
 @pytest.mark.parametrize("delta", [1e-2, 1e-5])
 def test_choosing_mechanism_is_private_at_its_size(delta):
     alpha, epsilon = 0.5, 1.0

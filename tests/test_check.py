@@ -17,7 +17,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guar
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
-from dpjax.verify import check, histograms, neighbours, runs
+from dpjax.verify import check, dominating, histograms, laws, neighbours, runs, suspects
 from dpjax.verify.family import family, kind_of
 from dpjax.verify.laws import least_epsilon
 
@@ -621,3 +621,39 @@ def test_multisets_are_those_of_the_histograms() -> None:
     found = family(kind_of(None, None, 2), 3, REPLACE_ONE, ordered=False)
     counts = histograms(4, [3])
     assert len(found.sizes) == len(counts) and (found.pairs == neighbours(counts, REPLACE_ONE)).all()
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        [[0.93222, 0.00114, 0.06664], [0.97502, 0.00001, 0.02497]],
+        [[0.89417, 0.01101, 0.09482], [0.99496, 0.00483, 0.00021]],
+        [[0.25, 0.75], [0.75, 0.25]],
+    ],
+)
+def test_concentration_is_the_largest_quotient_over_all_orders(pair: Any) -> None:
+    """The least rho with D_a <= rho a, for D_a = ln(sum P^a Q^(1 - a))/(a - 1), on a fine grid of orders."""
+    p, q = np.array(pair)
+    orders = np.exp(np.linspace(1e-3, 9.0, 20_001))[:, None]
+    found = 0.0
+    for log_p, log_q in ((np.log(p), np.log(q)), (np.log(q), np.log(p))):
+        exponents = orders * log_p + (1 - orders) * log_q
+        most = exponents.max(axis=1)
+        divergences = (most + np.log(np.exp(exponents - most[:, None]).sum(axis=1))) / (orders[:, 0] - 1)
+        found = max(found, float(np.max(divergences / orders[:, 0])))
+    stated = dominating.concentration(np.array(pair), np.array([[0, 1], [1, 0]]), 0.0)
+    assert found * (1 - 1e-9) <= stated <= found * 1.001
+
+
+def test_a_probability_below_zero_counts_as_rounding() -> None:
+    """-5e-10 instead of 0: bounds that rest on the law must reckon with as much."""
+    datasets = family(kind_of(None, Points, 2), 1, REPLACE_ONE, ordered=False)
+    exact, rounding = laws._checked_law(np.array([[1 + 5e-10, -5e-10]]), datasets)
+    assert exact.tolist() == [[1 + 5e-10, 0.0]] and rounding >= 5e-10
+
+
+def test_bounds_on_several_pairs_hold_together() -> None:
+    """Each may err with probability 0.05 divided by how many pairs were run."""
+    datasets = family(kind_of(None, Sample, 2), 2, REPLACE_ONE, ordered=False)
+    found = suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0)
+    assert len(found.pairs) > 1 and (1 - found.level) * len(found.pairs) == pytest.approx(0.05)

@@ -208,6 +208,17 @@ def check_privacy(choice):
     assert choice.guarantee.epsilon > 0.5 * choice.epsilon  # nor is half of it wasted
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 0.01), (8.0, 1e-6)])
+def test_two_steps_of_a_replacement_keep_what_was_asked_for(epsilon, delta):
+    question = base.Question(8, 100, epsilon, 0.1, delta, 0.1, REPLACE_ONE)
+    half, share = question.step()
+    replaced = Guarantee(half, share, ADD_OR_REMOVE_ONE).under(REPLACE_ONE)
+    assert replaced.covers(epsilon, delta) and not replaced.covers(0.99 * epsilon, delta)
+    assert (
+        share + math.exp(half) * share <= delta < 1.01 * (share + math.exp(epsilon) * share)
+    )  # delta of the first, then of the second
+
+
 @pytest.mark.parametrize("task", ["cdf", "interior_point", "median", "rectangle"])
 def test_under_replace_one(task):
     given = {**QUESTIONS[task], "epsilon": 1.0}

@@ -404,6 +404,14 @@ class Recorder:
         return Outcome(hypothesis=(sample.x, sample.labels, sample.n_valid), status=jnp.int32(0), info={})
 
 
+def test_fewer_rows_than_the_guarantee_counts_on_show_where_they_are_traced():
+    """Ten rows are more than the 4 that are drawn, and fewer than the 40 that privacy rests on."""
+    reduced = reductions.empirical(exponentials(k=2, epsilon=1.0), n=4, rows=40)
+    sample = MultiSample.create(wide.from_ints(range(63), 8), [[v % 2, v % 3 == 0] for v in range(63)], 63)
+    fits = jax.jit(lambda n: reduced.fits(dataclasses.replace(sample, n_valid=n)))
+    assert [bool(fits(n)) for n in (10, 39, 40)] == [False, False, True]
+
+
 def test_the_empirical_learner_sees_rows_of_the_sample_with_their_labels():
     values = list(range(10, 60))
     sample = MultiSample.create(wide.from_ints(values, 8), [[v % 2, v % 3 == 0] for v in values], 40)

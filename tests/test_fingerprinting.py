@@ -458,3 +458,29 @@ def test_bad_words_are_refused():
     ]:
         with pytest.raises(error, match=message):
             book_of(code).trace(word)
+
+
+def test_a_book_that_does_not_fill_its_last_group_of_blocks_counts_every_column_once():
+    """Nine blocks where eight are traced together; the word 0, of which padding would be more."""
+    code = tardos(4, xi=0.1, score="symmetric", length=8 * codes.BLOCK + 1)
+    book, word = book_of(code), np.zeros(code.length)
+    np.testing.assert_allclose(code.trace(book, word).scores, reference(code, book, word)[0], rtol=2e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("length", [100, 6000, 60_000])
+def test_thresholds_are_least_among_the_slopes_that_the_proof_allows(length):
+    """Z = min over a of a k + l/a, a up to 1.79 sqrt(t), t = 1/(300 n): beyond it e^u <= 1 + u + u^2 is not known to hold."""
+    code = tardos(10, xi=0.05, length=length)
+    slopes = np.linspace(1e-4, 1.79 / math.sqrt(300 * 10), 100_001)
+    log_term = math.ceil(math.log(10 / 0.05))
+    assert float(code.threshold) == pytest.approx(np.min(slopes * length + log_term / slopes), rel=1e-6)
+
+
+@pytest.mark.parametrize("length", [25_000, 60_000])
+def test_completeness_is_the_least_over_the_exponents_that_the_proof_allows(length):
+    """min over b of exp(b n Z - k (b mu - b^2 n)), b up to 1.79 sqrt(t)/n, for t = 1/(300 n) and mu = (1 - 2 n t)/pi."""
+    n, t = 10, 1 / 3000
+    code = tardos(n, xi=0.05, length=length)
+    b = np.linspace(0.0, 1.79 * math.sqrt(t) / n, 100_001)
+    exponents = b * n * float(code.threshold) - length * (b * (1 - 2 * n * t) / math.pi - b**2 * n)
+    assert code.completeness() == pytest.approx(math.exp(exponents.min()), rel=1e-6)

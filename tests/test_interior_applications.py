@@ -523,6 +523,22 @@ def test_bottom_is_passed_on() -> None:
         key = jax.random.fold_in(key, 1)
 
 
+def test_slices_have_room_for_their_noise_and_all_that_they_cost_is_added_up() -> None:
+    """Three solvers at distance 2 cost 2 * 0.05 each and the count 0.1, which is as much: four parts, not three or one."""
+    mechanism = quantiles.sliced(
+        solver=interior_point.exponential(bits=2, epsilon=0.05),
+        count=3,
+        size=120,
+        slice_epsilon=0.1,
+        count_epsilon=0.1,
+        delta=1e-9,
+        accountant="optimal",
+        allow_unproved=True,
+    )
+    assert mechanism.capacity >= 120 + 64 / 0.1  # noise is cut off where it passes 64 / slice_epsilon
+    assert mechanism.guarantee().epsilon == pytest.approx(3 * 2 * 0.05 + 0.1, rel=1e-3)
+
+
 @pytest.mark.slow
 def test_padding_changes_nothing_and_parameters_are_data() -> None:
     data = [3, 9, 9, 12, 30, 41]

@@ -470,6 +470,16 @@ def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
     assert frequencies.p_value(counts, 20_000 * of_unit_steps / of_unit_steps.sum()) < frequencies.FALSE_ALARM
 
 
+def test_a_run_with_noisy_sizes_pays_for_every_slice_and_for_a_replaced_point():
+    """One level: a left slice, a deep one, and the rest; a replaced point costs the last mechanism and the test twice, the count once."""
+    budget = planning.Budget(0.05, 1e-9, 0.01, 1e-9, 0.01, 0.2, 0.05)
+    run = budget.run(1)
+    assert run.slices == 3
+    assert run.compute.epsilon == 0.2 and run.compute_apart.epsilon == 2 * 0.2
+    assert dataclasses.replace(budget, select_epsilon=0.3).run(1).compute_apart.epsilon == 2 * 0.3
+    assert dataclasses.replace(budget, count_epsilon=0.5).run(1).compute_apart.epsilon == 0.5
+
+
 def test_bits_of_numpy_are_those_of_python():
     """2^64 is no int64, and of unsigned bits -bits is no negative number."""
     asked = {"epsilon": 1.0, "delta": 1e-6, "promise": 100.0}

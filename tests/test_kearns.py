@@ -108,6 +108,17 @@ def test_all_neighbours_of_a_small_domain_keep_epsilon_and_less_is_refuted(share
     assert (worst <= 1e-12) == holds
 
 
+def test_axes_have_noise_of_their_own() -> None:
+    """As many times the cut 7 on both axes as the threshold asks for: one axis finds it and the other does not, at times."""
+    made = rectangles.kearns(
+        axes=2, bits=4, epsilon=1.0, sanitizer=Known(points=wide.from_ints(CUTS, 4)), cuts=len(CUTS), beta=0.9
+    )
+    data = concept.Examples.create(np.full((63, 2, 1), 7, np.uint32), np.ones(63, int), int(made.threshold))
+    keys = jax.random.split(jax.random.key(0), 64)
+    found = np.asarray(jax.jit(jax.vmap(lambda key: made(key, data).info["found"]))(keys))
+    assert 8 < np.sum(found[:, 0] != found[:, 1]) < 56
+
+
 @pytest.mark.thorough
 def test_with_even_cuts_of_uniform_data_it_finds_the_sides_from_inside() -> None:
     even = Known(points=wide.from_ints(range(2**11, 2**16, 2**11), 16))

@@ -20,6 +20,7 @@ from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import random
 from dpjax.domains import ordered
 from dpjax.domains import wide as wide_integers
+from dpjax.domains.events import Interval
 from dpjax.mechanisms import (
     Selection,
     above_threshold,
@@ -500,6 +501,15 @@ def test_exponential_piecewise_law_against_a_sum_over_points() -> None:
         mechanism(jax.random.key(0), SCORES)
 
 
+def test_a_piece_weighs_as_many_points_as_two_intervals_offer_of_it() -> None:
+    """[0, 5) and [12, 25) offer 5, 8 and 5 points of three pieces of 10; an end that is forgotten is never drawn."""
+    three = ordered.from_breakpoints([0, 10, 20], [0.0, 0.0, 0.0], 29, beyond=0.0)
+    one, other = (Interval.of(ends, three.limbs) for ends in ((0, 5), (12, 25)))
+    weights = compiled(exponential_piecewise._weights, three, jnp.zeros(three.count), one, other)
+    np.testing.assert_allclose(weights[:3], [5 / 8, 1.0, 5 / 8], rtol=1e-6)
+    assert not np.any(weights[3:])
+
+
 # Laplace
 
 exponential_variate = jax.jit(random.log_uniform)
@@ -616,6 +626,12 @@ def test_pieces_of_a_laplace_variable_have_the_two_sided_law(rate: float) -> Non
 
 def test_pieces_that_are_too_short_are_seen() -> None:
     assert distortion(0.01) > 5e-4
+
+
+def test_no_rate_uses_pieces_that_hold_too_few_floats() -> None:
+    """At the least rate of pieces: near |x| = 34, beyond which lies 1e-15, floats are 2^-18 apart, and 3e-4 of a piece is more than one."""
+    steps = geometric.COARSE / float(np.spacing(np.float32(34)))
+    assert 1 / steps < 3e-4
 
 
 @pytest.mark.parametrize("rate", [geometric.COARSE, geometric.COARSE / 2])

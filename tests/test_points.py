@@ -421,6 +421,27 @@ def test_release_is_algorithm_2() -> None:
         assert (released.points[~used] == 2**32 - 1).all() and (released.answers[~used] == 0).all()
 
 
+def test_a_count_of_no_more_than_the_low_threshold_is_never_released() -> None:
+    """80 examples at alpha = 1/2: alpha n/4 = 10, and 10 itself is not above it."""
+    mechanism = sanitizer.release(bits=4, n=80, epsilon=1.0, delta=1e-6, alpha=0.5, allow_unproved=True)
+    assert float(mechanism.low) == 0.5 * 80 / 4
+    released, _ = jax.jit(mechanism.log_released)(jnp.array([9, 10, 11], jnp.int32))
+    assert released[0] == released[1] == -math.inf < released[2]
+
+
+def test_rounds_of_san_points_choose_by_coins_of_their_own() -> None:
+    """Three points alike, two rounds: the pairs are equally likely; by the same coins twice one pair would never be chosen."""
+    mechanism = sanitizer.san_points(bits=4, n=60, epsilon=4.0, delta=1e-6, alpha=0.9, allow_unproved=True)
+    mechanism = dataclasses.replace(mechanism, rounds=2, epsilon=np.float64(20.0))
+    data = Points.create(wide.from_ints([i % 3 for i in range(60)], 4))
+    draws = jax.jit(jax.vmap(lambda key: mechanism(key, data).hypothesis))(jax.random.split(jax.random.key(0), 600))
+    sets = np.sum(np.where(draws.where, 1 << np.minimum(draws.points[..., 0], 3), 0), axis=1)
+    law = np.exp(jax.jit(mechanism.log_released)(jnp.full(3, 20, jnp.int32)))
+    assert law[3] == law[5] == law[6] > 0.2
+    counts = np.bincount(sets, minlength=8)[[3, 5, 6]]
+    assert stats.chisquare(counts).pvalue > 2e-5
+
+
 @pytest.mark.slow
 def test_sanitizers_are_accurate_at_their_sample_sizes() -> None:
     """40 releases each; every frequency within alpha (beta = 1e-3, so one failure in 40 would have probability 0.04)."""

@@ -16,6 +16,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.optimizers.quantiles.noisy_slices import _prefixes
+from dpjax.optimizers.quantiles.tree import _named
 from dpjax.optimizers.quantiles.unbounded import geometric_grid
 from dpjax.verify import histograms, neighbours
 from dpjax.verify.exact import sticks
@@ -100,6 +101,16 @@ def test_all_quantiles_are_read_off_one_structure():
         alone = runs(quantiles.tree(bits=40, fractions=[fraction], epsilon=3.0), keys(50), points).hypothesis
         np.testing.assert_array_equal(alone[:, 0], both[:, i])
     assert np.unique(np.asarray(both[:, 2]), axis=0).shape[0] > 10  # which are drawn
+
+
+def test_every_node_of_every_level_has_its_own_noise():
+    """All nodes of four levels: equal keys would make equal noise, which differences of counts would cancel."""
+    nodes = [(level, [low, high]) for level in range(4) for low in range(3) for high in range(2)]
+    level, prefix = (
+        np.array(part, kind) for part, kind in zip(zip(*nodes, strict=True), (np.int32, np.uint32), strict=True)
+    )
+    made = jax.jit(jax.vmap(lambda level, prefix: _named(jax.random.key(0), level, prefix)))(level, prefix)
+    assert len(np.unique(jax.random.key_data(made), axis=0)) == len(nodes)
 
 
 @pytest.mark.slow
@@ -319,3 +330,19 @@ def test_bad_arguments_are_refused(method, given, error, match):
     }[method]
     with pytest.raises(error, match=match):
         getattr(quantiles, method)(**({"fractions": [0.2, 0.5]} | usual | given))
+
+
+def test_narrow_gaps_between_slices_are_paid_for_to_the_last_rank():
+    """A gap of 2m + 1 or less is one too many: of `spacing` the noises must leave more, and may take spacing - (2m + 1)."""
+    made = small_slices()  # of two ranks, by two noises, each of rate rank_epsilon / 2
+    room = int(made.spacing) - (2 * SLICES["m"] + 1)
+    assert made.guarantee().delta == pytest.approx(bounds.noise_tail(2, room * SLICES["rank_epsilon"] / 2), rel=1e-9)
+
+
+def test_slices_that_touch_release_nothing():
+    """N is n here, and the spacing small: all depends on whether noisy ranks are 2m + 1 apart, m = 1."""
+    made = small_slices(delta=0.9, rank_epsilon=0.5, count_epsilon=600.0)
+    outcomes = runs(made, keys(400), points_of([0] * 10 + [1] * 10, 1))
+    gaps = np.diff(np.asarray(outcomes.info["ranks"]), axis=1)[:, 0]
+    assert int(made.spacing) <= 10 and set(range(6)) <= set(gaps.tolist())  # all kinds of gaps occur
+    np.testing.assert_array_equal(outcomes.status == Status.OK, gaps >= 3)

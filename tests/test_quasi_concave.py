@@ -709,6 +709,13 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
     assert slope == np.float32(300.3)  # derivatives pass
 
 
+def test_whole_qualities_are_compared_with_what_is_rounded_against_us() -> None:
+    """L = 5, 3, 1 against (1 - alpha) p = 2.25, rounded up, and p = 4.5, rounded down: min(L(j) - 3, 4 - L(j + 1)), L(3) = 0."""
+    windows = jnp.array([5.0, 3.0, 1.0])
+    quality = recursion.window_quality(windows, jnp.int32(2), jnp.float32(4.5), jnp.float32(0.5), whole=True)
+    np.testing.assert_array_equal(quality, [min(5 - 3, 4 - 3), min(3 - 3, 4 - 1), min(1 - 3, 4 - 0)])
+
+
 @pytest.mark.parametrize(("promise", "alpha"), [(14176745.0, 0.1277), (5074312.0, 0.01716), (843915.0, 0.0132)])
 def test_the_top_of_f_is_no_more_than_the_test_has_shown(promise: float, alpha: float) -> None:
     """It was, by a rounding of (1 - alpha) p, and F moved by 1.25 where the best quality moved past it."""

@@ -15,6 +15,7 @@ from dpjax import Points
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles import scales
+from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.verify.plain.quantiles import rank_exponential_laws
 
 
@@ -31,6 +32,18 @@ def law():
 
 def logs_of(made, values):
     return np.log(np.asarray(law()(made, points_of(values, 3, 31)), np.float64))
+
+
+@pytest.mark.parametrize("fractions", [[0.1], [0.9], [0.25, 0.5, 0.75], [0.05, 0.1, 0.7]])
+def test_ranges_of_runs_are_summed_for_the_worst_new_point(fractions):
+    """The first j runs have range w + f, the others w + 1 - f, w = max(f, 1 - f): the most over j, of the sums and of those of squares."""
+    widest = [max(f, 1 - f) for f in fractions]
+    moved = [
+        [w + f if i < j else w + 1 - f for i, (w, f) in enumerate(zip(widest, fractions, strict=True))]
+        for j in range(len(fractions) + 1)
+    ]
+    expected = max(map(sum, moved)), max(sum(each**2 for each in row) for row in moved)
+    assert range_sums(np.array(fractions), np) == pytest.approx(expected, rel=1e-12)
 
 
 BY_SCALES = {"base": "scales", "origin": 3}

@@ -20,6 +20,7 @@ from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
 from dpjax.domains import wide
 from dpjax.learners import thresholds
+from dpjax.mechanisms import laplace
 from dpjax.multi import direct_sum, reductions
 from dpjax.sanitizers import dense
 from dpjax.sanitizers import points as point_sanitizers
@@ -207,6 +208,25 @@ def test_the_sampler_of_algorithm_b_follows_its_law() -> None:
     law = np.bincount(place[: len(p)], p, minlength=place.max() + 1)
     counts = np.bincount(place[len(p) :], minlength=place.max() + 1)
     assert p_value(counts, 4096 * law) > FALSE_ALARM > p_value(counts, 4096 * np.roll(law, 1))
+
+
+def test_sizes_and_databases_have_coins_of_their_own(monkeypatch: Any) -> None:
+    """Privacy adds up the costs of independent draws: of both parts, neither the size nor the database gets a key of another."""
+    algorithm, used = label(rows=2), []
+
+    def recorded(draw: Any, place: int) -> Any:
+        def drawn(*given: Any, **named: Any) -> Any:
+            jax.debug.callback(used.append, jax.random.key_data(given[place]))
+            return draw(*given, **named)
+
+        return drawn
+
+    sanitizer = type(algorithm.sanitizer)
+    monkeypatch.setattr(laplace, "laplace", recorded(laplace.laplace, 0))
+    monkeypatch.setattr(sanitizer, "__call__", recorded(sanitizer.__call__, 1))
+    jax.jit(algorithm.draw)(jax.random.key(0), labelled([0, 3, 2, 1, 3]))
+    jax.effects_barrier()
+    assert len(np.unique(used, axis=0)) == len(used) == 4
 
 
 def test_cut_padded_and_empty_parts() -> None:

@@ -256,6 +256,15 @@ def test_guarantees_and_sizes() -> None:
         made.sample_size(alpha=0.05, beta=0.1)
 
 
+def test_a_step_pays_for_every_mechanism_inside_of_rec_concave() -> None:
+    """Two levels: a length by the exponential mechanism at the bottom, and above it two tests and a choice: four mechanisms."""
+    made = thresholds.san_thresholds(bits=64, n=10**9, epsilon=1.0, delta=1e-6, alpha=0.1)
+    assert made.levels == 2
+    each = made.recursion_budget()
+    assert float(each.epsilon) * (1 + 2 + 1) == pytest.approx(float(made.step_epsilon), rel=1e-6)
+    assert float(each.delta) * 2 == pytest.approx(float(made.step_delta), rel=1e-6)  # of which the two tests use delta
+
+
 def test_deviations_of_noise_are_the_least_that_the_moments_give() -> None:
     """Against all s on a grid: histogram by Doob's inequality, tree by a union bound."""
     s, beta, epsilon, alpha = np.linspace(1e-4, 1 - 1e-6, 200_000), 0.05, 0.7, 0.1

@@ -72,6 +72,16 @@ def test_what_lies_past_the_last_example_plays_no_part():
     assert np.abs(mine.pmf(data) - mine.pmf(Assignments(x=junk.x, y=junk.y, n_valid=jnp.int32(9)))).max() > 0.01
 
 
+def test_the_noise_of_a_round_and_its_choice_have_coins_of_their_own(monkeypatch):
+    """Privacy is proved for independent ones: neither gets the key of the other, or that of the round."""
+    mine, data, used = learner(bits=2), Assignments.create([[0, 1], [1, 1], [1, 0]], [1, 0, 0]), []
+    monkeypatch.setattr(type(mine), "_noise", lambda self, key: used.append(key) or jnp.zeros(()))
+    monkeypatch.setattr(SelectLiteral, "draw", lambda self, key, *seen, **given: used.append(key))
+    mine.choose(jax.random.key(0), mine.prepare(data), data.valid, None, None)
+    assert len(used) == 2
+    assert len(np.unique([jax.random.key_data(key) for key in (*used, jax.random.key(0))], axis=0)) == 3
+
+
 def test_counts_that_are_kept_are_those_made_anew():
     """Over 1024 examples, some blocks of words deleted as a whole; the columns counted by NumPy."""
     rng, select = np.random.default_rng(1), SelectLiteral(bits=5)
@@ -143,6 +153,13 @@ def test_the_price_of_the_process_is_sharp(rate, epsilon):
     assert found[2] > 0.9 * claimed
     geo = 2 * rate * (math.log(1 / claimed) + 1)
     assert geo > 1.5 * epsilon  # Claim 3.4 asks for more
+
+
+def test_a_round_is_paid_for_however_large_delta_is():
+    """c ln((1 - e^-r)/delta) - r is below 0 here; a single round still costs r."""
+    rate, delta = 0.1, 0.5
+    assert math.expm1(rate) * math.log(-math.expm1(-rate) / delta) - rate < 0
+    assert set_cover.shared_test(rate=rate, noise_epsilon=0.25, delta=delta).epsilon == pytest.approx(0.25 + rate)
 
 
 def test_printed_constants_prove_less_than_they_claim():

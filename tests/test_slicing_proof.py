@@ -200,6 +200,16 @@ def test_lemma_2_4_of_other_mappings():
     assert not check[misaligned].aligned
 
 
+def test_a_mapping_of_negative_weights_is_none():
+    """Weights -1 and 2 add up to 1, and no coin has them."""
+
+    def signed(ratio, noise, bit):
+        return [((noise, 0), Fraction(-1)), ((noise, 0), Fraction(2))]
+
+    assert not proof.lemma_2_4(Fraction(1, 2), reach=5, mapping=signed).aligned
+    assert proof.lemma_2_4(Fraction(1, 2), reach=5, mapping=never).aligned
+
+
 # --------------------------------------------------------------------------------------------------------- Lemma 2.5
 
 

@@ -64,6 +64,13 @@ def test_subsampled_mechanisms_keep_what_is_stated(n, m, epsilon, delta, calibra
     assert worst > promised.delta / 20
 
 
+def test_the_printed_lemma_is_the_papers_formula():
+    """Lemma 29: (6 e n/m, 4 exp(6 e n/m) (n/m) d) for n of m rows."""
+    found = with_replacement(Guarantee(1.0, 1e-6, REPLACE_ONE), drawn=100, rows=900, calibration="printed")
+    epsilon = 6 * 100 / 900
+    assert found.epsilon == pytest.approx(epsilon) and found.delta == pytest.approx(4 * math.exp(epsilon) / 9 * 1e-6)
+
+
 def test_proved_is_never_worse_than_printed_where_that_applies():
     for n, m, epsilon in itertools.product((1, 10, 1000), (2000, 9000), (1e-6, 0.1, 1.0)):
         guarantee = Guarantee(epsilon, 1e-6, REPLACE_ONE)
