@@ -110,6 +110,24 @@ def test_group_privacy_at_the_ends():
         Guarantee(1.0, 0.0, REPLACE).group(0)
 
 
+def test_what_is_left_of_a_budget_and_what_is_spent_are_never_more_than_the_budget():
+    """And one float more of what is left would be: the difference is rounded down, and by no more than that."""
+    for budget, part in np.random.default_rng(0).uniform(0.5, 1.0, size=(50, 2, 2)) * [[1.0, 1e-6], [0.01, 1e-8]]:
+        whole, spent = Guarantee(*budget, REPLACE), Guarantee(*part, REPLACE)
+        left = whole.minus(spent)
+        for of in (lambda guarantee: guarantee.epsilon, lambda guarantee: guarantee.delta):
+            assert Fraction(of(left)) + Fraction(of(spent)) <= Fraction(of(whole))
+            assert Fraction(math.nextafter(of(left), 1.0)) + Fraction(of(spent)) > Fraction(of(whole))
+
+
+def test_a_budget_without_any_epsilon_left_is_none():
+    """Of delta all may be spent: what is left is then pure."""
+    whole = Guarantee(1.0, 1e-6, REPLACE)
+    with pytest.raises(ValueError, match="spent must leave some of"):
+        whole.minus(Guarantee(1.0, 0.0, REPLACE))
+    assert whole.minus(Guarantee(0.25, 1e-6, REPLACE)) == Guarantee(0.75, 0.0, REPLACE)
+
+
 def test_conversion_goes_one_way():
     guarantee = Guarantee(0.7, 1e-8, ADD)
     converted = guarantee.under_replace_one()
@@ -363,6 +381,12 @@ def test_calibrated_budgets_compose_to_the_total(accountant, count, share):
     assert count == 1 or not composed(accountant, larger, count, total).covers(total.epsilon, total.delta)
 
 
+def test_calibrated_deltas_never_add_up_to_more_than_their_share():
+    for count, share, delta in itertools.product(range(1, 30), (1.0, 0.9, 0.3), (1e-6, 1e-9)):
+        each = accounting.calibrate(Guarantee(1.0, delta, ADD), count, accountant="basic", delta_share=share)
+        assert count * Fraction(each.delta) <= Fraction(share) * Fraction(delta)
+
+
 def test_calibration_methods_in_order():
     total = Guarantee(1.0, 1e-6, REPLACE)
     basic, advanced, optimal = (
@@ -423,6 +447,19 @@ def test_closed_form_traces_once_and_agrees():
         exact = accounting.closed_form_epsilon(float(rounded), float(np.float32(1e-6)), 65) / (1 - 1e-6)
         assert exact * (1 - 2e-6) < found < exact  # safe in float32 too
     assert len(traces) == 1
+
+
+def test_closed_form_in_single_precision_is_rounded_down():
+    """With few mechanisms it is epsilon / k, with many the difference of roots: no float32 is above the exact value of its branch."""
+    rng = np.random.default_rng(1)
+    epsilons, few = rng.uniform(0.1, 5.0, 200).astype(np.float32), rng.integers(1, 5, 200).astype(np.int32)
+    delta, many = np.float32(1e-6), np.int32(4099)
+    each = jax.jit(lambda count: accounting.closed_form_epsilon(epsilons, delta, count, xp=jnp))
+    found = zip(each(jnp.asarray(few)).tolist(), few.tolist(), epsilons.tolist(), strict=True)
+    assert all(count * Fraction(each) <= Fraction(epsilon) for each, count, epsilon in found)
+    root, wide = math.sqrt(-2 * math.log(delta)), epsilons.astype(float)
+    exact = (np.sqrt(root**2 + 2 * wide) - root) / math.sqrt(many)
+    assert (np.asarray(each(jnp.full_like(few, many)), float) <= exact * (1 - 1e-9)).all()
 
 
 def test_closed_form_has_a_gradient():
@@ -536,6 +573,24 @@ def test_rho_in_single_precision_is_rounded_down():
     given = zip(epsilons.astype(float), deltas.astype(float), strict=True)
     exact = np.array([accounting.largest_rho(epsilon, delta) for epsilon, delta in given]) / (1 - 4e-6)
     assert np.all(found < exact * (1 - 1e-6)) and np.all(found > exact * (1 - 1e-5))
+
+
+def test_rho_gives_something_up_for_rounding():
+    """Else single precision would be above what is proved for the best of the a that are tried: rho(a) of the module, in float64."""
+    for epsilon, delta in [(0.1, 1e-6), (1.0, 1e-6), (1.0, 0.01), (10.0, 1e-10), (3.0, 1e-30)]:
+        log = math.log(delta)
+        best = math.sqrt(-log) * (math.sqrt(epsilon - log) + math.sqrt(-log)) / epsilon
+        a = best * np.geomspace(1 / 8, 8, 97)
+        proved = np.max((epsilon + (np.log(delta * a) + (a + 1) * np.log1p(1 / a)) / a) / (a + 1))
+        assert (1 - 1e-5) * proved < accounting.largest_rho(epsilon, delta) < (1 - 1e-6) * proved
+
+
+def test_concentrations_of_exponential_mechanisms_never_add_up_to_more_than_rho():
+    """Each is r^2/8-zCDP."""
+    for rho in np.random.default_rng(2).uniform(size=20).tolist():
+        for count in range(1, 6):
+            each = accounting.exponential_epsilon(count, rho=rho)
+            assert count * Fraction(each) ** 2 / 8 <= Fraction(rho)
 
 
 def test_totals_of_exponential_mechanisms_are_the_better_of_both():

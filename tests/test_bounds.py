@@ -401,6 +401,22 @@ def test_binary_search_is_right_on_the_sample():
     assert max(skipping) > 0.4
 
 
+@pytest.mark.parametrize("choice_epsilon", [0.01, 0.1])
+def test_an_interval_search_pays_for_the_choice_among_five_hypotheses(choice_epsilon):
+    """One of four others with a n/4 errors more is chosen with probability 4 exp(-e_h a n/8) at most, which is to be b."""
+    error, beta, delta = 0.1, 0.1, 1e-6
+    given = {"comparison_epsilon": 10.0, "stability_epsilon": 10.0, "stability_delta": delta}
+    n = bounds.interval_search(7, error, beta, **given, choice_epsilon=choice_epsilon)
+    assert 4 * math.exp(-choice_epsilon * error * n / 8) == pytest.approx((beta - delta) / 3)
+
+
+def test_set_cover_pays_for_the_union_over_all_its_outputs():
+    """|H|^R conjunctions, each with half of its error on the sample with probability exp(-n alpha/8), but for beta/2."""
+    log_size, rounds, alpha, beta = math.log(2000), 20, 0.1, 0.1
+    n = bounds.set_cover(log_size, 1, rounds, alpha, beta, 1e6, 0)
+    assert rounds * log_size - n * alpha / 8 == pytest.approx(math.log(beta / 2))
+
+
 def test_lower_bounds():
     assert bounds.non_private_lower_bound(0.1, constant=3.0) == pytest.approx(30.0)
     assert bounds.pure_lower_bound(4096, constant=0.25) == 1024.0
@@ -431,6 +447,33 @@ def test_point_release_keeps_the_condition_of_algorithm_2(alpha, epsilon, delta)
     assert accurate == [False, True]
 
 
+@pytest.mark.parametrize(("epsilon", "delta", "alpha", "beta"), [(1.0, 0.4, 0.1, 0.1), (1.0, 1e-6, 0.1, 0.1)])
+def test_a_histogram_of_points_pays_for_heavy_and_for_light_points(epsilon, delta, alpha, beta):
+    """1/alpha heavy points whose noise is low, n light ones whose noise is high: by the tails of Laplace noise of scale 2/epsilon."""
+    high = bounds.histogram_margin(epsilon, delta)
+    n = bounds.point_histogram(epsilon, high, alpha, beta)
+
+    def failure(n):
+        heavy, light = stats.laplace.cdf([high - alpha * n, -alpha * n], scale=2 / epsilon)
+        return heavy / alpha + n * light
+
+    assert failure(n) <= beta < failure(n - 1)
+
+
+def test_san_thresholds_pays_for_noise_in_all_counts():
+    """Where privacy does not decide: four intervals or a small range, and twice the noise of all 2y + 1 calls, rounding included."""
+    bits, alpha, beta, epsilon = 16, 0.1, 0.1, 1.0
+    n = bounds.san_thresholds(bits, alpha, beta, epsilon, 0.01)
+    assert n > bounds.san_thresholds_private(alpha, epsilon, 0.01)
+    y = bounds.san_thresholds_calls(alpha)
+    u = math.log(3 * (3 * y + 1) / beta) / epsilon
+
+    def error(n):
+        return max(36 * alpha * n / 128, alpha * n / 8 + u) + 2 * (2 * y + 1) * (u + 0.5)
+
+    assert error(n) <= alpha * n and error(n - 1) > alpha * (n - 1)
+
+
 # -------------------------------------------------------------------------------- fingerprinting
 
 
@@ -445,6 +488,13 @@ def test_thresholds_need_as_many_examples_as_the_longest_code_has_users(k):
     assert n <= printed <= n + 1 or n == 0
     assert printed == 0 or 2 * printed**3 * math.log(2 * printed / xi) <= k
     assert 2 * (printed + 1) ** 3 * math.log(2 * (printed + 1) / xi) > k
+
+
+def test_codes_of_three_users_carry_no_agnostic_bound():
+    """They are not complete. With xi = 1e-3 three users take 100 * 9 * 9 columns, four 100 * 16 * 9."""
+    assert math.ceil(math.log(3 / 1e-3)) == math.ceil(math.log(4 / 1e-3)) == 9
+    found = [bounds.fingerprinting_agnostic(k, 1e-3) for k in (100 * 9 * 9, 100 * 16 * 9 - 1, 100 * 16 * 9)]
+    assert found == [0.0, 0.0, 4.0]
 
 
 def test_small_errors_need_more_and_small_domains_bear_less():

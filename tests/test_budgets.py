@@ -255,6 +255,16 @@ def test_equal_shares_are_the_default_and_a_split_is_guaranteed_by_its_sums() ->
     assert made.sample_size(alpha=0.6, beta=0.1) > equal.sample_size(alpha=0.6, beta=0.1)
 
 
+@pytest.mark.parametrize("factor", [0.25, 4.0])
+def test_what_is_proved_of_a_split_is_proved_of_no_larger_equal_shares(factor: float) -> None:
+    """Whether A_dist or the exponential mechanism has the least epsilon: larger shares would promise a smaller error than there is."""
+    choices, tests, deltas = np.array([0.4, 0.5]), np.array([[0.4, 0.5]]) * factor, np.array([[0.01, 0.02]])
+    equal = Split.equal(*Split(choices=choices, tests=tests, deltas=deltas).least(), 2)
+    epsilon = min(choices.min(), tests.min())
+    np.testing.assert_allclose([*equal.choices, *equal.tests[0]], [epsilon] * 4, rtol=1e-12)
+    np.testing.assert_allclose(equal.deltas, [[0.01, 0.01]], rtol=1e-12)
+
+
 @pytest.mark.thorough
 def test_splits_out_of_range_are_refused_by_name() -> None:
     equal = Split.equal(EPSILON, DELTA, 2)

@@ -455,6 +455,22 @@ def test_bounds_are_the_public_ones():
     assert question.n == bounds.point_histogram(1.0, bounds.histogram_margin(1.0, 1e-6), 0.1, 0.1)
 
 
+@pytest.mark.parametrize("name", ["exponential", "hashed"])
+def test_direct_sums_get_no_fewer_records_than_they_ask_for(name):
+    """Each of eight learners may fail with probability beta/8 only."""
+    candidate = next(each for each in k_concepts.OF_CONCEPT["points"] if each.name == f"direct_sum, {name}")
+    given = {"bits": 8, "k": 8, "epsilon": 1.0, "delta": 0.0, "relation": REPLACE_ONE, "concept": "points"}
+    offer = candidate.offer(base.Question(n=None, alpha=0.1, beta=0.1, **given))
+    assert offer.n >= offer.make(offer.n).sample_size(alpha=0.1, beta=0.1)
+
+
+def test_ranks_of_direct_quantiles_are_its_own():
+    """With so many records that alpha n is exactly the error in ranks."""
+    solver, m = interior_point.exponential(bits=8, epsilon=1.0), 300
+    n = dpjax.optimizers.quantiles.direct(solver=solver, fractions=[0.5], m=m).sample_size(alpha=0.125, beta=0.1)
+    assert n == 8 * cdf.direct_ranks((solver, m, {}))
+
+
 @pytest.mark.slow  # seconds of plans
 @pytest.mark.parametrize(("k", "epsilon", "alpha"), [(200_000, 8.0, 0.1), (20_000, 7.5, 0.05)])
 def test_the_sanitizer_of_a_generic_learner_leaves_the_labels_what_was_planned(k, epsilon, alpha):
@@ -548,6 +564,25 @@ def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
     """Where delta is large, one run may spend more of it than epsilon alone, too, and noisy slices pay in few dimensions."""
     few, many = (dpjax.choose(task, epsilon=0.01, delta=0.05, beta=0.1, **given, **each).n for each in (less, more))
     assert few <= many
+
+
+@pytest.mark.parametrize(("k", "delta", "alpha"), [(1, 0.0, 0.3), (1000, 1e-6, 0.1), (30, 1e-3, 0.5)])
+def test_a_generic_learner_is_offered_what_it_asks_for(k, delta, alpha):
+    """Its distribution function is sanitized to alpha/5, an interval to 2 alpha/5, as the learner's proof has it."""
+    question = base.Question(
+        bits=16,
+        n=None,
+        epsilon=1.0,
+        alpha=alpha,
+        delta=delta,
+        beta=0.1,
+        relation=REPLACE_ONE,
+        k=k,
+        concept="thresholds",
+    )
+    offer = k_concepts.generic_learner(question)
+    needed = offer.make(offer.n).sample_size(alpha=alpha, beta=0.1)
+    assert 0.98 * offer.n <= needed <= offer.n
 
 
 def test_a_delta_that_no_float32_holds_costs_nothing():

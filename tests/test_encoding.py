@@ -199,6 +199,13 @@ def test_dates_and_times():
         dpjax.encode([datetime.datetime(1, 1, 1, tzinfo=zone)])
 
 
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[ns]"])
+def test_the_least_time_is_a_time(dtype):
+    """-2^63 stands for no time: as the least value it would be what outputs are decoded to."""
+    column = dpjax.encode(np.array([0, 5], dtype))
+    assert column.encoding.low == -(2**63) + 1 and not np.isnat(column.decode(0))
+
+
 @pytest.mark.parametrize("low", ["now", "Today", np.array(3), jnp.int32(3)])
 def test_bounds_of_dates_are_dates_that_are_written_down(low):
     with pytest.raises(TypeError, match="low must be a date or a time"):

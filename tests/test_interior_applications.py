@@ -440,6 +440,32 @@ def test_recursive_and_sliced_functions_are_close_at_their_sample_sizes() -> Non
     assert frequency(released, as_points([7 * i for i in range(n // 8)], BITS, 2047), 0.125 + ALPHA, 6) < least
 
 
+def test_a_distribution_function_loses_half_of_the_widest_gap() -> None:
+    """Of fractions 1/16 apart; the rest of alpha is left to the ranks of the quantiles."""
+    solver = interior_point.exponential(bits=28, epsilon=1.0)
+    quantile = quantiles.recursive(solver=solver, bits=16, depth=4, m=60)
+    n = cdf.release(quantiles=quantile).sample_size(alpha=0.1, beta=0.1)
+    assert n == quantile.sample_size(alpha=0.1 - (1 / 16) / 2, beta=0.1)
+
+
+@pytest.mark.parametrize("q", [3, 7])
+def test_ends_of_slices_drift_no_further_than_their_noise_is_likely_to(q: int) -> None:
+    """beta/3 for both tails of the noise up to each of 2q ends, alike: from the sample size back to the drift that it pays for."""
+    given = {"slice_epsilon": 0.5, "count_epsilon": 0.5, "delta": 1e-6}
+    solver = interior_point.exponential(bits=BITS, epsilon=EPSILON)
+    alpha, share, size = 0.001, BETA / 3, 50
+    n = quantiles.sliced(solver=solver, count=q, size=size, **given).sample_size(alpha=alpha, beta=BETA)
+    mean, miscount = 1 / math.expm1(0.5), math.log(2 / share) / 0.5
+    drift = alpha * n - (size + mean) / 2 - miscount - 2
+    ends = np.arange(1, 2 * q + 1)
+    noise = stats.nbinom(ends, -math.expm1(-0.5))
+    # The noise is whole: the drift ends at the first number that is passed seldom enough, and n is rounded up by alpha at most.
+    assert max(noise.sf(np.floor(ends * mean + drift)).max(), noise.cdf(ends * mean - drift - 1).max()) <= share / (
+        4 * q
+    )
+    assert noise.sf(np.floor(ends * mean + drift - 1.01)).max() > share / (4 * q)
+
+
 @pytest.mark.slow
 def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
     solver = interior_point.exponential(bits=BITS + 2, epsilon=EPSILON)

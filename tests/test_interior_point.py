@@ -264,6 +264,14 @@ def test_a_size_follows_from_the_parameters_in_use():
         solver.sample_size(beta=0.05)
 
 
+@pytest.mark.parametrize("promise", [2000.0, 2000.3])
+def test_the_median_of_so_many_points_keeps_the_promise_of_rec_concave(promise):
+    """The depth of a median of n points is n/2; half the points would break the promise that the error is proved from."""
+    solver = interior_point.rec_concave(bits=8, epsilon=1.0, delta=1e-6, promise=promise)
+    n = solver.sample_size(beta=0.1)
+    assert (n - 1) / 2 < promise <= n / 2
+
+
 def test_a_test_of_a_large_epsilon_keeps_a_delta_that_floats_hold():
     """e^-epsilon times its share of delta was 0, and every run refused its parameters."""
     solver = interior_point.tree_log(bits=2, epsilon=600.0, delta=1e-30, accountant="basic", depth=1)

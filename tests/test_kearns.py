@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpjax import Points
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic
@@ -146,6 +147,15 @@ def test_at_its_sample_size_it_errs_less_than_it_says_and_never_outside_the_targ
     assert float(law.error(outcome.hypothesis)) <= alpha
     few = made(jax.random.key(1), law.sample(jax.random.key(0), n, 40))
     assert as_side(few.hypothesis) is None  # too few examples for any cell to be significant
+
+
+def test_noise_reaches_the_threshold_in_no_cell_but_for_a_quarter_of_beta() -> None:
+    """2 (2 * 15 + 1) cells, each with two-sided geometric noise that reaches tau on either side; the least such tau."""
+    axes, q, epsilon, beta = 2, 15, 1.0, 0.1
+    sanitizer = Known(points=wide.from_ints(range(q), 4))
+    made = rectangles.kearns(axes=axes, bits=4, epsilon=epsilon, sanitizer=sanitizer, cuts=q, beta=beta)
+    reached = [axes * (2 * q + 1) * 2 * stats.dlaplace(epsilon / axes).sf(int(made.threshold) - i) for i in (1, 2)]
+    assert reached[0] <= beta / 4 < reached[1]
 
 
 def test_what_does_not_fit_is_refused() -> None:

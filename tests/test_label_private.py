@@ -407,6 +407,13 @@ def test_the_constants_of_theorem_6_2() -> None:
         assert 4 * (2 * m + 1) * math.exp(-0.1 * m / 16) <= 0.05 and (m + 1) * math.exp(-epsilon * 0.1 * m / 4) <= 0.05
 
 
+def test_the_examples_without_errors_are_paid_for_where_epsilon_is_large() -> None:
+    """A hypothesis that errs on a/8 errs on a/4 of the r others with probability exp(-r a/24), which is to be b/4; E1 of the proof."""
+    alpha, beta = 0.1, 1e-6
+    r = bounds.label_private(1, alpha, beta, 10.0) - math.ceil(bounds.label_private_unlabelled(1, alpha, beta))
+    assert math.exp(-r * alpha / 24) == pytest.approx(beta / 4)
+
+
 # ------------------------------------------------------------------------------------------------------------ bad input
 
 

@@ -4,6 +4,7 @@ Statistical tests use fixed keys and a false-alarm rate of 2e-5; each has a nega
 """
 
 import dataclasses
+import decimal
 import math
 from collections.abc import Callable
 from typing import Any
@@ -469,6 +470,12 @@ def test_intervals_keep_small_probabilities_and_may_be_empty_or_endless() -> Non
     np.testing.assert_allclose(slope, math.exp(-2), rtol=1e-5)
 
 
+def test_intervals_that_are_wider_than_an_integer_keep_their_probability() -> None:
+    """From -2^31 up to the count itself, 2^30 - 1: their difference is no int32. P[noise <= 0] is 1 of 1 + exp(-epsilon)."""
+    found = geometric.mechanism(epsilon=1.0).probability(2**30 - 1, (-(2**31), 2**30))
+    np.testing.assert_allclose(found, np.array([1.0, math.exp(-1)]) / (1 + math.exp(-1)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("mechanism", [exponential_piecewise, permute_and_flip_piecewise])
 def test_what_lies_beyond_the_range_is_never_drawn_however_good_it_is(mechanism: Any) -> None:
     """A quality 0, 0, 3, 3, 3, 3, and 1000 behind: 2,000 draws by chi-square; of all points alike for a control."""
@@ -666,6 +673,15 @@ def test_a_key_that_serves_twice_is_seen() -> None:
 def test_one_sided_guarantee_is_tight() -> None:
     mechanism = one_sided_geometric.mechanism(epsilon=0.5)
     assert math.isclose(mechanism.guarantee().delta, 1 - math.exp(-0.5))
+
+
+def test_one_sided_guarantee_never_understates_delta() -> None:
+    """1 - exp(-epsilon) in 50 digits, and by no more than two floats."""
+    for epsilon in np.random.default_rng(0).uniform(0.01, 2.0, 50).tolist():
+        delta = one_sided_geometric.mechanism(epsilon=epsilon).guarantee().delta
+        with decimal.localcontext(prec=50):
+            exact = 1 - (-decimal.Decimal(epsilon)).exp()
+        assert exact <= decimal.Decimal(delta) <= exact + 2 * decimal.Decimal(math.ulp(delta))
 
 
 # Exponential

@@ -94,6 +94,13 @@ def test_an_event_without_a_row_for_each_parity_is_refused() -> None:
         learner.probability(builders.multi_sample_of([1, 2], [[0, 1], [1, 1]], 2, 3), ([1], [2]))
 
 
+def test_rows_that_fill_no_subsample_have_no_vote() -> None:
+    """Seven examples are one subsample of four, and an eighth row that does not count makes no second one."""
+    learner = parities.parity_learner(bits=2, k=1, epsilon=1.0, delta=0.2, size=4)
+    sample = sample_of([1, 2, 3, 1] * 2, [[1], [0], [1], [1]] * 2, 2, n_valid=7)
+    assert int(jax.jit(learner.votes)(sample).counts.sum()) == 1
+
+
 @pytest.mark.slow
 def test_a_wrong_label_costs_one_vote() -> None:
     law = concept.uniform(bits=70, targets=concept.random_targets(jax.random.key(0), bits=70, k=40))

@@ -250,6 +250,26 @@ def test_no_neighbouring_points_refute_noisy_slices():
     )  # negative control
 
 
+def test_ranks_of_noisy_slices_drift_no_further_than_their_noise_is_likely_to():
+    """A third of what narrow gaps leave of beta is for both tails of the noise of q ranks: from the sample size back to that noise."""
+    alpha, beta, rank_epsilon, count_epsilon, m, q = 0.01, 0.1, 0.5, 0.5, 20, 3
+    made = quantiles.noisy_slices(
+        solver=interior_point.exponential(bits=12, epsilon=1.0),
+        fractions=[0.2, 0.5, 0.8],
+        m=m,
+        rank_epsilon=rank_epsilon,
+        count_epsilon=count_epsilon,
+        delta=0.05,
+    )
+    crowded = made.guarantee().delta  # the solver is pure
+    share, levels = (beta - crowded) / 3, 2  # 3 ranks are sums of at most 2 noises, each of scale 2/rank_epsilon
+    miscount = np.log(2 / share) / count_epsilon
+    n = made.sample_size(alpha=alpha, beta=beta)
+    drifts = alpha * np.array([n, n - 1]) - m - miscount - 1
+    tails = [2 * q * bounds.noise_tail(levels, drift * rank_epsilon / levels) for drift in drifts]
+    assert crowded > 0.02 and tails[0] <= share * (1 + 1e-9) and tails[1] > share
+
+
 @pytest.mark.thorough
 def test_noisy_slices_follow_their_law():
     values = [0] * 6 + [1] * 7

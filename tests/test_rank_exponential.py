@@ -231,6 +231,14 @@ def test_ranks_of_large_samples_are_exact():
         assert abs(float(pieces.values[2 * z + 1]) + float(error)) < 1e-4
 
 
+@pytest.mark.parametrize(("base", "share"), [("uniform", 1.0), ("scales", 0.5)])
+def test_the_error_stated_is_for_the_least_weight_of_a_point(base, share):
+    """2^-bits of all, of which the other half goes by scales: an error e weighs exp(-lambda e) and is to be met but for beta by q runs."""
+    made = quantiles.rank_exponential(bits=4, fractions=[0.25, 0.75], epsilon=1.0, base=base)
+    error = made.error(beta=0.1)
+    assert 2 / (share * 2.0**-4) * np.exp(-float(made.slope(np)) * error) == pytest.approx(0.1)
+
+
 @pytest.mark.slow
 def test_the_error_stated_is_kept_on_hard_data():
     made = quantiles.rank_exponential(bits=16, fractions=[0.25, 0.75], epsilon=1.0)

@@ -160,6 +160,13 @@ def test_a_budget_that_is_no_whole_number_bounds_nothing_if_it_is_asked_to_be_ze
     assert calls == bounds.san_thresholds_calls(0.9, calibration="printed") == 85 and len(steps) == 4 * 85
 
 
+def test_calls_that_pass_leave_room_for_both_calls_that_each_of_them_makes() -> None:
+    """All but the first are made by one of c that pass: 2c + 1 calls, each of which adds a point to the database."""
+    made = small(54, 1.0, calls=3)
+    released = jax.eval_shape(made, jax.random.key(0), multiset(COUNTS, 3))
+    assert released.hypothesis.x.shape[0] == 2 * 3 + 1
+
+
 def test_no_more_mechanisms_differ_between_neighbours_than_are_paid_for() -> None:
     """Recorded runs, random and the worst: those whose range holds x or x', for all x and x', are 3y + 2 at most, and are so many once."""
     size, calls = 40, 6

@@ -242,6 +242,15 @@ def test_composition_pays_for_rounds_and_a_shared_test_does_not():
     assert growth["shared_test"] < 1.25 < 1.4 < growth["composition"]
 
 
+def test_a_shift_that_noise_passes_with_probability_above_a_quarter_of_beta_is_refused():
+    """The other quarters are for the choices and for the sample; R noises pass the shift with probability beta/4 then."""
+    rounds, beta, noise = 20, 0.2, 0.4
+    least = math.ceil(rounds / noise * math.log(rounds / (beta / 4)))
+    assert learner(noise=noise, rounds=rounds, shift=least).sample_size(alpha=0.1, beta=beta) > least
+    with pytest.raises(ValueError, match=f"the shift {least - 1} is below the {least} that beta = 0.2 needs"):
+        learner(noise=noise, rounds=rounds, shift=least - 1).sample_size(alpha=0.1, beta=beta)
+
+
 def test_bad_input_is_refused_by_name():
     good = {"bits": 9, "k": 2, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.2}
     for name, wrong in (

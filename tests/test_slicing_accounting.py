@@ -279,6 +279,12 @@ def test_split_masses_keep_both_probabilities():
     assert math.isclose(np.sum(shares * np.exp(-points)), np.sum(masses * np.exp(-losses)))
 
 
+def test_masses_too_thin_for_the_grid_become_infinite_loss():
+    """Dropped, they would be missing from delta at every epsilon; 1e-28 is under 2^-90, where the grid ends."""
+    grid, infinite = accounting.losses.split_masses((np.array([0.0, 5.0]), np.array([1.0, 1e-28])), 0.25)
+    assert grid == {0: 1.0} and infinite == 1e-28
+
+
 def test_more_of_anything_costs_more():
     base = run(0.1, 0.1, slices=20)
     dearer = [

@@ -226,6 +226,28 @@ def test_sizes_that_are_passed_without_a_programme_are_right():
     assert n < enough and failures[0] > 0.2 >= max(failures[1:])
 
 
+def test_sizes_that_are_passed_unseen_leave_room_for_growing_odds(monkeypatch):
+    """Odds may grow by e^epsilon with a point: between two sizes that are right by little there would be wrong ones, as here."""
+    epsilon, beta = 0.03, 0.1
+
+    class Saw:
+        def __init__(self, *given):
+            pass
+
+        def enough(self, beta):
+            return 100
+
+        def steps(self, n):
+            return 1
+
+        def keeps(self, n, odds):
+            return beta / (1 - beta) * math.exp(epsilon * (n % 10 - 5.5)) <= odds
+
+    monkeypatch.setattr(planning, "_Case", Saw)
+    n = planning.least_n.__wrapped__(2, epsilon, 0.0, 0.0, 0.0, 0.0, beta, 1e6)
+    assert n == 100 and not Saw().keeps(99, beta / (1 - beta)) and Saw().keeps(90, beta / (1 - beta))
+
+
 @pytest.mark.parametrize(
     ("bits", "n"), [(3, 6), (8, 14), (16, 21), *(builders.slow(*case) for case in ((32, 33), (64, 56)))]
 )

@@ -115,10 +115,10 @@ def generic_learner(question: Question) -> Offer:
     if question.delta > 0:
         labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if k <= MOST_OPTIMAL else []
     each_epsilon, accountant = max(labels)
-    first = math.floor(math.log2(0.5 / (alpha / 2))) + 1  # an interval is a difference of two values
+    first = math.floor(math.log2(0.5 / alpha)) + 1
     plans, reason = [], "alpha asks for more than 12 levels"
     for depth in range(first, min(first + 3, 13)):
-        left, known = alpha / 2 - 0.5 / 2**depth, math.log(2**depth + 1)
+        left, known = alpha - 0.5 / 2**depth, math.log(2**depth)
 
         def size(ranks: float, left: float = left, known: float = known) -> int:
             given = (math.ceil(ranks / left), 1, k, question.alpha, question.beta, each_epsilon)
