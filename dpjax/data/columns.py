@@ -58,7 +58,9 @@ def read(values: Any) -> np.ndarray:
 
 def _loses(dtype: np.dtype, values: Any) -> bool:
     """Whether NumPy may have rounded integers that these floats do not hold, or wrapped dates and times beyond this unit."""
-    return dtype.kind in "mM" or (dtype.kind == "f" and any(isinstance(each, WHOLE) for each in values))
+    if dtype.kind in "mM":
+        return any(getattr(each, "dtype", None) != dtype for each in values)
+    return dtype.kind == "f" and any(isinstance(each, WHOLE) for each in values)
 
 
 def _is_missing(each: Any) -> Any:
