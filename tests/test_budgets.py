@@ -93,6 +93,8 @@ def test_the_logarithm_has_a_derivative_in_deltas_of_pure_mechanisms() -> None:
         log = jax.jit(lambda deltas: accountant.log_total_delta(epsilons, deltas, epsilon, times))
         np.testing.assert_allclose(jax.grad(log)(none), np.array(times) * (1 / value - 1), rtol=1e-12)
         assert accountant.log_total_delta([0.5], [0.0], 0.6, (1,)) == -math.inf
+    for given in (([1.0], [0.0], 2.0, (1,)), ([0.1], [0.0], 1.0, (4,)), ([0.2, 0.3], [0.0, 0.0], 3.0, (2, 3))):
+        assert accountant.log_total_delta(*given) == -math.inf  # in single precision, too
 
 
 @pytest.mark.thorough

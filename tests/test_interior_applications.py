@@ -403,6 +403,10 @@ def test_recursive_quantiles_reckon_with_equal_points() -> None:
 
     with pytest.raises(ValueError, match=r"solver\.bits must be larger, for 0 bits do not break the ties"):
         release(0).sample_size(alpha=0.125 + ALPHA, beta=BETA)
+    alone = quantiles.recursive(solver=interior_point.exponential(bits=BITS, epsilon=EPSILON), bits=BITS, depth=1, m=60)
+    assert alone.sample_size(alpha=ALPHA, beta=BETA) == math.ceil(
+        60.5 / ALPHA
+    )  # a median alone is no end of another node
     told_apart = release(8)
     n = told_apart.sample_size(alpha=0.125 + ALPHA, beta=BETA)
     assert n > told_apart.quantiles.rank_error() / ALPHA

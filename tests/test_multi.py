@@ -162,7 +162,7 @@ def test_a_generic_learner_promises_nothing_for_more_points_than_it_has_room_for
     def histogram(low):
         return point_sanitizers.histogram(bits=12, n=60_000, epsilon=1.0, delta=1e-6, low=low)
 
-    with pytest.raises(ValueError, match=r"concepts\.most must be at least 60000, .* got 256"):
+    with pytest.raises(ValueError, match=r"concepts\.most must be at least 4096, .* got 256"):
         size(histogram(0.0), generic.points(bits=12))
     assert histogram(299.0).most_points == 200
     assert size(histogram(299.0), generic.points(bits=12, most=200)) > 0

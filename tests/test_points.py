@@ -659,6 +659,16 @@ def test_sanitizers_refuse_a_chance_that_is_none_and_have_no_law_of_one_output()
         release.log_prob(Points.create(wide.from_ints([1, 2, 3, 4], 3)), "x")
 
 
+def test_released_answers_have_a_density_beside_millions_too():
+    """Counts of 2^23 that noise lifts just above the threshold: their sums are rounded to it, or below."""
+    low = 2.0**23
+    made = sanitizer.histogram(bits=8, n=2**24 - 5, epsilon=4.0, delta=0.012, low=low)
+    counts = jnp.full(2000, int(low) + 3, jnp.int32)
+    values, keep = jax.jit(made.noisy)(jax.random.key(0), counts)
+    density = jax.jit(made.log_density)(counts, values / made.n.astype(np.float32))
+    assert np.sum(keep) > 100 and np.all(density[keep] > -np.inf)
+
+
 def test_shapes_of_a_release_do_not_tell_how_many_different_points_there_are():
     """One row replaced: the slots of the release were those of three points, and of four."""
     made = sanitizer.histogram(bits=8, n=15, epsilon=1.0, delta=1e-3)
@@ -676,3 +686,4 @@ def test_the_margin_of_a_histogram_is_not_rounded_beside_millions(epsilon, delta
     log_p, _ = jax.jit(lambda made, counts: made.log_released(counts))(made, jnp.int32([low, low + 1]))
     assert log_p[0] == -np.inf
     np.testing.assert_allclose(np.exp(log_p[1]), delta, rtol=1e-4)
+    assert sanitizer.histogram(bits=4, n=2000, epsilon=epsilon, delta=delta).most_points == 16

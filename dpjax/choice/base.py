@@ -143,7 +143,7 @@ def best_offer(candidate: Candidate, question: Question) -> Offer:
         try:
             offers.append(candidate.offer(dataclasses.replace(question, delta=delta)))
         except ValueError as refused:
-            reason = UnavailableError(str(refused))
+            reason = reason if str(reason) and delta == 0.0 else UnavailableError(str(refused))
     if not offers:
         raise reason
     return min(offers, key=lambda offer: offer.n)

@@ -50,7 +50,7 @@ def _direct(single: Candidate) -> Candidate:
             )
             try:
                 offers.append((single.offer(one), composed))
-            except UnavailableError as reason:
+            except ValueError as reason:  # its own theory may refuse numbers, too
                 missing = reason
         if not offers:
             raise UnavailableError(str(missing))
@@ -106,7 +106,7 @@ def point_learner(question: Question) -> Offer:
 
 
 def generic_learner(question: Question) -> Offer:
-    """Recursive quantiles at the two depths that alpha/5 leaves; labels by basic or optimal composition."""
+    """Recursive quantiles at the first three depths that alpha/5 leaves; labels by basic or optimal composition."""
     question.public_size()
     epsilon, delta = question.epsilon / 2 * _SAFE, question.delta / 2 * _SAFE
     alpha, beta, k = question.alpha / 5, question.beta / 5, question.k

@@ -82,7 +82,7 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
     some = own > 0
     log_own = jnp.log(jnp.where(some, own, 1.0))
     # At own = 0 no logarithm of it has the derivative 1/D - 1 of ln(own + (1 - own) D), which may be infinite where D = 0.
-    most = math.log(jnp.finfo(excess.dtype).max)
+    most = math.log(jnp.finfo(excess.dtype).max) - 1  # rounded, its exponential is a number still
     pure = excess + jnp.log1p(jnp.where(some, 0.0, own) * jnp.expm1(jnp.minimum(-excess, most)))
     return jnp.where(some, logspace.logaddexp(log_own, jnp.log1p(-own) + excess), pure)
 

@@ -72,9 +72,10 @@ class SetCover(Rounds):
     def _score(self, test: Float[Array, ""]) -> Any:
         """q, given b. Whole parts are subtracted before anything is rounded: beside a count of millions no fraction is held.
 
-        For b <= 0 all q(h) are -#_(h->0)(S1), so that b may as well be 0. A b that is cut at 2^30, whatever the data, is as private.
+        For b <= 0 all q(h) are -#_(h->0)(S1), so that b may as well be 0. A b that is cut above, whatever the data, is as private, and for
+        b >= k n nothing changes.
         """
-        b = jnp.clip(test, 0.0, 2.0**30).astype(jnp.int32)
+        b = jnp.clip(test, 0.0, float(min(self.k * arguments.most_counted(), 2**30))).astype(jnp.int32)
         whole, fraction = b // self.k, (b % self.k).astype(float) / self.k
         return lambda zeros, ones: jnp.minimum((zeros - whole).astype(float) - fraction, -ones.astype(float))
 

@@ -51,9 +51,8 @@ from dpjax.optimizers.interior_point.flat_tree_planning import Curve
 from dpjax.optimizers.interior_point.tree_planning import Offsets
 from dpjax.optimizers.interior_point.tree_score import TreeScore
 
-_MOST_POINTS = (
-    2**12
-)  # of whose scores float32 holds differences to 2^-12: nothing is subtracted from them, for the curve is theirs
+# Of their scores float32 holds differences to 2^-12: nothing is subtracted before they are multiplied, for the curve is theirs.
+_MOST_POINTS = 2**12
 
 
 @frozen

@@ -170,7 +170,7 @@ class ApproximateQuantiles(Quantiles):
         place = jnp.arange(pieces.count, dtype=jnp.int32)
         over = place - below - floor
         ends = wide.concatenate(pieces.starts[1:], pieces.end[None])
-        offered = (place >= below) & (place <= up_to) & wide.less(pieces.starts, ends)
+        offered = (place >= below) & wide.less(pieces.starts, right[None]) & wide.less(pieces.starts, ends)
         least = jnp.min(jnp.where(offered, jnp.abs(over), jnp.int32(MOST_ROWS)))
         return (jnp.abs(over) - least).astype(float) + jnp.where(over > 0, -rest, rest)
 

@@ -125,6 +125,7 @@ class RecursiveQuantiles(Quantiles):
         """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `rank_error` over alpha.
 
         As many points as alpha n allows may share their random bits; that more do has a part of beta, `FOR_TIES` of it or `LESS_FOR_TIES`.
+        (By this bound a few numbers just above may not be enough.) Of a median alone ties cost nothing: no node has it for an end.
 
         Raises:
           ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice; points that
@@ -135,12 +136,14 @@ class RecursiveQuantiles(Quantiles):
         part = FOR_TIES if base.half_slice(self.solver, beta=beta * (1 - FOR_TIES) / runs) <= m else LESS_FOR_TIES
         base.require(self.solver, m, beta * (1 - part) / runs)
         error, bits = self.rank_error(), int(self._extra_bits())
+        least = n = math.ceil(error / alpha)
+        if self.depth == 1:
+            return n
 
         def enough(n: int) -> bool:
             shared = 1 + int((alpha * n - error) / (self.rank_error(shared=2) - error))
             return log_shared(n, shared, bits) <= math.log(beta * part)
 
-        least = n = math.ceil(error / alpha)
         while not enough(n):
             least, n = n, 2 * n
             if n > LARGEST:
@@ -167,7 +170,9 @@ def log_shared(n: int, shared: int, bits: int) -> float:
     """
     if shared >= n:
         return -math.inf
-    log_choices = math.lgamma(n + 1) - math.lgamma(shared + 2) - math.lgamma(n - shared)
+    # Logarithms of factorials that large would cancel: n^(c + 1) is more than n! / (n - c - 1)!.
+    log_falling = (shared + 1) * math.log(n) if n > 2**40 else math.lgamma(n + 1) - math.lgamma(n - shared)
+    log_choices = log_falling - math.lgamma(shared + 2)
     return log_choices - bits * shared * math.log(2.0)
 
 

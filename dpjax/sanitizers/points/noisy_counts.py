@@ -50,8 +50,9 @@ class NoisyCounts(PointSanitizer):
 
     @property
     def most_points(self) -> int:
-        """How many points may be named: those of counts above `low` among n examples."""
-        return int(arguments.known("n", self.n)) // (math.floor(arguments.known("low", self.low)) + 1)
+        """How many points may be named: those of counts above `low` among n examples, if the domain has so many."""
+        named = int(arguments.known("n", self.n)) // (math.floor(arguments.known("low", self.low)) + 1)
+        return min(named, 2 ** arguments.known_integer("bits", self.bits))
 
     def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
         values, keep = self.noisy(key, found.counts)
@@ -75,10 +76,14 @@ class NoisyCounts(PointSanitizer):
         return jnp.where(eligible, log_p, -jnp.inf), jnp.where(eligible, log_q, 0.0)
 
     def log_density(self, counts: Int[Array, "m"], answers: Float[Array, "m"]) -> Float[Array, "m"]:
-        """ln of the density of a released answer (a share of n); -inf at and below high / n."""
+        """ln of the density of a released answer (a share of n); -inf up to high / n."""
         n = jnp.asarray(self.n, float)
-        density = laplace.log_pdf(answers * n, counts.astype(float), epsilon=self.epsilon, sensitivity=2.0) + jnp.log(n)
-        return jnp.where(self._eligible(counts) & (answers * n > jnp.asarray(self.high, float)), density, -jnp.inf)
+        values = answers * n
+        density = laplace.log_pdf(values, counts.astype(float), epsilon=self.epsilon, sensitivity=2.0) + jnp.log(n)
+        # Of a count of millions with noise that is just enough the sum is rounded, and its share of n: it may be `high`, or less.
+        rounded = jnp.where(values > 2**12, 2 * jnp.finfo(values.dtype).eps * values, 0.0)
+        enough = values - counts.astype(float) > self.short(counts) - rounded
+        return jnp.where(self._eligible(counts) & enough, density, -jnp.inf)
 
     def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
         """(P[every answer is within `error` of the truth], P[not]): answers are independent."""
