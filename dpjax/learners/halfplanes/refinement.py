@@ -340,10 +340,10 @@ def _settled(cells: Cells, best: Cells, problem: Problem) -> tuple[Cells, Cells]
 
 def _stored(cells: Cells, where: Int[Array, ""], halves: Cells, best: Cells, problem: Problem) -> Cells:
     """The halves in the table: one in the place of the whole, one in the place of a cell that promises least."""
-    mine = _promise(halves, best, problem)
-    promise = _promise(cells, best, problem).at[where].set(mine[0])
+    whole = lambda leaf, half: leaf.at[where].set(half[0])  # noqa: E731
+    promise = _promise(jax.tree.map(whole, cells, halves), best, problem)
     other = jnp.argmin(promise)
-    other = jnp.where(mine[1] == -jnp.inf, promise.shape[0], other)  # nowhere
+    other = jnp.where(halves.score[1] == -jnp.inf, promise.shape[0], other)  # nowhere
     # Of two writes to one place JAX keeps either: where the first half is hopeless, the second may take its place.
     first = jnp.where(where == other, promise.shape[0], where)
     places = jnp.stack([first, other.astype(jnp.int32)])

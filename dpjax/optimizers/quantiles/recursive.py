@@ -3,7 +3,6 @@
 Its plain twin is `dpjax.verify.plain.quantiles.recursive_law`.
 """
 
-import bisect
 import math
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import Guarantee
-from dpjax.core import arguments, random
+from dpjax.core import arguments, bisection, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
@@ -22,7 +21,6 @@ from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch
 
 MOST_LEVELS = 16
-LARGEST = 2**62  # points that are reckoned with
 FOR_TIES, LESS_FOR_TIES = 2.0**-6, 2.0**-40  # of beta; the second where slices are no larger than the runs need
 
 
@@ -136,22 +134,21 @@ class RecursiveQuantiles(Quantiles):
         part = FOR_TIES if base.half_slice(self.solver, beta=beta * (1 - FOR_TIES) / runs) <= m else LESS_FOR_TIES
         base.require(self.solver, m, beta * (1 - part) / runs)
         error, bits = self.rank_error(), int(self._extra_bits())
-        least = n = math.ceil(error / alpha)
+        least = math.ceil(error / alpha)
         if self.depth == 1:
-            return n
+            return least
 
         def enough(n: int) -> bool:
             shared = 1 + int((alpha * n - error) / (self.rank_error(shared=2) - error))
             return log_shared(n, shared, bits) <= math.log(beta * part)
 
-        while not enough(n):
-            least, n = n, 2 * n
-            if n > LARGEST:
-                rule = f"larger, for {bits} bits do not break the ties of equal points"
-                raise ValueError(
-                    f"solver.bits must be {rule}, got {int(self.solver.bits)} with bits = {int(self.bits)}"
-                )
-        return n if n == least else least + 1 + bisect.bisect_left(range(least + 1, n), True, key=enough)
+        try:
+            return bisection.least_int(enough, least)
+        except ValueError as reason:
+            rule = f"larger, for {bits} bits do not break the ties of equal points"
+            raise ValueError(
+                f"solver.bits must be {rule}, got {int(self.solver.bits)} with bits = {int(self.bits)}"
+            ) from reason
 
 
 def rank_error(depth: int, m: int, shared: int) -> float:
@@ -165,7 +162,7 @@ def rank_error(depth: int, m: int, shared: int) -> float:
 def log_shared(n: int, shared: int, bits: int) -> float:
     """ln of C(n, shared + 1) 2^(-bits shared), a bound on P[more than `shared` of n points have equal random bits].
 
-    >>> round(math.exp(log_shared(3, 2, 1)), 6)  # by one bit two of three points are always told from the third, or none is
+    >>> round(math.exp(log_shared(3, 2, 1)), 6)  # the bits of three points are equal in two of eight cases
     0.25
     """
     if shared >= n:
