@@ -319,6 +319,19 @@ def test_rank_errors_and_distances_are_exact() -> None:
     assert math.isnan(float(function.distance(as_points([], 4))))
 
 
+def test_numbers_of_other_widths_are_compared_whole() -> None:
+    """Cut off, 2^64 + 3 would be 3."""
+    function = cdf.StepFunction(points=wide.from_ints([3, 9], 8), heights=jnp.array([0.0, 0.5, 1.0]))
+    far = 2**64
+    for start, distance in ((0, 0.0), (2**32, 1.0), (far, 1.0)):
+        x = wide.from_ints([start + 3, start + 9], 96)
+        assert float(function.distance(Points.create(x))) == distance
+        np.testing.assert_array_equal(function.evaluate(x), [1.0, 1.0] if start else [0.5, 1.0])
+    narrow = Points.create(wide.from_ints([3, 9], 8), ordered=True)
+    answers = wide.from_ints([3, far + 3], 96)
+    np.testing.assert_array_equal(quantiles.rank_errors(narrow, answers, jnp.array([0, 1])), [0, 1])
+
+
 # ------------------------------------------------------------------------------------------- utility at sample sizes
 
 BITS, ALPHA, BETA = 16, 0.1, 0.1

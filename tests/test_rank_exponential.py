@@ -196,6 +196,18 @@ def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
         np.testing.assert_allclose(cells[:, 0], gaps[:, 20:40].sum(axis=1), rtol=1e-9)
 
 
+@pytest.mark.parametrize("bits", [1, 60, 64])
+@pytest.mark.parametrize("make", [quantiles.rank_exponential, quantiles.permute_and_flip])
+def test_intervals_may_end_beyond_the_domain(make, bits):
+    """Cut off, 2^64 was 0: all of the domain had probability 0, and what lies beyond it that of points near 0."""
+    made, points = make(bits=bits, fractions=[0.5], epsilon=1.0), points_of([0, 1, 1], bits, 3)
+    end = lambda value: wide.resize(wide.from_ints([value], 96), wide.limbs_for(bits) + 1)  # noqa: E731
+    most = 2 ** (32 * wide.limbs_for(bits))
+    for low, high, inside in ((0, 2**bits, 1.0), (0, most, 1.0), (0, most + 7, 1.0), (most, most + 7, 0.0)):
+        law = made.probability(points, (end(low), end(high)))
+        np.testing.assert_allclose(law, [inside, 1 - inside], atol=1e-6)
+
+
 @jax.jit
 def each(made, points, rows):
     return made.each(made.prepare(points), made.check_event(rows))

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
@@ -106,6 +106,13 @@ class Interval:
         """All numbers with `limbs` limbs but the greatest."""
         zero = jnp.zeros((limbs,), jnp.uint32)
         return cls(low=zero, high=~zero)
+
+    def of_domain(self, bits: Int[Array, ""], limbs: int) -> "Interval":
+        """The same points of {0, ..., 2^bits - 1}: ends at 2^bits at most, with so many limbs, which hold it; of several intervals, too."""
+        beyond = wide.power_of_two(jnp.asarray(bits, jnp.int32), self.low.shape[-1])
+        ends = (wide.minimum(end, jnp.broadcast_to(beyond, end.shape)) for end in (self.low, self.high))
+        low, high = (wide.resize(end, limbs) for end in ends)
+        return Interval(low=low, high=high)
 
     def is_empty(self) -> Bool[Array, ""]:
         """Whether it has no point."""

@@ -82,7 +82,13 @@ class StepFunction:
 
     def evaluate(self, x: UInt32[Array, "n limbs"]) -> Float[Array, "n"]:
         """Its values at points x: the share of the data estimated to be <= x."""
-        return self.heights[jax.vmap(lambda one: wide.search(self.points, one, side="right"))(x)]
+        limbs = max(x.shape[-1], self.points.shape[-1])
+        points, x = self.resized(limbs).points, wide.resize(x, limbs)
+        return self.heights[jax.vmap(lambda one: wide.search(points, one, side="right"))(x)]
+
+    def resized(self, limbs: int) -> "StepFunction":
+        """The same with `limbs` limbs, which must hold its points."""
+        return StepFunction(points=wide.resize(self.points, limbs), heights=self.heights)
 
     def distance(self, points: Any) -> Float[Array, ""]:
         """Kolmogorov distance to the empirical distribution of `points`, exactly; NaN for no points.
@@ -111,7 +117,8 @@ class StepFunction:
 @jax.jit
 def _distance(function: StepFunction, points: Points) -> Float[Array, ""]:
     """`distance_to` the empirical distribution."""
-    points = points.in_order(points.x.shape[1])
+    limbs = max(points.x.shape[1], function.points.shape[1])
+    points, function = points.in_order(limbs), function.resized(limbs)
     n = points.n_valid
 
     def share_below(threshold: Array) -> Array:

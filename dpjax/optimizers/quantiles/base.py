@@ -115,7 +115,9 @@ def rank_errors(points: Points, answers: UInt32[Array, "k limbs"], ranks: Int[Ar
     >>> rank_errors(points, wide.from_ints([5, 4], 8), jnp.array([2, 3])).tolist()
     [0, 2]
     """
-    x = wide.select(points.valid, points.x, ~jnp.zeros_like(points.x))  # rows past them at the greatest number
+    limbs = max(points.x.shape[-1], answers.shape[-1])
+    x, answers = wide.resize(points.x, limbs), wide.resize(answers, limbs)
+    x = wide.select(points.valid, x, ~jnp.zeros_like(x))  # rows past them at the greatest number
 
     def error(answer: Array, rank: Array) -> Array:
         below, up_to = (jnp.minimum(wide.search(x, answer, side=side), points.n_valid) for side in ("left", "right"))

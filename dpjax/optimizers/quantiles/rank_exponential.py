@@ -154,11 +154,9 @@ class RankExponential(IndependentQuantiles):
     def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
         def one(fraction: Array, interval: Interval) -> Array:
             pieces = self.pieces(points, fraction)
-            low, high = (wide.resize(end, self.wider) for end in (interval.low, interval.high))
-            within = Interval(low=low, high=high)
-            return piecewise.law_everywhere(pieces, self._log_density(pieces), Goal(marked=None, within=within))
+            return piecewise.law_everywhere(pieces, self._log_density(pieces), Goal(marked=None, within=interval))
 
-        return jax.vmap(one)(jnp.asarray(self.fractions), intervals)
+        return jax.vmap(one)(jnp.asarray(self.fractions), intervals.of_domain(self.bits, self.wider))
 
     def pmfs(self, points: Points, size: int) -> Float[Array, "quantiles outcomes"]:
         place = wide.from_uint32(jnp.arange(size, dtype=jnp.uint32), self.wider)

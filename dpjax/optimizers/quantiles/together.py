@@ -160,7 +160,8 @@ class Together(RankedQuantiles):
         self, points: Points, intervals: Interval
     ) -> Callable[[Targets, Int[Array, ""]], Float[Array, "measures k 2"]]:
         """Of sorted points: from targets, and how many measures are used, to ln of the weights of tuples in the intervals and of others."""
-        low, high = self._within(intervals)
+        inside = intervals.of_domain(self.bits, self.wider)
+        low, high = inside.low, inside.high
         rows, counted = self._cut(points, low, high)
         marks, axis = self._marks(points, rows, low, high), self.axis
 
@@ -178,15 +179,6 @@ class Together(RankedQuantiles):
             return lax.map(lambda measure: lax.cond(measure < measures, one, nothing, measure), order)
 
         return weigh
-
-    def _within(self, intervals: Interval) -> tuple[UInt32[Array, "quantiles wider"], UInt32[Array, "quantiles wider"]]:
-        """The ends of the intervals, at 2^d at most."""
-        beyond = wide.power_of_two(self.bits, intervals.low.shape[-1])[None]
-        low, high = (
-            wide.resize(wide.minimum(end, jnp.broadcast_to(beyond, end.shape)), self.wider)
-            for end in (intervals.low, intervals.high)
-        )
-        return low, high
 
     def _cut(
         self, points: Points, low: UInt32[Array, "quantiles wider"], high: UInt32[Array, "quantiles wider"]
