@@ -396,6 +396,7 @@ def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
         ),
         (lambda: agnostic.mixed(_parities().laws, weights=[1, 1]), ValueError, "weights must have one entry"),
         (lambda: agnostic.mixed(_parities().laws, weights=[1, 0, 1]), ValueError, "weights must be > 0"),
+        (lambda: agnostic.mixed(_parities().laws, weights=[1.7e308] * 3), ValueError, "weights must be <="),
         (
             lambda: agnostic.noisy(_parities().laws[0], flip=0.1).within(0.2),
             TypeError,

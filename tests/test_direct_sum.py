@@ -375,6 +375,12 @@ def test_generic_learner_learns_and_keeps_its_books():
 # ------------------------------------------------------------------------------------------------------- PAC, empirical
 
 
+def test_row_numbers_are_below_a_number():
+    for wrong in (0, -5, 1.5, None):
+        with pytest.raises((TypeError, ValueError), match="rows must be"):
+            reductions.draw_rows(jax.random.key(0), 3, wrong)
+
+
 def test_row_numbers_are_uniform():
     draw = jax.jit(reductions.draw_rows, static_argnums=1)
     for rows in (1, 2, 7, 100, 2**31 - 1):

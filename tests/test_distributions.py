@@ -465,6 +465,25 @@ def test_every_threshold_is_within_one_of_a_uniform_law(bits):
         assert within(thresholds.uniform(bits=bits, target=target), 1.0) == (0, (1 << bits) + 1)
 
 
+@pytest.mark.parametrize(
+    "law",
+    [
+        *small_laws(4)[::3],
+        thresholds.several(thresholds.uniform(bits=4, target=0), bits=4, targets=[3, 5]),
+        parities.uniform_single(bits=4, target=5),
+        parities.uniform(bits=4, targets=[5, 6]),
+        points.point_masses(bits=4, points=[3, 9], masses=[1.0, 3.0], target=3),
+        rectangles.uniform(bits=4, low=[0], high=[3]),
+    ],
+    ids=repr,
+)
+def test_no_law_knows_what_is_within_an_error_that_is_none(law):
+    """NaN and -1 used to say that the target alone, or everything, is."""
+    for wrong, kind in ((math.nan, ValueError), (-0.5, ValueError), ("1", TypeError), (None, TypeError)):
+        with pytest.raises(kind, match="alpha must be"):
+            law.within(wrong)
+
+
 @pytest.mark.parametrize("alpha", [float("nan"), -1.0, 2.0])
 def test_an_experiment_refuses_an_error_that_is_none(alpha):
     law, learner = thresholds.log_uniform(bits=8), one_threshold.exponential(bits=8, epsilon=1.0)

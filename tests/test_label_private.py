@@ -444,6 +444,17 @@ def test_too_few_or_wrong_public_points_are_refused() -> None:
         semi(lambda bits: label_private.points(bits=1), [1, 3])
 
 
+def test_parities_of_another_width_are_refused() -> None:
+    """Cut off, 2^32 + v would be v."""
+    mine, sample = learner(label_private.parities, bits=2), Sample(x=wide.from_ints([1, 2], 2), y=[1, 0])
+    with pytest.raises(ValueError, match="output must have numbers of 1 limbs, got 2"):
+        mine.log_prob(sample, wide.from_ints([2**32 + 1], 34)[0])
+    with pytest.raises(ValueError, match="hypothesis must have"):
+        mine.predict(wide.from_ints([2**32 + 1], 34)[0], sample.x)
+    with pytest.raises(ValueError, match="x must have"):
+        mine.predict(wide.from_ints([1], 2)[0], wide.from_ints([2**32 + 1], 34))
+
+
 @over_classes
 def test_bad_data_and_sizes_are_refused(concepts: Any) -> None:
     split = learner(concepts, bits=3, unlabelled=2)

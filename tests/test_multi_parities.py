@@ -94,6 +94,22 @@ def test_an_event_without_a_row_for_each_parity_is_refused() -> None:
         learner.probability(builders.multi_sample_of([1, 2], [[0, 1], [1, 1]], 2, 3), ([1], [2]))
 
 
+def test_numbers_of_another_width_are_refused() -> None:
+    """Cut off, 2^32 + v would be v."""
+    sample = builders.multi_sample_of([1, 2], [[0, 1], [1, 1]], 2, 3)
+    wider = wide.from_ints([2**32 + 1, 2], 34)
+    for learner in (
+        parities.parity_learner(bits=2, k=2, epsilon=1.0, delta=0.2, size=3),
+        parities.elimination(bits=2, k=2),
+    ):
+        with pytest.raises(ValueError, match="output must have numbers of 1 limbs, got 2"):
+            learner.log_prob(sample, wider)
+        with pytest.raises(ValueError, match="hypothesis must have"):
+            learner.predict(wider, sample.x)
+        with pytest.raises(ValueError, match="x must have"):
+            learner.predict(wide.from_ints([1, 2], 2), wider)
+
+
 def test_rows_that_fill_no_subsample_have_no_vote() -> None:
     """Seven examples are one subsample of four, and an eighth row that does not count makes no second one."""
     learner = parities.parity_learner(bits=2, k=1, epsilon=1.0, delta=0.2, size=4)

@@ -484,6 +484,9 @@ def test_bad_input_is_refused_by_name():
             polygons.convex(**{**good, name: wrong})
     with pytest.raises(ValueError, match="turn must be < inf"):
         concept.regular(bits=6, sides=6, turn=np.inf)
+    for wrong in ({"sides": 1024, "radius": 1e-12}, {"sides": 3, "radius": 1e-17}, {"sides": 5, "turn": 1e300}):
+        with pytest.raises(ValueError, match=r"^radius must be so large, and turn so small.*corners apart"):
+            concept.regular(bits=6, **wrong)
     mine = polygons.convex(**good)
     three = Examples.create(np.zeros((4, 3, 1), np.uint32), [0, 1, 0, 1])
     for data in (None, [1, 2], three, Examples.create(np.zeros((4, 2, 2), np.uint32), [0, 1, 0, 1])):

@@ -379,6 +379,12 @@ def test_wrong_parts_are_refused_by_name() -> None:
             call()
 
 
+def test_label_error_is_of_a_class_that_names_its_dichotomies() -> None:
+    database = Weighted.create(wide.from_ints([3], 4), [1])
+    with pytest.raises(TypeError, match="concepts must be thresholds"):
+        reductions.label_error(dichotomies.parities(bits=3), database, Sample(x=wide.from_ints([1], 3), y=[1]))
+
+
 @pytest.mark.thorough
 def test_label_error_keeps_all_bits_of_points() -> None:
     """Of a sample that is wider than the database, and of points whose 2 x + y takes another word."""

@@ -170,6 +170,9 @@ def test_printed_constants_prove_less_than_they_claim():
         rate, epsilon = times / 2, times * math.log(math.e / 1e-6)  # epsilon/(2 ln(e/delta)), and epsilon
         assert set_cover.shared_test(rate=rate, noise_epsilon=epsilon, delta=1e-6).covers(2 * epsilon, 1e-6) == keeps
     assert conjunctions.conjunction(bits=50, k=3, epsilon=1.0, delta=1e-6, alpha=0.2).guarantee().covers(1.0, 1e-6)
+    # Of the constants as printed a large epsilon takes a rate whose exponential is no float64: then nothing is promised.
+    printed = conjunctions.conjunction(bits=4, k=2, epsilon=5000.0, delta=0.1, alpha=0.1, calibration="printed")
+    assert printed.guarantee().is_none
 
 
 # ------------------------------------------------------------------------------------------------------------- learning

@@ -24,7 +24,7 @@ import math
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments, bisection
 
-_LARGEST_RATE = 709.0  # e^r is a float
+LARGEST_RATE = 709.0  # e^r is a float
 
 
 def process_delta(rate: float, epsilon: float) -> float:
@@ -54,7 +54,7 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     >>> print(shared_test(rate=0.05, noise_epsilon=0.25, delta=1e-6))  # doctest: +ELLIPSIS
     (0.753465..., 1e-06)-private under ADD_OR_REMOVE_ONE
     """
-    rate = arguments.number("rate", rate, above=0.0, at_most=_LARGEST_RATE)
+    rate = arguments.number("rate", rate, above=0.0, at_most=LARGEST_RATE)
     noise_epsilon = arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
     delta = arguments.number("delta", delta, above=0.0, below=1.0)
     shared = math.expm1(rate) * math.log(-math.expm1(-rate) / delta) - rate
@@ -74,4 +74,4 @@ def rate_for(*, epsilon: float, delta: float) -> float:
     def allowed(rate: float) -> bool:
         return shared_test(rate=rate, noise_epsilon=0.0, delta=delta).epsilon <= epsilon
 
-    return bisection.largest_float(allowed, 0.0, min(epsilon, _LARGEST_RATE), precision=1e-12)
+    return bisection.largest_float(allowed, 0.0, min(epsilon, LARGEST_RATE), precision=1e-12)

@@ -313,6 +313,7 @@ def noisy(law: Distribution, *, flip: Any) -> Noisy:
 
 
 # What differs between laws with the same points.
+_MOST_WEIGHT = 2.0**960  # whose sums are numbers of float64
 _TARGETS = {
     thresholds.Uniform: ("target",),
     thresholds.PointMasses: ("target",),
@@ -343,7 +344,9 @@ def mixed(laws: Sequence[Distribution], *, weights: Sequence[float]) -> Mixed:
     for law in laws[1:]:
         if type(law) is not type(laws[0]) or not _same_points(laws[0], law):
             raise ValueError(f"laws must differ in their targets alone, got {laws[0]!r} and {law!r}")
-    weights = [arguments.known("weights", w, above=0.0, below=math.inf) for w in arguments.several("weights", weights)]
+    weights = [
+        arguments.known("weights", w, above=0.0, at_most=_MOST_WEIGHT) for w in arguments.several("weights", weights)
+    ]
     if len(weights) != len(laws):
         raise ValueError(f"weights must have one entry a law, got {len(weights)} for {len(laws)} laws")
     total = math.fsum(weights)

@@ -1,6 +1,7 @@
 """What every distribution of labelled examples has: a checked and compiled `sample`, and errors above the best of the class."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,6 +11,16 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from dpjax.core import arguments
 from dpjax.domains.events import Near
+
+
+def of_tolerance(within: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An event by an error alpha that is at least 0; TypeError or ValueError for a known alpha that is none."""
+
+    @functools.wraps(within)
+    def checked(self: Any, alpha: Any) -> Any:
+        return within(self, jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float))
+
+    return checked
 
 
 class Distribution:
@@ -35,8 +46,13 @@ class Distribution:
         """The same for each of k hypotheses and its own labels."""
         return self.errors(hypotheses)  # type: ignore[attr-defined]
 
+    @of_tolerance
     def within(self, alpha: Float[ArrayLike, ""]) -> Any:
-        """The event that the error is at most alpha, as laws take it."""
+        """The event that the error is at most alpha, as laws take it.
+
+        Raises:
+          TypeError, ValueError: a known alpha that is no number, or below 0.
+        """
         return Near(distribution=self, alpha=jnp.asarray(alpha, float))
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:

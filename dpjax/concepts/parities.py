@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
-from dpjax.concepts.distribution import Distribution
+from dpjax.concepts.distribution import Distribution, of_tolerance
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
@@ -88,6 +88,7 @@ class UniformParities(Distribution):
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "k more"], UInt32[Array, "k more"]]:
         """(low, high), limbs of bits + 1 bits: h_j has error <= alpha exactly for low_j <= h_j < high_j."""
@@ -111,6 +112,7 @@ class UniformParity(Distribution):
         """0 if the hypothesis is the target, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "more"], UInt32[Array, "more"]]:
         """(low, high), limbs of bits + 1 bits: h has error <= alpha exactly for low <= h < high."""

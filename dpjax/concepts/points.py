@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
 from dpjax.concepts import thresholds
-from dpjax.concepts.distribution import Distribution
+from dpjax.concepts.distribution import Distribution, of_tolerance
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
@@ -161,6 +161,7 @@ class PointDistribution(Distribution):
         """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
         return jax.vmap(self._error)(hypotheses, self.targets)
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> PointSet:
         """The concepts of error at most alpha; for k targets, a set for each.

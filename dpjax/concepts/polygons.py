@@ -69,6 +69,9 @@ def regular(*, bits: int, sides: int, radius: float = 0.42, turn: float = 0.2) -
       radius: of its corners, in (0, 0.5), the side of the grid being 1.
       turn: of its first corner, in radians.
 
+    Raises:
+      TypeError, ValueError: an argument out of range, or corners that float64 does not tell apart.
+
     >>> regular(bits=6, sides=6)
     Region(parts=1, sides=6, bits=6)
     """
@@ -82,7 +85,12 @@ def regular(*, bits: int, sides: int, radius: float = 0.42, turn: float = 0.2) -
         angle = turn + 2 * math.pi * index / sides
         x, y = (Fraction(side) * Fraction(0.5 + radius * part) for part in (math.cos(angle), math.sin(angle)))
         corners.append((x, y))
-    return convex(bits=bits, corners=corners)
+    try:
+        return convex(bits=bits, corners=corners)
+    except ValueError:
+        raise ValueError(
+            f"radius must be so large, and turn so small, that float64 tells {sides} corners apart, got {radius} and {turn}"
+        ) from None
 
 
 def label(region: Region, x: UInt32[Array, "n 2 limbs"]) -> Bool[Array, "n"]:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
-from dpjax.concepts.distribution import Distribution
+from dpjax.concepts.distribution import Distribution, of_tolerance
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.bisection import first_where
@@ -193,6 +193,7 @@ class LogUniform(ThresholdDistribution):
         log = wide.log(wide.select(right, distance, wide.add(distance, _one(distance))))
         return jnp.minimum(log / (2 * math.log(2.0) * jnp.asarray(self.octaves, float)), 0.5)
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """Thresholds from target + 1 - w to target + w, w = floor(2^(2 alpha octaves)) (24 digits).
@@ -236,6 +237,7 @@ class Uniform(ThresholdDistribution):
             count = count + between[-2].astype(float) * 2.0**32
         return jnp.ldexp(count, -jnp.minimum(bits, 32))  # exact, as exp2 is not
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """All thresholds with at most alpha of the grid between them and the target, within 0, ..., 2^d."""
@@ -286,6 +288,7 @@ class PointMasses(ThresholdDistribution):
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
         return self._mass(wide.search(self.points, low), wide.search(self.points, high))
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """From right after the last point too far left to the first point too far right; ends of the range are 0 and 2^(32 limbs) - 1."""
@@ -336,6 +339,7 @@ class Several(Distribution):
         """The mass between each hypothesis and its target."""
         return jax.vmap(lambda target, h: self._with(target).error(h))(self.targets, hypotheses)
 
+    @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "k limbs"], UInt32[Array, "k limbs"]]:
         """(low, high): hypothesis j has error <= alpha exactly for low_j <= h_j < high_j."""

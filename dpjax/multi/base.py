@@ -53,11 +53,11 @@ def intervals(event: Any, k: int, limbs: int) -> Interval:
         event = (event.low, event.high)
     if not isinstance(event, tuple | list) or len(event) != 2 or any(np.shape(end)[:1] != (k,) for end in event):
         raise ValueError(f"event must be (low, high) with a row for each of the k = {k} concepts, got {event!r}")
-    low, high = (end if hasattr(end, "dtype") else _numbers(end, limbs) for end in event)
+    low, high = (end if getattr(end, "dtype", None) == np.uint32 else _numbers(end, limbs) for end in event)
     return jax.vmap(lambda low, high: Interval.of((low, high), limbs))(low, high)
 
 
 def _numbers(end: Any, limbs: int) -> UInt32[Array, "k limbs"]:
-    """Python ints as wide integers."""
+    """Ints as wide integers."""
     most = (1 << (32 * limbs)) - 1
     return wide.from_ints([arguments.integer("event", value, at_least=0, at_most=most) for value in end], 32 * limbs)

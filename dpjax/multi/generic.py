@@ -135,6 +135,7 @@ class GenericLearner(KLearner):
 
     def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
         """P[some population error > best of the class + alpha, or bottom | sample, D~] for the D~ that this key draws in a run."""
+        alpha = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float)
         concepts, probabilities, status = self.law_of_choices(key, sample)
 
         def errors(concept: Any) -> Array:

@@ -34,7 +34,9 @@ class LabelPrivateParities(LabelPrivate, Ordered):
         return event if isinstance(event, Near) else Interval.of(event, wide.limbs_for(self.bits + 1))
 
     def exactly(self, output: Any) -> Interval:
-        return Interval.single(wide.resize(wide_row("output", output), wide.limbs_for(self.bits + 1)))
+        return Interval.single(
+            wide.resize(wide_row("output", output, wide.limbs_for(self.bits)), wide.limbs_for(self.bits + 1))
+        )
 
     def anything(self) -> Interval:
         return Interval.everything(wide.limbs_for(self.bits + 1))
@@ -52,4 +54,8 @@ class LabelPrivateParities(LabelPrivate, Ordered):
         Raises:
           TypeError, ValueError: a hypothesis or points that are no wide integers of the domain.
         """
-        return concept.label(wide_row("hypothesis", hypothesis), wide_rows("x", x)).astype(bool)
+        return concept.label(*self._given(hypothesis, x)).astype(bool)
+
+    def _given(self, hypothesis: Any, x: Any) -> tuple[Any, Any]:
+        limbs = wide.limbs_for(self.bits)
+        return wide_row("hypothesis", hypothesis, limbs), wide_rows("x", x, limbs)

@@ -35,7 +35,7 @@ from jaxtyping import Array, Bool, Float
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
-from dpjax.accounting.set_cover import shared_test
+from dpjax.accounting.set_cover import LARGEST_RATE, shared_test
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.learners.set_cover.base import Rounds
@@ -111,10 +111,13 @@ class SetCover(Rounds):
     # What is promised ------------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
-        """Under ADD_OR_REMOVE_ONE, by the accountant; see the module. None where the selection does not draw with its weights."""
+        """Under ADD_OR_REMOVE_ONE, by the accountant; see the module. None where the selection does not draw with its weights, or
+        for a rate whose exponential is no float64."""
         if not self.selection.exact:
             return Guarantee.none(ADD_OR_REMOVE_ONE)
         rate, delta = float(self.rate), float(self.delta)
+        if self.accountant == "shared_test" and rate > LARGEST_RATE:
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         if self.accountant == "shared_test":
             return shared_test(rate=rate, noise_epsilon=float(self.noise_epsilon), delta=delta)
         each = Guarantee(rate, 0.0, ADD_OR_REMOVE_ONE)

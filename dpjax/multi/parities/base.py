@@ -84,7 +84,7 @@ class ManyParitiesLearner(KLearner):
         return jnp.all(wide.less_equal(event.low, v) & wide.less(v, event.high))
 
     def exactly(self, output: Any) -> Interval:
-        return jax.vmap(Interval.single)(wide.resize(wide_rows("output", output), self._limbs()))
+        return jax.vmap(Interval.single)(wide.resize(self._numbers("output", output), self._limbs()))
 
     def listed(self) -> int:
         """All vectors, in the order of v_1 + v_2 2^d + ..."""
@@ -94,9 +94,12 @@ class ManyParitiesLearner(KLearner):
         """The labels that k parities give to points.
 
         Raises:
-          TypeError, ValueError: hypotheses or points that are no wide integers.
+          TypeError, ValueError: hypotheses or points that are no wide integers of the domain.
         """
-        return concept.predict(wide_rows("hypothesis", hypothesis), wide_rows("x", x))
+        return concept.predict(self._numbers("hypothesis", hypothesis), self._numbers("x", x))
+
+    def _numbers(self, name: str, given: Any) -> UInt32[Array, "rows limbs"]:
+        return wide_rows(name, given, wide.limbs_for(self.bits))
 
     def _limbs(self) -> int:
         """Of an interval's ends, up to 2^bits."""

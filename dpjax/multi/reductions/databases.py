@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from dpjax.concepts.dichotomies import PointClass, ThresholdClass
 from dpjax.core import arguments
 from dpjax.data.outcome import Outcome
 from dpjax.data.sample import Sample
@@ -78,6 +79,9 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
       database: labelled points x o y = 2 x + y, as `label_class` releases them.
       sample: at least one example.
 
+    Raises:
+      TypeError: something else.
+
     >>> import numpy as np
     >>> from dpjax.concepts import dichotomies
     >>> sample = Sample(x=wide.from_ints([1, 5, 5, 6], 3), y=[1, 1, 0, 0])
@@ -85,6 +89,8 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
     >>> float(label_error(dichotomies.thresholds(bits=3), database, sample))  # c_6 is right on all, and on three of four
     0.25
     """
+    if not isinstance(concepts, ThresholdClass | PointClass):
+        raise TypeError(f"concepts must be thresholds(bits=...) or points(bits=...), got {concepts!r}")
     arguments.instance("sample", sample, Sample)
     arguments.instance("database", database, Weighted)
     limbs = max(database.x.shape[-1], sample.x.shape[-1] + 1)  # 2 x + y may need one more

@@ -133,7 +133,13 @@ class Empirical(KLearner):
 
 
 def draw_rows(key: Array, count: int, rows: Int[Array, ""]) -> Int[Array, "count"]:
-    """`count` independent row numbers: 64 random bits modulo rows < 2^31, so uniform to a relative 2^-33."""
+    """`count` independent row numbers: 64 random bits modulo rows < 2^31, so uniform to a relative 2^-33.
+
+    Raises:
+      TypeError, ValueError: a known number of rows that is no int, or below 1.
+    """
+    if not arguments.is_traced(rows):
+        rows = jnp.asarray(arguments.size("rows", arguments.plain(rows)), jnp.int32)
     high, low = (jax.random.bits(one, (count,), jnp.uint32) for one in jax.random.split(key))
     rows = rows.astype(jnp.uint32)
     # (high 2^32 + low) mod rows by Horner's rule, a bit at a time: 2 r < 2^32 never overflows.
