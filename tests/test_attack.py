@@ -16,6 +16,7 @@ from dpjax.core import bits
 from dpjax.core.pytree import frozen
 from dpjax.domains import wide
 from dpjax.fingerprinting import against, attack, audit, boneh_shaw, forms, implied_epsilon, tardos, trial
+from dpjax.fingerprinting.attack import run
 from dpjax.learners import thresholds as one_threshold
 from dpjax.multi import direct_sum, generic, parities, points
 from dpjax.sanitizers import points as point_sanitizer
@@ -337,6 +338,18 @@ def probably(hypotheses, x):
     return says(hypotheses, x).astype(float)
 
 
+def signs(hypotheses, x):
+    """-1 and 1, not 0 and 1."""
+    return 2 * says(hypotheses, x).astype(int) - 1
+
+
+def test_answers_that_are_no_labels_show_in_the_status_of_a_compiled_attack():
+    setups = [against(most, code=SHORT, form=forms.agnostic(2), predict=predict) for predict in (says, signs)]
+    reports = [jax.jit(lambda key, setup=setup: run(key, setup))(jax.random.key(0)) for setup in setups]
+    assert [int(report.status) for report in reports] == [Status.OK, Status.OUTSIDE_DOMAIN]
+    assert bool(reports[0].accused.any()) and not bool(reports[1].accused.any())
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -384,6 +397,25 @@ def probably(hypotheses, x):
             "level must be < 1",
         ),
         (lambda: evidence(toy("most"), trials=0), ValueError, "trials must be >= 1"),
+        (
+            lambda: audit(
+                against(toy("most"), code=USUAL, form=forms.agnostic(USUAL.users), coalition=[False] * USUAL.users),
+                root=engine.root_key(3),
+                trials=9,
+            ),
+            ValueError,
+            "coalition must have a member",
+        ),
+        (
+            lambda: against(toy("most"), code=USUAL, form=forms.agnostic(USUAL.users)).without(USUAL.users),
+            ValueError,
+            "user must be from 0 to",
+        ),
+        (
+            lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=signs),
+            ValueError,
+            "predict must return zeros and ones, got -1",
+        ),
         (
             lambda: attack(jax.random.key(0), most, code=SHORT, form=forms.agnostic(2), predict=lambda h, x: h),
             ValueError,

@@ -430,6 +430,8 @@ def test_negative_controls_are_seen():
         (lambda: tardos(4.0), TypeError, "users must be an int"),
         (lambda: tardos(4, xi=0), ValueError, "xi must be > 0"),
         (lambda: tardos(4, xi=1.0), ValueError, "xi must be < 1"),
+        (lambda: tardos(100, xi=1e-308, length=10), ValueError, "xi must be >="),
+        (lambda: boneh_shaw(100, xi=1e-323, copies=3), ValueError, "xi must be >="),
         (lambda: tardos(4, score="best"), ValueError, "score must be one of"),
         (lambda: tardos(4, length=0), ValueError, "length must be >= 1"),
         (lambda: tardos(10**5), ValueError, r"fewer than 2\^31 columns"),

@@ -63,7 +63,13 @@ class Attack:
     coalition: Bool[Array, "users"]
 
     def without(self, user: int) -> "Attack":
-        """The same with a nonce row for one user: a neighbouring database for every codebook."""
+        """The same with a nonce row for one user: a neighbouring database for every codebook.
+
+        Raises:
+          TypeError, ValueError: no number of a user.
+        """
+        if not arguments.is_traced(user):
+            user = arguments.integer("user", arguments.plain(user), at_least=0, at_most=self.code.users - 1)
         return dataclasses.replace(self, coalition=self.coalition & (jnp.arange(self.code.users) != user))
 
 
@@ -131,14 +137,15 @@ def attack(
       learner: learner(key, MultiSample) -> Outcome (or just the hypotheses). It need not be a JAX function.
       code: `boneh_shaw(...)` or `tardos(...)`; the learner meets k = code.length concepts.
       form: `forms.thresholds`, `forms.agnostic` or `forms.parities` of as many users.
-      predict: predict(hypotheses, x) -> booleans (rows, k), or zeros and ones; default learner.predict.
+      predict: predict(hypotheses, x) -> booleans (rows, k), or zeros and ones; default learner.predict. Under tracing anything else shows
+        as the status OUTSIDE_DOMAIN.
       coalition: mask of the users whose rows the learner sees, default all.
 
     Returns:
       A `Report`.
 
     Raises:
-      TypeError, ValueError: as for `against`; or the answers have the wrong shape.
+      TypeError, ValueError: as for `against`; or the answers have the wrong shape, or are no zeros and ones.
 
     >>> from dpjax.fingerprinting import boneh_shaw, forms
     >>> def most(key, sample):
@@ -166,7 +173,13 @@ def run(key: Array, attack: Attack) -> Report:
         raise TypeError(f"predict must return booleans, got {answers.dtype}")
     if answers.shape != (sample.rows, sample.k):
         raise ValueError(f"predict must return shape ({sample.rows}, {sample.k}), got {answers.shape}")
-    return _judge(attack.form, book, attack.coalition, sample, answers.astype(bool), jnp.asarray(outcome.status))
+    status = jnp.asarray(outcome.status)
+    if answers.dtype != bool:
+        labels = (answers == 0) | (answers == 1)
+        if not arguments.is_traced(labels) and not bool(jnp.all(labels)):
+            raise ValueError(f"predict must return zeros and ones, got {int(answers[~labels][0])}")
+        status = jnp.where(jnp.all(labels), status, Status.OUTSIDE_DOMAIN)
+    return _judge(attack.form, book, attack.coalition, sample, answers.astype(bool), status)
 
 
 @jax.jit
@@ -279,6 +292,8 @@ def audit(
     delta = arguments.known("delta", arguments.delta(delta, positive=False))
     trials, level = arguments.integer("trials", trials, at_least=1), arguments.known_fraction("level", level)
     code = attack.code
+    if not bool(jnp.any(attack.coalition)):
+        raise ValueError("attack.coalition must have a member, who can be the victim: it is empty")
     if victim is None:
         pilots = engine.count(trial, attack, root=root, cell=0, trials=arguments.integer("pilot", pilot, at_least=1))
         victim = int(np.argmax(np.where(attack.coalition, pilots["accused"], -1)))

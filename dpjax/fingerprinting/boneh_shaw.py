@@ -32,7 +32,7 @@ from jaxtyping import Array, Bool, Float, Int
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
 from dpjax.fingerprinting.arrangement import arrangement
-from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream
+from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream, security
 
 VARIANTS = ("padded", "original")
 _LANES = 128  # that vector instructions run along
@@ -126,7 +126,7 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
 
     Args:
       users: n >= 2.
-      xi: in (0, 1). Soundness holds with xi/2 in total and xi/(2n) for each innocent user, completeness with error 0.
+      xi: in [2^-960, 1). Soundness holds with xi/2 in total and xi/(2n) for each innocent user, completeness with error 0.
       variant: "padded", sound for every word; "original", sound for feasible words.
       copies: columns of each type, instead of B. The thresholds stay: soundness as before, completeness only with at least B.
 
@@ -143,7 +143,7 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     (296, [False, True, False])
     """
     users = arguments.size("users", users, at_least=2)
-    log_term = math.log(2 * users / arguments.known_fraction("xi", xi))
+    log_term = math.log(2 * users / security(xi))
     variant = arguments.choice("variant", variant, VARIANTS)
     proved = math.ceil(2 * users**2 * log_term)
     copies = proved if copies is None else arguments.size("copies", copies)

@@ -26,7 +26,13 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 
 BLOCK = 1024  # columns; a multiple of 32
+LEAST_XI = 2.0**-960  # of any number of users, xi / users and its inverse are numbers of float64
 _AT_ONCE = 8  # blocks traced together, so that a step of the loop is worth its overhead
+
+
+def security(xi: Any) -> float:
+    """xi, checked: in [2^-960, 1)."""
+    return arguments.known("xi", xi, above=0.0, at_least=LEAST_XI, below=1.0)
 
 
 @frozen

@@ -40,7 +40,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments, bits, random
 from dpjax.core.pytree import frozen, static
-from dpjax.fingerprinting.codes import BLOCK, Accusation, Book, Code, Columns
+from dpjax.fingerprinting.codes import BLOCK, Accusation, Book, Code, Columns, security
 
 SCORES = {"asymmetric": 100, "symmetric": 30}  # A: the length is A n^2 l
 _STEEPEST = 1.79  # e^u <= 1 + u + u^2 up to here
@@ -188,7 +188,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
 
     Args:
       users: n >= 4 (for fewer the completeness proof does not reach xi).
-      xi: in (0, 1). Soundness: xi in total, xi/n for each innocent user. Completeness: at most xi/n.
+      xi: in [2^-960, 1). Soundness: xi in total, xi/n for each innocent user. Completeness: at most xi/n.
       score: "asymmetric" (columns where w' = 1 count) or "symmetric" (all count).
       length: k, instead of the proved one. Z follows: soundness is as before at every length, completeness is whatever
         `completeness()` says.
@@ -206,7 +206,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     (6400, 320.0, [False, True, False, False])
     """
     users = arguments.size("users", users, at_least=4)
-    log_term = math.ceil(math.log(users / arguments.known_fraction("xi", xi)))
+    log_term = math.ceil(math.log(users / security(xi)))
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
     length = proved if length is None else arguments.size("length", length)
     if length > _MOST_COLUMNS:
