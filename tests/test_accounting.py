@@ -213,8 +213,9 @@ def test_composition_refuses_mixtures_and_nothing(compose):
         compose([])
     with pytest.raises(ValueError, match="count"):
         compose({Guarantee(1.0, 0.0, REPLACE): 0})
-    with pytest.raises(TypeError, match="guarantees"):
-        compose([(1.0, 0.0)])
+    for wrong in ([(1.0, 0.0)], [[1.0]], np.array(1.0)):
+        with pytest.raises(TypeError, match="guarantees must hold Guarantee objects"):
+            compose(wrong)
 
 
 def test_advanced_as_printed():
@@ -478,6 +479,27 @@ def test_closed_form_refuses(wrong):
         )
 
 
+@pytest.mark.parametrize("epsilon", [1e-4, 0.01, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-4, 0.01, 0.5])
+def test_the_largest_rho_is_nearly_that_of_the_best_order(epsilon, delta):
+    """Where delta is not far below epsilon, too: the best a is then thousands of times less than elsewhere."""
+    a = np.geomspace(1e-6, 1e9, 20_000)
+    best = np.max((epsilon + (np.log(delta * a) + (a + 1) * np.log1p(1 / a)) / a) / (a + 1))
+    for xp in (np, jnp):
+        assert 0.985 * best < float(accounting.largest_rho(epsilon, delta, xp=xp)) < best * (1 - 1e-6)
+
+
+def test_more_mechanisms_than_optimal_composition_is_worked_out_for():
+    found = accounting.exponential_epsilon(2**40, epsilon=1.0, delta=1e-6)
+    assert found == pytest.approx(math.sqrt(8 * float(accounting.largest_rho(1.0, 1e-6)) / 2**40))
+
+
+def test_a_delta_that_float32_takes_for_1_is_refused_where_it_computes():
+    with pytest.raises(ValueError, match="delta must be below 1 in float32"):
+        accounting.closed_form_epsilon(1.0, 1 - 1e-9, 100, xp=jnp)
+    assert accounting.closed_form_epsilon(1.0, 1 - 1e-9, 100) > 0
+
+
 def test_the_largest_rho_is_of_scalars():
     with pytest.raises(ValueError, match=r"epsilon and delta must be scalars .* got shape \(97,\)"):
         accounting.largest_rho(np.linspace(0.1, 5, 97), 1e-6)
@@ -485,7 +507,26 @@ def test_the_largest_rho_is_of_scalars():
         accounting.largest_rho(np.array(-1.0), 1e-6)
 
 
-@pytest.mark.parametrize("wrong", [("1", 1e-6, 5), (1.0, [1e-6], 5), (1.0, 1e-6, None), (1.0, 1e-6, 5.5)])
+@pytest.mark.parametrize(
+    "wrong", [{"ranges": 0}, {"squares": -1.0}, {"ranges": math.nan}, {"squares": np.array([1.0, 0.0])}]
+)
+def test_the_rate_of_exponential_mechanisms_is_by_positive_sums(wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        accounting.exponential_rate(1.0, 1e-6, **({"ranges": 1.0, "squares": 1.0} | wrong))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("1", 1e-6, 5),
+        (np.array("1"), 1e-6, 5),
+        (jax.random.key(0), 1e-6, 5),
+        (1.0, [1e-6], 5),
+        (1.0, 1e-6, None),
+        (1.0, 1e-6, 5.5),
+    ],
+)
 def test_closed_form_refuses_what_is_no_number(wrong):
     with pytest.raises(TypeError, match=r"epsilon|delta|count"):
         accounting.closed_form_epsilon(*wrong)

@@ -662,8 +662,17 @@ def test_stability_noise_is_the_same_on_the_device():
 def test_further_refusals():
     with pytest.raises(ValueError, match="noises must be"):
         bounds.noise_deviation(-1, 10.0)
-    with pytest.raises(ValueError, match="deviation must be"):
-        bounds.noise_tail(3, math.nan)
+    for wrong in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="deviation must be"):
+            bounds.noise_tail(3, wrong)
+    for ask in (
+        lambda beta: bounds.realizable(1, 0.1, beta),
+        lambda beta: bounds.binary_search(64, 0.1, beta, 1.0),
+        lambda beta: bounds.histogram_thresholds(4, 0.1, beta, 1.0),
+    ):
+        assert math.isfinite(ask(1e-150))
+        with pytest.raises(ValueError, match=r"beta must be >= 3\.05"):  # whose quotients are infinite
+            ask(1e-307)
     with pytest.raises(ValueError, match="shift must be"):
         bounds.set_cover_errors(1e6, 5.0, 5, 20, 0.1, 0.05, -1)
     with pytest.raises(TypeError, match="alpha must be"):
@@ -672,6 +681,10 @@ def test_further_refusals():
         bounds.interval_search_thresholds(
             7, 2.0, 0.1, comparison_epsilon=0.05, stability_epsilon=0.2, stability_delta=1e-6, choice_epsilon=0.1
         )
+    budgets = {"comparison_epsilon": 0.05, "stability_epsilon": 0.2, "stability_delta": 1e-6, "choice_epsilon": 0.1}
+    for name in budgets:
+        with pytest.raises(TypeError, match=f"{name} must be a real number"):
+            bounds.interval_search(7, 0.1, 0.05, **(budgets | {name: None}))
     with pytest.raises(ValueError, match="delta must be <= 1/2"):
         bounds.stability_gap(0.1, 1.0, 0.6, calibration="proved")
     with pytest.raises(ValueError, match="alpha must be <= 1/2"):
@@ -725,9 +738,9 @@ def test_what_floats_cannot_hold_is_computed_or_refused_by_name():
         (lambda: bounds.rec_concave_error(1, 400, 0.1, 1.0, 1e-6), "levels must be from 1 to 341"),
         (lambda: bounds.pure_points(2000, 2**1500, 0.1, 0.1, 1.0, **printed), "concepts must be from 1 to"),
         (lambda: bounds.iterated_log2(2**4096, 0), "number must be a number that float64 can hold"),
-        (lambda: bounds.agnostic(1, 1e-300, 0.1), "alpha must be > .*, got 1e-300"),
-        (lambda: bounds.finite_class(1.0, 1e-300, 0.1, 1.0), "alpha must be > .*, got 1e-300"),
-        (lambda: bounds.approximating_rows(1, 1e-300), "alpha must be > .*, got 1e-300"),
+        (lambda: bounds.agnostic(1, 1e-300, 0.1), "alpha must be >= .*, got 1e-300"),
+        (lambda: bounds.finite_class(1.0, 1e-300, 0.1, 1.0), "alpha must be >= .*, got 1e-300"),
+        (lambda: bounds.approximating_rows(1, 1e-300), "alpha must be >= .*, got 1e-300"),
         (
             lambda: bounds.approximating_rows(1, 1e-12),
             "alpha must be such that 2\\^64 rows are enough, got alpha = 1e-12",
@@ -759,7 +772,7 @@ def test_what_floats_cannot_hold_is_computed_or_refused_by_name():
             r"set_cover_shift\(40, 0.1, 1e-308\) must have numbers whose",
         ),
         (lambda: bounds.sanitizer_blocks(1e-308), r"sanitizer_blocks\(1e-308\) must have"),
-        (lambda: bounds.point_rows(1e-310, 0.0), "point_rows"),
+        (lambda: bounds.point_rows(1e-310, 0.0), "error must be >="),
         (lambda: bounds.set_cover(1.0, 5, 20, 0.1, 0.1, 0.05, 10**400), "an int of 1329 bits"),
         (lambda: bounds.label_private(1, 0.1, 0.1, 1.0, unlabelled=-5, **printed), "unlabelled .* must be absent"),
     ):

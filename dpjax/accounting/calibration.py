@@ -102,6 +102,8 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         arguments.positive(epsilon=end)
     for end in arguments.extremes(delta):
         arguments.fractions(delta=end)
+        if xp is not np:
+            arguments.delta(end)  # a delta that is 1 in float32 would allow more
     for end in arguments.extremes(count):
         arguments.counts(count=end)
     count = xp.asarray(count, float)

@@ -258,7 +258,10 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
         raise TypeError(
             f"guarantees must be several guarantees, got {guarantees!r} of type {type(guarantees).__name__}"
         )
-    parts = Counter(guarantees)
+    try:
+        parts = Counter(guarantees)
+    except TypeError:  # an array without axes, or of lists, which cannot be counted
+        raise TypeError(f"guarantees must hold Guarantee objects, got {guarantees!r}") from None
     if not parts:
         raise ValueError("guarantees must hold at least one guarantee, got none")
     for part, count in parts.items():

@@ -24,17 +24,19 @@ from typing import Any
 import numpy as np
 
 from dpjax.accounting.calibration import calibrate
+from dpjax.accounting.composition import few_losses
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 
-# The a that are tried, in units of the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): two neighbours differ by 4.4 %.
-_ORDERS = np.geomspace(1 / 8, 8, 97)
+# The a that are tried, in units of the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): two neighbours differ by 4.4 %. Where
+# delta is not far below epsilon far lesser ones are best (two neighbours of which differ by a seventh).
+_ORDERS = np.concatenate([np.geomspace(2.0**-44, 1 / 8, 209)[:-1], np.geomspace(1 / 8, 8, 97)])
 # What is given up for rounding: in float32, too, the sum in rho(a) loses less than half of it.
 _SAFE = 1.0 - 4e-6
 
 
 def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
-    """The largest rho for which every rho-zCDP mechanism is known to be (epsilon, delta)-private: see the module; 0 if delta is 0.
+    """Nearly the largest rho for which every rho-zCDP mechanism is known to be (epsilon, delta)-private: see the module; 0 if delta is 0.
 
     Args:
       epsilon: > 0; a number or a traced scalar.
@@ -56,10 +58,12 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
         arguments.positive(epsilon=end)
     for end in arguments.extremes(delta):
         arguments.number("delta", end, at_least=0.0, below=1.0)
-    log_delta = xp.log(xp.minimum(xp.where(delta > 0, delta, 0.5), 0.5))
+    used = xp.minimum(xp.where(delta > 0, delta, 0.5), 0.5)
+    log_delta = xp.log(used)
     root = xp.sqrt(-log_delta)
     a = xp.minimum(root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float), 1e30)
-    rho = (epsilon + (log_delta + xp.log(a) + (a + 1) * xp.log1p(1 / a)) / a) / (a + 1)
+    # The product's logarithm: where it is near 1, the sum of two would lose its digits.
+    rho = (epsilon + (xp.log(used * a) + (a + 1) * xp.log1p(1 / a)) / a) / (a + 1)
     return xp.where(delta > 0, xp.maximum(xp.max(rho), 0.0) * _SAFE, 0.0)
 
 
@@ -70,17 +74,23 @@ def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp:
 
     Args:
       epsilon, delta: as for `largest_rho`.
-      ranges: the most that the ranges of u - u' add up to, over all neighbours.
-      squares: the most that their squares add up to.
+      ranges: the most that the ranges of u - u' add up to, over all neighbours; > 0.
+      squares: the most that their squares add up to; > 0.
       xp: `numpy` or `jax.numpy`.
 
     Formal guarantees: (epsilon, delta) for all runs together, adaptive ones too, if `ranges` and `squares` bound the sums along every way
     that they can take; under the relation of the neighbours.
 
+    Raises:
+      TypeError, ValueError: a known argument out of range.
+
     >>> round(float(exponential_rate(1.0, 1e-6, ranges=100, squares=100)), 4)
     0.0441
     """
     rho = largest_rho(epsilon, delta, xp=xp)
+    for name, sums in (("ranges", ranges), ("squares", squares)):
+        for end in arguments.extremes(sums):
+            arguments.positive(**{name: end})
     root = xp.sqrt(xp.where(rho > 0, rho, 1.0) * 8 / squares)  # the root of 0 has no derivative
     return xp.maximum(epsilon / ranges, xp.where(rho > 0, root, 0.0))
 
@@ -91,7 +101,7 @@ def exponential_epsilon(
     """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
 
     Of (epsilon, delta) the best of basic composition, of the optimal one for pure mechanisms, which does not know that ranges are bounded
-    (`calibrate`), and of r^2/8-zCDP each; of rho sqrt(8 rho / count).
+    (`calibrate`; of up to 2^20, beyond which it is not worked out), and of r^2/8-zCDP each; of rho sqrt(8 rho / count).
 
     Args:
       count: how many, >= 1.
@@ -121,7 +131,7 @@ def exponential_epsilon(
         arguments.number("delta", delta, at_least=0.0, below=1.0),
         ADD_OR_REMOVE_ONE,  # of any relation: the numbers are the same
     )
-    pure = "basic" if total.is_pure else "optimal"
+    pure = "optimal" if total.delta > 0.0 and few_losses([count]) else "basic"
     each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
     return max(each, math.sqrt(8 * float(largest_rho(total.epsilon, total.delta)) / count))
 

@@ -77,7 +77,7 @@ _MOST_CELLS = 2**20
 # Sums of positive terms, each good to a few thousand roundings.
 _UP = 1.0 + 2.0**-36
 # exp(2 epsilon) must stay a float64; a larger epsilon counts as no promise.
-_LARGEST_EPSILON = 350.0
+LARGEST_EPSILON = 350.0
 # Searches end at this relative precision, on the safe side.
 _PRECISION = 2.0**-32
 
@@ -102,7 +102,7 @@ class Run:
     """A run of Reorder-Slice-Compute, as far as its privacy goes; neighbours add or remove one element.
 
     Args:
-        slice_epsilon: s > 0, the rate of the slice noise Geom(1 - exp(-s)) (the largest, if they differ).
+        slice_epsilon: s > 0 (from 2^-1000 on), the rate of the slice noise Geom(1 - exp(-s)) (the largest, if they differ).
         compute: what each compute promises under ADD_OR_REMOVE_ONE (the largest, if they differ).
         slices: at most so many slices are cut, in each application; None for any number, which plain composition
             and a printed analysis with delta > 0 cannot bear.
@@ -132,7 +132,9 @@ class Run:
     extra: composition.Guarantees = ()
 
     def __post_init__(self) -> None:
-        rate = arguments.number("slice_epsilon", self.slice_epsilon, above=0.0, below=math.inf)
+        rate = arguments.number(
+            "slice_epsilon", self.slice_epsilon, at_least=synchronization.LEAST_RATE, below=math.inf
+        )
         object.__setattr__(self, "slice_epsilon", rate)
         object.__setattr__(self, "extra", tuple(Counter(self.extra).elements()))
         for name in ("computes", "applications") if self.slices is None else ("computes", "applications", "slices"):
@@ -194,7 +196,7 @@ class Run:
         promised: Guarantee = (
             Guarantee.none(ADD_OR_REMOVE_ONE) if self._hopeless() else getattr(self, f"_{accountant}")(delta)
         )
-        return promised if promised.covers(_LARGEST_EPSILON, delta) else Guarantee.none(ADD_OR_REMOVE_ONE)
+        return promised if promised.covers(LARGEST_EPSILON, delta) else Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def best(self, *, delta: float) -> Best:
         """The accountant with the smallest epsilon at a total delta, and its guarantee (ties: the simpler accountant)."""
@@ -211,7 +213,7 @@ class Run:
             ValueError: something in the run promises nothing.
         """
         if self._hopeless():
-            raise ValueError(f"every guarantee must have epsilon <= {_LARGEST_EPSILON} and delta < 1, got {self}")
+            raise ValueError(f"every guarantee must have epsilon <= {LARGEST_EPSILON} and delta < 1, got {self}")
         finest = sum(part.epsilon for part in self.extra) / _MOST_CELLS
         cell = 2.0 ** math.floor(math.log2(max(self.slice_epsilon / _CELLS, self.compute.epsilon / _CELLS, finest)))
         total = _composed(discretised(_atoms(self, 1), _atoms(self, 0), cell), self.applications)
@@ -235,7 +237,7 @@ class Run:
 
     def _hopeless(self) -> bool:
         """Whether something in the run promises nothing."""
-        return any(part.epsilon > _LARGEST_EPSILON or part.delta == 1.0 for part in (self.compute_apart, *self.extra))
+        return any(part.epsilon > LARGEST_EPSILON or part.delta == 1.0 for part in (self.compute_apart, *self.extra))
 
     def _plain(self) -> Counter[Guarantee]:
         """Everything there is to compose when the slices are taken one by one."""
@@ -342,8 +344,13 @@ def total_delta(
         >>> f"{total_delta(slice_epsilon=0.05, compute_epsilon=0.05, total_epsilon=2.0):.3g}"
         '4.68e-12'
     """
-    compute = Guarantee(compute_epsilon, compute_delta, ADD_OR_REMOVE_ONE)
-    return Run(slice_epsilon, compute, slices, computes, applications, None, extra).delta(total_epsilon)
+    epsilon = arguments.number("total_epsilon", total_epsilon, at_least=0.0, below=math.inf)
+    compute = Guarantee(
+        arguments.number("compute_epsilon", compute_epsilon, at_least=0.0),
+        arguments.number("compute_delta", compute_delta, at_least=0.0, at_most=1.0),
+        ADD_OR_REMOVE_ONE,
+    )
+    return Run(slice_epsilon, compute, slices, computes, applications, None, extra).delta(epsilon)
 
 
 def step_epsilon(
@@ -374,7 +381,7 @@ def step_epsilon(
     def run(epsilon: float) -> Run:
         return Run(epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
-    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), accountant=accountant)
+    return largest(run, _total(total_epsilon, total_delta), accountant=accountant)
 
 
 def compute_epsilon(
@@ -406,7 +413,7 @@ def compute_epsilon(
     def run(epsilon: float) -> Run:
         return Run(slice_epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
-    return largest(run, Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE), accountant=accountant)
+    return largest(run, _total(total_epsilon, total_delta), accountant=accountant)
 
 
 def split(
@@ -441,7 +448,8 @@ def split(
     """
     from scipy.optimize import minimize_scalar
 
-    total = Guarantee(total_epsilon, total_delta, ADD_OR_REMOVE_ONE)
+    arguments.function("cost", cost)
+    total = _total(total_epsilon, total_delta)
 
     def at(log_ratio: float, precision: float) -> Split:
         slices, rest = min(1.0, 2.0**log_ratio), min(1.0, 2.0**-log_ratio)
@@ -478,7 +486,7 @@ def largest(
         x, rounded down: family(x) was itself found to keep the total.
 
     Raises:
-        ValueError: total out of range, or no x down to 2^-40 of its epsilon keeps it.
+        TypeError, ValueError: an argument out of range, or no x down to 2^-40 of its epsilon keeps it.
 
     Example:
         >>> count = Guarantee(0.05, 0.0, ADD_OR_REMOVE_ONE)
@@ -486,6 +494,8 @@ def largest(
         >>> f"{largest(lambda s: Run(s, count, computes=2), total):.3f}"
         '0.013'
     """
+    arguments.function("family", family)
+    arguments.choice("accountant", accountant, ACCOUNTANTS)
     _check_relation("total", total, ADD_OR_REMOVE_ONE)
     delta = _checked_delta(total.delta, "total.delta")
     if not 0.0 < total.epsilon < math.inf:
@@ -496,12 +506,12 @@ def largest(
             return family(x).delta(total.epsilon) <= delta
         return family(x).guarantee(delta=delta, accountant=accountant).epsilon <= total.epsilon
 
-    start = min(total.epsilon, _LARGEST_EPSILON)  # beyond it exp(-x) is soon none
+    start = min(total.epsilon, LARGEST_EPSILON)  # beyond it exp(-x) is soon none
     low = next((x for x in start * 0.5 ** np.arange(41) if fits(float(x))), None)
     if low is None:
         raise ValueError(f"no budget down to {start * 0.5**40:.3g} keeps {total} by the accountant {accountant!r}")
     low, high = float(low), 2.0 * float(low)
-    while fits(high) and high < _LARGEST_EPSILON:
+    while fits(high) and high < LARGEST_EPSILON:
         low, high = high, 2.0 * high
     return bisection.largest_float(fits, low, high, precision=precision)
 
@@ -513,7 +523,7 @@ def _least_epsilon(profile: Callable[[float], float], delta: float) -> float:
         return low
     while profile(high) > delta:
         low, high = high, 2.0 * high
-        if low > _LARGEST_EPSILON:
+        if low > LARGEST_EPSILON:
             return math.inf
     return bisection.least_float(lambda epsilon: profile(epsilon) <= delta, low, high, precision=_PRECISION)
 
@@ -596,6 +606,15 @@ def _check_relation(name: str, part: Guarantee, relation: str) -> None:
         raise TypeError(f"{name} must be a Guarantee, got {part!r}")
     if part.relation != relation:
         raise ValueError(f"{name} must be under {relation}, got {part.relation}")
+
+
+def _total(epsilon: float, delta: float) -> Guarantee:
+    """What a run is to keep; its numbers are refused by the names that callers have for them."""
+    return Guarantee(
+        arguments.number("total_epsilon", epsilon, above=0.0, below=math.inf),
+        _checked_delta(delta, "total_delta"),
+        ADD_OR_REMOVE_ONE,
+    )
 
 
 def _checked_delta(value: float, name: str = "delta") -> float:

@@ -22,12 +22,14 @@ import numpy as np
 
 from dpjax.core import arguments
 
+LEAST_RATE = 2.0**-1000  # its inverse is a float64
+
 
 def stay_probabilities(epsilon: float, size: int, bit: int) -> np.ndarray:
     """P[R^bit(i) = (i, 0)] = t_i exp((i + bit) epsilon), for i = 0, ..., size-1.
 
     Args:
-        epsilon: the rate of the slice noise, finite and > 0.
+        epsilon: the rate of the slice noise, finite and > 0 (from 2^-1000 on).
         size: how many.
         bit: 0 for the smaller dataset of the pair, 1 for the larger one.
 
@@ -105,8 +107,8 @@ def _leave_larger(epsilon: float, size: int) -> np.ndarray:
 
 
 def _checked_epsilon(epsilon: float) -> float:
-    """A finite rate > 0."""
-    return arguments.number("epsilon", epsilon, above=0.0, below=math.inf)
+    """A finite rate > 0, by which numbers can be divided."""
+    return arguments.number("epsilon", epsilon, at_least=LEAST_RATE, below=math.inf)
 
 
 def _checked_bit(bit: int) -> int:

@@ -221,7 +221,7 @@ def noise_tail(noises: int, deviation: float) -> float:
         1.0
     """
     arguments.count("noises", noises)
-    arguments.number("deviation", deviation)
+    arguments.number("deviation", deviation, below=math.inf)
     if deviation <= 0.0:
         return 1.0
     s = min(deviation / (noises + math.hypot(noises, deviation)), 1.0 - 2.0**-53)

@@ -22,6 +22,7 @@ R = TypeVar("R")
 CALIBRATIONS = ("printed", "proved")
 # 64 times the least normal float32, so that the shares of a budget can be held as well; XLA takes subnormal numbers for 0.
 _LEAST, _MOST = 2.0**-120, float(np.finfo(np.float32).max)
+_LEAST_FRACTION = 2.0**-500
 _LONGEST = 2**31 - 1  # indices are int32
 _MOST_THINGS = 2**128  # of what formulas in floats count
 _MOST_BITS = 2**24  # of a domain whose size is written down: 2 MiB
@@ -39,8 +40,11 @@ def extremes(value: Any) -> list[Any]:
         return []
     if not hasattr(value, "dtype") or isinstance(value, np.generic):
         return [value]
-    each = np.asarray(value)
-    return [each.min().item(), each.max().item()] if each.size else []
+    try:
+        each = np.asarray(value)
+        return [each.min().item(), each.max().item()] if each.size else []
+    except TypeError:  # words, a PRNG key: to be refused as what it is
+        return [value]
 
 
 # ------------------------------------------------------------------------------------------------------------ numbers
@@ -191,9 +195,10 @@ def positive(**values: Any) -> None:
 
 
 def fractions(**values: Any) -> None:
-    """Refuses what is no number strictly between 0 and 1."""
+    """Refuses what is no number strictly between 0 and 1, or so small that products of two, and quotients, are none in float64."""
     for name, value in values.items():
         number(name, value, above=0.0, below=1.0)
+        number(name, value, at_least=_LEAST_FRACTION)
 
 
 def fraction(name: str, value: Any) -> Any:
