@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpjax.core import show
+
 
 def number(value: float) -> str:
     """A number for a text: powers of ten as such, others with the digits they need.
@@ -33,7 +35,7 @@ def success(settings: Mapping[str, Any]) -> str:
     >>> success({"beta": 0.1})
     'with probability 0.9'
     """
-    return f"with probability {1 - settings['beta']:g}"
+    return f"with probability {show.but(settings['beta'])}"
 
 
 def percent(level: float) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import pathlib
 from collections.abc import Iterable, Sequence
 
@@ -44,12 +45,13 @@ def curve(part: Sequence[Row]) -> tuple[list[float], list[float]]:
 
 
 def write(rows: Iterable[Row], path: pathlib.Path) -> None:
-    """Writes the CSV; floats so that they read back exactly."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(FIELDS)
-        for row in rows:
-            writer.writerow([row.panel, row.series, *(repr(float(v)) for v in (row.x, row.value, row.low, row.high))])
+    """Writes the CSV, all of it or nothing; floats so that they read back exactly."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for row in rows:
+        writer.writerow([row.panel, row.series, *(repr(float(v)) for v in (row.x, row.value, row.low, row.high))])
+    path.write_text(text.getvalue(), newline="")
 
 
 def read(path: pathlib.Path) -> list[Row]:

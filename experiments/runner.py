@@ -20,6 +20,7 @@ from dpjax.trials import devices, engine, resumable, shared
 from experiments import compilation, records, settings
 from experiments.refusals import Refused, refusing
 
+USUAL = "EXPERIMENT"  # what a module calls its experiment
 EXPERIMENTS = (
     "benchmarks",
     "cdf",
@@ -108,7 +109,7 @@ def load(name: str) -> Experiment:
     elif place == name and not place.endswith(".py"):
         known = ", ".join(map(repr, EXPERIMENTS))
         raise Refused(f"experiment must be one of {known}, or your own as MODULE:NAME or FILE.py, got {name!r}")
-    attribute = attribute or "EXPERIMENT"
+    attribute = attribute or USUAL
     found = getattr(_from_file(place) if place.endswith(".py") else _from_module(place), attribute, None)
     if not isinstance(found, Experiment):
         raise Refused(f"{place} must define {attribute} as an experiments.runner.Experiment, got {found!r}")
@@ -116,9 +117,14 @@ def load(name: str) -> Experiment:
 
 
 def title(name: str) -> str:
-    """What the files of an experiment are called."""
-    place = name.partition(":")[0]
-    return pathlib.Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
+    """What the files of an experiment are called: of several in one place each has its own.
+
+    >>> title("thresholds"), title("mine.py"), title("mine.py:FAST"), title("package.mine:EXPERIMENT")
+    ('thresholds', 'mine', 'mine_FAST', 'mine')
+    """
+    place, _, attribute = name.partition(":")
+    stem = pathlib.Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
+    return stem if attribute in ("", USUAL) else f"{stem}_{attribute}"
 
 
 def _from_file(place: str) -> Any:
@@ -179,7 +185,8 @@ def run(
         Refused: what `check` refuses; a directory that is not empty (without resume) or holds another run.
     """
     experiment, chosen = check(name, preset, changes=changes, distributed=jax.process_count() > 1)
-    what = {"experiment": title(name), "preset": preset, "seed": seed}
+    of_module = name not in EXPERIMENTS and not name.partition(":")[0].endswith(".py")
+    what = {"experiment": name if of_module else title(name), "preset": preset, "seed": seed}
     identity = {**what, "settings": chosen, "versions": engine.versions(), **engine.width()}
     began = time.monotonic()
     with contextlib.ExitStack() as opened:

@@ -12,6 +12,7 @@ from dpjax.plotting import style
 from dpjax.trials.sweep import least_n
 from experiments import captions, records
 from experiments.records import Row
+from experiments.refusals import Refused
 from experiments.runner import Context, Experiment
 from experiments.settings import Settings
 
@@ -47,6 +48,7 @@ def experiment(
     """
 
     def measure(settings: Settings, context: Context) -> list[Row]:
+        x = _axis(settings["over"])
         curve = least_n(
             algorithms(settings),
             distribution=distribution(settings),
@@ -56,7 +58,6 @@ def experiment(
             progress=True,
             **{name: settings[name] for name in NUMBERS if name in settings},
         )
-        (x,) = settings["over"]
         found = [row for row in curve.to_rows() if row["n"] is not None]
         return [
             Row("least n", row["series"], row[x], row["n"], row["low"] or 1, row["high"] or math.inf) for row in found
@@ -75,3 +76,10 @@ def experiment(
             style.save(fig, out / "least_n")
 
     return Experiment(summary, presets, measure, draw)
+
+
+def _axis(over: Mapping[str, Any]) -> str:
+    """The one setting, whose values are the numbers along the picture."""
+    if len(over) != 1 or not all(isinstance(each, int | float) for values in over.values() for each in values):
+        raise Refused(f"over must be one setting and its numbers, which make an axis, got {dict(over)!r}")
+    return next(iter(over))

@@ -24,9 +24,10 @@ from dpjax.learners import label_private
 from dpjax.multi import tables
 from dpjax.plotting import style
 from experiments import __main__ as command
-from experiments import compilation, exponents, records, runner, settings
+from experiments import compilation, exponents, records, runner, settings, sweeps
 from experiments.labels.measure import each_epsilon, unanimous
 from experiments.records import Row
+from experiments.refusals import Refused
 from experiments.table import cells
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -235,7 +236,11 @@ from experiments import records, runner
 def measure(settings, context):
     return [records.exact("line", "one", 1.0, settings["epsilon"])]
 
+def twice(settings, context):
+    return [records.exact("line", "one", 1.0, 2 * settings["epsilon"])]
+
 MINE = runner.Experiment("mine", {"smoke": {"epsilon": 1.0}}, measure, lambda rows, settings, out: None)
+OTHER = runner.Experiment("other", {"smoke": {"epsilon": 1.0}}, twice, lambda rows, settings, out: None)
 EXPERIMENT = MINE
 """
 
@@ -247,9 +252,29 @@ def test_an_experiment_of_ones_own(named, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     out = tmp_path / "out"
     assert command.main(["run", named, "--preset", "smoke", "--out", str(out), "--set", "epsilon=2"]) == 0
-    assert records.read(out / "own_experiment.csv") == [line(2.0)]
+    assert records.read(out / f"{runner.title(named)}.csv") == [line(2.0)]
     assert command.main(["plot", named, "--out", str(out)]) == 0
     sys.modules.pop("own_experiment", None)
+
+
+def test_experiments_of_one_file_are_told_apart(tmp_path, capsys):
+    """With equal settings one is no continuation of the other, nor are its files the other's."""
+    (tmp_path / "own.py").write_text(OWN)
+    mine, other = (f"{tmp_path / 'own.py'}:{name}" for name in ("MINE", "OTHER"))
+    out, given = str(tmp_path / "out"), ["--preset", "smoke"]
+    assert command.main(["run", mine, "--out", out, *given]) == 0
+    assert command.main(["run", other, "--out", out, *given, "--resume"]) != 0
+    assert command.main(["plot", other, "--out", out]) != 0
+    assert "another run" in capsys.readouterr().err
+    assert command.main(["run", other, "--out", f"{out}2", *given]) == 0
+    assert records.read(tmp_path / "out2/own_OTHER.csv") == [line(2.0)]
+
+
+@pytest.mark.parametrize("over", [{"kind": ["a", "b"]}, {"bits": [4], "epsilon": [1.0, 2.0]}])
+def test_a_sweep_along_no_axis_is_refused_before_it_is_measured(over):
+    given = {"presets": {}, "algorithms": None, "distribution": None, "title": None}
+    with pytest.raises(Refused, match="over must be one setting and its numbers"):
+        sweeps.experiment("", **given).measure({"over": over}, None)
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,16 @@ def test_bad_input_is_refused(call, words):
         call()
 
 
+def test_what_is_no_single_number_is_refused():
+    pair = lambda key, p: jax.random.uniform(key, (2,)) < p  # noqa: E731
+    given = {"key": {}, "root": ROOT, "cell": 0, "maximum": 64, "chunk": 8}
+    for ask, what in ((sequential.rate, "one event"), (sequential.mean, "one number")):
+        with pytest.raises(TypeError, match=f"run must return {what}"):
+            ask(pair, 0.5, store=Memory(), enough=sequential.narrow(width=0.1), **given)
+        with pytest.raises(TypeError, match="enough must be callable"):
+            ask(coin, 0.5, store=Memory(), enough=None, **given)
+
+
 @pytest.mark.parametrize("event", [None, "lost"])
 def test_an_event_that_is_not_counted_is_refused(event):
     def run(key, p):

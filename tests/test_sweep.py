@@ -429,6 +429,7 @@ def test_strangers_that_cannot_be_run_are_refused(make: Any, error: type[Excepti
         ({"over": {"bits": 8}}, TypeError, "over must list"),
         ({"over": {"bits": []}}, TypeError, "over must list"),
         ({"over": {"bits": [None]}}, TypeError, "over must hold"),
+        ({"over": {1: [8]}}, TypeError, "over must have names of settings as keys, got 1"),
         ({"over": {"n": [8]}}, ValueError, "over must not vary 'n'"),
     ],
 )

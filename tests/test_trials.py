@@ -30,6 +30,7 @@ from dpjax.learners import pac, thresholds
 from dpjax.trials import engine, estimates, footprint, resumable, search
 from dpjax.trials.estimates import Estimate, known
 from dpjax.trials.progress import Progress
+from dpjax.trials.shared import Memory
 from dpjax.trials.store import open_store
 
 pytestmark = pytest.mark.usefixtures("no_key_twice")
@@ -645,6 +646,17 @@ def test_stored_chunks_give_the_same_result(tmp_path, chunk):
     assert [np.asarray(leaf).dtype for leaf in jax.tree.leaves(got)] == [np.int64] * 4
     for stored, direct in zip(draws, engine.evaluate(fickle, 1.0, root=ROOT, cell=4, draws=21), strict=True):
         np.testing.assert_array_equal(stored, direct)
+
+
+@pytest.mark.parametrize("name", ["first", "trials", "draws"])
+def test_a_key_leaves_to_records_what_they_say_of_chunks(name):
+    """Two counts told apart by it alone would have been one."""
+    given = {"key": {name: 1}, "store": Memory(), "root": ROOT, "cell": 0}
+    ask = [lambda: resumable.count(last_bits, 1.0, trials=10, **given)] if name != "draws" else []
+    ask += [lambda: resumable.evaluate(fickle, 1.0, draws=2, **given)] if name != "trials" else []
+    for each in ask:
+        with pytest.raises(ValueError, match=f"key must leave {name} to the chunks"):
+            each()
 
 
 def test_resumed_count_runs_only_what_is_missing(tmp_path):

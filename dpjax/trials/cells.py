@@ -321,6 +321,8 @@ def _grid(over: Any, taken: Sequence[str]) -> list[dict[str, Any]]:
     if not isinstance(over, Mapping) or not over:
         raise TypeError(f'over must be a dict such as {{"bits": [8, 16]}}, got {over!r}')
     for name, values in over.items():
+        if not isinstance(name, str):
+            raise TypeError(f"over must have names of settings as keys, got {name!r}")
         if name in taken:
             raise ValueError(f"over must not vary {name!r}: a row has it already")
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray | range) or not len(values):

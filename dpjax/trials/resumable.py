@@ -109,6 +109,8 @@ def parts(
         unit: "trials", for the sums of `engine.count`, or "draws", for the outcomes of `engine.evaluate`.
         sizes: of the chunks; the rest as for `count` and `evaluate`.
     """
+    if taken := {"first", unit} & set(key):
+        raise ValueError(f"key must leave {' and '.join(sorted(taken))} to the chunks of a record, got {dict(key)!r}")
     compute, structure = _ENGINE[unit], engine.outcome_structure(run, params)
     report = None if progress is None else progress.done
 

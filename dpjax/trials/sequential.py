@@ -91,6 +91,7 @@ def rate(
         ...     [rate(coin, p, key={"p": p}, **given).count for p in (0.5, 0.15, 0.11)]
         [256, 512, 16384]
     """
+    arguments.function("enough", enough)
     sizes = _doubling("maximum", maximum, chunk)
     parts = resumable.parts(
         "trials", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
@@ -98,6 +99,8 @@ def rate(
     events = trials = 0
     for size, counted in zip(sizes, parts, strict=True):
         one = counted[arguments.choice("event", event, tuple(counted))] if isinstance(counted, Mapping) else counted
+        if np.ndim(one):
+            raise TypeError(f"run must return one event, 0 or 1, got counts of shape {np.shape(one)}")
         events, trials = events + int(one), trials + size
         estimate = estimates.rate_sequence(events, trials, level=level)
         if enough(estimate):
@@ -137,12 +140,15 @@ def mean(
     Raises:
         TypeError, ValueError: as `resumable.evaluate`, or a number lies outside [0, 1].
     """
+    arguments.function("enough", enough)
     sizes = _doubling("maximum", maximum, chunk)
     parts = resumable.parts(
         "draws", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
     )
     values = np.empty(0)
     for part in parts:
+        if np.ndim(part) != 1:
+            raise TypeError(f"run must return one number, got draws of shape {np.shape(part)}")
         values = np.concatenate([values, part])
         estimate = estimates.mean_sequence(values, level=level)
         if enough(estimate):
