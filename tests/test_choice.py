@@ -16,6 +16,7 @@ from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.composition import total_delta
 from dpjax.choice import base, cdf, choosing, interior_points, k_concepts, points, quantiles, rectangle, thresholds
+from dpjax.core import bisection
 from dpjax.learners import thresholds as learners
 from dpjax.mechanisms import stability
 from dpjax.optimizers import interior_point
@@ -291,6 +292,25 @@ def test_no_more_is_promised_than_was_asked_for(question):
     given = {"epsilon": 5.0, "alpha": 0.1, **question}
     choice = dpjax.choose(**given)
     assert choice.guarantee.covers(given["epsilon"], given["delta"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"delta": 1e-6, "epsilon": 2.0**-20, "alpha": 2.0**-40}, {"delta": 1e-36, "beta": 0.5, "n": 1, "alpha": 2.0**-40}],
+)
+def test_points_that_take_more_records_than_there_are_get_a_refusal(given):
+    with pytest.raises(ValueError, match=r"learn_points: takes at most 1073741824 rows"):
+        dpjax.choose("points", bits=2, **given)
+
+
+def test_at_a_large_beta_every_epsilon_of_learn_points_is_looked_at():
+    """What a search that stops at the best n so far finds is the least over all of them."""
+    question = base.Question(bits=16, n=None, epsilon=1.0, alpha=0.05, delta=1e-3, beta=0.6, relation=REPLACE_ONE)
+    least = min(
+        bisection.least_int(lambda n, e=e: points.learn_points_failure(n, 0.05, e, 1e-3) <= 0.6, 1)
+        for e in question.epsilons()
+    )
+    assert len(question.epsilons()) > 10 and points.learn_points(question).n == least
 
 
 def test_an_algorithm_that_refuses_its_numbers_is_no_answer(monkeypatch):

@@ -1,5 +1,7 @@
 """`dpjax.quantiles`: values of a column, the error that is stated, what is chosen, and what is refused."""
 
+import re
+
 import builders
 import jax
 import numpy as np
@@ -133,6 +135,13 @@ def test_public_data_of_another_encoding_are_refused():
 def test_points_give_integers():
     points = Points.create(wide.from_ints(range(60), 8))
     assert asked(data=points, bits=8).values.dtype.kind == "i"
+
+
+def test_what_is_printed_is_never_better_than_what_is_promised():
+    answer = asked(beta=1e-7)
+    shown = float(re.search(r"([0-9.]+)-zCDP", repr(answer))[1])
+    assert answer.rho <= shown <= 1.001 * answer.rho
+    assert "with probability 1 - 1e-07;" in repr(answer)
 
 
 @pytest.mark.parametrize(

@@ -636,6 +636,15 @@ def test_noises_that_no_slice_has_are_refused(noise, error, words):
         learner.probability_given(examples, learner.anything(), noise=noise)
 
 
+@pytest.mark.parametrize("accountant", ["best", "basic", "slicing"])
+def test_more_than_accountants_speak_of_is_refused(accountant):
+    """Of 351 nothing was proved, and the learner that was made promised nothing."""
+    given = {"axes": 1, "bits": 8, "delta": 1e-6, "beta": 0.1, "accountant": accountant}
+    with pytest.raises(ValueError, match=r"epsilon must be <= 350\.0"):
+        rectangles.rectangles(**given, epsilon=351.0)
+    assert rectangles.rectangles(**given, epsilon=350.0).guarantee().covers(350.0, 1e-6)
+
+
 def test_what_is_asked_of_slicing_is_kept_to_the_last_digit():
     for axes, delta in ((1, 1e-6), (2, 1e-9), (3, 1e-6)):
         asked = {"epsilon": 0.1, "delta": delta}

@@ -11,7 +11,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.guarantee import promised
 from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
 from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, ranked
-from dpjax.core import arguments
+from dpjax.core import arguments, show
 from dpjax.domains import wide
 
 RELATIONS = (ADD_OR_REMOVE_ONE, REPLACE_ONE)
@@ -101,13 +101,13 @@ class Choice:
         return 0.0, self.alpha or 0.0
 
     def __repr__(self) -> str:
-        error = "a failure" if self.alpha is None else f"an error above {self.alpha:.4g}"
+        error = "a failure" if self.alpha is None else f"an error above {show.at_least(self.alpha)}"
         lines = [
             f"{self.task}: {self.name}",
             f"  {self.guarantee}; on {self.n} records {error} has probability {self.beta:g} at most (solved for {self.solved})",
         ]
         if self.runner_up is not None:
-            lines.append(f"  next: {self.runner_up.name}, {self.solved} = {self.runner_up.value:.4g}")
+            lines.append(f"  next: {self.runner_up.name}, {self.solved} = {show.at_least(self.runner_up.value)}")
         return "\n".join(lines)
 
 

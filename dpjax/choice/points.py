@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import MOST_RECORDS, Candidate, Offer, Question, UnavailableError
 from dpjax.core import bisection
 from dpjax.learners import points as learners
 
@@ -66,16 +66,26 @@ def learn_points(question: Question) -> Offer:
     """By its law on the worst distribution."""
     question.public_size()
     question.approximate()
-    n, epsilon = min((_least_n(question, each), each) for each in question.epsilons())
+    n, epsilon = MOST_RECORDS + 1, question.epsilon
+    for each in question.epsilons():
+        n, epsilon = min((_least_n(question, each, n), each), (n, epsilon))
+    if n > MOST_RECORDS:
+        raise UnavailableError(f"takes at most {MOST_RECORDS} rows, got more")
     given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": question.delta, "bottom": "zero"}
     return Offer(n, lambda n: learners.learn_points(**given), "learn_points")
 
 
-def _least_n(question: Question, epsilon: float) -> int:
-    """At this epsilon."""
+def _least_n(question: Question, epsilon: float, most: int) -> int:
+    """At this epsilon, or `most` if fewer do not suffice (which one law tells, where a bisection takes thirty)."""
     alpha, beta, delta = question.alpha, question.beta, question.delta
+
+    def suffices(n: int) -> bool:
+        return learn_points_failure(n, alpha, epsilon, delta) <= beta
+
     enough = math.ceil(bounds.learn_points(question.bits, alpha, beta, epsilon, delta, bottom="zero"))
-    return bisection.least_int(lambda n: learn_points_failure(n, alpha, epsilon, delta) <= beta, 1, enough)
+    if enough >= most and (most == 1 or not suffices(most - 1)):
+        return most
+    return bisection.least_int(suffices, 1, min(enough, most - 1))
 
 
 CANDIDATES: tuple[Candidate, ...] = (

@@ -1,5 +1,6 @@
 """How values are shown: numbers as numbers, wide integers as integers, anything large as its type and shape."""
 
+import decimal
 from typing import Any
 
 import jax
@@ -28,6 +29,26 @@ def wide(value: Any) -> str:
     ('4294967301', '[5, 8589934592]')
     """
     return _nested(value, _wide_array)
+
+
+def at_least(value: float, digits: int = 4) -> str:
+    """A number in so many digits, rounded up: for what is promised to be no more.
+
+    >>> at_least(0.46211716), at_least(1e-6), at_least(0.25), at_least(math.inf)
+    ('0.4622', '1e-06', '0.25', 'inf')
+    """
+    rounded = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
+    return f"{float(rounded):.{digits}g}"
+
+
+def but(beta: float) -> str:
+    """1 - beta, never more: of a small beta as a difference, which would be shown as 1.
+
+    >>> but(0.05), but(1e-7)
+    ('0.95', '1 - 1e-07')
+    """
+    shown = f"{1 - beta:g}"
+    return shown if float(shown) <= 1 - beta else f"1 - {at_least(beta, 6)}"
 
 
 def listed(entries: list[Any]) -> str:

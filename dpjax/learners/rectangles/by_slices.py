@@ -358,7 +358,7 @@ def rectangles(
     Args:
       axes: D >= 1.
       bits: each coordinate is in {0, ..., 2^bits - 1}, 1 to 4096.
-      epsilon: total, > 0.
+      epsilon: total, > 0, 350 at most, as accountants say nothing beyond.
       delta: total, in (0, 1); 0 is allowed for "basic" with a pure solver.
       beta: failure is at most beta on `sample_size(alpha, beta)` examples.
       accountant: one of `ACCOUNTANTS`, or "best": the one with the fewest examples in slices.

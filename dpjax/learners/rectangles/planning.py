@@ -140,7 +140,7 @@ def plan(
     axes = arguments.integer("axes", axes, at_least=1, at_most=MOST_AXES)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     arguments.choice("accountant", accountant, ACCOUNTANTS)
-    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon), at_most=slicing.LARGEST_EPSILON)
     delta = arguments.known("delta", arguments.delta(delta, positive=accountant != "basic"))
     beta = arguments.known_fraction("beta", beta)
     solver = factory(solver, bits)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpjax.accounting import Guarantee, exponential_rate
 from dpjax.accounting.exponential import currency
-from dpjax.core import arguments
+from dpjax.core import arguments, show
 from dpjax.data.encoding import Column, Encoding
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
@@ -103,8 +103,8 @@ class Answer:
         shown = ", ".join(f"{fraction:g}: {value}" for fraction, value in zip(self.fractions, self.values, strict=True))
         if len(shown) > 300:
             shown = shown[:300] + " ..."
-        error = f"each within {self.rank_error:,.0f} ranks with probability {1 - self.beta:g}"
-        promise = f"{self.guarantee}, {self.rho:.4g}-zCDP"
+        error = f"each within {self.rank_error:,.0f} ranks with probability {show.but(self.beta)}"
+        promise = f"{self.guarantee}, {show.at_least(self.rho)}-zCDP"
         return f"Quantiles {shown}; {error}; {promise}; by {type(self.algorithm).__name__}"
 
     def exactly(self, data: Any) -> Exactly:
@@ -236,7 +236,7 @@ def quantiles(
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
     >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
     >>> print(answer)  # doctest: +NORMALIZE_WHITESPACE
-    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.4621-zCDP; by
+    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.4622-zCDP; by
     PermuteAndFlip
     """
     points, decode = _points(data)
