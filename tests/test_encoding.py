@@ -408,6 +408,12 @@ WRONG = [
 ]
 
 
+def test_a_table_is_no_column_whatever_it_misses():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"values must have one axis, got shape \(2, 2\)"):
+        dpjax.encode(pandas.DataFrame({"a": [1, 2], "b": [3, np.nan]}))
+
+
 @pytest.mark.parametrize(("values", "given", "error", "match"), WRONG)
 def test_bad_columns_are_refused_by_name(values, given, error, match):
     with pytest.raises(error, match=match):

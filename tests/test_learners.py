@@ -16,7 +16,7 @@ from builders import mixed_sample, sample_of, slow, thorough
 from frequencies import FALSE_ALARM
 from scipy import stats
 
-from dpjax import Sample, Status, bounds, fingerprinting, mechanisms
+from dpjax import Points, Sample, Status, bounds, fingerprinting, mechanisms
 from dpjax.concepts import thresholds as concept
 from dpjax.core import random
 from dpjax.data import algorithm
@@ -618,6 +618,17 @@ def test_samples_that_do_not_fit_the_learner_are_refused(
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    ("n_valid", "kind"), [(5, ValueError), (-1, ValueError), (1.5, TypeError), (None, TypeError), (True, TypeError)]
+)
+def test_a_number_of_rows_that_there_are_not_is_refused(n_valid: Any, kind: type[Exception]) -> None:
+    """Of data put together by hand; what is known is refused at once, and shows in no status."""
+    x = wide.from_ints([1, 2, 3], 6)
+    solver = interior_point.exponential(bits=6, epsilon=1.0)
+    with pytest.raises(kind, match=r"points\.n_valid must be"):
+        solver(jax.random.key(0), Points(x=x, n_valid=n_valid))
 
 
 @pytest.mark.parametrize("error", [-0.1, 1.1, float("nan")])

@@ -26,6 +26,8 @@ def read(values: Any) -> np.ndarray:
     """The column as an array of one axis without missing values: of NumPy's own types if it can be."""
     if getattr(values, "nlevels", 1) > 1:
         raise TypeError(f"values must be one column, got {type(values).__name__} of {values.nlevels} levels")
+    if getattr(values, "ndim", 1) > 1:
+        raise ValueError(f"values must have one axis, got shape {values.shape}")
     if hasattr(values, "isna"):  # pandas: its own idea of what is missing, and of types
         _refuse_missing(np.asarray(values.isna()))
         kind: Any = getattr(values, "dtype", None)

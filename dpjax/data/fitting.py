@@ -44,7 +44,8 @@ def fitted(
 
     Raises:
       TypeError: another kind, or points that are no wide numbers, in data put together by hand.
-      ValueError: another k, other limbs, or, as far as they are not traced, a valid point outside, or more rows than floats hold.
+      ValueError: another k, other limbs, or, as far as they are not traced, a valid point outside, a number of valid rows that there are
+        not, or that floats do not hold.
 
     >>> sample = Sample(x=wide.from_ints([1, 2, 3, 4], 8), y=[0, 0, 1, 1])
     >>> fitted(sample, Sample, bits=8, limbs=(1,)).rows
@@ -62,11 +63,11 @@ def fitted(
     width = sample.x.shape[-1]
     if limbs and width not in limbs:
         raise ValueError(f"{name}.x must have {limbs[0]} limbs for points of {bits} bits, got {width}")
-    if counted or isinstance(sample, Sample | MultiSample):
-        refuse_uncountable(f"{name}.n_valid", sample.n_valid)
+    counted = counted or isinstance(sample, Sample | MultiSample)
+    n = _checked_count(f"{name}.n_valid", sample.n_valid, sample.rows, counted=counted)
     traced = any(map(arguments.is_traced, jax.tree.leaves(sample)))
     if not (traced or arguments.is_traced(bits)):
-        wide.check_below(f"{name}.x", np.asarray(sample.x)[: int(sample.n_valid)], int(bits))
+        wide.check_below(f"{name}.x", np.asarray(sample.x)[:n], int(bits))
     return sample if traced and any_rows else sample.padded()
 
 
@@ -145,10 +146,11 @@ def _check_words(name: str, array: Any) -> None:
         raise TypeError(f"{name} must be a uint32 array, got {getattr(array, 'dtype', type(array).__name__)}")
 
 
-def _checked_count(name: str, n_valid: Any, rows: int) -> int | None:
-    """How many rows count, if that is known, and then none that they cannot have, or floats cannot count."""
+def _checked_count(name: str, n_valid: Any, rows: int, *, counted: bool = True) -> int | None:
+    """How many rows count, if that is known, and then none that they cannot have, or, if they are `counted`, floats cannot count."""
     if arguments.is_traced(n_valid):
         return None
     n = arguments.integer(name, arguments.plain(n_valid), at_least=0, at_most=rows)
-    refuse_uncountable(name, n)
+    if counted:
+        refuse_uncountable(name, n)
     return n
