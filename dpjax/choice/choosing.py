@@ -173,7 +173,7 @@ def choose(
     >>> print(choose("quantiles", n=30_000, bits=32, fractions=[0.25, 0.5, 0.75], epsilon=1.0, beta=0.05))
     quantiles: permute_and_flip
       (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; on 30000 records an error above 0.003003 has probability 0.05 at most (solved for alpha)
-      next: inverse_sensitivity, alpha = 0.003497
+      next: inverse_sensitivity, alpha = 0.003498
     >>> choose("interior_point", bits=32, epsilon=1.0).n, choose("interior_point", bits=1024, epsilon=1.0, delta=1e-6).name
     (35, 'tree_log')
     """

@@ -197,8 +197,7 @@ def positive(**values: Any) -> None:
 def fractions(**values: Any) -> None:
     """Refuses what is no number strictly between 0 and 1, or so small that products of two, and quotients, are none in float64."""
     for name, value in values.items():
-        number(name, value, above=0.0, below=1.0)
-        number(name, value, at_least=_LEAST_FRACTION)
+        number(name, value, above=0.0, at_least=_LEAST_FRACTION, below=1.0)
 
 
 def fraction(name: str, value: Any) -> Any:

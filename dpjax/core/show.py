@@ -34,7 +34,7 @@ def wide(value: Any) -> str:
 def at_least(value: float, digits: int = 4) -> str:
     """A number in so many digits, rounded up: for what is promised to be no more.
 
-    >>> at_least(0.46211716), at_least(1e-6), at_least(0.25), at_least(math.inf)
+    >>> at_least(0.46211716), at_least(1e-6), at_least(0.25), at_least(float("inf"))
     ('0.4622', '1e-06', '0.25', 'inf')
     """
     rounded = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
@@ -44,11 +44,11 @@ def at_least(value: float, digits: int = 4) -> str:
 def but(beta: float) -> str:
     """1 - beta, never more: of a small beta as a difference, which would be shown as 1.
 
-    >>> but(0.05), but(1e-7)
-    ('0.95', '1 - 1e-07')
+    >>> but(0.05), but(0.9), but(1e-7)
+    ('0.95', '0.1', '1 - 1e-07')
     """
     shown = f"{1 - beta:g}"
-    return shown if float(shown) <= 1 - beta else f"1 - {at_least(beta, 6)}"
+    return shown if float(shown) <= (1 - beta) * (1 + 1e-12) else f"1 - {at_least(beta, 6)}"
 
 
 def listed(entries: list[Any]) -> str:
