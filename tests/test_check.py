@@ -1,5 +1,6 @@
 """`dpjax.check` on algorithms that somebody else might write: right ones, broken ones, odd ones."""
 
+import dataclasses
 import gc
 import math
 import types
@@ -14,9 +15,11 @@ import pytest
 
 from dpjax import Outcome, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
+from dpjax.core.pytree import frozen
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
+from dpjax.multi import direct_sum
 from dpjax.verify import check, dominating, histograms, laws, neighbours, runs, suspects
 from dpjax.verify.family import family, kind_of
 from dpjax.verify.laws import least_epsilon
@@ -262,6 +265,101 @@ def test_a_law_in_another_order_for_each_dataset_is_seen() -> None:
 
     report = check(Kept(1.0), n=1, domain=1)
     assert report.holds is None and "none has such probabilities in the law" in str(report.disagreement)
+
+
+def _many(draw: Any) -> Any:
+    """32 outcomes, all alike by the law, each too rare for its frequency to say much."""
+
+    class Many:
+        def pmf(self, sample: Any) -> Any:
+            return jnp.full(32, 1 / 32)
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return draw(key, sample)
+
+    return Many()
+
+
+def test_leaks_among_many_rare_outcomes_are_seen() -> None:
+    number = lambda key, sample, most: jax.random.randint(key, (), 0, most)  # noqa: E731
+    fair = _many(lambda key, sample: number(key, sample, 32))
+    assert check(fair, n=1, domain=1, delta=0.0).holds
+    more = _many(lambda key, sample: jnp.stack([number(key, sample, 32), sample.y[0]]))
+    report = check(more, n=1, domain=1, delta=0.0)
+    assert report.holds is None and "64 different outcomes came, where the law has 32" in str(report.disagreement)
+    half = _many(lambda key, sample: number(key, sample, 16) + 16 * sample.y[0])
+    report = check(half, n=1, domain=1, delta=0.0)
+    assert report.holds is None and "and none of the law by more than 0" in str(report.disagreement)
+
+
+def test_runs_that_are_refused_on_some_data_are_seen() -> None:
+    def sometimes(key: Any, sample: Any) -> Any:
+        if sample.y[0]:
+            raise NotImplementedError
+        return 0
+
+    report = check(_many(sometimes), n=1, domain=1, delta=0.0)
+    assert report.holds is None and "there are none (NotImplementedError)" in str(report.disagreement)
+
+
+def test_a_class_of_ones_own_is_compared_with_its_runs_whatever_it_inherits() -> None:
+    ours = thresholds.exponential(bits=1, epsilon=1.0)
+
+    class Best(type(ours)):
+        def draw(self, key: Any, view: Any) -> Any:
+            found, ok, info = super().draw(key, view)
+            return jnp.zeros_like(found) + view.values.argmax().astype(found.dtype), ok, info
+
+    frozen(Best)
+    mine = Best(**{field.name: getattr(ours, field.name) for field in dataclasses.fields(ours) if field.init})
+    assert check(mine, n=2, domain=2).holds is None
+    assert runs.of_dpjax(ours) and not runs.of_dpjax(mine)
+    assert runs.of_dpjax(direct_sum.of(ours, k=2)) and not runs.of_dpjax(direct_sum.of(mine, k=2))
+
+
+def _status(key: Any, sample: Any) -> Any:
+    return Outcome(hypothesis=jnp.float32(0.5), status=1 + sample.y[0], info=None)
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        _status,
+        lambda key, sample: jnp.where(sample.y[0] == 1, 0.0, -0.0),
+        lambda key, sample: -0.0 if int(sample.y[0]) else 0.0,
+        lambda key, sample: None if int(sample.y[0]) else math.nan,
+    ],
+    ids=["status", "sign of zero", "sign of zero in Python", "None and NaN"],
+)
+def test_all_that_is_told_beside_a_real_number_is_audited(leak: Any) -> None:
+    assert check(leak, n=1, domain=1, delta=0.0, trials=400).delta > 0.7
+
+
+def test_noise_of_another_generator_beside_a_large_number_is_drawn_anew() -> None:
+    """Compiled it would be one constant on each dataset, and accused."""
+    rng = np.random.default_rng(0)
+
+    def noisy(key: Any, sample: Any) -> Any:
+        return 1e6 + jnp.sum(sample.y).astype(float) + rng.laplace(scale=2.0)
+
+    report = check(noisy, n=1, domain=1, epsilon=1.0, delta=0.0)
+    assert report.delta == 0.0 and "no pure function of its key" in str(report)
+
+
+def test_a_report_rounds_nothing_to_the_better() -> None:
+    class Slightly(Vote):
+        def guarantee(self) -> Guarantee:
+            return Guarantee(1.0000049, 0.0, REPLACE_ONE)
+
+        def pmf(self, sample: Any) -> Any:
+            kept = jax.nn.sigmoid(1.0000049 * (2 * sample.y[0].astype(float) - 1))
+            return jnp.stack([1 - kept, kept])
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return jax.random.bernoulli(key, self.pmf(sample)[1]).astype(jnp.int32)
+
+    report = check(Slightly(1.0), n=1, domain=1)
+    assert report.holds and "(1.0000049, 0)-privacy holds" in str(report)
 
 
 def test_a_leak_of_probability_delta_is_within_delta() -> None:

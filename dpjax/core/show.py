@@ -37,8 +37,31 @@ def at_least(value: float, digits: int = 4) -> str:
     >>> at_least(0.46211716), at_least(1e-6), at_least(0.25), at_least(float("inf"))
     ('0.4622', '1e-06', '0.25', 'inf')
     """
-    rounded = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
+    return _rounded(value, digits, decimal.ROUND_CEILING)
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """The same, rounded down: for what is known to be no less.
+
+    >>> at_most(0.46218716)
+    '0.4621'
+    """
+    return _rounded(value, digits, decimal.ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, way: str) -> str:
+    rounded = decimal.Context(prec=digits, rounding=way).create_decimal(repr(float(value)))
     return f"{float(rounded):.{digits}g}"
+
+
+def whole(value: float) -> str:
+    """A given number with all of its digits, without a point that says nothing.
+
+    >>> whole(1.0), whole(1.0000049), whole(1e-6)
+    ('1', '1.0000049', '1e-06')
+    """
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
 
 
 def but(beta: float) -> str:

@@ -1,6 +1,6 @@
 """Whether JAX can compile a function that somebody else wrote, and whether it would then do the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -27,10 +27,18 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str | None:
     return reason
 
 
-def is_pure(function: Callable[..., Any], *arguments: Any, runs: int = 8, seed: int = 1) -> bool:
-    """Whether some runs function(key, *arguments) come out compiled as they do without.
+def is_pure(
+    function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),), *, runs: int = 6, seed: int = 1
+) -> bool:
+    """Whether some runs function(key, *arguments) come out by the same key as before, to the bit, and compiled as they do without.
 
     Draws that do not come from the key would be made once and for all by compilation.
+
+    Args:
+      function: (key, *arguments) -> a pytree of arrays.
+      several: lists of arguments, of equal shapes.
+      runs: with each of them.
+      seed: of the keys.
 
     >>> is_pure(lambda key: jax.random.uniform(key)), is_pure(lambda key: np.random.default_rng().random())
     (True, False)
@@ -39,7 +47,16 @@ def is_pure(function: Callable[..., Any], *arguments: Any, runs: int = 8, seed: 
     def keys() -> jax.Array:
         return jax.random.split(jax.random.key(seed), runs)
 
-    compiled = jax.jit(jax.vmap(lambda key: function(key, *arguments)))(keys())
-    plain = [jax.tree.leaves(function(key, *arguments)) for key in keys()]
-    columns = zip(jax.tree.leaves(compiled), zip(*plain, strict=True), strict=True)
-    return all(np.allclose(one, np.stack(other), rtol=1e-4, equal_nan=True) for one, other in columns)
+    def columns(arguments: Sequence[Any]) -> list[np.ndarray]:
+        plain = [jax.tree.leaves(function(key, *arguments)) for key in keys()]
+        return [np.stack(leaves) for leaves in zip(*plain, strict=True)]
+
+    program = jax.jit(jax.vmap(function, in_axes=(0, *([None] * len(several[0])))))
+    for arguments in several:
+        plain, again, compiled = columns(arguments), columns(arguments), jax.tree.leaves(program(keys(), *arguments))
+        if any(one.tobytes() != other.tobytes() for one, other in zip(plain, again, strict=True)):
+            return False
+        near = (np.allclose(one, two, rtol=1e-4, equal_nan=True) for one, two in zip(compiled, plain, strict=True))
+        if not all(near):
+            return False
+    return True

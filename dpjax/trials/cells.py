@@ -114,7 +114,7 @@ class Cell:
         refusal = tracing.refusal(_answer, jax.random.key(0), experiment)
         if refusal is not None:
             raise TypeError(f"{where} must be written with jax.numpy, so that JAX can trace its __call__: {refusal}")
-        if not (isinstance(self.algorithm, Algorithm) or tracing.is_pure(_answer, experiment)):
+        if not (isinstance(self.algorithm, Algorithm) or tracing.is_pure(_answer, [(experiment,)])):
             raise TypeError(
                 f"{where} must draw with jax.random, from the key of its __call__ alone: it is no pure function"
             )
@@ -311,15 +311,17 @@ def _makers(algorithms: Any) -> dict[str, Callable[..., Any]]:
     if not isinstance(algorithms, Mapping) or not algorithms:
         raise TypeError(f"algorithms must be a dict of functions by the name of their series, got {algorithms!r}")
     for name, make in algorithms.items():
-        if not isinstance(name, str) or not callable(make):
-            raise TypeError(f"algorithms must map names to functions of a setting, got {name!r}: {make!r}")
+        if not isinstance(name, str) or not callable(make) or isinstance(make, Algorithm):
+            raise TypeError(
+                f"algorithms must map names to functions of a setting, such as lambda bits: ..., got {name!r}: {make!r}"
+            )
     return dict(algorithms)
 
 
 def _grid(over: Any, taken: Sequence[str]) -> list[dict[str, Any]]:
     """All settings, the last key varying fastest."""
     if not isinstance(over, Mapping) or not over:
-        raise TypeError(f'over must be a dict such as {{"bits": [8, 16]}}, got {over!r}')
+        raise TypeError(f'over must be a dict of one setting at least, such as {{"bits": [8, 16]}}, got {over!r}')
     for name, values in over.items():
         if not isinstance(name, str):
             raise TypeError(f"over must have names of settings as keys, got {name!r}")

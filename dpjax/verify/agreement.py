@@ -1,14 +1,15 @@
 """Whether an algorithm's runs follow the law that it states."""
 
+import itertools
 import math
 from typing import Any
 
 import jax
 import numpy as np
 
-from dpjax.data.algorithm import Algorithm
+from dpjax.verify.audit import audit_samples
 from dpjax.verify.family import Family
-from dpjax.verify.runs import Incomparable, runner
+from dpjax.verify.runs import Incomparable, of_dpjax, runner
 
 RUNS, LOOPED_RUNS, DATASETS = 4096, 512, 8
 ERROR = 2e-5  # probability of accusing a law that is right
@@ -17,42 +18,79 @@ ERROR = 2e-5  # probability of accusing a law that is right
 def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[int, ...], seed: int) -> str | None:
     """What runs say against the laws p of some datasets, in words; None if nothing.
 
-    Which outcome has which place in the law is not known, but it has one: there its probabilities on all datasets must be near its
-    frequencies. And on each dataset frequencies and probabilities are compared by size: sorting moves no two of them further apart. By
-    Hoeffding's bound on each, a right law is accused with probability at most 2e-5. Algorithms of dpjax are not asked: their laws and
-    samplers are tested against each other.
+    Which outcome has which place in the law is not known, but it has one. So there are no more outcomes than places;
+    where an outcome has its place, its probabilities on all datasets must be near its frequencies; and on each
+    dataset frequencies and probabilities are compared by size: sorting moves no two of them further apart. Where many
+    outcomes are all rare, that says little. So runs on two datasets are told apart, too, as by an audit, which must
+    not be easier than by their laws. By Hoeffding's bound on each frequency and by the audits' levels a right law is
+    accused with probability at most 2e-5. Algorithms of dpjax are not asked: their laws and samplers are tested
+    against each other.
     """
-    if isinstance(algorithm, Algorithm):
+    if of_dpjax(algorithm):
         return None
     chosen = sorted({*places, *range(0, len(datasets.sizes), -(-len(datasets.sizes) // DATASETS))})
+    given = [(datasets.values[place], datasets.sizes[place]) for place in chosen]
+    refused = [_is_refused(algorithm, datasets.kind.make(*each)) for each in given]
+    if all(refused):  # a law alone
+        return None
+    if any(refused):
+        first = datasets.shown(chosen[refused.index(True)])
+        return f"do NOT follow this law: on the records {first} there are none (NotImplementedError)"
     try:
-        how = runner(algorithm, datasets.kind.make, datasets.values[-1], datasets.sizes[-1])
+        how = runner(algorithm, datasets.kind.make, *given[-1], others=given[:: max(1, len(given) - 1)])
         keys = jax.random.split(jax.random.key(seed), len(chosen))
         asked = RUNS if how.compiled else LOOPED_RUNS
-        seen = [
-            how.outcomes(key, datasets.values[place], datasets.sizes[place], asked)
-            for place, key in zip(chosen, keys, strict=True)
-        ]
-    except NotImplementedError:  # a law alone
-        return None
+        seen = [how.outcomes(key, *each, asked) for each, key in zip(given, keys, strict=True)]
     except Incomparable as why:
         return f"could not be compared with this law: {why}"
+    against = _of_frequencies(seen, p[chosen]) or _of_pairs(seen, p[chosen])
+    if against is None:
+        return None
+    where, what = against
+    shown = [datasets.shown(chosen[place]) for place in where]
+    return f"do NOT follow this law: {what.format(*shown)}"
+
+
+def _is_refused(algorithm: Any, data: Any) -> bool:
+    """Whether a run is refused as not implemented."""
+    try:
+        algorithm(jax.random.key(0), data)
+    except NotImplementedError:
+        return True
+    return False
+
+
+def _of_frequencies(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, ...], str] | None:
+    """(Of which datasets, what) frequencies say against the laws."""
     runs = len(seen[0])
     names, codes = np.unique(np.concatenate(seen), return_inverse=True, axis=0)
-    width = max(len(names), p.shape[1])
-    frequencies = np.array([np.bincount(part, minlength=width) for part in codes.reshape(-1, runs)]) / runs
-    law = np.pad(p[chosen], ((0, 0), (0, width - p.shape[1])))
-    margin = math.sqrt(math.log(2 * width * len(chosen) / ERROR) / (2 * runs))
-    for place, found, stated in zip(chosen, -np.sort(-frequencies), -np.sort(-law), strict=True):
+    if len(names) > p.shape[1]:
+        zeros = " (0.0 and -0.0 are two)" if names.dtype.kind == "f" else ""
+        return (), f"{len(names)} different outcomes came{zeros}, where the law has {p.shape[1]}"
+    frequencies = np.array([np.bincount(part, minlength=p.shape[1]) for part in codes.reshape(-1, runs)]) / runs
+    margin = math.sqrt(math.log(4 * p.size / ERROR) / (2 * runs))
+    for place, (found, stated) in enumerate(zip(-np.sort(-frequencies), -np.sort(-p), strict=True)):
         if np.abs(found - stated).max() > margin:
-            shown = f"the outcomes came with frequencies {_few(found)}, where the law has {_few(stated)}"
-            return f"do NOT follow this law: on the records {datasets.shown(place)} {shown}"
+            shown = f"the outcomes came with frequencies, by size, {_few(found)}, where the law has {_few(stated)}"
+            return (place,), f"on the records {{}} {shown}"
     for found in frequencies.T[frequencies.max(axis=0) > margin]:
-        if np.abs(found[:, None] - law).max(axis=0).min() > margin:
-            low, high = np.argmin(found), np.argmax(found)
-            where = [f"{found[i]:.3g} on the records {datasets.shown(chosen[i])}" for i in (high, low)]
-            seen_and_stated = f"{where[0]} and {where[1]}, and none has such probabilities in the law"
-            return f"do NOT follow this law: an outcome came with frequencies {seen_and_stated}"
+        if np.abs(found[:, None] - p).max(axis=0).min() > margin:
+            low, high = int(np.argmin(found)), int(np.argmax(found))
+            shown = f"{found[high]:.3g} on the records {{}} and {found[low]:.3g} on the records {{}}"
+            return (high, low), f"an outcome came with frequencies {shown}, and none has such probabilities in the law"
+    return None
+
+
+def _of_pairs(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, ...], str] | None:
+    """(Of which two datasets, what) an event says that is likelier on one of them than by any event of the laws."""
+    pairs = list(itertools.combinations(range(len(seen)), 2))
+    for one, other in pairs:
+        audit = audit_samples(seen[one], seen[other], epsilon=0.0, level=1 - ERROR / (2 * len(pairs)))
+        stated = float(np.maximum(p[one] - p[other], 0.0).sum())
+        if audit.delta_at(0.0) > stated + 1e-6:
+            what = f"an event is likelier by {audit.delta_at(0.0):.3g} at least on the records {{}} than on {{}}"
+            where = (other, one) if audit.swapped else (one, other)
+            return where, f"{what}, and none of the law by more than {stated:.3g}"
     return None
 
 

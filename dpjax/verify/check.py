@@ -14,7 +14,7 @@ import numpy as np
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
 from dpjax.accounting.losses import CELL, discretised
-from dpjax.core import arguments
+from dpjax.core import arguments, show
 from dpjax.verify import dominating
 from dpjax.verify.agreement import disagreement
 from dpjax.verify.family import Family, family, kind_of
@@ -180,7 +180,8 @@ def check(
 
     Args:
       algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, an object or a function of one's own. All that it returns
-        (but the `info` of an `Outcome`) is taken as released. If it has `pmf(data)`, the vector of the probabilities of all outcomes,
+        (but the `info` of an `Outcome`) is taken as released; integers and truth values by their number alone, whatever their type, and
+        of a real number that has no status OK the status alone. If it has `pmf(data)`, the vector of the probabilities of all outcomes,
         bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
         `dpjax.accounting.Guarantee`, that is tested.
       n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records, the empty one, too, where records have no labels
@@ -294,22 +295,23 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
     size = f"{least} to {n} records" if report.relation == ADD_OR_REMOVE_ONE else f"{n} records"
     listed = f"{len(datasets.sizes)} {what} of {size}, each {datasets.kind.record}"
     many = f"{len(datasets.pairs)} neighbouring pairs ({report.relation}) of {listed}"
-    at = f"epsilon = {report.epsilon:g}"
-    least = f"epsilon_at(1e-6) = {report.epsilon_at(1e-6):.6g}"
+    at, rounded = f"epsilon = {show.whole(report.epsilon)}", show.at_least if report.exact else show.at_most
+    found, least = rounded(report.delta, 6), f"epsilon_at(1e-6) = {rounded(report.epsilon_at(1e-6), 6)}"
     worst = f"Worst pair: {report.worst_pair[0]} against {report.worst_pair[1]}."
     if isinstance(report._evidence, Audits):
         audits, order = report._evidence, "as listed" if ordered else "in increasing order"
         how = f" (in Python, for {audits.runner.note})" if audits.runner.note else ""
         text = (
             f"{name}: audited, not verified, for it has no pmf. Of {many}, the {len(audits.pairs)} that looked worst were run "
-            f"{audits.runs} times a dataset{how}, records {order}. At {at} delta is at least {report.delta:.6g}; {least} is a lower "
+            f"{audits.runs} times a dataset{how}, records {order}. At {at} delta is at least {found}; {least} is a lower "
             f"bound too; each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
         )
     else:
-        text = f"{name}: verified exactly, up to {report._evidence.rounding:.1g} in a probability, on all {many}. "
-        text += f"At {at} delta is {report.delta:.6g}; {least}. {worst}"
-        if report.disagreement is not None:
-            text += f" But its runs {report.disagreement}."
+        how = (
+            "verified exactly" if report.disagreement is None else f"runs {report.disagreement}. This law was verified"
+        )
+        text = f"{name}: {how}, up to {report._evidence.rounding:.1g} in a probability, on all {many}. "
+        text += f"At {at} delta is {found}; {least}. {worst}"
     return f"{text} {_verdict(report)}"
 
 
@@ -318,10 +320,10 @@ def _verdict(report: Report) -> str:
     if report.disagreement is not None:
         return "Nothing is known of what it really releases."
     if report.guarantee is None:
-        return "Nothing is claimed for this relation."
+        return "Nothing is claimed for this relation: to test a claim, give delta=."
     if math.isinf(report.guarantee.epsilon):
         return "It promises nothing."
-    claim = f"({report.guarantee.epsilon:g}, {report.guarantee.delta:g})-privacy"
+    claim = f"({show.whole(report.guarantee.epsilon)}, {show.whole(report.guarantee.delta)})-privacy"
     verdicts = {
         True: f"{claim} holds on all of them.",
         False: f"The claimed {claim} is REFUTED.",

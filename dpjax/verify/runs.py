@@ -18,6 +18,7 @@ from dpjax.data.outcome import Outcome, Status
 BLOCK = 2048  # runs of a compiled program
 _MIXED = "the algorithm must return always one real number or never, got one and something else"
 _REAL = "real"  # where a book says whether results are real numbers
+_NOTHING = -1  # the status of None, which no outcome has
 
 
 class Incomparable(TypeError):
@@ -52,7 +53,8 @@ class Runner:
             return self._coded([self.algorithm(one, data) for one in jax.random.split(key, runs)])
         given = jnp.asarray(values), jnp.asarray(size)
         blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
-        return np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
+        rows = np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
+        return rows if rows.dtype.kind != "f" else _on_a_line(*rows.T)
 
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
@@ -60,25 +62,33 @@ class Runner:
         return jax.jit(jax.vmap(functools.partial(_observed, self.algorithm, self.make), in_axes=(0, None, None)))
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
-        """Real numbers (NaN where there is none), or equal codes for equal results of one structure."""
-        plain = [None if result is None else released(result, np) for result in results]
-        rows = [one for one in plain if one is not None]
-        if any(one.ndim == 0 for one in rows) or self.book.get(_REAL, False):
+        """Real numbers (see `_on_a_line`), or equal codes for equal results of one structure."""
+        rows = [released(result, np) for result in results if result is not None]
+        if any(one.dtype.kind == "f" for one in rows) or self.book.get(_REAL, False):
             if self.book.setdefault(_REAL, True) is False:
                 raise Incomparable(_MIXED)
-            return np.array([self._real(*both) for both in zip(results, plain, strict=True)])
+            return _on_a_line(*np.array([_real(result) for result in results]).T)
         if rows:
             self.book[_REAL] = False
         return np.array([self.book.setdefault(_token(result), len(self.book)) for result in results])
 
-    def _real(self, result: Any, plain: np.ndarray | None) -> float:
-        """The number, an integer among real ones, too; NaN where nothing was released."""
-        if plain is None or (isinstance(result, Outcome) and result.status != Status.OK):
-            return math.nan
-        number, *others = (plain,) if plain.ndim == 0 else _shown(result)[1]
-        if others or np.shape(number):
-            raise Incomparable(_MIXED)
-        return float(number)
+
+def _real(result: Any) -> tuple[float, int]:
+    """(The number, an integer among real ones, too; the status) of one run in a Python loop."""
+    if result is None:
+        return math.nan, _NOTHING
+    number, *others = _shown(result)[1]
+    if np.size(number) != 1 or len(others) > isinstance(result, Outcome):
+        raise Incomparable(_MIXED)
+    return float(np.reshape(number, ())), int(others[0]) if others else Status.OK
+
+
+def _on_a_line(numbers: np.ndarray, statuses: np.ndarray) -> np.ndarray:
+    """One real number an outcome: -0.0 is one of its own, as is each status but OK, where no number is released."""
+    line, statuses = np.asarray(numbers, np.float64), np.asarray(statuses, np.float64)
+    below_zero, above_all = -np.finfo(np.float64).smallest_subnormal, np.finfo(np.float64).max
+    line = np.where((line == 0) & np.signbit(line), below_zero, line)
+    return np.where(statuses == Status.OK, line, above_all * (1 - (statuses + 2) * 2.0**-50))
 
 
 def _observed(algorithm: Any, make: Callable[[Any, Any], Any], key: jax.Array, values: Any, size: Any) -> jax.Array:
@@ -86,8 +96,22 @@ def _observed(algorithm: Any, make: Callable[[Any, Any], Any], key: jax.Array, v
     return released(algorithm(key, make(values, size)))
 
 
-def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, size: Any) -> Runner:
-    """How to run the algorithm, found out on one dataset.
+def of_dpjax(algorithm: Any) -> bool:
+    """Whether it is an algorithm of dpjax, with all algorithms that it is made of: not one of somebody else's class."""
+    if not isinstance(algorithm, Algorithm) or not type(algorithm).__module__.startswith("dpjax."):
+        return False
+    return all(of_dpjax(part) for part in vars(algorithm).values() if callable(part))
+
+
+def runner(
+    algorithm: Any,
+    make: Callable[[Any, Any], Any],
+    values: np.ndarray,
+    size: Any,
+    *,
+    others: Sequence[tuple[np.ndarray, Any]] = (),
+) -> Runner:
+    """How to run the algorithm, found out on one dataset, and whether by its key alone, on `others`, too.
 
     Raises:
       Incomparable: it returns nothing that can be audited. What the algorithm raises itself is passed on, with a note.
@@ -97,7 +121,8 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
     refusal = tracing.refusal(lambda key, values, size: algorithm(key, make(values, size)), *given)
     if refusal is None:
         jax.eval_shape(observed, *given)  # outcomes that cannot be audited are refused here
-        if isinstance(algorithm, Algorithm) or tracing.is_pure(observed, jnp.asarray(values), jnp.asarray(size)):
+        tried = ((values, size), *others)
+        if of_dpjax(algorithm) or tracing.is_pure(observed, [tuple(map(jnp.asarray, each)) for each in tried]):
             return Runner(algorithm, make)
     why = "it is no pure function of its key" if refusal is None else f"JAX cannot trace it ({refusal})"
     looped = Runner(algorithm, make, why)
@@ -107,7 +132,7 @@ def runner(algorithm: Any, make: Callable[[Any, Any], Any], values: np.ndarray, 
 
 
 def released(result: Any, xp: Any = jnp) -> Any:
-    """What a run released, as one real number or one row of 32-bit integers.
+    """What a run released, as one real number with its status or one row of 32-bit integers.
 
     Of an `Outcome`, and of each one within, the hypothesis and the status; its info is not covered by any guarantee. Of anything else all
     arrays it holds.
@@ -134,8 +159,8 @@ def released(result: Any, xp: Any = jnp) -> Any:
         raise Incomparable(
             f"the algorithm must return {rule}; got arrays {[(leaf.dtype.name, leaf.shape) for leaf in leaves]}"
         )
-    number = number.reshape(())
-    return xp.where(result.status == Status.OK, number, xp.nan) if others else number
+    status = others[0] if others else xp.asarray(Status.OK)
+    return xp.stack([number.reshape(()), status.astype(number.dtype)])
 
 
 def _shown(result: Any) -> tuple[tuple[Any, ...], list[Any]]:
