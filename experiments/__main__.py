@@ -1,10 +1,11 @@
-"""python -m experiments list | run NAME --preset P --out DIR [--set KEY=VALUE] [--seed S] [--resume] | plot NAME --out DIR | check NAME.
+"""python -m experiments list | settings NAME | run NAME --out DIR [--preset P] [--set KEY=VALUE] [--resume] | plot NAME | check NAME.
 
 NAME is one of the list, or an experiment of your own: MODULE:NAME or FILE.py. A run of several processes: the same command in
 each, with --distributed.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import secrets
@@ -27,7 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.command == "list":
             for name in runner.EXPERIMENTS:
-                print(f"{name:12} {runner.load(name).summary}")
+                print(f"{name:17} {runner.load(name).summary}")
+        elif options.command == "settings":
+            print(json.dumps(runner.check(options.name, options.preset)[1], indent=2, ensure_ascii=False))
         elif options.command == "run":
             _run(options)
         elif options.command == "check":
@@ -103,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="the experiments, a line each")
+    shown = commands.add_parser("settings", help="what one is set to, for --set")
+    shown.add_argument("name", help="which one, as for run")
+    shown.add_argument("--preset", default="quick", help="smoke, quick or full (default quick)")
     run = commands.add_parser("run", help="run one")
     run.add_argument("name", help="which one (see list), or your own: MODULE:NAME or FILE.py")
     run.add_argument("--preset", default="quick", help="smoke, quick or full (default quick)")

@@ -94,6 +94,11 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     assert {"least n", "theorem", "success by law", "success by trials", "anatomy: Q", "anatomy: L"} <= panels
 
 
+def test_settings_are_printed_as_they_can_be_set(capsys):
+    assert command.main(["settings", "slicing", "--preset", "smoke"]) == 0
+    assert json.loads(capsys.readouterr().out) == runner.check("slicing", "smoke")[1]
+
+
 def test_list_names_every_experiment(capsys):
     assert command.main(["list"]) == 0
     out = capsys.readouterr().out

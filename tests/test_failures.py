@@ -1,6 +1,7 @@
 """`dpjax.failures`: a grid is what each of its cells is alone, laws are those of the algorithm, trials agree with them."""
 
 import math
+import types
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 from dpjax import failures
 from dpjax.concepts import thresholds as concept
 from dpjax.learners import pac, thresholds
+from dpjax.plotting import curves
 from dpjax.trials import cells
 from dpjax.trials.store import open_store
 
@@ -110,6 +112,14 @@ def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
     axes.figure.clf()
     failures({"exponential": exponential}, **{**GIVEN, "progress": True})
     assert "12/12 cells" in capsys.readouterr().err
+
+
+def test_small_failures_are_drawn_on_a_logarithmic_axis_beside_none_at_all() -> None:
+    cell = {"series": "mine", "alpha": 0.1, "low": 0.0, "high": 1.0}
+    rows = [{**cell, "n": n, "failure": failure} for n, failure in ((10, 0.9), (20, 1e-6), (40, 0.0))]
+    axes = curves.failures(types.SimpleNamespace(rows=rows, over={}, to_rows=lambda: rows))
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "P[error > 0.1]"
+    axes.figure.clf()
 
 
 def test_results_are_kept_in_a_store_that_is_open_and_empty(tmp_path: Any, table: Any) -> None:

@@ -31,7 +31,7 @@ def test_answers_are_values_with_an_error_that_holds(algorithm):
     ranks = np.array([15, 45])
     below, up_to = ((INCOMES[:, None] < answer.values).sum(axis=0), (INCOMES[:, None] <= answer.values).sum(axis=0))
     assert np.all((below - answer.rank_error <= ranks) & (ranks <= up_to + answer.rank_error))
-    assert "each within" in repr(answer) and len(repr(answer)) < 500
+    assert "all within" in repr(answer) and len(repr(answer)) < 500
 
 
 @pytest.mark.slow

@@ -424,6 +424,7 @@ def test_strangers_that_cannot_be_run_are_refused(make: Any, error: type[Excepti
         ({"progress": "no"}, TypeError, "progress must be True or False"),
         ({"algorithms": {}}, TypeError, "algorithms must be"),
         ({"algorithms": {"mine": 3}}, TypeError, "algorithms must map"),
+        ({"algorithms": {"mine": thresholds.erm(bits=8)}}, TypeError, "functions of a setting, such as lambda bits"),
         ({"distribution": 3}, TypeError, "distribution must be"),
         ({"over": {}}, TypeError, "over must be"),
         ({"over": {"bits": 8}}, TypeError, "over must list"),

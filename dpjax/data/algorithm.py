@@ -64,7 +64,7 @@ class Algorithm:
 
     def guarantee(self) -> Any:
         """The privacy that holds for the numbers in use: a `dpjax.accounting.Guarantee`, which may be `Guarantee.none(relation)`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} states no guarantee")
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Examples that suffice for error alpha but with probability beta.
@@ -72,7 +72,7 @@ class Algorithm:
         Raises:
           ValueError: alpha or beta outside (0, 1), or more than this algorithm can promise.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no theorem on how many examples suffice")
 
     # What a family defines ------------------------------------------------------------------------------------
 

@@ -51,7 +51,12 @@ def read(values: Any) -> np.ndarray:
     if isinstance(values, list | tuple) and _loses(array.dtype, values):
         array = np.asarray(values, object)
     if array.dtype == object:
-        _refuse_missing(np.array([_is_missing(each) for each in array], bool))
+        missing = np.array([_is_missing(each) for each in array], bool)
+        if missing.any() and (texts := [each for each in array if isinstance(each, str | bytes)]):
+            raise TypeError(
+                f"values must be numbers, dates or times: make numbers or dates of text first, got {texts[0]!r}"
+            )
+        _refuse_missing(missing)
         array = _of_python(array)
     if array.dtype.kind in "fmM":
         _refuse_missing(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))

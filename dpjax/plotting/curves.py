@@ -42,7 +42,8 @@ def least_n(curve: Any, ax: Any = None) -> Any:
 def failures(table: Any, ax: Any = None) -> Any:
     """Draws a `dpjax.trials.failures.Failures` with its intervals, and returns the axes.
 
-    Failure probability against n, a line for each series, setting and alpha; both axes logarithmic where they span a factor of 8.
+    Failure probability against n, a line for each series, setting and alpha; both axes logarithmic where they span a factor of 8. Ends of
+    intervals that are 0 or below are at the lower edge then.
 
     Args:
       table: what `dpjax.failures` returned.
@@ -56,10 +57,11 @@ def failures(table: Any, ax: Any = None) -> Any:
         ax.errorbar([row["n"] for row in rows], value, yerr=ends, marker="o", capsize=2, label=label)
     if _wide([row["n"] for row in table.rows]):
         ax.set_xscale("log", base=2)
-    if _wide([row["failure"] for row in table.rows]):
-        ax.set_yscale("log")
+    if _wide([row["failure"] for row in table.rows if row["failure"] > 0]):
+        ax.set_yscale("log", nonpositive="clip")
+    alphas = {row["alpha"] for row in table.rows}
     ax.set_xlabel("n")
-    ax.set_ylabel("P[error > α]")
+    ax.set_ylabel(f"P[error > {min(alphas):g}]" if len(alphas) == 1 else "P[error > α]")
     ax.legend()
     return ax
 

@@ -342,8 +342,9 @@ def learn(
 ) -> IntegerNoise:
     """Noise of least mean loss under (epsilon, delta), by Adam on the parametrisation of this module.
 
-    The best point met is kept. Within 1 % of the optimum (`dpjax.bounds.noise.least_noise`) wherever the two were compared; see
-    tests/test_learned.py for where. It starts from discrete Laplace noise, cut off as soon as delta allows.
+    The best point met is kept: in most settings it is within 1 % of the optimum (`dpjax.bounds.noise.least_noise`); the farthest seen is
+    4.3 % (x^2, epsilon 0.4, delta 0.3, D = 2, where 100,000 steps arrive). It starts from discrete Laplace noise, cut off as soon as
+    delta allows.
 
     Args:
       epsilon: from 2^-24 times the sensitivity to 50.

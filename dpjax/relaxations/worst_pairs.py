@@ -149,7 +149,7 @@ def worst_pair(
     **Formal guarantees**: none; what is found refutes claims, and proves none.
 
     Raises:
-      TypeError, ValueError: an argument out of range.
+      TypeError, ValueError: an argument out of range, or more records, or fewer, than the law is for.
 
     Without the 1/2 the exponential mechanism is not epsilon-private where scores may move both ways.
 
@@ -170,6 +170,10 @@ def worst_pair(
     starts, width = arguments.size("starts", starts), arguments.size("width", width)
     steps, rounds = (arguments.size(name, value, at_least=0) for name, value in (("steps", steps), ("rounds", rounds)))
     steps = steps if real else 0
+    for size in (n, n - 1) if relation == ADD_OR_REMOVE_ONE else (n,):
+        sums = exact.probabilities(law, size * np.eye(1, kinds, dtype=np.int32)).sum()
+        if not abs(sums - 1) < 1e-3:
+            raise ValueError(f"n must be such that law knows {size} records, got {n}: on those its sum is {sums}")
     other = {ADD_OR_REMOVE_ONE: 2, REPLACE_LABEL: labels, REPLACE_ONE: kinds}[relation]
 
     def pair(common: Array, tags: Array) -> tuple[Array, Array]:

@@ -98,7 +98,7 @@ def _draw_search(axes: Any, balance: list[Row], settings: Settings, chosen: dict
         axes.axhline(level, color="grey", linewidth=0.8, linestyle="--")
         axes.text(0, level, f" {text}", va="bottom", fontsize=8)
     axes.axvline(chosen["exponent"], color=style.COLOURS[2], label=f"found: j = {chosen['exponent']:.0f}")
-    axes.set(xlabel="j (intervals of $2^j$ points)", ylabel="examples", title="The search for a length")
+    axes.set(xlabel="j (intervals of $2^j$ points)", ylabel="examples", title="The search for the length $2^j$")
     axes.legend(loc="upper left", bbox_to_anchor=(0.0, 0.95))
 
 
@@ -140,7 +140,7 @@ def _draw_interval(axes: Any, rows: list[Row], settings: Settings, chosen: dict[
         ["Figure 1: examples", "good interval G", "Figure 2: hypotheses", "Figure 3: blocks A", "blocks B"],
     )
     axes.set(
-        xlabel="points; grey and orange: the best block of A and of B (orange: released by A_dist)",
+        xlabel="points; the best block of A and of B is filled (orange: released by A_dist)",
         xlim=(-0.09 * last, 1.03 * last),
         ylim=(0.0, 4.4),
     )

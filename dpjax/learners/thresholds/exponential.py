@@ -65,7 +65,7 @@ class ThresholdExponential(ThresholdLearner):
         return self._mechanism().guarantee()
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Proposition 2.26 (ii) for alpha/2, beta/2 and Theorem 2.14 for the rest."""
+        """BNS Proposition 2.26 (ii) for alpha/2, beta/2, and Theorem 2.14; `dpjax.choose` has a proof that asks for fewer."""
         return whole(bounds.exponential_thresholds(int(self.bits), alpha, beta, float(self.epsilon)))
 
 

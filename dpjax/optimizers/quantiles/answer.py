@@ -103,7 +103,7 @@ class Answer:
         shown = ", ".join(f"{fraction:g}: {value}" for fraction, value in zip(self.fractions, self.values, strict=True))
         if len(shown) > 300:
             shown = shown[:300] + " ..."
-        error = f"each within {self.rank_error:,.0f} ranks with probability {show.but(self.beta)}"
+        error = f"all within {self.rank_error:,.0f} ranks with probability {show.but(self.beta)}"
         promise = f"{self.guarantee}, {show.at_least(self.rho)}-zCDP"
         return f"Quantiles {shown}; {error}; {promise}; by {type(self.algorithm).__name__}"
 
@@ -236,7 +236,7 @@ def quantiles(
     >>> column = dpjax.encode(incomes, unit=1, low=0, high=1_000_000, clip=True)
     >>> answer = dpjax.quantiles(column, [0.5], epsilon=1.0, key=jax.random.key(0))
     >>> print(answer)  # doctest: +NORMALIZE_WHITESPACE
-    Quantiles 0.5: 21295.0; each within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.4622-zCDP; by
+    Quantiles 0.5: 21295.0; all within 17 ranks with probability 0.95; (1.0, 0.0)-private under ADD_OR_REMOVE_ONE, 0.4622-zCDP; by
     PermuteAndFlip
     """
     points, decode = _points(data)

@@ -543,8 +543,7 @@ def inverse_sensitivity(
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
-      epsilon: total, > 0, finite, and at least 2^-25 / `SHARE` for "places" (a fifth of that for 24
-        outputs and more); may be traced.
+      epsilon: total, > 0, finite, and for "places" at least 3e-6 (6e-7 for 24 outputs and more); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
         takes.
       base: what outputs weigh before they see data, as for `joint`: "uniform", "scales" or "places".

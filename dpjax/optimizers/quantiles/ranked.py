@@ -26,7 +26,9 @@ class RankedQuantiles(Quantiles):
 
     def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
         """The law of each quantile."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has no law of each quantile; see `failure_bound`, and `exactly` of an answer"
+        )
 
     def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
         """An upper bound on P[some quantile is not in its interval], and that itself where there is a law. The points are sorted."""

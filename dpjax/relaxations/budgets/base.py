@@ -77,17 +77,23 @@ class Budgeted:
 
         Raises:
           TypeError: a traced point.
-          ValueError: no rounding of what is spent keeps the total (the parametrisation is wrong).
+          ValueError: numbers that are not finite, or so far out that float64 does not hold what follows; no rounding of what is spent keeps
+            the total (the parametrisation is wrong).
         """
         for leaf in jax.tree.leaves(point):
             if arguments.is_traced(leaf):
                 raise TypeError(f"point must hold known numbers, as the host rounds them, got {leaf!r}")
+            if not np.all(np.isfinite(leaf)):
+                raise ValueError(f"point must hold finite numbers, got {leaf!r}")
         with jax.enable_x64():
             point = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.float64)), point)
             spent = jax.tree.map(np.asarray, self.spend(point))
         point = jax.tree.map(np.asarray, point)
         for lowered in _LOWERED:
-            algorithm = self.build(jax.tree.map(functools.partial(_down, lowered=lowered), spent), point)
+            try:
+                algorithm = self.build(jax.tree.map(functools.partial(_down, lowered=lowered), spent), point)
+            except OverflowError as error:
+                raise ValueError(f"point must be so near 0 that float64 holds its budget, got {point}") from error
             if algorithm.guarantee().covers(self.total.epsilon, self.total.delta):
                 return algorithm
         raise ValueError(f"spend must keep {self.total} at every point, got {algorithm.guarantee()} at {point}")

@@ -65,7 +65,8 @@ def _labels(y: Any, x: Array) -> Array:
     if labels.shape != x.shape:
         raise ValueError(f"y must have the shape {x.shape} of x, got {labels.shape}")
     if not arguments.is_traced(labels) and not np.all((np.asarray(labels) >= 0) & (np.asarray(labels) <= 1)):
-        raise ValueError(f"y must hold labels from 0 to 1, got {y!r}")
+        wrong = labels[~((labels >= 0) & (labels <= 1))]
+        raise ValueError(f"y must hold labels from 0 to 1, got {float(wrong[0])}")
     return labels
 
 
