@@ -383,6 +383,13 @@ def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
     np.testing.assert_allclose([low, high], [[0.1875, 0.5], [0.6875, 1.0]], atol=1e-6)
 
 
+def test_where_every_threshold_is_near_the_last_one_is_too() -> None:
+    """That of the range's end, which labels every point 1."""
+    laws = [thresholds.uniform(bits=3, target=target) for target in (2, 6)]
+    low, high = agnostic.mixed(laws, weights=[1.0, 1.0]).within_excess(1.0)
+    assert wide.to_ints(jnp.stack([low, high])) == [0, 9]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -397,6 +404,14 @@ def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
         (lambda: agnostic.mixed(_parities().laws, weights=[1, 1]), ValueError, "weights must have one entry"),
         (lambda: agnostic.mixed(_parities().laws, weights=[1, 0, 1]), ValueError, "weights must be > 0"),
         (lambda: agnostic.mixed(_parities().laws, weights=[1.7e308] * 3), ValueError, "weights must be <="),
+        (lambda: agnostic.mixed(_parities().laws, weights=[1, 1e-12, 1]), ValueError, "weights must each be at least"),
+        (
+            lambda: agnostic.mixed(
+                [rectangles.uniform(bits=8, low=[face] * 4, high=[100] * 4) for face in range(4)], weights=[1] * 4
+            ),
+            ValueError,
+            "laws must leave at most 16384 boxes",
+        ),
         (
             lambda: agnostic.noisy(_parities().laws[0], flip=0.1).within(0.2),
             TypeError,

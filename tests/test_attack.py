@@ -177,6 +177,13 @@ def test_excess_error_is_against_the_best_concept(form, concepts):
     np.testing.assert_allclose(jax.jit(form.excess)(answers, labels), expected, atol=1e-6)
 
 
+def test_excess_error_is_a_share_of_all_rows():
+    """On junk rows all are right."""
+    form = forms.agnostic(4, alpha=0.1)
+    labels = jnp.arange(form.rows)[:, None] < 4
+    assert form.rows == 13 and form.excess(jnp.zeros_like(labels), labels).tolist() == pytest.approx([4 / 13])
+
+
 ROUNDED = {
     "thresholds": forms.thresholds(8),
     "thresholds padded": forms.thresholds(8, alpha=0.07),
@@ -250,6 +257,14 @@ def test_bottom_accuses_nobody_though_the_code_names_somebody_for_the_word_0():
     assert int(report.user) == -1 and not report.accused.any() and not report.falsely_accused
 
 
+def test_an_excess_of_alpha_is_accurate_still():
+    """The majority, but for one row: an excess of 1/3 wherever two users of three agree with her."""
+    form = forms.agnostic(3)
+    says_but_one = lambda hypothesis, x: says(hypothesis, x).at[0].set(~hypothesis)  # noqa: E731
+    report = attack(jax.random.key(0), most, code=boneh_shaw(3, xi=0.1), form=form, predict=says_but_one)
+    assert report.excess == np.float32(1 / 3) == np.float32(form.alpha) and report.accurate
+
+
 def test_the_learner_may_be_any_callable():
     """A class of the user's own, in NumPy."""
 
@@ -307,6 +322,20 @@ def test_a_code_that_is_sound_for_feasible_words_only_proves_nothing_beyond_the_
     assert found.epsilon == found.measured > 0 and found.implied == 0
 
 
+def test_what_accuracy_implies_is_said_of_the_upper_end_of_the_inaccuracy():
+    code, trials, delta = boneh_shaw(3, xi=1e-3), 40, 1e-3
+    found = evidence(toy("most"), code=code, trials=trials, victim=1, delta=delta)
+    inaccuracy = 1 - ((1 - LEVEL) / 2) ** (1 / trials)  # none of the runs was inaccurate
+    assert found.inaccurate.value == 0 and code.completeness() == 0
+    assert (1 - inaccuracy) / 3 - delta == pytest.approx(math.exp(found.implied) * code.innocent(), rel=1e-9)
+
+
+def test_a_victim_is_chosen_among_the_members():
+    """Where nobody is accused, too."""
+    found = evidence(toy("zeros"), coalition=np.array([False, False, True, True]), trials=5, pilot=2)
+    assert found.victim == 2 and found.accused_with.value == 0
+
+
 SHORT = boneh_shaw(2, xi=0.5, copies=5)  # fifteen columns: few enough for a private learner to be accused at times
 
 
@@ -360,6 +389,7 @@ def test_answers_that_are_no_labels_show_in_the_status_of_a_compiled_attack():
         (lambda: forms.parities(2**25), ValueError, "users must be from 4 to 16777216"),
         (lambda: forms.agnostic(100, alpha=1e-9), ValueError, "alpha must be at least 1.99e-06 for 100 users"),
         (lambda: forms.agnostic(4, junk=0), ValueError, "junk must differ from point"),
+        (lambda: forms.agnostic(4, alpha=4 / (3 * (2**24 + 9))), ValueError, "alpha must be at least 7.95e-08 for 4"),
         (lambda: forms.agnostic(4, bits=3, point=8), ValueError, "bits must be at least 4 to hold point"),
         (lambda: forms.parities(6), ValueError, "users must be a power of two"),
         (lambda: forms.parities(8, alpha=0.2), ValueError, "alpha must be <= 0.16"),

@@ -25,7 +25,7 @@ from dpjax.multi import points
 from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.quasi_concave import Split
-from dpjax.relaxations import accountant, budgets, tune
+from dpjax.relaxations import accountant, budgets, floats, tune
 from dpjax.verify.exact import probabilities, worst_of_table
 
 EPSILON, DELTA = 2.0, 0.2
@@ -375,6 +375,28 @@ def test_factories_that_plan_on_the_host_refuse_a_traced_budget_by_name(name: st
         jax.eval_shape(PLANNED[name], jnp.float32(1.0))
 
 
+def test_a_way_without_a_slope_and_one_dataset_alone_are_refused(opened: budgets.Budgeted) -> None:
+    def steep(algorithm: Any, data: Any) -> Any:
+        return 0.5 + jnp.sqrt(sum(jnp.sum(0.0 * each) for each in jax.tree.leaves(floats.partition(algorithm)[0])))
+
+    with pytest.raises(ValueError, match="failure must have a finite logarithm and gradient along the way, got ln"):
+        tune.tune(opened, np.zeros((1, 1)), failure=steep, steps=1, optimizer=optax.zero_nans())
+    with pytest.raises(ValueError, match=r"data must be a list of datasets, .*: a single one is \[data\]"):
+        tune.stacked({"n": np.int32(3)})
+
+
+def test_the_best_point_of_the_way_is_kept(opened: budgets.Budgeted) -> None:
+    """An ascent ends worse than it began."""
+
+    def failure(algorithm: Any, data: Any) -> Any:
+        epsilons = jax.tree.leaves(floats.partition(algorithm)[0])
+        return 0.1 + 1e-3 * sum(jnp.sum(jnp.square(each)) for each in epsilons)
+
+    found = tune.tune(opened, np.zeros((1, 1)), failure=failure, steps=3, optimizer=optax.sgd(-1.0))
+    assert found.losses[-1] > found.losses[0] == found.losses.min()
+    jax.tree.map(np.testing.assert_array_equal, found.point, found.at(0))
+
+
 @pytest.mark.slow
 def test_data_may_be_drawn_anew_in_every_step_and_any_optimiser_may_descend() -> None:
     def draw(key: Any) -> Sample:
@@ -485,6 +507,9 @@ def test_plans_refuse_by_name():
         budgets.set_cover_plans(thresholds.exponential(bits=4, epsilon=1.0))
     with pytest.raises(ValueError, match="algorithms"):
         tune.best([], [], error=0.1)
+    plans = [thresholds.exponential(bits=4, epsilon=epsilon) for epsilon in (1.0, 2.0)]
+    with pytest.raises(ValueError, match=r"failure must be a number for every algorithm, got \[ 1. nan\]"):
+        tune.best(plans, np.zeros((3, 1)), failure=lambda plan, data: jnp.where(plan.epsilon > 1, jnp.nan, 1.0))
 
 
 @pytest.mark.slow

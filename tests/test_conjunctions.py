@@ -1,5 +1,6 @@
 """The baselines of SetCoverLearner over literals: the greedy set cover, and the exponential mechanism over all conjunctions."""
 
+import dataclasses
 import itertools
 import math
 
@@ -176,6 +177,11 @@ def test_a_target_is_a_list_and_probabilities_are_as_many_as_variables():
         concept.product(bits=10, target=[0], p=[0.5] * 3)
 
 
+def test_no_variable_is_sure_however_near_to_it_its_probability():
+    law = concept.product(bits=3, target=[0], p=[1e-12, 1 - 1e-12, 0.5])
+    assert law.odds.tolist() == [1, 2**32 - 1, 2**31]
+
+
 def test_literals_of_no_variable_are_refused():
     data = Assignments.create(np.ones((2, 3), int), [0, 1])
     law = concept.product(bits=3, target=[0])
@@ -204,6 +210,12 @@ def test_literals_of_no_variable_have_no_label():
     data = Assignments.create([[1, 0]], [1])
     with pytest.raises(ValueError, match="literals must be from 0 to 3, got 7"):
         concept.label(jnp.array([7], jnp.int32), data.x, disjunction=False)
+
+
+def test_no_more_examples_count_than_there_are():
+    data = Assignments.create(np.ones((3, 2), int), [1, 0, 1])
+    counted = jax.jit(lambda n: dataclasses.replace(data, n_valid=n).counted())
+    assert [bool(counted(jnp.int32(n))) for n in (-1, 0, 32, 33)] == [False, True, True, False]
 
 
 def test_assignments_put_together_by_hand_are_checked():

@@ -18,7 +18,7 @@ from dpjax import Points, Sample, Weighted
 from dpjax.core import arguments, bisection, bits, logarithm, logspace, proportions, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.examples import Examples
-from dpjax.data.sample import bucket
+from dpjax.data.sample import bucket, padded_count
 from dpjax.domains import wide
 
 FALSE_ALARM = 2e-5
@@ -65,6 +65,12 @@ def test_exponential_is_right_on_any_words():
     np.testing.assert_allclose(values, exact, rtol=0, atol=2e-6)
     np.testing.assert_allclose(values[exact < 1], exact[exact < 1], rtol=0, atol=2e-7)
     assert values.max() == pytest.approx(65 * math.log(2), rel=1e-6) and values.min() >= 0
+
+
+def test_fine_exponentials_keep_their_digits_at_both_ends():
+    exact = np.array([naive_exponential(x) for x in ANY_WORDS])
+    found = jax.jit(random.log_uniform)(*halves(ANY_WORDS).T)
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("k", [1, 10, 20, 31, 32, 33, 40, 44])
@@ -348,6 +354,11 @@ def test_gradients_are_finite_where_weights_vanish(weights):
     assert math.isfinite(slopes(weights, np.int32(4))[0])
 
 
+def test_gradients_are_finite_where_a_failure_is_certain():
+    failures = jnp.array([1.0, 0.5, 0.0])
+    assert logspace.any_fails(failures) == 1 and np.isfinite(jax.grad(logspace.any_fails)(failures)).all()
+
+
 draws = jax.jit(lambda key, tree: jax.vmap(logspace.draw, in_axes=(0, None))(jax.random.split(key, 50_000), tree))
 
 
@@ -484,6 +495,11 @@ def test_padding_adds_rows_that_do_not_count():
         sample.padded(3)
 
 
+def test_a_count_of_more_rows_than_there_were_stays_wrong_where_there_are_more():
+    padded = jax.jit(lambda n: padded_count(n, 4))
+    assert [int(padded(jnp.int32(n))) for n in (0, 4, 5)] == [int(padded_count(n, 4)) for n in (0, 4, 5)] == [0, 4, -1]
+
+
 @given(st.integers(1, 10**6))
 def test_bucket_is_the_least_one(n):
     capacity = bucket(n)
@@ -547,6 +563,7 @@ def test_bucket_is_the_least_one(n):
         (lambda: arguments.known_fraction("beta", 1.0), ValueError, "beta must be < 1.0, got 1.0"),
         (lambda: arguments.several("points", 3), TypeError, "points must be a list, got 3 of type int"),
         (lambda: arguments.several("points", "abc"), TypeError, "points must be a list, got 'abc' of type str"),
+        (lambda: arguments.several("points", np.array(3)), TypeError, r"points must be a list, got array\(3\)"),
         (lambda: arguments.array("y", [[0], [0, 1]]), TypeError, "y must be an array of numbers"),
         (lambda: arguments.instance("plan", None, dict), TypeError, "plan must be a dict, got None of type NoneType"),
     ],
@@ -562,6 +579,20 @@ def test_checks_let_through():
     traced = jax.jit(lambda epsilon: arguments.epsilon(epsilon))(-1)
     assert traced.dtype == jnp.float32 and not arguments.is_traced(1.0)
     assert arguments.known("x", jnp.float32(0.5)) == 0.5 and arguments.function("make", max) is max
+    assert arguments.epsilon(2.0**120) == 2.0**120 and arguments.extremes(np.zeros(0)) == []
+    assert arguments.extremes(jnp.array([2, -3, 1])) == [-3, 2]
+
+
+def test_formulas_refuse_numbers_that_are_too_large_or_too_small_together():
+    for function, number in ((lambda x: x**400, 10.0), (lambda x: 1 / (x * x), 1e-200)):
+        with pytest.raises(ValueError, match="must have numbers whose powers and quotients float64 can hold"):
+            arguments.in_plain_numbers(function)(number)
+
+
+@pytest.mark.parametrize("wide_floats", [False, True])
+def test_programs_can_halve_the_least_number_that_they_are_given(wide_floats):
+    with jax.enable_x64(wide_floats):
+        assert jax.jit(lambda x: x / 2)(jnp.asarray(arguments.least(), float)) > 0
 
 
 def test_what_the_host_needs_to_know_is_not_traced():
@@ -675,6 +706,9 @@ def test_least_int_against_all_of_them(border, low):
 def test_least_int_gives_up():
     with pytest.raises(ValueError, match=r"no integer from .* has the property"):
         bisection.least_int(lambda n: False, 3)
+    with pytest.raises(ValueError, match=r"no integer from .* to 18446744073709551616 has the property"):
+        bisection.least_int(lambda n: n > 2**64, 0)
+    assert bisection.least_int(lambda n: n >= 2**64, 0) == 2**64
 
 
 @given(st.floats(0.0, 1.0), st.floats(1e-12, 0.1))
@@ -753,6 +787,12 @@ def test_the_options_for_wide_vectors_are_known_to_this_compiler_and_give_way_to
     assert words(jax.random.key(0)).tolist() == jax.random.bits(jax.random.key(0), (40,)).tolist()
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_prefer_vector_width=256")
     assert staging.with_wide_vectors() == {}
+
+
+@pytest.mark.parametrize("events", [-1, 11, np.array([3, 11])])
+def test_an_interval_of_more_events_than_trials_is_refused(events):
+    with pytest.raises(ValueError, match="events must be from 0 to 10, the number of trials"):
+        proportions.clopper_pearson(events, 10, level=0.9)
 
 
 def test_an_interval_of_narrow_counts():

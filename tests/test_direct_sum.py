@@ -14,6 +14,7 @@ from scipy import stats
 
 from dpjax import MultiSample, Points, Sample, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, with_replacement
+from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
@@ -213,6 +214,13 @@ def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountan
     assert exact.hockey_stick(first, second, 0.45 * epsilon).max() > 1e-3  # negative control
 
 
+def test_too_many_outputs_are_not_listed():
+    """17^5 of them."""
+    summed = direct_sum.of(thresholds.exponential(bits=4, epsilon=0.5), k=5)
+    with pytest.raises(ValueError, match="k must leave at most 1048576 outputs for a list, got 1419857 for k = 5"):
+        summed.pmf(MultiSample.create(wide.from_ints([1, 2], 4), np.zeros((2, 5), int)))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -222,6 +230,11 @@ def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountan
         ({"accountant": "advanced"}, "advanced composition needs"),
         ({"make": lambda each: thresholds.exponential(bits=8, epsilon=2 * each.epsilon)}, "keeps its budget"),
         ({"make": lambda each: thresholds.erm(bits=8)}, "keeps its budget"),
+        # As much, for labels alone.
+        (
+            {"make": lambda e: label_private.label_private(concepts=label_private.points(bits=1), epsilon=e.epsilon)},
+            "keeps its budget",
+        ),
         ({"make": lambda each: None}, "must be a learner of one concept"),
         ({"make": None}, "make must be callable"),
         ({"delta": "x"}, "delta must be"),
@@ -524,6 +537,49 @@ def generic_law(learner, sample):
         _, probabilities, _ = fixed.law_of_choices(jax.random.key(0), sample)
         law.append(chance * jnp.einsum("a,b->ab", *probabilities).reshape(-1))
     return jnp.concatenate(law)
+
+
+@frozen
+class Withheld(Named):
+    """The same, and nothing is released."""
+
+    def __call__(self, key, data):
+        return dataclasses.replace(super().__call__(key, data), status=jnp.int32(Status.BOTTOM))
+
+
+def test_a_generic_learner_fails_by_errors_above_alpha_and_where_nothing_is_released():
+    sanitizer = point_sanitizers.histogram(bits=1, n=3, epsilon=0.8, delta=0.1)
+    learner = generic.learner(sanitizer=sanitizer, concepts=generic.points(bits=1), k=2, epsilon=2.0, delta=0.1)
+    law = point_concept.point_masses(bits=1, points=[0, 1], masses=[1.0, 3.0], target=[0, 1])
+    names = wide.from_ints([0, 1], 1), jnp.ones(2, bool)
+    sample = MultiSample.create(wide.from_ints([0, 1, 1], 1), [[1, 0], [0, 1], [0, 1]])
+    named, withheld = (
+        dataclasses.replace(learner, sanitizer=kind(points=names[0], where=names[1])) for kind in (Named, Withheld)
+    )
+    concepts, probabilities, _ = named.law_of_choices(jax.random.key(0), sample)
+    # Of the points 0 and 1 each is right for one label; all-zero errs on 1/4 and on 3/4.
+    zero = np.asarray(concepts.zero)
+    first, second = np.asarray(probabilities, float)
+    at = np.asarray(concepts.position)[:, 0]
+    for alpha, good in ((0.25, [zero | (at == 0), ~zero & (at == 1)]), (0.2, [~zero & (at == 0), ~zero & (at == 1)])):
+        expected = 1 - first[good[0]].sum() * second[good[1]].sum()
+        found = named.population_failure(jax.random.key(0), sample, law, alpha)
+        assert float(found) == pytest.approx(expected, rel=1e-5)
+    assert withheld.population_failure(jax.random.key(0), sample, law, 0.25) == 1
+
+
+@pytest.mark.parametrize("accountant", ["basic", "advanced", "optimal"])
+def test_a_sanitizer_and_the_choices_share_one_delta(accountant):
+    sanitizer = point_sanitizers.histogram(bits=6, n=50, epsilon=1.0, delta=4e-4)
+    given = {"k": 5, "epsilon": 3.0, "delta": 1e-3, "accountant": accountant}
+    learner = generic.learner(sanitizer=sanitizer, concepts=generic.points(bits=6), **given)
+    assert learner.guarantee().covers(3.0, 1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+def test_what_a_label_may_spend_is_sound_or_shows(epsilon):
+    learner = generic_thresholds(epsilon=2.5)
+    assert learner.sound() and not dataclasses.replace(learner, each_epsilon=np.float64(epsilon)).sound()
 
 
 def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):

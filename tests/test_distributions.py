@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Sample
+from dpjax import Points, Sample
 from dpjax.concepts import parities, points, rectangles, thresholds
+from dpjax.data.examples import Examples
 from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.learners import pac
@@ -346,6 +347,27 @@ def test_in_domain_sees_points_and_labels_but_no_padding():
 
     assert check([0, 1, 0], 2) and not check([0, 1, 0], 3)
     assert not check([0, 2, 0], 2) and check([0, 1, 2], 2)
+
+
+def test_rows_that_do_not_count_are_in_every_domain():
+    """In order, too, where the last one speaks for all."""
+    in_domain = jax.jit(lambda data: data.in_domain(4))
+    for n, good in ((0, True), (1, True), (2, False)):
+        for ordered in (False, True):
+            points = Points(x=wide.from_ints([9, 2**20, 3], 32), n_valid=jnp.int32(n), ordered=ordered)
+            assert bool(in_domain(points)) == good
+    assert in_domain(Points(x=wide.from_ints([2**20], 32), n_valid=jnp.int32(0), ordered=True))
+
+
+def test_negative_examples_are_in_the_domain_wherever_their_points_are():
+    in_domain = jax.jit(lambda examples: examples.in_domain(4))
+
+    def check(labels, n=3):
+        x = wide.from_ints([3, 15, 16, 1, 15, 15], 8).reshape(3, 2, 1)
+        return bool(in_domain(Examples(x=x, y=jnp.array(labels, jnp.int32), n_valid=jnp.int32(n))))
+
+    assert check([1, 0, 1]) and not check([1, 1, 1]) and check([1, 1, 1], 1)
+    assert not check([1, 0, 2]) and check([1, 0, 2], 2) and not check([1, 0, 1], 4) and not check([1, 0, 1], -1)
 
 
 # ---------------------------------------------------------------------------------------------------------- factories

@@ -94,6 +94,13 @@ def test_integers_in_steps_of_a_fraction_are_the_floats_that_they_are():
         dpjax.encode([3, 5], unit=0.5, low=2**60, high=2**60 + 2**10)
     with pytest.raises(ValueError, match=r"low and high must be less than 2.53"):  # 2^53 + 1 would be 2^53
         dpjax.encode(np.array([2**53 + 1]), unit=2.5, low=2, high=2**53)
+    with pytest.raises(
+        ValueError, match=r"unit must leave fewer than 2.53 steps from low to high, got 9007199254740992"
+    ):
+        dpjax.encode([3.0], unit=1, low=0, high=2**53)
+    assert dpjax.encode([3.0], unit=1, low=0, high=2**53 - 1).bits == 53
+    with pytest.raises(ValueError, match=r"low and high must be less than 2.53 units in size"):
+        dpjax.encode([decimal.Decimal(1)], unit=decimal.Decimal("0.01"), low=0, high=2**47)
     for whole in (2.0, Fraction(2), decimal.Decimal(2), np.array(2)):
         column = dpjax.encode(np.array([2**60 + 2]), unit=whole, low=2**60, high=2**61)
         assert codes(column) == [1] and column.encoding.kind == "integers"

@@ -13,6 +13,7 @@ from dpjax.concepts import thresholds as concept
 from dpjax.learners import pac, thresholds
 from dpjax.plotting import curves
 from dpjax.trials import cells
+from dpjax.trials.shared import Memory
 from dpjax.trials.store import open_store
 
 EPSILONS, N, ALPHAS = [0.5, 1.0, 2.0], [20, 40], [0.1, 0.2]
@@ -112,6 +113,21 @@ def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
     axes.figure.clf()
     failures({"exponential": exponential}, **{**GIVEN, "progress": True})
     assert "12/12 cells" in capsys.readouterr().err
+    given = {**GIVEN, "over": {"epsilon": [1.0]}, "by": "trials", "trials": 8, "progress": True}
+    failures({"exponential": exponential}, **given)
+    assert "4/4 cells" in capsys.readouterr().err
+
+
+def test_what_is_stored_is_of_its_seed() -> None:
+    given = {**GIVEN, "over": {"epsilon": [1.0]}, "n": 20, "alpha": 0.2, "draws": 8, "store": Memory()}
+    first, other = (failures({"exponential": exponential}, **given, seed=seed).rows[0]["failure"] for seed in (0, 1))
+    assert first != other
+
+
+def test_numbers_of_examples_come_in_any_order() -> None:
+    given = {**GIVEN, "over": {"epsilon": [1.0]}, "alpha": 0.2, "draws": 8}
+    rising, falling = (failures({"exponential": exponential}, **{**given, "n": n}) for n in ([20, 40], [40, 20]))
+    assert falling.to_rows() == rising.to_rows()[::-1]
 
 
 def test_small_failures_are_drawn_on_a_logarithmic_axis_beside_none_at_all() -> None:

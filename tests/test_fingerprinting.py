@@ -194,6 +194,15 @@ def test_tardos_draws_the_arcsine_law_and_bits_of_that_bias():
 # ---------------------------------------------------------------------------------------------------------- proofs
 
 
+def test_no_bias_of_tardos_is_below_the_cutoff(monkeypatch):
+    """Not by a rounding, either, where the angle is the least: |U| < 1/sqrt(t) is what soundness rests on."""
+    monkeypatch.setattr("dpjax.core.random.bits", lambda key, count: jnp.zeros(count, jnp.uint32))
+    for users in (4, 7, 50, 301):
+        code = tardos(users, length=40)
+        rare = code.columns(jax.random.key(0), jnp.int32(0)).hidden.rare
+        assert int(rare.min()) == -(-(2**32) // (300 * users))
+
+
 def test_tardos_has_the_lengths_and_thresholds_of_the_paper():
     for n, xi in ((4, 0.5), (10, 0.05), (100, 1e-6)):
         code, level = tardos(n, xi=xi), math.ceil(math.log(n / xi))
@@ -420,6 +429,19 @@ def test_negative_controls_are_seen():
     assert exceeds(counted(eager)("unsound", [0, 1, 1, 0], "majority"), SECURITY)
 
 
+def turned(key, rows, coalition):
+    """The first user's bits, all or none of them turned over."""
+    return rows[0] ^ jax.random.bernoulli(key)
+
+
+def test_pirates_have_coins_of_their_own_for_every_block():
+    """Six blocks of one pirate's bits are left as they are with probability 1/64."""
+    alone = jnp.array([True, False, False, False])
+    experiment = pirates.Experiment(code=tardos(4, length=6 * codes.BLOCK), coalition=alone, strategy=turned)
+    counts = engine.count(pirates.trial, experiment, root=engine.root_key(0), cell=0, trials=200)
+    assert stats.binomtest(counts["infeasible"], 200, 63 / 64).pvalue > 2e-5
+
+
 # ------------------------------------------------------------------------------------------------------- bad input
 
 
@@ -434,12 +456,15 @@ def test_negative_controls_are_seen():
         (lambda: boneh_shaw(100, xi=1e-323, copies=3), ValueError, "xi must be >="),
         (lambda: tardos(4, score="best"), ValueError, "score must be one of"),
         (lambda: tardos(4, length=0), ValueError, "length must be >= 1"),
-        (lambda: tardos(10**5), ValueError, r"fewer than 2\^31 columns"),
+        (lambda: tardos(10**5), ValueError, r"at most 2147482624 columns"),
         (lambda: boneh_shaw(1), ValueError, "users must be >= 2"),
         (lambda: boneh_shaw(3, xi=float("nan")), ValueError, "xi must be"),
         (lambda: boneh_shaw(3, variant="new"), ValueError, "variant must be one of"),
         (lambda: boneh_shaw(3, copies=0), ValueError, "copies must be >= 1"),
-        (lambda: boneh_shaw(1000), ValueError, r"fewer than 2\^31 columns"),
+        (lambda: boneh_shaw(1000), ValueError, r"at most 2147482624 columns"),
+        # As whole blocks there would be 2^31 of them, which int32 does not count.
+        (lambda: boneh_shaw(2, copies=(2**31 - 1) // 3), ValueError, r"at most 2147482624 columns"),
+        (lambda: tardos(4, length=2**31 - 1), ValueError, r"at most 2147482624 columns"),
         (lambda: boneh_shaw(3).generate(0), TypeError, "key must be a single PRNG key"),
         (lambda: tardos(4).generate("a"), TypeError, "key must be a single PRNG key"),
         (lambda: tardos(4, length=40).stream(0), TypeError, "key must be a single PRNG key"),
@@ -467,6 +492,13 @@ def test_a_book_that_does_not_fill_its_last_group_of_blocks_counts_every_column_
     code = tardos(4, xi=0.1, score="symmetric", length=8 * codes.BLOCK + 1)
     book, word = book_of(code), np.zeros(code.length)
     np.testing.assert_allclose(code.trace(book, word).scores, reference(code, book, word)[0], rtol=2e-6, atol=1e-3)
+    assert not book.columns(jnp.int32(8)).bits[:, 1:].any()
+
+
+def test_sums_lose_nothing_beside_what_they_have():
+    """2^24 + 1 is no float."""
+    total = functools.reduce(codes.Sum.plus, [jnp.ones(2)] * 1000, codes.Sum.of(jnp.array([2.0**24, 0.0]))).total
+    assert total.tolist() == [2.0**24 + 1000, 1000.0]
 
 
 @pytest.mark.parametrize("length", [100, 6000, 60_000])

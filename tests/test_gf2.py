@@ -76,6 +76,14 @@ def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: 
     assert (rows < columns) or len(seen) >= 2
 
 
+@pytest.mark.parametrize("rows", [4, 2**14])
+def test_bits_past_the_columns_are_ignored(rows: int) -> None:
+    """In a matrix that is swept once for several columns, too."""
+    a, y = np.full((rows, 1), 2**32 - 2, np.uint32), np.ones((rows, 1), np.uint32)
+    found = gf2.solve(a, y, columns=1)
+    assert int(found.rank) == 0 and not found.consistent and not found.leading[0]
+
+
 def test_rows_past_the_count_are_ignored_and_vmap_equals_a_loop() -> None:
     rng = np.random.default_rng(1)
     rows, columns, k = 50, 40, 35

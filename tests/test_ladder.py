@@ -1,5 +1,6 @@
 """Blocks of all lengths by leading words, held to the same looked up by whole numbers; distances from a pivot, held to exact integers."""
 
+import dataclasses
 import math
 import random
 
@@ -131,3 +132,20 @@ def test_distances_are_those_of_integers():
     for a, b in (pair for pair, is_known in zip(pairs, known, strict=True) if not is_known):
         assert abs(a - b) < max(abs(a - pivot), abs(b - pivot)) >> (offsets.LOST - 2)
     assert 0 < (~known).sum() < len(pairs) // 4
+
+
+def test_distances_of_which_few_digits_are_left_are_not_known():
+    """Of 64 digits those that agree cancel: unless there are no others, 46 must be left."""
+
+    def offset(digits, exact):
+        high, low = (jnp.uint32(word) for word in divmod(digits, 2**32))
+        return offsets.Offset(left=jnp.bool_(False), size=jnp.int32(200), high=high, low=low, exact=jnp.bool_(exact))
+
+    for left, known in ((63, True), (48, True), (45, False), (20, False), (1, False)):
+        for exact in (False, True):
+            found = offsets.distance(offset(2**63, exact), offset(2**63 + 2 ** (left - 1), exact))
+            assert bool(found.known) == (known or exact)
+            assert float(found.log) == pytest.approx((200 - 64 + left - 1) * math.log(2), rel=1e-6)
+    power = dataclasses.replace(offset(2**63, True), size=jnp.int32(65))
+    before = dataclasses.replace(offset(2**64 - 1, True), size=jnp.int32(64))
+    assert not offsets.distance(power, before).known  # 1, for which a digit is missing

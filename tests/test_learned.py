@@ -1,6 +1,7 @@
 """Learned noise meets the known optima and is certified; learned audits find what events of single numbers miss, and accuse nobody else."""
 
 import dataclasses
+import decimal
 import math
 from fractions import Fraction
 
@@ -317,6 +318,58 @@ def test_a_gate_for_a_lead_that_is_sure_to_be_kept(gap, epsilon):
     assert gate.pmf([0, gap])[1] > 0.999
 
 
+def test_a_gate_keeps_an_only_candidate_surely():
+    """It is a constant; one that leads by much is not."""
+    gate = learned_gate.learn(gap=4, epsilon=1.0, delta=0.1, steps=20)
+    assert gate.pmf(np.array([3])).tolist() == [1.0, 0.0] and gate.pmf(np.array([100, 0]))[0] < 1
+
+
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [(0.5, 1), (1.0, 3), (0.2, 2)])
+def test_noise_is_cut_off_at_the_first_width_that_is_private(epsilon, sensitivity):
+    """By the hockey-sticks of all shifts, term by term."""
+
+    def stick(m):
+        law = {x: math.exp(-epsilon * abs(x) / sensitivity) for x in range(-m, m + 1)}
+        total, factor = sum(law.values()), math.exp(epsilon)
+        shifts = range(1, sensitivity + 1)
+        return max(sum(max(0.0, law[x] - factor * law.get(x + s, 0.0)) for x in law) for s in shifts) / total
+
+    sticks = [stick(m) for m in range(40)]
+    for delta in np.geomspace(0.003, 0.3, 11):
+        first = next(m for m, each in enumerate(sticks) if each <= delta)
+        assert learned_noise.cut_off(epsilon, delta, sensitivity, 40) == first
+        assert learned_noise.cut_off(epsilon, delta, sensitivity, first - 1) is None
+    assert learned_noise.cut_off(math.log(2), 0.25, 1, 40) == 1  # delta itself is allowed
+
+
+def test_a_gate_states_no_less_than_its_numbers_say():
+    """Of sixty digits; the last coin, of a half and more, is what counts."""
+    keep = [1e-7]
+    while keep[-1] < 0.1:
+        keep.append(math.e * keep[-1] + 1e-7)
+    keep = np.array([*keep, math.e * keep[-1] + 1e-6])
+    stated = learned_gate.Gate(keep=keep, drop=1 - keep, epsilon=1.0, sensitivity=1).guarantee().delta
+    with decimal.localcontext(prec=60):
+        before, last = decimal.Decimal(keep[-2]), decimal.Decimal(keep[-1])
+        exact = last - decimal.Decimal(1).exp() * before
+        assert exact <= decimal.Decimal(stated) <= exact * (1 + decimal.Decimal("1e-6")) and last > 0.5
+
+
+def test_what_a_gate_drops_has_a_logarithm():
+    with jax.enable_x64(True):
+        _, drop = learned_gate.keeps(jnp.full(14, 1e3), epsilon=1.0, delta=0.1)
+        assert np.all(drop > 0) and np.all(np.diff(drop) <= 0)
+
+
+def test_noise_whose_last_digit_breaks_its_epsilon_is_not_pure():
+    """Rounded, 0.30000000000000004 - 0.2 is 0.1 again."""
+    log_weights = [0.0, -0.1, -0.2, -0.30000000000000004]
+    assert Fraction(log_weights[2]) - Fraction(log_weights[3]) > Fraction(0.1)
+    assert (log_weights[2] - 0.1) - log_weights[3] == 0
+    given = {"rate": 0.09, "epsilon": 0.1, "sensitivity": 1, "relation": "REPLACE_ONE"}
+    assert learned_noise.IntegerNoise(log_weights=np.array(log_weights), **given).guarantee().delta > 0
+
+
 def test_gates_refuse_by_name():
     given = {"gap": 5, "epsilon": 1.0, "delta": 0.1}
     for wrong, name in (
@@ -332,6 +385,8 @@ def test_gates_refuse_by_name():
         gate.guarantee()
     with pytest.raises(ValueError, match="drop must be 1 - keep"):
         dataclasses.replace(gate, keep=np.array([0.1, 0.2])).guarantee()
+    with pytest.raises(ValueError, match="drop must be 1 - keep"):
+        dataclasses.replace(gate, keep=np.array([0.1, 0.2]), drop=np.array([0.9, 0.8 + 1e-6])).guarantee()
     with pytest.raises(TypeError, match="scores must be integers"):
         gate.pmf(np.array([0.5, 1.5], np.float32))
 
@@ -453,11 +508,21 @@ def test_outcomes_that_are_no_numbers_are_refused():
         learned_audit.audit_outcomes(0, good, good)
 
 
+def test_the_event_is_the_same_beside_other_fresh_runs():
+    """What is learned from them proves nothing."""
+    given = np.random.default_rng(11).normal(size=(2, 400, 3)) + np.array([0.0, 1.0])[:, None, None]
+    other = given.copy()
+    other[:, 200:] = 7 - other[::-1, 200:]
+    events = [learned_audit.audit_outcomes(jax.random.key(11), *each, steps=5).event for each in (given, other)]
+    np.testing.assert_array_equal(*events)
+
+
 def test_infinite_outcomes_are_seen():
     """A release that is NaN on one side only."""
     first, second = np.zeros((400, 2)), np.zeros((400, 2))
-    second[:, 1] = np.nan
-    assert learned_audit.audit_outcomes(jax.random.key(10), first, second, steps=5).epsilon > 2
+    for told in (np.nan, np.inf, -1e300):  # of the latter single precision knows nothing, either
+        second[:, 1] = told
+        assert learned_audit.audit_outcomes(jax.random.key(10), first, second, steps=5).epsilon > 2
     assert learned_audit.audit_outcomes(jax.random.key(10), second, second, steps=5).epsilon == 0.0
 
 

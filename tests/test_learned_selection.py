@@ -72,6 +72,26 @@ def test_the_law_is_that_of_the_noisiest_score(learned, scores):
     np.testing.assert_allclose(learned.pmf(scores)[:-1], plain_law(learned, scores, 90), rtol=1e-4)
 
 
+def test_levels_that_are_not_looked_at_hold_nothing(x64):
+    """Of two candidates the one that is two behind wins with e^-f(2) / 2, if f rises by as much in any two steps."""
+    rate = 1 - 2.0**-20
+    chooser = learned_selection.mechanism([rate, rate], epsilon=1.0)
+    assert float(chooser.pmf(np.array([0, 2], np.int32))[0]) == pytest.approx(math.exp(-rate) / 2, rel=1e-12)
+
+
+def test_scores_of_64_bits_have_the_same_law(x64):
+    laws = [steps_of_two(1.0).pmf(jnp.array([0, 2], kind)) for kind in (jnp.int32, jnp.int64)]
+    np.testing.assert_array_equal(*laws)
+
+
+@pytest.mark.parametrize("wrong", [math.inf, math.nan])
+def test_noise_without_numbers_is_not_sound(wrong):
+    chooser = steps_of_two(1.0)
+    fall = chooser.fall.copy()
+    fall[-1] = wrong
+    assert chooser.sound() and not dataclasses.replace(chooser, fall=fall).sound()
+
+
 def test_permute_and_flip_is_one_of_them():
     """The same law as `mechanisms.report_noisy_max`, at five scores."""
     scores, epsilon = np.array([3, -2, 0, 7, 6], np.int32), 0.7
@@ -163,6 +183,7 @@ def test_rec_concave_with_a_swapped_choice():
     chooser = steps_of_two(1.0)
     learner = swapped(chooser)
     given = jax.jit(lambda sample: learned_selection.lengths(LEARNER, sample, error=0.1))(SAMPLE)
+    assert given.where.sum() == BITS + 1  # 2^0, ..., 2^BITS
     law = np.exp(np.asarray(chooser.log_pmf(given.scores, given.where)))
     failure = float(learner.failure_probability(SAMPLE, error=0.1))
     assert failure == pytest.approx(float(law @ np.asarray(given.failures)), rel=1e-4)
@@ -223,8 +244,10 @@ def test_refusals():
         swapped(steps_of_two(1.0)).sample_size(alpha=0.9, beta=0.1)
     with pytest.raises(ValueError, match=r"split\.last"):
         budgets.of(swapped(steps_of_two(1.0)))
-    with pytest.raises(ValueError, match="two levels"):
-        learned_selection.lengths(thresholds.rec_concave(**given, depth=1), SAMPLE, error=0.1)
+    for bits, depth in ((BITS, 1), (64, 3)):
+        learner = thresholds.rec_concave(**{**given, "bits": bits}, depth=depth)
+        with pytest.raises(ValueError, match="two levels"):
+            learned_selection.lengths(learner, SAMPLE, error=0.1)
 
 
 def test_scores_beyond_int32_are_refused():

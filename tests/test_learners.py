@@ -20,6 +20,7 @@ from dpjax import Points, Sample, Status, bounds, fingerprinting, mechanisms
 from dpjax.concepts import thresholds as concept
 from dpjax.core import random
 from dpjax.data import algorithm
+from dpjax.data.fitting import fitted
 from dpjax.data.sample import bucket
 from dpjax.domains import events, wide
 from dpjax.learners import pac, points, thresholds
@@ -653,12 +654,50 @@ def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_
     """BinarySearch subtracted what lies below the ends, and said -0.02 of an interval whose ends were swapped."""
     learner, sample = thresholds.binary_search(bits=8, epsilon=1.0), Sample(x=wide.from_ints([3, 9], 8), y=[1, 0])
     np.testing.assert_allclose(learner.probability(sample, (5, 1)), [0.0, 1.0], atol=1e-6)
+    assert wide.to_ints(events.Interval.of((5, 1), 1).high) == [5]
     np.testing.assert_allclose(
         learner.log_prob(sample, 4), learner.log_prob(sample, wide.from_ints([4], 9)[0]), rtol=1e-6
     )
     for output in (None, "x", 1.5, True, (4,), np.zeros(1)):
         with pytest.raises(TypeError, match="output must be an int, or a uint32 array"):
             learner.log_prob(sample, output)
+
+
+def test_ends_of_events_are_no_greater_than_the_widest_domain_has_them():
+    """Of 4,097 bits, which a limb of 32 may exceed."""
+    with pytest.raises(ValueError, match=r"high must be from 0 to .*, got an int of 4098 bits"):
+        events.Interval.of((0, 2**4097), 129)
+    assert wide.to_ints(events.Interval.of((0, 2**4096), 129).high) == [2**4096]
+
+
+def test_points_are_counted_where_their_numbers_are_floats(monkeypatch):
+    monkeypatch.setattr("dpjax.core.arguments.most_counted", lambda: 3)
+    points = Points.create(wide.from_ints([1, 2, 3, 4], 4))
+    assert fitted(points, Points, bits=4).rows == 7
+    with pytest.raises(ValueError, match=r"sample\.n_valid must be at most 3, beyond which floats do not hold all"):
+        fitted(points, Points, bits=4, counted=True)
+
+
+def test_rows_that_do_not_count_may_hold_anything():
+    learner = thresholds.exponential(bits=4, epsilon=1.0)
+    samples = [Sample(x=wide.from_ints([3, 9, last], 32), y=[1, 0, 0], n_valid=2) for last in (0, 2**31)]
+    one, other = (learner.probability(sample, (4, 10)) for sample in samples)
+    assert one.tolist() == other.tolist() and learner(jax.random.key(0), samples[1]).status == Status.OK
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1.0, 1.0), (1.0, -0.1), (1.0, math.nan), (0.0, 0.5), (math.inf, 0.5), (math.nan, 0.5)]
+)
+def test_budgets_out_of_range_are_not_sound(epsilon, delta):
+    """Those of algorithms within algorithms, too."""
+
+    def sound(**numbers):
+        return bool(algorithm.sound(types.SimpleNamespace(**numbers)))
+
+    assert sound(epsilon=1e-3, delta=0.0) and sound(epsilon=50.0, delta=0.999)
+    assert not sound(epsilon=epsilon, delta=delta)
+    inner = dataclasses.replace(thresholds.exponential(bits=4, epsilon=1.0), epsilon=epsilon)
+    assert sound(solver=inner) == (epsilon == 1)
 
 
 def test_a_traced_alpha_out_of_range_shows_in_the_status():

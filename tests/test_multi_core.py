@@ -78,6 +78,12 @@ def test_traced_labels_other_than_zeros_and_ones_show_in_the_count():
     assert [int(counted(jnp.array(y, float))) for y in rows] == [2, -1, -1] and counted(jnp.array(rows[0], bool)) == 2
 
 
+def test_traced_labels_of_rows_that_do_not_count_may_be_anything():
+    x = wide.from_ints([1, 2], 2)
+    counted = jax.jit(lambda y, n: MultiSample.create(x, y, n).n_valid)
+    assert [int(counted(jnp.array([[0], [2]]), n)) for n in (1, 2)] == [1, -1]
+
+
 def test_labels_that_nobody_packed_are_refused():
     """Zeros and ones where packed words belong would be read as other labels."""
     learner = parities.parity_learner(bits=3, k=3, epsilon=1.0, delta=1e-6, size=8)

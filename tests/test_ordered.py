@@ -101,6 +101,7 @@ def test_from_breakpoints_is_the_function_it_was_told(breaks, further):
         ([0, 3], [-(2.0**24) - 2, 0.0], 4, r"values\[0\] must be >= -16777216"),
         ([0, 3], [0.0, 1e-40], 4, r"values\[1\] must be at least .* which float32 can hold"),
         ([0], [0.0], 2**5000, "last must be from 0 to"),
+        ([0], [0.0], 2**4096 + 1, "last must be from 0 to"),
     ],
 )
 def test_from_breakpoints_refuses(starts, values, last, message):
@@ -114,11 +115,29 @@ def test_starts_and_values_are_lists():
             ordered.from_breakpoints(starts, values, 4, beyond=0.0)
 
 
+def test_values_are_countable_if_those_of_pieces_with_a_point_are():
+    pieces = ordered.from_breakpoints([0, 3], [1.0, -2.0], 4, beyond=-math.inf)
+    assert pieces.nonempty().tolist() == [True, True, False, False] and bool(ordered.countable(pieces))
+    for place, countable in ((0, False), (1, False), (2, True)):
+        held = dataclasses.replace(pieces, values=pieces.values.at[place].set(2.0**24 + 2))
+        assert bool(ordered.countable(held)) == countable
+
+
 @jax.jit
 def from_steps(points, first, steps, exponent):
     """The pieces, where they end, and whether they are nonempty."""
     pieces = ordered.from_steps(points, first, steps, exponent)
     return pieces, pieces.ends(), pieces.nonempty()
+
+
+def test_runs_of_many_pieces_that_only_rise_reach_the_end():
+    """Of as many as have no word for level, place and direction."""
+    n = 2**15 - 1
+    points = wide.from_ints(range(n), 17)
+    pieces = from_steps(points, jnp.int32(0), jnp.ones(n, jnp.int32), jnp.int32(16))[0]
+    value, first, stop = (np.asarray(each) for each in jax.jit(ordered.longest_runs)(pieces))
+    real = value > -np.inf
+    assert sorted(value[real]) == [*range(n + 1)] and np.all(first[real] == value[real]) and np.all(stop == n + 1)
 
 
 @jax.jit
@@ -255,6 +274,8 @@ def test_running_sums_wrap_like_cumsum_and_maxima_are_cummax(n):
     rising = values.astype(np.int64) - 2**31 + np.arange(n) * (2**31 // n)
     signed = np.clip(rising, -(2**31), 2**31 - 1).astype(np.int32)
     np.testing.assert_array_equal(jax.jit(sums.running_max)(signed), np.maximum.accumulate(signed))
+    negative = signed.astype(np.float32) - 2.0**31
+    np.testing.assert_array_equal(jax.jit(sums.running_max)(negative), np.maximum.accumulate(negative))
 
 
 @pytest.mark.parametrize("shape", ["peak", "walk"])

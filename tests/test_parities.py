@@ -180,6 +180,18 @@ def test_what_is_no_parity_is_refused() -> None:
             learner.predict(*wrong)
 
 
+def test_a_trial_fails_from_errors_above_alpha_on() -> None:
+    """Another parity errs on a half."""
+    wrong = jax.tree_util.Partial(lambda key, sample: jnp.array([5], jnp.uint32))
+    law = concept.uniform_single(bits=3, target=1)
+    for alpha, failed in ((0.5, False), (0.499, True)):
+        experiment = pac.Experiment(learner=wrong, distribution=law, n=3, alpha=alpha, capacity=3)
+        assert bool(pac.trial(jax.random.key(0), experiment)["failed"]) == failed
+    for alpha in (1.5, -0.1, math.nan):
+        with pytest.raises(ValueError, match="alpha must be"):
+            pac.Experiment(learner=wrong, distribution=law, n=3, alpha=alpha, capacity=3)
+
+
 @pytest.mark.slow
 def test_trials_and_tracing() -> None:
     law = concept.uniform_single(bits=10, target=700)

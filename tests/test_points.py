@@ -118,7 +118,27 @@ def test_few_groups_are_the_same_groups_and_many_fall_back(words: int) -> None:
     assert complete.tolist() == [True, True, True, False, False]
 
 
+def test_as_few_rows_as_there_may_be_groups_are_all_told_apart() -> None:
+    """There is no other way for them."""
+    x = wide.from_ints([9, 3, 2**40, 5], 64)
+    found, complete = jax.jit(groups.few)(x, jnp.ones(4, bool))
+    assert complete and wide.to_ints(found.rows) == [3, 5, 9, 2**40] and found.counts.tolist() == [1] * 4
+
+
 # ------------------------------------------------------------------------------------------------------------ concepts
+
+
+def test_where_all_is_background_no_word_names_a_heavy_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share 1 is 2^32 in units of 2^-32, and no word."""
+    monkeypatch.setattr("dpjax.core.random.bits", lambda key, count: jnp.full(count, 2**32 - 1, jnp.uint32))
+    law = concept.uniform(bits=8, target=3)
+    assert law.spread and wide.to_ints(law.draw(jax.random.key(0), 3, jnp.int32(3)).x) == [255] * 3
+
+
+def test_a_target_that_is_heavy_is_named_once() -> None:
+    for target, named in ((40, [True, True, False]), (7, [True, True, True]), (None, [True, True, False])):
+        law = concept.point_masses(bits=6, points=[3, 40], masses=[1.0, 3.0], target=target)
+        assert law.within(0.5).where.tolist() == named
 
 
 def test_errors_are_exact_for_points_and_buckets() -> None:

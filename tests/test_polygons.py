@@ -509,6 +509,7 @@ def test_bad_input_is_refused_by_name():
         ([(0, 0), (8, 0), (4, 0), (8, 0), (8, 8)], "turn one way"),
         ([("01", 0), (9, 0), (0, 9)], "number"),
         ([(0, 0), (99, 0), (0, 9)], "must lie in"),
+        ([(0, 0), (64, 0), (0, 9)], "must lie in"),
         ([(0, 0), ("a", 0), (0, 9)], "number"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):

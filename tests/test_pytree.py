@@ -207,3 +207,15 @@ def test_short(value, text):
 
 def test_keys_are_not_shown():
     assert show.short(jax.random.key(0)) == "key<fry>[]"
+
+
+def test_keys_of_two_generators_are_not_equal():
+    """Of which both are made of the same words."""
+    one, other = (jax.random.key(0, impl=impl) for impl in ("rbg", "unsafe_rbg"))
+    assert jnp.array_equal(jax.random.key_data(one), jax.random.key_data(other))
+    assert Recipe(scale=one) == Recipe(scale=jax.random.clone(one)) != Recipe(scale=other)
+
+
+def test_a_few_entries_are_listed_whole():
+    assert show.listed(list(range(8))) == "[0, 1, 2, 3, 4, 5, 6, 7]"
+    assert show.listed(list(range(9))) == "[0, 1, 2, 3, ...]"

@@ -601,6 +601,13 @@ def test_boxes_of_other_axes_are_refused():
         concept.label(narrow, jnp.zeros((3, 2, 1), jnp.uint32))
     with pytest.raises(ValueError, match="mass must leave each of 1 sides"):
         concept.log_uniform(bits=16, low=[1000], high=[3000], mass=1e-12)
+    assert concept.log_uniform(bits=16, low=[1000], high=[3000], mass=1 - 1e-12).first.tolist() == [1]  # not none
+    # A side that is a whole axis, of which 2^32 is no word.
+    whole = concept.uniform(bits=32, low=[0, 2**31], high=[2**32 - 1, 2**32 - 1])
+    assert float(whole.mass(whole.target)) == 0.5 and whole.width.tolist() == [2**32 - 1, 2**31]
+    # The last octave ends at an end of the domain, or in the middle of the side.
+    sides = {"low": [2**12, 2**10, 2**12], "high": [2**15, 2**15, 2**12 + 2**9]}
+    assert concept.log_uniform(bits=16, **sides).octaves.tolist() == [12, 10, 8]
 
 
 def test_data_of_an_outer_function_are_checked_within_its_trace():

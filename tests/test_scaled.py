@@ -112,6 +112,25 @@ def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
             assert mine.tolist() == theirs.tolist(), (centre, ones)
 
 
+def test_starts_that_are_not_used_are_at_the_end_and_not_below_it():
+    points, values = build(CASES["ties"])
+    sample = Sample.promised(points, jnp.ones((ROWS,), jnp.int32), jnp.int32(len(values)))
+    starts = concept.quality(sample, jnp.int32(BITS), LIMBS).starts
+    end = starts.end[None]
+    assert counted(starts, end, "left").tolist() == [len(values) + 1]
+    assert counted(starts, end, "right").tolist() == [ROWS + 1]
+
+
+@pytest.mark.thorough
+def test_lengths_where_starts_turn_from_points_to_what_follows_them_are_those_of_whole_rows():
+    """Depth rises at points and falls right after them: the piece between is longer by one than they are apart."""
+    solver = interior_point.exponential(bits=BITS, epsilon=1.0)
+    points, values = build([(-1, 9, 0), *[(1, digits, 0) for digits in (1, 5, 9, 20, 30)]])
+    whole = wide.from_ints(values + [0] * (ROWS - len(values)), 32 * LIMBS)
+    logs = jax.jit(lambda x: solver.pieces(Points(x=x, n_valid=jnp.int32(len(values)), ordered=True)).log_lengths())
+    np.testing.assert_allclose(logs(points), logs(whole), rtol=0, atol=4e-5)
+
+
 @pytest.mark.thorough
 def test_what_leading_words_do_not_show_decides():
     """The negative control: 32 digits of a distance without the digits behind them count wrongly."""

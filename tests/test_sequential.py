@@ -142,6 +142,20 @@ def test_means_stop_when_they_are_narrow(tmp_path):
         assert never.count == 5000 and never.low < 0.05 < never.high
 
 
+@pytest.mark.parametrize("chunk", [1, 8, 16, 20])
+def test_hard_cells_stop_at_the_maximum(chunk):
+    """Which is a chunk, or a doubling of it, or neither."""
+    given = {"store": Memory(), "key": {}, "root": ROOT, "cell": 0, "enough": lambda estimate: False}
+    assert sequential.rate(coin, 0.5, **given, maximum=16, chunk=chunk).count == 16
+
+
+def test_an_interval_that_ends_at_a_number_is_not_apart_from_it():
+    enough = sequential.apart_from(0.25)
+    ends = (0.1, 0.2), (0.1, 0.25), (0.2, 0.3), (0.25, 0.5), (0.3, 0.5)
+    found = [enough(estimates.Estimate(sum(each) / 2, *each, 0.95, 100)) for each in ends]
+    assert found == [True, False, False, False, True]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

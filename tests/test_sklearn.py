@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Points, Sample
+from dpjax import Outcome, Points, Sample, Status
 from dpjax.accounting import Guarantee
+from dpjax.concepts import rectangles as concept
 from dpjax.data.examples import Examples
 from dpjax.domains import wide
 from dpjax.learners import rectangles, thresholds
@@ -112,6 +113,28 @@ def test_estimators_release_what_their_algorithms_do():
     assert box.low_.tolist() == wide.to_ints(found.low) and box.high_.tolist() == wide.to_ints(found.high)
     assert box.predict(x).tolist() == np.all((box.low_ <= x) & (x <= box.high_), axis=1).tolist()
     assert box.guarantee_ == learner.guarantee() and np.isfinite(box.low_).all()
+
+
+def test_where_nothing_is_released_the_rectangle_is_empty(monkeypatch):
+    class Silent:
+        def __call__(self, key, examples):
+            return Outcome.of(concept.rectangle(bits=4, low=[0], high=[9]), Status.BOTTOM, {})
+
+        def guarantee(self):
+            return Guarantee(1.0, 0.0, "ADD_OR_REMOVE_ONE")
+
+    monkeypatch.setattr(rectangles, "rectangles", lambda **given: Silent())
+    x = np.arange(16)[:, None]
+    fit = PrivateRectangle(low=0, high=15, unit=1).fit(x, x[:, 0] < 5)
+    assert not fit.predict(x).any() and (fit.low_[0], fit.high_[0]) == (np.inf, -np.inf)
+
+
+def test_each_column_has_coins_of_its_own():
+    """From one seed, too: with the same noise in both, what they tell of one row is more than their budgets."""
+    x = np.random.default_rng(0).integers(0, 1000, (50, 1)).repeat(2, axis=1)
+    private = PrivateQuantiles(low=0, high=999, unit=1, algorithm="rank_exponential", random_state=0).fit(x)
+    first, second = private.quantiles_.T
+    assert np.all(first != second)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dpjax import Outcome, Status
 from dpjax.accounting import Guarantee
 from dpjax.mechanisms import candidates, exponential, laplace, stability
 from dpjax.relaxations import estimators, soft
@@ -339,6 +340,15 @@ def test_what_traced_data_hide_comes_back_as_nan():
 def test_bad_input_is_refused_by_name(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_what_hardly_ever_ends_in_bottom_keeps_the_digits_of_its_logarithm():
+    """1 - P[released] is 0 there."""
+    keep, scores = stability.mechanism(epsilon=1.0, delta=1e-3), jnp.array([60.0, 0.0])
+    bottom = Outcome(hypothesis=jnp.int32(0), status=jnp.int32(Status.BOTTOM), info={})
+    with jax.enable_x64(True):
+        exact = math.log(keep.pmf(jnp.array([60.0, 0.0]))[-1])
+    assert exact < -20 and float(estimators.log_prob(keep, scores, bottom)) == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["stability", builders.thorough("threshold")])

@@ -361,6 +361,14 @@ def test_lines_follow_the_setting_that_varies() -> None:
     axes.figure.clf()
 
 
+def test_axes_are_logarithmic_from_a_factor_of_8_on() -> None:
+    for last, scale in ((79, "linear"), (80, "log")):
+        rows = tuple({"series": "mine", "bits": b, "n": n, "low": n, "high": n} for b, n in ((8, 10), (9, last)))
+        axes = sweep.Curve(rows, ("bits",), 0.1, 0.1, 0.95).plot()
+        assert (axes.get_xscale(), axes.get_yscale()) == ("linear", scale)
+        axes.figure.clf()
+
+
 def test_progress_is_shown_on_request(capsys: Any) -> None:
     least_n({"exponential": exponential}, **ONE)
     assert capsys.readouterr().err == ""

@@ -396,6 +396,7 @@ def test_reports_add_up():
         ({"batch": 0}, ValueError, "batch"),
         ({"batch": 2**15 + 1}, ValueError, "batch"),
         ({"root": 3}, TypeError, "root"),
+        ({"root": jax.random.split(jax.random.key(3), 2)}, TypeError, "root must be one typed key"),
         ({"root": jax.random.PRNGKey(3)}, TypeError, "root"),
         ({"root": jax.random.key(3, impl="rbg")}, ValueError, "threefry"),
         ({"params": 2**40}, ValueError, "params"),
@@ -659,6 +660,11 @@ def test_a_key_leaves_to_records_what_they_say_of_chunks(name):
             each()
 
 
+def test_sums_of_chunks_may_pass_64_bits(x64):
+    place = {"store": Memory(), "key": {}, "root": ROOT, "cell": 0}
+    assert resumable.count(lambda key, most: most, 2**62, trials=6, chunk=3, batch=1, **place) == 6 * 2**62
+
+
 def test_resumed_count_runs_only_what_is_missing(tmp_path):
     def through(directory, lose_after=None):
         calls, stream = [], io.StringIO()
@@ -708,6 +714,28 @@ def test_progress_says_how_long_each_takes_where_it_is_slow():
         progress._bar.start_t -= 60
         progress.done(2)
     assert re.search(r", 30\.0\d s each, ", log.getvalue())
+
+
+def test_what_was_done_before_memory_ran_out_is_not_done_again(monkeypatch):
+    begun = []
+
+    def steps(program, lanes, first):
+        begun.append((lanes, first))
+        yield 8, f"from {first} on"
+        if lanes == 8:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: no room")
+
+    monkeypatch.setattr(engine, "_compiled", lambda build, lanes, signature: (None, lanes))
+    with pytest.warns(RuntimeWarning, match="ran out of memory .*; going on with 4"):
+        found = list(engine._fitting(None, steps, 100, 8, ()))
+    assert begun == [(8, 100), (4, 108)] and found == [(8, "from 100 on"), (8, "from 108 on")]
+
+
+def test_integers_that_would_wrap_around_are_refused():
+    for wide in (np.int64(2**31), np.int64(-(2**31) - 1), np.array([0, -(2**40)])):
+        with pytest.raises(ValueError, match="params must hold integers that fit int32"):
+            engine.count(lambda key, p: jnp.sum(p), wide, root=ROOT, cell=0, trials=1)
+    assert engine.count(lambda key, p: p, np.int64(-(2**31)), root=ROOT, cell=0, trials=1) == -(2**31)
 
 
 def test_numbers_that_would_be_0_are_refused():

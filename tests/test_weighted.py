@@ -1,5 +1,6 @@
 """Weighted points: against dictionaries and exact fractions."""
 
+import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -75,6 +76,20 @@ def test_points_and_samples_are_counted():
         assert repr(counted) == "Weighted(x=[7, 1099511627776], weights=[2, 1])"
         assert int(counted.total) == 3 and counted.support()[1].sum() == 2
         assert bool(counted.in_domain(64)) and not bool(counted.in_domain(40))
+
+
+@pytest.mark.thorough
+def test_the_last_of_all_points_is_compared_beside_rows_that_do_not_count():
+    """They hold its number."""
+    data, nothing = Weighted.create(wide.from_ints([2**32 - 1], 32), [1]).padded(3), wide.from_ints([0], 32)
+    assert data.threshold_error(Points.create(nothing, 0)) == 1
+
+
+def test_rows_that_do_not_count_weigh_nothing():
+    data = Weighted.create(wide.from_ints([1, 5], 4), [2, 3]).padded(4)
+    heavy = dataclasses.replace(data, weights=data.weights.at[3].set(1))
+    light = dataclasses.replace(data, weights=data.weights.at[0].set(-1))
+    assert data.in_domain(4) and not heavy.in_domain(4) and not light.in_domain(4)
 
 
 def test_counts_beyond_32_bits_are_exact_with_64():

@@ -292,7 +292,12 @@ def test_sort_is_stable_and_search_counts(bits, rows):
 
 @pytest.mark.parametrize(
     ("bits", "rows"),
-    [(31, 65), (65, 100), *(builders.thorough(*case) for case in ((31, 200), (64, 2048), (64, 40), (300, 200)))],
+    [
+        (31, 29),
+        (31, 65),
+        (65, 100),
+        *(builders.thorough(*case) for case in ((31, 200), (64, 2048), (64, 40), (300, 200))),
+    ],
 )
 def test_a_searcher_counts_what_search_counts(bits, rows):
     """With the last block full or not, with few rows and with wide ones, where it is `search` itself."""
@@ -332,6 +337,19 @@ def test_a_remainder_would_be_seen():
     """Negative control: five bits modulo 11, where 32 = 3 * 11 - 1 leaves one value too rare by a third."""
     words = np.random.default_rng(2).integers(0, 2**5, 110_000)
     assert p_uniform(words % 11, 11) < FALSE_ALARM
+
+
+def test_uniform_tries_for_long(monkeypatch):
+    """Eight words at a time: of the first 72 none fits, of the next the first."""
+    key, bound = jax.random.key(0), wide.from_ints([2**31 + 1], 32)[0]
+    words = jax.random.key_data(jax.vmap(lambda t: jax.random.fold_in(key, t))(jnp.arange(0, 72, 8)))
+
+    def bits(key, count):
+        early = jnp.any(jnp.all(jax.random.key_data(key)[None] == words, axis=1))
+        return jnp.where(early, jnp.uint32(2**32 - 1), jnp.arange(count, dtype=jnp.uint32) + 3)
+
+    monkeypatch.setattr("dpjax.core.random.bits", bits)
+    assert wide.to_ints(wide.uniform(key, bound)) == [3]
 
 
 def test_uniform_is_uniform_on_every_limb():

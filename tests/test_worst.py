@@ -11,7 +11,7 @@ import pytest
 
 import dpjax
 from dpjax import Points, Sample
-from dpjax.accounting import ADD_OR_REMOVE_ONE
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.domains import events, wide
 from dpjax.learners import parities, points, thresholds
 from dpjax.optimizers import interior_point, quantiles
@@ -181,6 +181,16 @@ def test_so_many_random_datasets_hold_nothing_as_bad() -> None:
     assert others.max() < 0.5 * found.failure
 
 
+@pytest.mark.thorough
+def test_where_counts_are_whole_the_relaxed_failure_is_the_exact_one() -> None:
+    """One record, of which a tenth may be wrong: none."""
+    found = worst.worst_data(
+        thresholds.exponential(bits=3, epsilon=1.0),
+        **{"n": 1, "points": [3], "error": 0.1, "key": jax.random.key(0), "starts": 1, "steps": 1, "rounds": 0},
+    )
+    assert found.failure > 0.1 and found.relaxed.tolist() == [[pytest.approx(found.failure, rel=1e-12)]]
+
+
 def test_counts_are_rounded_to_whole_ones_with_their_total() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(9), 5) * 17
     for row in weights:
@@ -199,6 +209,35 @@ def test_data_that_a_law_refuses_are_left() -> None:
 
 
 # -------------------------------------------------------------------------------------------------- worst neighbours
+
+
+@pytest.mark.thorough
+def test_where_labels_are_replaced_points_stay() -> None:
+    """How many records have which point tells nothing of labels, and much of records (negative control)."""
+
+    def law(counts: Any) -> Any:
+        return jax.nn.log_softmax(jnp.sum(counts.reshape(2, 3), axis=1).astype(float))
+
+    given = {"kinds": 6, "n": 4, "epsilon": 0.5, "labels": 3, "starts": 2, "rounds": 8, "width": 8}
+    found = [
+        worst_pairs.worst_pair(law, **given, key=jax.random.key(0), relation=r) for r in (REPLACE_LABEL, REPLACE_ONE)
+    ]
+    assert found[0].delta == 0 and found[1].delta > 0.1
+    assert [int(counts.sum()) for counts in found[0].datasets] == [4, 4]
+
+
+def test_a_pair_contradicts_what_a_claim_says_of_its_relation() -> None:
+    """A loss of ln 3 by replacing a record: less than 1.2, which 0.6 says of removing one and adding another."""
+    p, q = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    found = worst_pairs.WorstPair(
+        **{"epsilon": 0.6, "delta": 0.3, "pair": (0, 1), "datasets": (0, 1), "event": p > q, "p": p, "q": q},
+        **{"path": np.zeros(1), "evaluations": 0, "relation": REPLACE_ONE},
+    )
+    assert found.refutes(Guarantee(0.6, 0.0, REPLACE_ONE)) and not found.refutes(Guarantee(1.2, 0.0, REPLACE_ONE))
+    assert found.refutes(Guarantee(0.5, 0.0, ADD_OR_REMOVE_ONE))
+    assert not found.refutes(Guarantee(0.6, 0.0, ADD_OR_REMOVE_ONE))
+    with pytest.raises(ValueError, match="relation REPLACE_ONE does not follow from REPLACE_LABEL"):
+        found.refutes(Guarantee(0.6, 0.0, REPLACE_LABEL))
 
 
 @pytest.mark.thorough

@@ -134,7 +134,7 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
       The code: `generate(key)`, `stream(key)`, `trace(book, word)`, `length`, `innocent()`, `soundness()`, `completeness()`.
 
     Raises:
-      TypeError, ValueError: an argument is out of range, or the code would have 2^31 columns or more.
+      TypeError, ValueError: an argument is out of range, or the code would have more than 2^31 - 1024 columns.
 
     >>> import jax
     >>> code = boneh_shaw(3, xi=0.1)
@@ -149,7 +149,7 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     copies = proved if copies is None else arguments.size("copies", copies)
     code = BonehShaw(log_term=np.float64(log_term), users=users, copies=copies, variant=variant)
     if code.length > _MOST_COLUMNS:
-        raise ValueError(f"users and xi must give fewer than 2^31 columns, got {code.length} for {users} users")
+        raise ValueError(f"users and xi must give at most {_MOST_COLUMNS} columns, got {code.length} for {users} users")
     return code
 
 

@@ -197,7 +197,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
       The code: `generate(key)`, `stream(key)`, `trace(book, word)`, `threshold`, `innocent()`, `soundness()`, `completeness()`.
 
     Raises:
-      TypeError, ValueError: an argument is out of range, or the code would have 2^31 columns or more.
+      TypeError, ValueError: an argument is out of range, or the code would have more than 2^31 - 1024 columns.
 
     >>> import jax
     >>> code = tardos(4, xi=0.1)
@@ -210,7 +210,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
     length = proved if length is None else arguments.size("length", length)
     if length > _MOST_COLUMNS:
-        raise ValueError(f"users and xi must give fewer than 2^31 columns, got {length} for {users} users")
+        raise ValueError(f"users and xi must give at most {_MOST_COLUMNS} columns, got {length} for {users} users")
     steepness = min(math.sqrt(log_term / length), _STEEPEST / math.sqrt(300 * users))
     threshold = steepness * length + log_term / steepness
     return Tardos(

@@ -103,7 +103,7 @@ def _log(p: Array) -> Array:
 def keeps(steps: Float[Array, "c"], *, epsilon: Number, delta: Number) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
     """(p_1, ..., p_C, and 1 - p_c) at a point v of the parametrisation: private wherever it is, and differentiable almost everywhere.
 
-    A v above 30 counts as 30, so that 1 - p stays positive and has a logarithm.
+    A v above 30 counts as 30, so that 1 - p has a logarithm, unless dozens of steps are as steep as they may be.
 
     >>> [round(float(p), 3) for p in keeps(jnp.full(3, 20.0), epsilon=1.0, delta=0.1)[0]]  # optimal partition selection
     [0.1, 0.372, 0.806]

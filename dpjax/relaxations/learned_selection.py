@@ -98,7 +98,7 @@ class NoisyMax(Chooser):
         position, mass = np.polynomial.legendre.leggauss(max(1, (scores.shape[0] + 1) // 2))
         u, log_mass = (jnp.asarray(each, float) for each in ((1 + position) / 2, np.log(mass / 2)))
         lag = jnp.where(where, largest(scores, where) - scores, 0)
-        z = jnp.arange(self.levels, dtype=jnp.int32)[:, None] + lag[None]
+        z = jnp.arange(self.levels, dtype=lag.dtype)[:, None] + lag[None]
         here, after = self.falls(z), self.falls(z + 1)
         tiny = jnp.finfo(here.dtype).tiny
         log_atom = -here + jnp.log(jnp.maximum(-jnp.expm1(here - after), tiny))  # ln P[Z = z]

@@ -97,10 +97,14 @@ def _observed(algorithm: Any, make: Callable[[Any, Any], Any], key: jax.Array, v
 
 
 def of_dpjax(algorithm: Any) -> bool:
-    """Whether it is an algorithm of dpjax, with all algorithms that it is made of: not one of somebody else's class."""
-    if not isinstance(algorithm, Algorithm) or not type(algorithm).__module__.startswith("dpjax."):
+    """Whether it is an algorithm of dpjax, with all that it calls: nothing of somebody else's class."""
+    return isinstance(algorithm, Algorithm) and _ours(algorithm)
+
+
+def _ours(part: Any) -> bool:
+    if not type(part).__module__.startswith("dpjax."):
         return False
-    return all(of_dpjax(part) for part in vars(algorithm).values() if callable(part))
+    return all(_ours(each) for each in vars(part).values() if callable(each))
 
 
 def runner(
