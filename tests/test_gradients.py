@@ -91,7 +91,10 @@ class Sweep:
         """Numbers at the ends of their ranges; data whose pieces are empty or whose scores are ties."""
 
         def put(word: str, value: float) -> np.ndarray:
-            return np.array([value if word in name else x for name, x in zip(self.names, self.start, strict=True)])
+            there = [np.log(value) if f"log_{word}" in name else value for name in self.names]
+            return np.array(
+                [y if word in name else x for name, x, y in zip(self.names, self.start, there, strict=True)]
+            )
 
         numbers = {f"{word} {value:g}": put(word, value) for word, value in EDGES}
         cases = {name: (there, None) for name, there in numbers.items()}
