@@ -489,6 +489,14 @@ def test_the_largest_rho_is_nearly_that_of_the_best_order(epsilon, delta):
         assert 0.985 * best < float(accounting.largest_rho(epsilon, delta, xp=xp)) < best * (1 - 1e-6)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 0.3), (1e-3, 0.01), (0.1, 0.3), (1.0, 1e-30), (1.0, 1e-6)])
+def test_the_largest_rho_rises_with_both(epsilon, delta):
+    slopes = jax.grad(lambda epsilon, delta: accounting.largest_rho(epsilon, delta, xp=jnp), (0, 1))(epsilon, delta)
+    assert all(0 < float(slope) < math.inf for slope in slopes)
+    steps = [float(accounting.largest_rho(epsilon * (1 + step), delta)) for step in np.linspace(0, 0.3, 60)]
+    assert np.all(np.diff(steps) > 0)
+
+
 def test_more_mechanisms_than_optimal_composition_is_worked_out_for():
     found = accounting.exponential_epsilon(2**40, epsilon=1.0, delta=1e-6)
     assert found == pytest.approx(math.sqrt(8 * float(accounting.largest_rho(1.0, 1e-6)) / 2**40))

@@ -335,6 +335,46 @@ def test_all_that_is_told_beside_a_real_number_is_audited(leak: Any) -> None:
     assert check(leak, n=1, domain=1, delta=0.0, trials=400).delta > 0.7
 
 
+def test_outcomes_of_half_precision_are_real_numbers() -> None:
+    response = Vote(1.0)
+    given = types.SimpleNamespace(pmf=response.pmf)
+
+    class Half:
+        pmf = given.pmf
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return response(key, sample).astype(jnp.bfloat16)
+
+    assert check(Half(), delta=0.5, **SMALL).holds
+    assert check(lambda key, sample: sample.y[0].astype(jnp.bfloat16), n=1, domain=1, delta=0.0).delta > 0.9
+
+
+def test_what_cannot_be_batched_runs_in_python() -> None:
+    def called(key: Any, sample: Any) -> Any:
+        shape = jax.ShapeDtypeStruct((), jnp.int32)
+        return jax.pure_callback(lambda word, y: np.int32(y), shape, jax.random.bits(key), sample.y[0])
+
+    report = check(called, n=1, domain=1, delta=0.0, trials=400)
+    assert report.delta > 0.7 and "in Python, for JAX cannot trace it" in str(report)
+
+
+def test_an_algorithm_may_refuse_to_be_run_on_nothing() -> None:
+    """If it does so by what it knows before it is traced, that is not seen."""
+
+    class Careful:
+        kind = Points
+
+        def pmf(self, points: Any) -> Any:
+            return jnp.full(2, 0.5)
+
+        def __call__(self, key: Any, points: Any) -> Any:
+            if not isinstance(points.n_valid, jax.core.Tracer) and int(points.n_valid) == 0:
+                raise ValueError("no points")
+            return jax.random.randint(key, (), 0, 2)
+
+    assert check(Careful(), n=2, domain=2, delta=0.0, relation=ADD_OR_REMOVE_ONE).holds
+
+
 def test_noise_of_another_generator_beside_a_large_number_is_drawn_anew() -> None:
     """Compiled it would be one constant on each dataset, and accused."""
     rng = np.random.default_rng(0)

@@ -310,7 +310,17 @@ def test_at_a_large_beta_every_epsilon_of_learn_points_is_looked_at():
         bisection.least_int(lambda n, e=e: points.learn_points_failure(n, 0.05, e, 1e-3) <= 0.6, 1)
         for e in question.epsilons()
     )
-    assert len(question.epsilons()) > 10 and points.learn_points(question).n == least
+    offer = points.learn_points(question)
+    assert len(question.epsilons()) > 10 and offer.n == least
+    assert points.learn_points_failure(least, 0.05, float(offer.make(least).epsilon), 1e-3) <= 0.6
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.9])
+@pytest.mark.parametrize("alpha", [0.01, 0.1])
+def test_the_epsilon_that_is_chosen_at_a_large_beta_is_one_that_suffices(alpha, beta):
+    choice = dpjax.choose("points", bits=16, alpha=alpha, beta=beta, epsilon=1.0, delta=1e-3)
+    assert choice.name == "learn_points"
+    assert points.learn_points_failure(choice.n, alpha, float(choice.algorithm.epsilon), 1e-3) <= beta
 
 
 def test_an_algorithm_that_refuses_its_numbers_is_no_answer(monkeypatch):

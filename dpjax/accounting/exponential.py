@@ -28,9 +28,10 @@ from dpjax.accounting.composition import few_losses
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 
-# The a that are tried, in units of the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): two neighbours differ by 4.4 %. Where
-# delta is not far below epsilon far lesser ones are best (two neighbours of which differ by a seventh).
-_ORDERS = np.concatenate([np.geomspace(2.0**-44, 1 / 8, 209)[:-1], np.geomspace(1 / 8, 8, 97)])
+# The a that are tried, in units of the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): two neighbours differ by 4.4 %.
+_ORDERS = np.geomspace(1 / 8, 8, 97)
+# And lesser ones, the best where delta is not far below epsilon: numbers by themselves, of which two neighbours differ by a ninth.
+_LESSER = np.geomspace(1 / 8, 2.0**44, 321)
 # What is given up for rounding: in float32, too, the sum in rho(a) loses less than half of it.
 _SAFE = 1.0 - 4e-6
 
@@ -62,8 +63,11 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     log_delta = xp.log(used)
     root = xp.sqrt(-log_delta)
     a = xp.minimum(root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float), 1e30)
-    # The product's logarithm: where it is near 1, the sum of two would lose its digits.
-    rho = (epsilon + (xp.log(used * a) + (a + 1) * xp.log1p(1 / a)) / a) / (a + 1)
+    a = xp.concatenate([xp.minimum(xp.asarray(_LESSER, float), a[0]), a])
+    # Where delta a is near 1, a sum of two logarithms would lose its digits.
+    near = used * a > 1e-3
+    log_product = xp.where(near, xp.log(xp.where(near, used * a, 1.0)), log_delta + xp.log(a))
+    rho = (epsilon + (log_product + (a + 1) * xp.log1p(1 / a)) / a) / (a + 1)
     return xp.where(delta > 0, xp.maximum(xp.max(rho), 0.0) * _SAFE, 0.0)
 
 

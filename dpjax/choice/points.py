@@ -68,7 +68,9 @@ def learn_points(question: Question) -> Offer:
     question.approximate()
     n, epsilon = MOST_RECORDS + 1, question.epsilon
     for each in question.epsilons():
-        n, epsilon = min((_least_n(question, each, n), each), (n, epsilon))
+        found = _least_n(question, each, n)
+        if found < n:
+            n, epsilon = found, each
     if n > MOST_RECORDS:
         raise UnavailableError(f"takes at most {MOST_RECORDS} rows, got more")
     given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": question.delta, "bottom": "zero"}
@@ -76,7 +78,7 @@ def learn_points(question: Question) -> Offer:
 
 
 def _least_n(question: Question, epsilon: float, most: int) -> int:
-    """At this epsilon, or `most` if fewer do not suffice (which one law tells, where a bisection takes thirty)."""
+    """At this epsilon, if below `most`; else `most`, of which nothing is known then. (One law tells which, a bisection takes thirty.)"""
     alpha, beta, delta = question.alpha, question.beta, question.delta
 
     def suffices(n: int) -> bool:

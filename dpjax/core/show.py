@@ -67,11 +67,11 @@ def whole(value: float) -> str:
 def but(beta: float) -> str:
     """1 - beta, never more: of a small beta as a difference, which would be shown as 1.
 
-    >>> but(0.05), but(0.9), but(1e-7)
-    ('0.95', '0.1', '1 - 1e-07')
+    >>> but(0.05), but(0.9), but(1e-7), but(1e-20)
+    ('0.95', '0.1', '1 - 1e-07', '1 - 1e-20')
     """
     shown = f"{1 - beta:g}"
-    return shown if float(shown) <= (1 - beta) * (1 + 1e-12) else f"1 - {at_least(beta, 6)}"
+    return shown if float(shown) < 1 and float(shown) <= (1 - beta) * (1 + 1e-12) else f"1 - {at_least(beta, 6)}"
 
 
 def listed(entries: list[Any]) -> str:

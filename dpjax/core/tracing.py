@@ -13,11 +13,8 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str | None:
     >>> refusal(lambda x: -x, 1.0) is None, refusal(lambda x: 0 if x > 0 else 1, 1.0)[:29]
     (True, 'TracerBoolConversionError: At')
     """
-    try:
-        jax.eval_shape(function, *arguments)
-    except Exception as error:  # whatever a stranger's code raises
-        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
-    else:
+    reason = untraced(function, *arguments)
+    if reason is None:
         return None
     try:
         function(*arguments)
@@ -27,8 +24,17 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str | None:
     return reason
 
 
+def untraced(function: Callable[..., Any], *arguments: Any) -> str | None:
+    """Why JAX cannot trace the function; None if it can."""
+    try:
+        jax.eval_shape(function, *arguments)
+    except Exception as error:  # whatever a stranger's code raises
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
+    return None
+
+
 def is_pure(
-    function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),), *, runs: int = 6, seed: int = 1
+    function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),), *, runs: int = 4, seed: int = 1
 ) -> bool:
     """Whether some runs function(key, *arguments) come out by the same key as before, to the bit, and compiled as they do without.
 

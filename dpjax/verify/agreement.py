@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from dpjax.core import tracing
 from dpjax.verify.audit import audit_samples
 from dpjax.verify.family import Family
 from dpjax.verify.runs import Incomparable, of_dpjax, runner
@@ -37,7 +38,7 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
         first = datasets.shown(chosen[refused.index(True)])
         return f"do NOT follow this law: on the records {first} there are none (NotImplementedError)"
     try:
-        how = runner(algorithm, datasets.kind.make, *given[-1], others=given[:: max(1, len(given) - 1)])
+        how = runner(algorithm, datasets.kind.make, *given[-1], others=[datasets.first_of_most])
         keys = jax.random.split(jax.random.key(seed), len(chosen))
         asked = RUNS if how.compiled else LOOPED_RUNS
         seen = [how.outcomes(key, *each, asked) for each, key in zip(given, keys, strict=True)]
@@ -53,6 +54,8 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
 
 def _is_refused(algorithm: Any, data: Any) -> bool:
     """Whether a run is refused as not implemented."""
+    if tracing.untraced(algorithm, jax.random.key(0), data) is None:
+        return False
     try:
         algorithm(jax.random.key(0), data)
     except NotImplementedError:

@@ -180,9 +180,9 @@ def check(
 
     Args:
       algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, an object or a function of one's own. All that it returns
-        (but the `info` of an `Outcome`) is taken as released; integers and truth values by their number alone, whatever their type, and
-        of a real number that has no status OK the status alone. If it has `pmf(data)`, the vector of the probabilities of all outcomes,
-        bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
+        (but the `info` of an `Outcome`) is taken as released; integers and truth values by their number alone, whatever their type, 0.0
+        and -0.0 as two, and of a real number that has no status OK the status alone. If it has `pmf(data)`, the vector of the
+        probabilities of all outcomes, bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
         `dpjax.accounting.Guarantee`, that is tested.
       n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records, the empty one, too, where records have no labels
         (a `Sample` is never empty).

@@ -59,6 +59,12 @@ class Family:
     sizes: np.ndarray
     pairs: np.ndarray
 
+    @property
+    def first_of_most(self) -> tuple[np.ndarray, Any]:
+        """(Values, size) of the first of the datasets that have the most records."""
+        place = int(np.argmax(self.sizes))
+        return self.values[place], self.sizes[place]
+
     def shown(self, dataset: int) -> list[Any]:
         """The records of a dataset, as people read them."""
         return [self.kind.show(int(value)) for value in self.values[dataset, : self.sizes[dataset]]]

@@ -54,7 +54,7 @@ class Runner:
         given = jnp.asarray(values), jnp.asarray(size)
         blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
         rows = np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
-        return rows if rows.dtype.kind != "f" else _on_a_line(*rows.T)
+        return _on_a_line(*rows.T) if _is_real(rows) else rows
 
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
@@ -64,7 +64,7 @@ class Runner:
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
         """Real numbers (see `_on_a_line`), or equal codes for equal results of one structure."""
         rows = [released(result, np) for result in results if result is not None]
-        if any(one.dtype.kind == "f" for one in rows) or self.book.get(_REAL, False):
+        if any(map(_is_real, rows)) or self.book.get(_REAL, False):
             if self.book.setdefault(_REAL, True) is False:
                 raise Incomparable(_MIXED)
             return _on_a_line(*np.array([_real(result) for result in results]).T)
@@ -125,6 +125,9 @@ def runner(
     refusal = tracing.refusal(lambda key, values, size: algorithm(key, make(values, size)), *given)
     if refusal is None:
         jax.eval_shape(observed, *given)  # outcomes that cannot be audited are refused here
+        key, *data = given
+        refusal = tracing.untraced(jax.vmap(observed, in_axes=(0, None, None)), key[None], *data)
+    if refusal is None:
         tried = ((values, size), *others)
         if of_dpjax(algorithm) or tracing.is_pure(observed, [tuple(map(jnp.asarray, each)) for each in tried]):
             return Runner(algorithm, make)
@@ -192,6 +195,10 @@ def _number_token(leaf: Any) -> Any:
     values = np.asarray(leaf)
     beyond = values.dtype == np.uint64 and bool((values > np.iinfo(np.int64).max).any())
     return values.shape, beyond, values.astype(np.uint64 if beyond else np.int64).tobytes()
+
+
+def _is_real(rows: Any) -> bool:
+    return bool(jnp.issubdtype(rows.dtype, jnp.floating))  # bfloat16, too
 
 
 def _is_numeric(leaf: Any) -> bool:

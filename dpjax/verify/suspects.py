@@ -50,8 +50,8 @@ def audits_of(algorithm: Any, datasets: Family, epsilon: float, trials: int | No
         raise ValueError(
             f"n and domain must be smaller: runs on {count} datasets; at most {MOST_AUDITED} can be audited"
         )
-    first, last = ((datasets.values[place], datasets.sizes[place]) for place in (0, -1))
-    how = runner(algorithm, datasets.kind.make, *last, others=[first])
+    last = datasets.values[-1], datasets.sizes[-1]
+    how = runner(algorithm, datasets.kind.make, *last, others=[datasets.first_of_most])
     key_pilot, key_runs = jax.random.split(jax.random.key(seed))
     pilot = [
         how.outcomes(
