@@ -20,6 +20,24 @@ NAMES = {
     "tree_log": "TreeLog (combs)",
     "tree_score": "tree score (all data)",
 }
+WORDS = {  # of the names that `dpjax.choose` gives
+    "amplified": "$2^{\\log^*}$ optimiser",
+    "approximate": "approximate quantiles",
+    "direct": "direct, one slice a quantile",
+    "exponential": "exponential mechanism",
+    "hashed": "hashed exponential mechanism",
+    "histogram_learner": "histogram of labelled points",
+    "inverse_sensitivity": "inverse sensitivity",
+    "learn_points": "LearnPoints",
+    "permute_and_flip": "permute-and-flip",
+    "recursive": "recursive medians",
+    "slices, basic": "slices, basic composition",
+    "slices, optimal": "slices, optimal composition",
+    "slices, slicing": "noisy slices (Reorder-Slice-Compute)",
+    "tree_log": "TreeLog",
+    "tree_score": "tree score",
+}
+AXES = {"d": "d (bits)", "k": "k (concepts)", "n": "n (examples)", "q": "q (quantiles)", "D": "D (axes)"}
 WHITE = "#f4f4f4"
 
 
@@ -40,7 +58,10 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     for axes, (panel, (x_axis, x_ends, y_axis, y_ends, _)) in zip(panels.flat, PLANES.items(), strict=True):
         found = records.series(rows, panel)
         xs, ys = grid(x_axis, x_ends, settings["columns"]), grid(y_axis, y_ends, settings["rows"])
-        names = [name for name in sorted(found, key=lambda name: -len(found[name])) if name != NOTHING]
+        by_size = sorted(
+            found, key=lambda name: ("exponential" not in name, -len(found[name]))
+        )  # of one colour everywhere
+        names = [name for name in by_size if name != NOTHING]
         cells = np.full((len(ys), len(xs)), np.nan)
         for number, name in enumerate(names):
             for row in found[name]:
@@ -53,10 +74,12 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         for part in records.series(rows, f"{panel}, crossing").values():
             axes.plot(*records.curve(part), ".", color="black", markersize=2.5)
         for number, name in enumerate(names):
-            axes.plot([], [], "s", color=colours[number], label=name)
+            axes.plot([], [], "s", color=colours[number], label=_words(name))
         if NOTHING in found:
             axes.plot([], [], "s", color=WHITE, markeredgecolor="grey", label=NOTHING)
-        axes.set(xscale="log", yscale="log", xlabel=x_axis, ylabel=y_axis, title=panel)
+        axes.set(
+            xscale="log", yscale="log", xlabel=AXES.get(x_axis, x_axis), ylabel=AXES.get(y_axis, y_axis), title=panel
+        )
         axes.set(xlim=(_edges(xs)[0], _edges(xs)[-1]), ylim=(_edges(ys)[0], _edges(ys)[-1]))
         axes.grid(False)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=7)
@@ -74,17 +97,25 @@ def _looseness(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     for number, name in enumerate(stated):
         x = [row.x for row in stated[name]]
         ratio = [one.value / other.value for one, other in zip(stated[name], worst[name], strict=True)]
-        axes.plot(x, ratio, "o-", color=style.COLOURS[number % 7], label=NAMES.get(name, name))
+        size = 9 - 1.2 * number  # where lines coincide all are seen
+        axes.plot(x, ratio, "o-", color=style.COLOURS[number % 7], markersize=size, label=NAMES.get(name, name))
     axes.set(xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="stated n / least n on the worst data known")
     style.doubling(axes, {row.x for part in stated.values() for row in part})
     axes.set_ylim(bottom=0.95)
     style.title(
         fig,
-        f"How much more is stated than the worst data known ask for, {captions.success(settings)}",
+        f"How far stated n are above what the worst known data need, {captions.success(settings)}",
         f"{captions.privacy(settings)}, error {settings['alpha']:g}",
     )
     style.legend_beside(axes)
     style.save(fig, out / "map_looseness")
+
+
+def _words(name: str) -> str:
+    """Of a direct sum, what it is of."""
+    if name.startswith("direct_sum, "):
+        return f"direct sum: {_words(name.removeprefix('direct_sum, '))}"
+    return WORDS.get(name, name)
 
 
 def _edges(places: list[Any]) -> np.ndarray:
