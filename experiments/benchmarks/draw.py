@@ -71,7 +71,7 @@ def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     axes.set(xscale="log", xlabel="trials per second", ylim=(-0.7, len(panels) - 0.3))
     style.title(
         fig,
-        "Trials per second by learner and size: dpjax, and NumPy on two processes; others on one",
+        "Trials per second by learner and size: dpjax and NumPy on two cores, the others on one",
         f"medians of {settings['repeats']}, lines from the least to the greatest",
     )
     style.legend_beside(axes)

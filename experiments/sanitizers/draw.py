@@ -55,7 +55,7 @@ def _draw_error(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
     sizes = records.series(rows, "sizes")
     for name, part in records.series(rows, "error by d").items():
         n = sizes[name][0].value
-        label = f"{name}, n = {captions.number(n) if n < 1e5 else f'{n:.1e}'}"
+        label = f"{name}, n = {captions.number(n if n < 1e5 else float(f'{n:.2g}'))}"
         style.interval(right, *records.columns(part), color=COLOUR[name], marker="o", markersize=3, label=label)
     style.doubling(right, {row.x for row in rows if row.panel == "error by d"})
     right.set(xlabel="d (bits of the domain)")
