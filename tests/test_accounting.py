@@ -694,3 +694,29 @@ def test_counts_of_numpy_are_pythons():
         accounting.with_replacement(
             Guarantee(1.0, 1e-9, accounting.REPLACE_ONE), drawn=np.int8(70), rows=100, calibration="printed"
         )
+
+
+def test_advanced_budgets_of_pure_mechanisms_keep_the_total_to_the_last_digit():
+    for epsilon, count in itertools.product((0.1, 0.3, 0.7, 1.0, 2.5), (1, 7, 64, 1000)):
+        each = accounting.calibrate(Guarantee(epsilon, 1e-6, REPLACE), count, accountant="advanced", delta_share=0.0)
+        assert accounting.advanced(each, count, 1e-6).epsilon <= epsilon
+
+
+def test_a_delta_that_is_kept_at_epsilon_0_needs_none():
+    """Also of more total losses than are summed up, where the least epsilon is read off a convolution."""
+    parts = {Guarantee(1e-5, 0.0, REPLACE): 2000, Guarantee(3e-5, 0.0, REPLACE): 1000}
+    assert not accounting.composition.few_losses(parts.values())
+    assert accounting.total_delta(parts, 0.0) < 0.01 and accounting.total_epsilon(parts, 0.01) == 0.0
+
+
+def test_a_group_so_large_that_no_exponential_is_a_float_has_no_delta_left_and_the_least_delta_is_rounded_up():
+    assert Guarantee(400.0, 1e-300, REPLACE).group(2) == Guarantee(800.0, 1.0, REPLACE)
+    least = math.ulp(0.0)  # (1 + exp(0.3)) times it is 2.35 times it
+    assert Guarantee(0.3, least, REPLACE).group(2).delta == 3 * least
+
+
+def test_advanced_composition_is_not_below_its_exact_value():
+    with decimal.localcontext(prec=50):
+        for e, k, slack in itertools.product((0.01, 0.3, 0.7, 1.0), (1, 3, 100, 12345), (1e-6, 0.1, 0.7)):
+            exact = Decimal(e) * (-2 * k * Decimal(slack).ln()).sqrt() + 2 * k * Decimal(e) ** 2
+            assert Decimal(accounting.advanced(Guarantee(e, 0.0, REPLACE), k, slack).epsilon) >= exact

@@ -313,3 +313,12 @@ def test_divergences_that_underflow_are_rounded_up(epsilon, order):
     found = views.renyi_divergence(epsilon, 0.0, order)
     with decimal.localcontext(prec=60):
         assert Decimal(order) * Decimal(epsilon) ** 2 / 2 <= Decimal(found) <= Decimal(epsilon)
+
+
+def test_a_pair_of_two_different_directions_costs_the_larger():
+    """P = (1/2, 1/2), Q = (9/10, 1/10): at epsilon = 1/2 the one loses 1/2 - e^(1/2)/10, the other 9/10 - e^(1/2)/2."""
+    one = np.log([5 / 9, 5.0]), np.array([0.5, 0.5])
+    other = -one[0], np.array([0.9, 0.1])
+    for law, opposite in ((one, other), (other, one)):
+        found = accounting.losses.discretised(law, opposite, 1e-4).get_delta_for_epsilon(0.5)
+        assert found == pytest.approx(0.5 - math.exp(0.5) / 10, rel=1e-4)

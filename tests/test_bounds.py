@@ -808,3 +808,9 @@ def test_sauers_lemma_takes_no_time_for_huge_dimensions():
     assert bounds.log_dichotomies(points + 1, points // 2) == pytest.approx(points * math.log(2), rel=1e-12)
     assert bounds.log_dichotomies(points, points) == pytest.approx(points * math.log(2), rel=1e-12)
     assert bounds.log_dichotomies(points, 1) == pytest.approx(math.log1p(points), rel=1e-12)
+
+
+def test_point_learner_as_printed_pays_for_answers_that_rarely_err():
+    """At a tiny beta it is (480/(alpha epsilon)) ln(960/(alpha beta)): Algorithm 2 at alpha/60 errs with beta/4."""
+    found = bounds.point_learner_exact(0.1, 1e-12, 1.0, 0.1, calibration="printed")
+    assert found == math.ceil(4800 * math.log(9600 / 1e-12))

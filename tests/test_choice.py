@@ -662,3 +662,51 @@ def test_the_n_of_the_largest_epsilon_is_granted():
 def test_a_refusal_names_what_the_reasons_are_about(given, words):
     with pytest.raises(ValueError, match=words):
         dpjax.choose(bits=8, **given)
+
+
+def test_nothing_is_left_of_a_delta_below_the_error_of_convolutions() -> None:
+    """10,000 mechanisms are reckoned with 2 * 2^-52 each."""
+    assert base.largest_each(lambda e: [(e, 10**4)], 1.0, 4e-12, 0.0) is None
+    assert base.largest_each(lambda e: [(e, 10**4)], 1.0, 1e-9, 0.0) is not None
+    assert base.optimal_each(1.0, 4e-12, 10**4, 0.0).epsilon <= 1e-4
+
+
+def test_only_what_two_others_are_better_than_is_left_out() -> None:
+    """By its floor alone; who is between the best and the second is asked."""
+
+    def candidate(name: str, n: int, floor: float) -> base.Candidate:
+        return base.Candidate(name, lambda question: base.Offer(n, lambda n: None, name), lambda question: floor)
+
+    asked = base.Question(bits=1, n=None, epsilon=1.0, alpha=0.1, delta=0.0, beta=0.1, relation=base.REPLACE_ONE)
+    listed = [candidate("a", 10, 9), candidate("b", 30, 25), candidate("c", 20, 15), candidate("d", 22, 21)]
+    found, others = base.ranked(listed, asked, "n")
+    assert [one.value for one in found] == [10, 20, 30] and others == {"a": 10, "b": 30, "c": 20, "d": "above 20"}
+
+
+def test_half_a_rank_is_left_for_rounding_where_nothing_else_errs() -> None:
+    """At epsilon = 32 next to no rank is lost; f n may still be half a rank away, which alpha n must hold."""
+    asked = base.Question(
+        bits=1, n=None, epsilon=32.0, alpha=0.01, delta=0.0, beta=0.1, relation=base.ADD_OR_REMOVE_ONE, fractions=(0.5,)
+    )
+    ranks = quantiles.permute_and_flip_ranks(1, np.array([0.5]), 32.0, 0.1)
+    assert ranks < 0.1 and 50 <= quantiles.permute_and_flip(asked).n < 61
+
+
+def test_a_threshold_by_interior_points_leaves_half_of_beta_to_the_sample() -> None:
+    """The solver takes the other half: n is the least that keeps this one for m - 1 errors."""
+    asked = base.Question(bits=8, n=None, epsilon=1.0, alpha=0.1, delta=0.0, beta=0.2, relation=base.REPLACE_ONE)
+    offer = thresholds.by_interior_points(asked)
+    errors = int(offer.make(offer.n).m) - 1
+    failures = [2 * stats.binom.cdf(float(errors), float(n), 0.1) for n in (offer.n, offer.n - 1)]
+    assert failures[0] <= 0.1 < failures[1]
+
+
+def test_slices_by_basic_composition_spend_no_more_delta_than_is_asked_and_get_the_records_they_ask_for() -> None:
+    """On 2^1024 points the solver of the slices needs a delta of its own."""
+    asked = base.Question(
+        bits=1024, n=None, epsilon=1.0, alpha=0.2, delta=1e-6, beta=0.1, relation=ADD_OR_REMOVE_ONE, dimensions=2
+    )
+    offer = rectangle.CANDIDATES[0].offer(asked)
+    learner = offer.make(offer.n)
+    assert 0.0 < learner.guarantee().delta <= 1e-6 and learner.guarantee().epsilon <= 1.0
+    assert learner.sample_size(alpha=0.2, beta=0.1) <= offer.n

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 
 import jax
 import numpy as np
@@ -501,3 +502,70 @@ def test_table_round_trip(tmp_path):
     (tmp_path / "bad.csv").write_text("x,y\n1,2\n")
     with pytest.raises(ValueError, match="columns"):
         records.read(tmp_path / "bad.csv")
+
+
+def test_a_line_that_is_not_whole_is_refused_with_its_number(tmp_path):
+    path = tmp_path / "t.csv"
+    records.write([records.exact("a", "b", 1.0, 2.0)] * 2, path)
+    for line in ("a,b,1.0,2.0,3.0", "a,b,1.0,2.0,3.0,x", "a,b,1.0,2.0,3.0,4.0,5.0"):
+        path.write_text("\n".join([*path.read_text().splitlines()[:2], line, ""]))
+        with pytest.raises(ValueError, match=f"line 3 of .* must have panel, series and four numbers, got '{line}'"):
+            records.read(path)
+
+
+def test_the_rows_of_a_series_are_in_order_of_x():
+    rows = [records.exact("a", "b", x, 2 * x) for x in (3.0, 1.0, 2.0)] + [records.exact("c", "b", 0.0, 0.0)]
+    assert records.series(rows, "a") == {"b": [records.exact("a", "b", x, 2 * x) for x in (1.0, 2.0, 3.0)]}
+
+
+def test_true_is_no_number():
+    for change in ("n=true", "rates=1,true", "epsilon=false"):
+        with pytest.raises(ValueError, match="must be of the type of"):
+            settings.changed({"n": 1, "epsilon": 1.0, "rates": [1.0, 2.0]}, [change])
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta", "delta", "level", "rtol", "xi", "bits", "draws", "trials", "users"])
+def test_what_no_experiment_takes_is_refused_by_its_name_in_every_group(name):
+    wrong = 0 if name in ("bits", "draws", "trials", "users") else 1.5
+    before = 1 if wrong == 0 else 0.5
+    for given, key in (({name: before}, name), ({"success": {name: before}}, f"success.{name}")):
+        with pytest.raises(ValueError, match=f"{key} must be"):
+            settings.changed(given, [f"{key}={wrong}"])
+    if name in ("bits", "draws"):  # one for each series
+        with pytest.raises(ValueError, match=rf"{name}\.ERM must be >= 1, got 0"):
+            settings.changed({name: {"ERM": 4}}, [f"{name}.ERM=0"])
+
+
+def test_a_word_that_an_experiment_does_not_know_is_refused_before_it_is_measured():
+    given, known = {"success": {"mode": "fast"}}, {"success.mode": ("fast", "exact")}
+    assert settings.changed(given, ["success.mode=exact"], words=known) == {"success": {"mode": "exact"}}
+    with pytest.raises(ValueError, match=r"success\.mode must be"):
+        settings.changed(given, ["success.mode=slow"], words=known)
+
+
+def test_a_table_of_more_rows_than_its_run_wrote_is_refused(tmp_path):
+    for suffix in ("csv", "json"):
+        source = (ROOT / f"figures/slicing/slicing.{suffix}").read_bytes()
+        (tmp_path / f"slicing.{suffix}").write_bytes(source)
+    table = tmp_path / "slicing.csv"
+    rows = records.read(table)
+    records.write([*rows, rows[-1]], table)
+    with pytest.raises(Refused, match=f"must have the {len(rows)} rows of its run, got {len(rows) + 1}"):
+        runner.drawn("slicing", tmp_path)
+
+
+def test_what_times_one_machine_is_not_distributed():
+    assert runner.load("benchmarks").timed
+    with pytest.raises(Refused, match="benchmarks times this machine"):
+        runner.check("benchmarks", "quick", distributed=True)
+    assert runner.check("slicing", "quick", distributed=True)[0] is runner.load("slicing")
+
+
+def test_a_sweep_draws_from_1_to_infinity_where_nothing_is_known(monkeypatch):
+    """No n below was seen to fail, and none above to succeed; a series of which nothing is known has no row."""
+    ends = [(8, None, 10), (20, 15, None), (None, 5, None)]
+    found = [{"series": "a", "bits": i, "n": n, "low": low, "high": high} for i, (n, low, high) in enumerate(ends)]
+    monkeypatch.setattr(sweeps, "least_n", lambda *_, **__: types.SimpleNamespace(to_rows=lambda: found))
+    own = sweeps.experiment("", presets={}, algorithms=lambda s: {}, distribution=lambda s: None, title=lambda s: "")
+    rows = own.measure({"over": {"bits": [0, 1, 2]}}, types.SimpleNamespace(seed=0, store=None))
+    assert rows == [Row("least n", "a", 0, 8, 1, 10), Row("least n", "a", 1, 20, 15, np.inf)]

@@ -694,3 +694,10 @@ def test_drawn_bounds_are_those_of_the_settings_beside_them(name):
     computed = measured.lower_bounds(settings)
     assert [(row.series, row.x) for row in drawn] == [(row.series, row.x) for row in computed]
     assert [row.value for row in drawn] == pytest.approx([row.value for row in computed])
+
+
+def test_a_database_of_multiplicative_weights_gets_half_of_delta():
+    """Where it is what costs, the examples are as the root of ln(2/delta)."""
+    few, many = (bounds.any_class(44.0, 1e6, 1, 10**4, 0.1, 0.1, 1.0, delta, constant=1e-2) for delta in (1e-2, 1e-6))
+    assert few < bounds.any_class(44.0, 1e6, 1, 10**4, 0.1, 0.1, 1.0, 1e-2)
+    assert many / few == pytest.approx(math.sqrt(math.log(2e6) / math.log(200)), rel=1e-9)

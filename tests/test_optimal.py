@@ -10,6 +10,7 @@ import pytest
 from builders import slow, thorough
 from scipy import optimize
 
+from dpjax.bounds import noise as added_noise
 from dpjax.bounds import optimal
 from dpjax.mechanisms import exponential
 from dpjax.verify import exact
@@ -347,3 +348,12 @@ def test_the_limits_count_constraints_right(monkeypatch):
         monkeypatch.setitem(optimal.MAX_CONSTRAINTS, "pure", 1)
         with pytest.raises(ValueError, match=f": {len(pairs) * domain // 2}$"):
             optimal._refuse_too_large(domain, sizes, n, 0.0)
+
+
+@pytest.mark.parametrize(("name", "function"), [("absolute", abs), ("square", np.square), ("zero_one", np.sign)])
+def test_tails_in_closed_form_cost_what_their_sums_do(name, function):
+    """A loss by its name, and as a function, which is added up."""
+    for sensitivity, reach in ((1, 2), (3, 7)):
+        description = added_noise.tails(epsilon=0.7, sensitivity=sensitivity, reach=reach)
+        summed = added_noise.coefficients(lambda x: abs(function(x)), description)
+        np.testing.assert_allclose(added_noise.coefficients(name, description), summed, rtol=1e-12)

@@ -366,3 +366,8 @@ def test_long_numbers_are_not_written_out():
         mine.pmf(Assignments.create(np.zeros((2, 1000), bool), [0, 1]))
     with pytest.raises(ValueError, match=r"got an int of [0-9]+ bits"):
         conjunctions.exponential(bits=65536, k=1024, epsilon=1.0)
+
+
+def test_a_shared_test_costs_its_rate_at_least() -> None:
+    """By heads alone; the price of tails is below 0 at a large delta."""
+    assert set_cover.shared_test(rate=1.0, noise_epsilon=0.25, delta=0.9).epsilon == pytest.approx(1.25)

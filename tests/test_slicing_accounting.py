@@ -111,6 +111,7 @@ CASES = {
     "deltas": (run(0.3, 0.2, 1e-7), 2.5),
     "three computes": (run(0.4, 0.2, 1e-9, computes=3), 3.0),
     "one slice": (run(0.4, 0.3, slices=1), 0.5),
+    "b = 0 against 1": (run(0.5, 0.05, slices=1), 0.3),
     "three slices": (run(0.4, 0.3, 1e-6, slices=3, computes=2), 2.0),
     "replacement": (run(0.3, 0.4, replacement=Guarantee(0.5, 0.0, REPLACE)), 2.0),
 }

@@ -50,6 +50,7 @@ from dpjax.verify import (
     stability_specimen,
     worst_pair,
 )
+from dpjax.verify.audit import runs as audited_runs
 from dpjax.verify.exact import worst_of_table
 
 DELTA = 1e-4
@@ -440,3 +441,65 @@ def test_lists_that_would_fill_the_memory_and_arrays_that_are_none_are_refused()
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+def test_a_pair_refutes_by_more_than_rounding_and_its_event_is_that_of_its_epsilon() -> None:
+    """A leak of 1e-9 is one, of 1e-13 none. The second outcome is likelier on the first dataset, but by less than e."""
+    for leak, seen in ((1e-9, True), (1e-13, False)):
+        p = np.array([[0.5, 0.5], [0.5 + leak, 0.5 - leak]])
+        worst = worst_of_table(p, np.arange(2), np.array([[0, 1], [1, 0]]), 0.0)
+        assert worst.refutes(Guarantee(0.0, 0.0, REPLACE_ONE)) is seen
+    worst = worst_of_table(np.array([[0.7, 0.3, 0.0], [0.1, 0.2, 0.7]]), np.arange(2), np.array([[0, 1]]), 1.0)
+    assert worst.event.tolist() == [True, False, False] and worst.delta == pytest.approx(0.7 - math.e * 0.1)
+
+
+def test_of_an_odd_number_of_outcomes_the_larger_half_is_held_out() -> None:
+    found = audit_samples([0] * 2001, [1] * 2001)
+    low, high = (proportions.clopper_pearson(count, 1001, level=found.level) for count in (1001, 0))
+    assert found.p_low == pytest.approx(low[0], rel=1e-12) and found.q_high == pytest.approx(high[1], rel=1e-12)
+
+
+def test_a_number_that_repeats_is_a_cell_of_its_own_and_so_is_nan() -> None:
+    """Half-open, from the next smaller float on; the likeliest cell is the event's first."""
+    rng = np.random.default_rng(0)
+    plain, atoms = rng.normal(size=(2, 20_000))
+    atoms[::10] = 0.25
+    found = audit_samples(atoms, plain, epsilon=1.0)
+    assert not found.swapped and found.event[0].tolist() == [np.nextafter(0.25, -1.0), 0.25]
+    atoms[::10] = math.nan
+    found = audit_samples(plain, atoms, epsilon=1.0)
+    assert found.swapped and np.array_equal(found.event[0], [math.inf, math.nan], equal_nan=True)
+
+
+def test_integers_of_both_signs_and_64_bits_are_told_apart() -> None:
+    """-1 and 2^64 - 1 have the same bits, and floats merge the latter with 2^64 - 2."""
+    below, above = np.full(1000, -1), np.full(1000, 2**64 - 1, np.uint64)
+    assert audit_samples(below, above).epsilon > 3
+    assert audit_samples(above - np.uint64(1), np.where(np.arange(1000) % 2, above, 0), epsilon=0.0).delta_at(0.0) > 0.9
+
+
+def test_runs_on_both_datasets_have_keys_of_their_own() -> None:
+    first, second = audited_runs(
+        jax.random.key(0), lambda key, x: jax.random.bits(key) + x, (jnp.uint32(0), jnp.uint32(0)), trials=64
+    )
+    assert len({*first.tolist(), *second.tolist()}) == 128
+
+
+def test_an_audit_takes_off_delta() -> None:
+    """What comes with probability 0.1, and never otherwise, is within delta = 0.2; at 0.05 half of it is left."""
+    rare = (np.arange(20_000) % 10 == 0).astype(int)
+    assert audit_samples(rare, np.zeros(20_000, int), delta=0.2).epsilon == 0.0
+    some = audit_samples(rare, np.zeros(20_000, int), delta=0.05)
+    pure = audit_samples(rare, np.zeros(20_000, int))
+    assert math.exp(pure.epsilon - some.epsilon) == pytest.approx(2.0, rel=0.3)
+
+
+def test_an_event_is_learned_for_the_epsilon_that_is_to_be_refuted() -> None:
+    """2 comes with 0.02 against 0, which proves the largest epsilon; 1 with 0.6 against 0.1 is most of delta(0.5)."""
+    coins = np.random.default_rng(0).random((2, 20_000))
+    first, second = (
+        np.select([coin < 0.02 * (1 - i), coin < 0.62 - 0.52 * i], [2, 1], 0) for i, coin in enumerate(coins)
+    )
+    assert audit_samples(first, second).event.tolist() == [2]
+    told = audit_samples(first, second, epsilon=0.5)
+    assert set(told.event.tolist()) == {1, 2} and told.delta_at(0.5) > 0.35

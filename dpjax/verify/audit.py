@@ -49,7 +49,7 @@ class Audit:
 
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether the runs contradict `guarantee`."""
-        return math.isfinite(guarantee.epsilon) and self.delta_at(guarantee.epsilon) > guarantee.delta
+        return self.delta_at(guarantee.epsilon) > guarantee.delta
 
 
 def audit_samples(
