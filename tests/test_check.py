@@ -349,6 +349,7 @@ def test_outcomes_of_half_precision_are_real_numbers() -> None:
     assert check(lambda key, sample: sample.y[0].astype(jnp.bfloat16), n=1, domain=1, delta=0.0).delta > 0.9
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_batched_runs_in_python() -> None:
     def called(key: Any, sample: Any) -> Any:
         shape = jax.ShapeDtypeStruct((), jnp.int32)
