@@ -175,7 +175,8 @@ def test_a_traced_label_that_is_none_shows_in_the_status() -> None:
 def test_what_is_no_parity_is_refused() -> None:
     learner, x, v = parities.exponential(bits=3, epsilon=1.0), wide.from_ints([1, 2], 3), wide.from_ints([5], 3)[0]
     assert learner.predict(v, x).tolist() == [True, False]
-    for wrong in ((x, v), (v.astype(float), x), (v, x.astype(float)), (5, x)):
+    wider = wide.from_ints([2**32 + 5], 33)
+    for wrong in ((x, v), (v.astype(float), x), (v, x.astype(float)), (5, x), (wider[0], x), (v, wider)):
         with pytest.raises((TypeError, ValueError), match="must"):
             learner.predict(*wrong)
 

@@ -497,8 +497,9 @@ def interval_search(
     """
     arguments.counts(comparisons=comparisons)
     arguments.fractions(error=error, beta=beta, stability_delta=stability_delta)
-    budgets = {"stability_epsilon": stability_epsilon, "choice_epsilon": choice_epsilon}
-    arguments.positive(comparison_epsilon=comparison_epsilon, **budgets)
+    arguments.positive(
+        comparison_epsilon=comparison_epsilon, stability_epsilon=stability_epsilon, choice_epsilon=choice_epsilon
+    )
     event = (beta - stability_delta) / 3
     if event <= 0:
         raise ValueError(f"stability_delta must be < beta = {beta}, got {stability_delta}")

@@ -54,8 +54,5 @@ class LabelPrivateParities(LabelPrivate, Ordered):
         Raises:
           TypeError, ValueError: a hypothesis or points that are no wide integers of the domain.
         """
-        return concept.label(*self._given(hypothesis, x)).astype(bool)
-
-    def _given(self, hypothesis: Any, x: Any) -> tuple[Any, Any]:
         limbs = wide.limbs_for(self.bits)
-        return wide_row("hypothesis", hypothesis, limbs), wide_rows("x", x, limbs)
+        return concept.label(wide_row("hypothesis", hypothesis, limbs), wide_rows("x", x, limbs)).astype(bool)

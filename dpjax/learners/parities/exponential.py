@@ -19,7 +19,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Ordered, whole
 from dpjax.data.sample import Sample, wide_row, wide_rows
-from dpjax.domains import gf2
+from dpjax.domains import gf2, wide
 from dpjax.domains.events import Accurate, Interval, Near
 from dpjax.mechanisms import exponential as mechanism
 
@@ -84,7 +84,8 @@ class ParityExponential(Ordered):
         Raises:
           TypeError, ValueError: a hypothesis or points that are no wide integers of the domain.
         """
-        return concept.label(wide_row("hypothesis", hypothesis), wide_rows("x", x)).astype(bool)
+        limbs = wide.limbs_for(self.bits)
+        return concept.label(wide_row("hypothesis", hypothesis, limbs), wide_rows("x", x, limbs)).astype(bool)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE: BNS Proposition 2.26 (i)."""

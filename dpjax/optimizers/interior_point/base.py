@@ -44,8 +44,7 @@ class InteriorPoint(Ordered):
     def event(self, points: Points, event: Interval | Accurate) -> Interval:
         if isinstance(event, Accurate):
             event = self._accurate_answers(points, event.error)
-        beyond = wide.power_of_two(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
-        return Interval(low=wide.minimum(event.low, beyond), high=wide.minimum(event.high, beyond))
+        return event.of_domain(self.bits, self.limbs + 1)
 
     def _accurate_answers(self, points: Points, error: Float[Array, ""]) -> Interval:
         """From the least to the greatest of sorted points, nothing if there are none; all answers, if the error may be 1."""
