@@ -1,10 +1,39 @@
 """What titles and labels say of the settings in force: nothing that a setting decides is written into a picture's code."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from dpjax.core import show
+
+# For a reader, what tables, settings and `dpjax.choose` call by a short name.
+WORDS = {
+    "2^log* optimiser": "$2^{\\log^*}$ optimiser",
+    "ERM": "ERM (not private)",
+    "RecConcave, N=2": "RecConcave, two levels",
+    "RecConcave, N=3": "RecConcave, three levels",
+    "amplified": "$2^{\\log^*}$ optimiser",
+    "approximate": "ApproximateQuantiles",
+    "direct": "one run a quantile",
+    "direct_sum": "direct sum",
+    "exponential": "exponential mechanism",
+    "hashed": "hashed exponential mechanism",
+    "histogram_learner": "histogram of labelled points",
+    "inverse_sensitivity": "inverse sensitivity",
+    "joint": "JointExp",
+    "learn_points": "LearnPoints",
+    "permute_and_flip": "permute-and-flip",
+    "rank exponential": "exponential mechanism on ranks",
+    "recursive": "recursive medians",
+    "sliced": "Reorder-Slice-Compute",
+    "slices, basic": "slices, basic composition",
+    "slices, optimal": "slices, optimal composition",
+    "slices, slicing": "noisy slices (Reorder-Slice-Compute)",
+    "tree_log": "TreeLog",
+    "tree_score": "tree score",
+    "unbounded": "AboveThreshold along a grid",
+}
 
 
 def number(value: float) -> str:
@@ -45,3 +74,14 @@ def percent(level: float) -> str:
     '95 %'
     """
     return f"{100 * level:g} %"
+
+
+def words(name: str) -> str:
+    """A series' name for a reader.
+
+    >>> words("RecConcave, N=2"), words("direct_sum, learn_points"), words("joint by scales"), words("binary search")
+    ('RecConcave, two levels', 'direct sum, LearnPoints', 'JointExp by scales', 'binary search')
+    """
+    if name in WORDS:
+        return WORDS[name]
+    return "".join(WORDS.get(part, part) for part in re.split("(, | by )", name))

@@ -71,6 +71,11 @@ def text(exponent: Exponent | None) -> str:
     return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}] for k ≥ {exponent.first:g}"
 
 
+def bound(name: str) -> str:
+    """For a legend: a lower bound, with the paper's name beside its number there."""
+    return f"lower bound, {name.replace('(', '(MULTI ')}"
+
+
 def draw_least_n(
     rows: list[Row], path: pathlib.Path, *, title: Sequence[str], looks: Mapping[str, tuple[str, str]]
 ) -> None:
@@ -84,8 +89,8 @@ def draw_least_n(
         label += f"\n  {fitted}" if fitted else ""
         style.interval(axes, x, value, known, high, color=colour, marker="o", label=label)
     for dashes, (name, part) in zip(("--", "-.", ":"), records.series(rows, "bound").items(), strict=False):
-        axes.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=f"lower bound, {name}")
+        axes.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=bound(name))
     axes.set(xscale="log", yscale="log", xlabel="k (concepts learned from one sample)", ylabel="examples")
     style.title(fig, *title)
-    style.legend_beside(axes)
+    style.legend_beside(axes, title="with the power of k fitted, and its interval", title_fontsize=8, alignment="left")
     style.save(fig, path)

@@ -20,6 +20,7 @@ SETTINGS: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.prop_cycle": plt.cycler(color=COLOURS),
     "grid.alpha": 0.25,
     "legend.frameon": False,
     "legend.fontsize": 8,
@@ -48,6 +49,12 @@ def title(fig: Any, *lines: str) -> None:
 def legend_beside(axes: Any, **kwargs: Any) -> None:
     """A legend to the right of the axes, where no curve can run through it."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **kwargs)
+
+
+def nested(number: int, count: int) -> dict[str, float]:
+    """Width and marker of line `number` of `count` lines that may lie on each other: the later ones are thinner, so that all are seen."""
+    later = count - 1 - number
+    return {"linewidth": 1.2 + 0.6 * later, "markersize": 3.5 + 1.6 * later}
 
 
 def doubling(axes: Any, ticks: Iterable[float] | None = None) -> None:

@@ -4,7 +4,7 @@ import pathlib
 from typing import Any
 
 from dpjax.plotting import style
-from experiments import records
+from experiments import captions, records
 from experiments.benchmarks import firsts, grids
 from experiments.benchmarks.answers import PANEL as SECONDS
 from experiments.benchmarks.measure import RATES
@@ -15,11 +15,34 @@ from experiments.settings import Settings
 
 MARKS = {"floor": ("|", 0), "dpjax": ("o", 2), "NumPy": ("s", 1), "specialised NumPy": ("D", 6)}
 LABEL = {
-    "floor": "words drawn and sorted or moved once,\nand nothing else",
+    "floor": "random words drawn and\nsorted or moved once",
     "NumPy": "NumPy, general",
     "specialised NumPy": "NumPy, specialised",
 }
 AXIS = {"n": f"n (examples, d = {BITS})", "d": f"d (bits, n = {EXAMPLES:,})", "trials": "number of trials"}
+# Learners for a reader: the tables have the short names of the code.
+LEARNERS = {
+    "erm": "ERM (not private)",
+    "interior exponential": "interior point, exponential mechanism",
+    "interior rec_concave": "interior point, RecConcave",
+    "points exponential": "points, exponential mechanism",
+    "parities exponential": "parities, exponential mechanism",
+    "thresholds histogram": "all thresholds, histogram",
+    "thresholds tree": "all thresholds, tree",
+    "rec_concave": "RecConcave",
+    "binary_search": "binary search",
+    "point_learner": "PointLearner",
+    "parity_learner": "ParityLearner",
+    "generic": "GenericLearner",
+    "label_private": "label-private learner",
+    "blr": "BLR",
+    "length_search": "search for a length",
+    "power_search": "search for a power",
+    "elimination": "Gaussian elimination",
+    "tracing": "tracing pirates",
+    "attack": "fingerprinting attack",
+    "laplace": "Laplace noise",
+}
 PEERS = {"OpenDP": ("x", 5), "diffprivlib": ("+", 4), "published": ("v", 3)}
 
 
@@ -36,6 +59,14 @@ def panels_of(rows: list[Row], prefix: str) -> list[str]:
     return [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(prefix)]
 
 
+def in_words(cell: str) -> str:
+    """A cell, a learner and its sizes, for a reader."""
+    learner, _, sizes = cell.partition(", ")
+    first, _, rest = learner.partition(" ")
+    words = f"quantiles, {captions.words(rest)}" if first == "quantiles" and rest else captions.words(learner)
+    return ", ".join([LEARNERS.get(learner, words), sizes.replace("=", " = ")])
+
+
 def _row_of_each(rows: list[Row], panel: str) -> dict[str, Row]:
     """The row of each series in a panel that has one each."""
     return {series: part[0] for series, part in records.series(rows, panel).items()}
@@ -50,7 +81,7 @@ def _mark(series: str) -> tuple[str, str]:
 def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """One line a cell: everybody's trials per second."""
     panels = panels_of(rows, RATES)[::-1]
-    fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
+    fig, axes = style.figure(figsize=(8.2, 1.6 + 0.24 * len(panels)))
     labelled: set[str] = set()
     for place, panel in enumerate(panels):
         for series, row in _row_of_each(rows, panel).items():
@@ -67,14 +98,14 @@ def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
                 markersize=8 if marker == "|" else 5,
                 label=label if new else None,
             )
-    axes.set_yticks(range(len(panels)), [panel.removeprefix(RATES) for panel in panels], fontsize=7)
+    axes.set_yticks(range(len(panels)), [in_words(panel.removeprefix(RATES)) for panel in panels], fontsize=7)
     axes.set(xscale="log", xlabel="trials per second", ylim=(-0.7, len(panels) - 0.3))
     style.title(
         fig,
         "Trials per second by learner and size: dpjax and NumPy on two cores, the others on one",
-        f"medians of {settings['repeats']}, lines from the least to the greatest",
+        f"medians of {settings['repeats']} measurements, lines from the least to the greatest",
     )
-    style.legend_beside(axes)
+    fig.legend(loc="outside lower center", ncols=3)
     style.save(fig, path)
 
 
@@ -88,7 +119,8 @@ def _scaling(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
         for series, part in records.series(rows, panel).items():
             who, what = series.split(", ")
             line = {"color": _mark(who)[1], "marker": _mark(who)[0], "linestyle": ":" if "law" in what else "-"}
-            label = f"{series}\n  {_power(fitted.get(series), axis)}"
+            what = what.replace("erm", "ERM").replace("a law", "an exact law")
+            label = f"{LABEL.get(who, who)}: {what}\n  {_power(fitted.get(series), axis)}"
             style.interval(axes, *records.columns(part), label=label, **line)
         axes.set(xscale="log", yscale="log", xlabel=AXIS.get(axis, axis))
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
@@ -96,7 +128,7 @@ def _scaling(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     style.title(
         fig,
         "Seconds of a trial or of an exact law against n and d, and of all trials against their number",
-        f"medians of {settings['repeats']}, bands from the least to the greatest; exponents of the upper half",
+        f"medians of {settings['repeats']} measurements, bands from the least to the greatest; exponents fitted to the upper half",
     )
     style.save(fig, path)
 

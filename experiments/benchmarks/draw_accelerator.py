@@ -5,7 +5,7 @@ import pathlib
 from dpjax.plotting import style
 from experiments import records
 from experiments.benchmarks import ceilings
-from experiments.benchmarks.draw import panels_of, ratio
+from experiments.benchmarks.draw import in_words, panels_of, ratio
 from experiments.benchmarks.measure import RATES
 from experiments.records import Row
 from experiments.settings import Settings
@@ -15,6 +15,7 @@ COST, AGREEMENT = "of a trial, ", "successes, "
 BATCHES, LAWS, CEILINGS = "by trials a block, ", "failure by law, ", "ceilings, per second"
 DEVICE, FLOOR, CPU, HOST = "dpjax", "words alone", "two cores", "host"
 MEAN, DIFFERENCE = "mean failure", "largest difference"
+COLOUR = {"exponential": 1, "rec_concave": 2, "tree_log": 0, "point_learner": 3}  # as in the other pictures
 MARKS = {FLOOR: ("|", 0), DEVICE: ("o", 2), CPU: ("s", 1)}
 
 
@@ -34,8 +35,8 @@ def _values(rows: list[Row], panel: str) -> dict[str, float]:
 def _rates(rows: list[Row], device: str, settings: Settings, path: pathlib.Path) -> None:
     """One line a cell."""
     panels = panels_of(rows, RATES)[::-1]
-    fig, axes = style.figure(figsize=(8.2, 1.2 + 0.24 * len(panels)))
-    label = {DEVICE: device, CPU: "two cores", FLOOR: f"{device}: words drawn and sorted\nor moved once"}
+    fig, axes = style.figure(figsize=(8.2, 1.6 + 0.24 * len(panels)))
+    label = {DEVICE: device, CPU: "two cores", FLOOR: f"{device}: random words\ndrawn and sorted or moved once"}
     for series, (marker, colour) in MARKS.items():
         part = [(row.value, panels.index(row.panel)) for row in rows if row.panel in panels and row.series == series]
         axes.plot(
@@ -45,12 +46,14 @@ def _rates(rows: list[Row], device: str, settings: Settings, path: pathlib.Path)
             markersize=8 if marker == "|" else 5,
             label=label[series],
         )
-    axes.set_yticks(range(len(panels)), [panel.removeprefix(RATES) for panel in panels], fontsize=7)
+    axes.set_yticks(range(len(panels)), [in_words(panel.removeprefix(RATES)) for panel in panels], fontsize=7)
     axes.set(xscale="log", xlabel="trials per second", ylim=(-0.7, len(panels) - 0.3))
     style.title(
-        fig, f"Trials per second by learner and size: {device}, and two cores", f"medians of {settings['repeats']}"
+        fig,
+        f"Trials per second by learner and size: {device}, and two cores",
+        f"medians of {settings['repeats']} measurements",
     )
-    style.legend_beside(axes)
+    fig.legend(loc="outside lower center", ncols=3)
     style.save(fig, path)
 
 
@@ -59,13 +62,15 @@ def _batches(rows: list[Row], device: str, settings: Settings, path: pathlib.Pat
     fig, axes = style.figure(figsize=(6.4, 4.2))
     for panel in panels_of(rows, BATCHES):
         (part,) = records.series(rows, panel).values()
-        style.interval(axes, *records.columns(part), label=panel.removeprefix(BATCHES), marker="o")
-    axes.set(xscale="log", yscale="log", xlabel="trials a block", ylabel="trials per second")
+        cell = panel.removeprefix(BATCHES)
+        colour = style.COLOURS[COLOUR.get(cell.partition(",")[0], 4)]
+        style.interval(axes, *records.columns(part), color=colour, label=in_words(cell), marker="o")
+    axes.set(xscale="log", yscale="log", xlabel="trials in a block", ylabel="trials per second")
     axes.set_xscale("log", base=2)
     style.title(
         fig,
         f"Trials per second against the size of a block, {device}",
-        f"medians of {settings['repeats']}, bands from the least to the greatest",
+        f"medians of {settings['repeats']} measurements, bands from the least to the greatest",
     )
     style.legend_beside(axes)
     style.save(fig, path)

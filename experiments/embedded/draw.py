@@ -28,10 +28,11 @@ def _draw_stump(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
         axes.set(xscale="log", xlabel="ε of the private threshold")
     panels[0].set(ylabel="expected error on the test third", ylim=(0, None))
     panels[1].axhline(0.0, color="grey", linewidth=0.8)
-    panels[1].set(ylabel="error saved, against regression")
+    panels[1].set(ylabel="error saved, compared with regression")
     panels[0].legend()
-    what = f"exact law, mean over 9 cuts and {settings['splits']} splits"
-    style.title(fig, f"Is the digit below c? A private threshold on a feature trained in public; {what}")
+    what = f"exact laws, means over 9 cuts c and {settings['splits']} splits of the images"
+    bands = f"{captions.percent(settings['level'])} intervals"
+    style.title(fig, "Is the digit below c? A private threshold on a feature trained in public", f"{what}; {bands}")
     style.save(fig, path)
 
 
@@ -50,13 +51,14 @@ def _draw_clipping(rows: list[Row], settings: Settings, path: pathlib.Path) -> N
         )
         style.points(axes, *records.columns(tuned[name]), color="black", label="tuned by gradient, in public", zorder=3)
         axes.legend()
-    panels[0].set(xscale="log", xlabel="norm C", ylabel="error on the test third", ylim=(0, None))
+    panels[0].set(xscale="log", xlabel="clipping norm C", ylabel="error on the test third", ylim=(0, None))
     panels[1].set(xlabel="fraction f of the gradients below C")
     colours = itertools.cycle(style.COLOURS)
     for name, part in records.series(rows, "norms").items():
         panels[2].plot(*records.curve(part), color=next(colours), label=name)
-    panels[2].set(yscale="log", xlabel="step", ylabel="mean private norm")
+    panels[2].set(yscale="log", xlabel="step", ylabel="mean private norm C")
     style.legend_beside(panels[2])
     what = f"{chosen['steps']} steps, {captions.privacy(chosen)} for the private third (add/remove)"
-    style.title(fig, f"Is the digit even? Noisy gradient descent, {what}, {settings['splits']} splits")
+    bands = f"{settings['splits']} splits of the images, {captions.percent(settings['level'])} intervals"
+    style.title(fig, f"Is the digit even? Noisy gradient descent with clipped gradients, {what}", bands)
     style.save(fig, path)

@@ -23,12 +23,10 @@ COLOURS = {
     UNIFORM: style.COLOURS[6],
 }
 FORMS = {
-    "thresholds": "thresholds\n(Theorem 43)",
-    "points": "points, agnostic\n(Theorem 47)",
-    "parities": "parities, agnostic\n(Proposition 51)",
+    "thresholds": "thresholds\n(MULTI, Theorem 43)",
+    "points": "points, agnostic\n(MULTI, Theorem 47)",
+    "parities": "parities, agnostic\n(MULTI, Proposition 51)",
 }
-# Lines that lie on each other stay visible: the later ones are thinner.
-WIDTHS = (3.0, 2.2, 1.5, 0.9)
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -43,7 +41,7 @@ def _innocent(parts: dict[str, list[Row]], level: float) -> str:
     """How often somebody innocent is accused, at most: the worst of some curves in words, since they hardly leave 0."""
     every = [row for part in parts.values() for row in part]
     worst = f"{max(row.value for row in every):.2g}"
-    return f"innocent accused: {worst}, at most {max(row.high for row in every):.2g} ({captions.percent(level)})"
+    return f"innocents accused: {worst}, at most {max(row.high for row in every):.2g} ({captions.percent(level)})"
 
 
 def _draw_length(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
@@ -79,11 +77,13 @@ def _draw_attack(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
         for event, panel in (("traced", 0), ("inaccurate", 1)):
             _rates(column[panel], records.series(rows, f"{form}: {event}"))
         _rates(column[1], _some(records.series(rows, f"{form}: bottom")), linestyle=":")
-        for name, part in records.series(rows, f"{form}: epsilon").items():
-            column[2].plot(*records.curve(part), color=COLOURS[name])
-        ends = [row.x for row in records.series(rows, f"{form}: epsilon")[PUBLIC]]
+        shown = records.series(rows, f"{form}: epsilon")
+        for number, (name, part) in enumerate(shown.items()):
+            look = style.nested(number, len(shown))
+            column[2].plot(*records.curve(part), color=COLOURS[name], linewidth=look["linewidth"])
+        ends = [row.x for row in shown[PUBLIC]]
         column[2].plot(ends, ends, "--", color="grey", linewidth=1)
-        column[2].annotate("ε spent", (10.0, 10.0), xytext=(-4, 2), textcoords="offset points", **_NOTE, ha="right")
+        column[2].annotate("its own ε", (10.0, 10.0), xytext=(-4, 2), textcoords="offset points", **_NOTE, ha="right")
         column[2].set(xscale="log", xlabel="ε of the k-learner")
         column[2].legend(*column[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, -0.22))
     for panel in (0, 1):
@@ -91,12 +91,14 @@ def _draw_attack(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
     axes[2, 0].set_yscale("symlog", linthresh=1.0)
     axes[2, 0].set_ylim(-0.1, 30.0)
     level = captions.percent(settings["level"])
-    for panel, label in enumerate(("P[traced]", "P[not accurate]\n(dotted: refuses)", f"ε shown ({level})")):
+    for panel, label in enumerate(
+        ("P[some user is traced]", "P[not accurate]\n(dotted: refuses)", f"ε proved by the\nattack ({level})")
+    ):
         axes[panel, 0].set_ylabel(label)
     fig.align_ylabels()
     style.title(
         fig,
-        "The fingerprinting attack: whoever is accurate on these rows is traced",
+        "The fingerprinting attack on learners of k concepts: what is accurate on these rows gives users away",
         f"ξ = {captions.number(at['xi'])}, δ = {captions.number(at['delta'])}, {at['trials']:,} trials a point",
     )
     style.save(fig, path)
@@ -146,8 +148,7 @@ def _some(parts: dict[str, list[Row]]) -> dict[str, list[Row]]:
 
 def _rates(axes: Any, parts: dict[str, list[Row]], **kwargs: Any) -> None:
     """One line a learner."""
-    for (name, part), width in zip(parts.items(), WIDTHS, strict=False):
+    for number, (name, part) in enumerate(parts.items()):
+        look = {"color": COLOURS[name], "marker": "o", **style.nested(number, len(parts)), **kwargs}
         label = f"{name} composition" if name.startswith("direct sum") else name
-        style.interval(
-            axes, *records.columns(part), color=COLOURS[name], linewidth=width, marker=".", label=label, **kwargs
-        )
+        style.interval(axes, *records.columns(part), label=label, **look)

@@ -13,10 +13,10 @@ LOOKS = {
     "exponential mechanism": ("o", style.COLOURS[1]),
     "binary search": ("s", style.COLOURS[3]),
     "search for a length": ("v", style.COLOURS[4]),
-    "search for a power": ("^", style.COLOURS[5]),
+    "search for a power": ("^", style.COLOURS[6]),
     "RecConcave, N=2": ("D", style.COLOURS[2]),
     "RecConcave, N=3": ("d", GREY),
-    "2^log* optimiser": ("P", style.COLOURS[6]),
+    "2^log* optimiser": ("P", style.COLOURS[5]),
     "TreeLog, composition": ("*", style.COLOURS[0]),
     "TreeLog, slicing": ("x", style.COLOURS[0]),
 }
@@ -32,12 +32,12 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
                 if name in found:
                     numbers = records.columns(found[name])
                     look = {"color": colour, "marker": marker, "markersize": 5, "linestyle": line}
-                    style.interval(axes, *numbers, label=name, **look)
+                    style.interval(axes, *numbers, label=captions.words(name), **look)
             axes.set(yscale="log", xlabel="d (the domain is {0, ..., $2^d - 1$})")
             style.doubling(axes, {row.x for part in asked.values() for row in part})
             axes.minorticks_off()
-        panels[0].set(ylabel="examples", title="measured: exact laws")
-        panels[1].set(title="what the analyses ask of the sample")
+        panels[0].set(ylabel="examples", title="measured, by exact laws")
+        panels[1].set(title="what the analyses ask for (error on the sample)")
         style.title(
             fig,
             f"Least n that learns a threshold to error {settings['alpha']:g} {captions.success(settings)}",

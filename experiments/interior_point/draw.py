@@ -30,7 +30,6 @@ COLOUR = {
     PRINTED: style.COLOURS[4],
     AMPLIFIED: style.COLOURS[5],
 }
-LABEL = {AMPLIFIED: "$2^{\\log^*}$ optimiser"}
 FLOOR = 1e-12  # the least failure that is drawn
 
 
@@ -47,7 +46,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     measured = records.series(rows, "least n")
     for name, part in measured.items():
         x, value, low, high = records.columns(part)
-        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=LABEL.get(name, name))
+        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=captions.words(name))
     for name, part in records.series(rows, "planned").items():
         if name == NEEDED:
             axes.plot(*records.curve(part), ":", color="grey", linewidth=1, label=name)
@@ -82,8 +81,7 @@ def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
     for name, point in found.items():
         axes.plot(*point, marker="o", markersize=9, markerfacecolor="none", color=COLOUR[name], linestyle="none")
     lines = [
-        f"d ≈ {point[0]:.0f}: {LABEL.get(name, name)}"
-        for name, point in sorted(found.items(), key=lambda item: item[1])
+        f"d ≈ {point[0]:.0f}: {captions.words(name)}" for name, point in sorted(found.items(), key=lambda item: item[1])
     ]
     if lines:
         text = "\n".join(["beats the exponential mechanism from", *lines])
@@ -95,29 +93,30 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     names = [name for name in COLOUR if records.series(rows, f"failure: {name}")]
     fig, all_axes = style.figure(1, len(names), figsize=(3.0 * len(names) + 1.2, 3.6), sharey=True, squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
-        for number, (kind, part) in enumerate(records.series(rows, f"failure: {name}").items()):
-            _draw_kind(axes, part, color=style.COLOURS[number], label=kind)
+        kinds = records.series(rows, f"failure: {name}")
+        for number, (kind, part) in enumerate(kinds.items()):
+            _draw_kind(axes, part, label=kind, color=style.COLOURS[number], **style.nested(number, len(kinds)))
         axes.axhline(settings["beta"], color="grey", linewidth=0.8, linestyle=":")
-        axes.set(yscale="log", xlabel="n (points)", title=name, ylim=(FLOOR / 3, 3))
+        axes.set(yscale="log", xlabel="n (points)", title=captions.words(name), ylim=(FLOOR / 3, 3))
     last = all_axes[0][-1]
     last.plot([], [], ":", color="grey", linewidth=0.8, label=f"β = {settings['beta']:g}")
     last.plot([], [], "v", color="grey", label=f"below {captions.number(FLOOR)} from here on")
-    style.legend_beside(last, title="data")
+    style.legend_beside(last, title="data", markerscale=0.6)
     all_axes[0][0].set_ylabel("P[no interior point]")
     style.title(
         fig,
         f"How the failure falls with n at d = {settings['by family']['bits']}, by kind of data, {captions.privacy(settings)}",
-        f"mean exact laws, band: up to the upper end of the {captions.percent(settings['level'])} interval",
+        f"means of exact laws, band: up to the upper end of the {captions.percent(settings['level'])} interval",
     )
     style.save(fig, path)
 
 
-def _draw_kind(axes: Any, part: list[Row], *, color: str, label: str) -> None:
+def _draw_kind(axes: Any, part: list[Row], *, color: str, markersize: float, **look: Any) -> None:
     """A line with the upper half of its band (the lower one would reach 0), and a wedge where it falls below FLOOR."""
     seen = [row for row in part if row.value >= FLOOR]
     x, value, _, high = records.columns(seen)
-    style.interval(axes, x, value, value, high, color=color, marker="o", label=label)
+    style.interval(axes, x, value, value, high, color=color, marker="o", markersize=markersize, **look)
     for row in [row for row in part if row.value < FLOOR][:1]:
         path = [*seen[-1:], Row("", "", row.x, FLOOR, FLOOR, FLOOR)]
         axes.plot(*records.curve(path), ":", color=color, linewidth=0.8)
-        axes.plot(row.x, FLOOR, "v", color=color)
+        axes.plot(row.x, FLOOR, "v", color=color, markersize=markersize)

@@ -11,25 +11,30 @@ from experiments.records import Row
 from experiments.settings import Settings
 
 COLOUR = {KEARNS: style.COLOURS[2], SLICES: style.COLOURS[1]}
+LABEL = {KEARNS: "Kearns's learner, on axes cut by private quantiles", SLICES: "slices, best accountant"}
 Curves = dict[str, list[Row]]
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     """Writes kearns_examples as PNG and SVG."""
     labels = {
-        "axes": ("D (axes)", f"d = {settings['bits']}"),
-        "bits": ("d (an axis is {0, ..., $2^d - 1$})", f"D = {settings['axes']}"),
+        "axes": ("D (axes)", f"axes of d = {settings['bits']} bits"),
+        "bits": ("d (an axis is {0, ..., $2^d - 1$})", f"D = {settings['axes']} axes"),
     }
     with style.house():
-        fig, panels = style.figure(2, 2, figsize=(9.4, 6.8))
+        fig, panels = style.figure(2, 2, figsize=(8.6, 6.8))
         for column, (panel, (label, fixed)) in enumerate(labels.items()):
             proved, measured = records.series(rows, panel), least(records.series(rows, f"{panel}, measured"))
-            for axes, how, found in zip(panels[:, column], ("proved", "measured"), (proved, measured), strict=True):
+            for axes, how, found in zip(
+                panels[:, column], ("proved to suffice", "measured"), (proved, measured), strict=True
+            ):
                 for name, part in found.items():
-                    axes.plot(*records.curve(part), "--" if how == "proved" else "-", color=COLOUR[name], label=name)
+                    axes.plot(
+                        *records.curve(part), "-" if how == "measured" else "--", color=COLOUR[name], label=LABEL[name]
+                    )
                     if how == "measured":
                         style.interval(axes, *records.columns(part), color=COLOUR[name], marker="o")
-                axes.set(yscale="log", xlabel=label, title=f"{fixed}, {how}: {_mark(axes, found)}")
+                axes.set(yscale="log", xlabel=label, title=f"{how}, {fixed}: {_mark(axes, found)}")
                 style.doubling(axes, {row.x for part in found.values() for row in part})
                 axes.minorticks_off()
         for axes in panels[:, 0]:
@@ -39,7 +44,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
             f"Examples that learn a rectangle to error {settings['alpha']:g} {captions.success(settings)}",
             f"{captions.privacy(settings)} under add/remove; measured on log-uniform examples, half of them positive",
         )
-        style.legend_beside(panels[0, 1])
+        fig.legend(*panels[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         style.save(fig, out / "kearns_examples")
 
 
@@ -62,6 +67,6 @@ def _mark(axes: Any, found: Curves) -> str:
     one, other = (found[name] for name in COLOUR)
     meeting = crossing(one, other) or crossing(other, one)
     if meeting is None:
-        return "they do not cross"
+        return "no crossing"
     axes.plot(*meeting, "o", markersize=13, markerfacecolor="none", color="black")
-    return f"they cross at {meeting[0]:.2g}"
+    return f"crossing near {meeting[0]:.2g}"

@@ -50,15 +50,21 @@ def _draw_many(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     for name, part in records.series(rows, "least n").items():
         exponent = exponents.fit(part, factor=lambda k: math.log(k / settings["beta"]))
         power = "" if exponent is None else f": $k^{{{exponent.value:.2f}}}$ ln(k/β) from k = {exponent.first:g} on"
-        left.plot(*records.curve(part), marker="o", color=MANY[name], label=f"k learners, {name}{power}")
+        left.plot(*records.curve(part), marker="o", color=MANY[name], label=f"measured, {name}{power}")
     for dashes, (name, part) in zip(("--", "-."), records.series(rows, "bound").items(), strict=False):
-        left.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=f"lower bound, {name}")
-    left.set(xscale="log", yscale="log", xlabel="k (concepts)", ylabel="examples, all at one point", title="least n")
+        left.plot(*records.curve(part), dashes, color="grey", linewidth=1, label=exponents.bound(name))
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="k (concepts)",
+        ylabel="examples, all at one point",
+        title="least n of k learners side by side",
+    )
     _draw_attack(right, rows)
     for axes in (left, right):
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), fontsize=8)
     k = records.series(rows, "attack: k")["columns"][0].value
-    right.set(title=f"the attack on {settings['attack']['users']} users, k = {k:,.0f}")
+    right.set(title=f"the fingerprinting attack on {settings['attack']['users']} users, k = {k:,.0f}")
     style.title(
         fig,
         "Private labels of k concepts: free of the domain, not of k",
@@ -71,9 +77,8 @@ def _draw_many(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 def _draw_attack(axes: Any, rows: list[Row]) -> None:
     """Solid: traced. Dashed: not accurate."""
     for event, line, text in (("traced", "-", "some user traced"), ("inaccurate", "--", "not accurate")):
-        for name, part in records.series(rows, f"attack: {event}").items():
-            x, value, low, high = records.columns(part)
-            label = f"{text}, {name}"
-            axes.fill_between(x, low, high, color=MANY[name], alpha=0.15, linewidth=0)
-            axes.plot(x, value, line, color=MANY[name], marker="o", markersize=3, label=label)
-    axes.set(xscale="log", xlabel="ε of all k columns together", ylabel="rate", ylim=(-0.03, 1.03))
+        parts = records.series(rows, f"attack: {event}")
+        for number, (name, part) in enumerate(parts.items()):
+            look = {"color": MANY[name], "linestyle": line, "marker": "o", **style.nested(number, len(parts))}
+            style.interval(axes, *records.columns(part), label=f"{text}, {name}", **look)
+    axes.set(xscale="log", xlabel="ε of all k columns together", ylabel="share of the trials", ylim=(-0.03, 1.03))

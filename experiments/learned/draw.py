@@ -30,17 +30,17 @@ def _draw_noise(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
     for axes, delta in zip(panels, given["deltas"], strict=False):
         for name, part in records.series(rows, f"law, {delta:g}").items():
             _draw_law(axes, name, part)
-        axes.set(yscale="log", xlabel="x (noise)", title=f"law, δ = {captions.number(delta)}")
+        axes.set(yscale="log", xlabel="x (noise)", title=f"the noise at δ = {captions.number(delta)}")
     panels[0].set_ylabel("probability")
     low, high = panels[0].get_ylim()
-    panels[0].set_ylim(low, 6 * high)
-    panels[0].legend(loc="upper left", fontsize=7)
+    panels[0].set_ylim(low, 8 * high)
+    panels[0].legend(loc="upper left")
     for delta, dashes in zip(settings["ratios"]["deltas"], ("-", "--", ":", "-."), strict=False):
         for name, part in records.series(rows, f"ratio, {delta:g}").items():
             label = f"{name}, δ = {captions.number(delta)}"
             panels[-1].plot(*records.curve(part), dashes, color=COLOUR[name], marker="o", markersize=3, label=label)
     panels[-1].axhline(1.0, color="grey", linewidth=0.8)
-    panels[-1].set(yscale="log", xlabel="ε", ylabel="mean loss over the optimum's", title="cost")
+    panels[-1].set(yscale="log", xlabel="ε", ylabel="mean loss / that of the optimum", title="what the noise costs")
     style.doubling(panels[-1], [x for x in (0.125, 0.5, 2, 8) if x in settings["ratios"]["epsilons"]])
     panels[-1].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panels[-1].yaxis.set_minor_formatter(lambda value, _: "")
@@ -48,7 +48,7 @@ def _draw_noise(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
     style.title(
         fig,
         f"Noise for an integer of sensitivity {settings['sensitivity']}, loss {LOSS[settings['loss']]}: learned, and the best there is",
-        f"laws at ε = {captions.number(given['epsilon'])}; every learned law is certified to keep (ε, δ)",
+        f"left and middle: ε = {captions.number(given['epsilon'])}; every learned law is certified to keep (ε, δ)",
     )
     style.save(fig, path)
 
@@ -76,7 +76,7 @@ def _draw_audits(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
                 number += 1
         axes.axhline(EPSILON, color="black", linewidth=0.8, label="claimed of all")
         axes.set(xscale="log", xlabel="runs on each of two neighbours", title=name)
-    both[0].set_ylabel("ε is at least")
+    both[0].set_ylabel("ε is at least (audited)")
     style.legend_beside(both[1])
     style.title(
         fig,
@@ -96,27 +96,31 @@ def _draw_selections(rows: list[Row], settings: Settings, path: pathlib.Path) ->
         colour, marker = looks[name]
         costs.plot(*records.curve(part), marker=marker, markersize=3.5, color=colour, label=name)
     costs.axhline(1.0, color="grey", linewidth=0.8)
-    costs.set(xlabel="ε", ylabel="mean shortfall over the least there is", title="three candidates, all whole scores")
+    highest = settings["selection"]["highest"]
+    costs.set(
+        xlabel="ε",
+        ylabel="mean shortfall / the least possible",
+        title=f"a choice among three candidates, scores 0 to {highest}",
+    )
     costs.set_yscale("log", base=2)
     costs.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     style.doubling(costs, [x for x in (0.125, 0.25, 0.5, 1, 2, 4) if x in settings["selection"]["epsilons"]])
-    costs.legend(fontsize=8)
     whole = records.series(rows, "RecConcave")
     before = {row.x: row.value for row in whole[EXPONENTIAL]}
     for name, part in whole.items():
         colour, marker = looks.get(name, looks[LEARNED])
         ratios = [row.value / before[row.x] for row in part]
         failures.plot([row.x for row in part], ratios, marker=marker, markersize=3.5, color=colour, label=name)
-    for at, chance in list(before.items())[1::2]:
-        failures.annotate(f"{chance:.2g}", (at, 1.0), (0, 5), textcoords="offset points", ha="center", fontsize=7)
-    budget = f"({captions.number(given['epsilon'])}, {captions.number(given['delta'])})"
+    failures.set_xticks(list(before), [f"{n:g}\n{chance:.2g}" for n, chance in before.items()])
     failures.set(
-        xlabel="n", ylabel="failure over the exponential's", title=f"RecConcave, {budget}, {given['bits']} bits"
+        xlabel="n (examples); below it the failure with the exponential mechanism",
+        ylabel="failure / failure with\nthe exponential mechanism",
+        title=f"RecConcave with such a choice inside, {captions.privacy(given)}",
     )
     style.legend_beside(failures)
     style.title(
         fig,
-        "Selection with a learned noise, certified to keep ε: how much it costs, and RecConcave with it as inner choice",
-        f"scores 0 to {settings['selection']['highest']}; failure: more than {given['alpha']:g} of the sample wrong",
+        "Private selection with learned noise, which is certified to keep ε, beside other selections",
+        f"right: a threshold over {given['bits']} bits; failure: more than {given['alpha']:g} of the sample wrong",
     )
     style.save(fig, path)

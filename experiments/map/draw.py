@@ -20,22 +20,23 @@ NAMES = {
     "tree_log": "TreeLog (combs)",
     "tree_score": "tree score (all data)",
 }
-WORDS = {  # of the names that `dpjax.choose` gives
-    "amplified": "$2^{\\log^*}$ optimiser",
-    "approximate": "approximate quantiles",
-    "direct": "direct, one slice a quantile",
-    "exponential": "exponential mechanism",
-    "hashed": "hashed exponential mechanism",
-    "histogram_learner": "histogram of labelled points",
-    "inverse_sensitivity": "inverse sensitivity",
-    "learn_points": "LearnPoints",
-    "permute_and_flip": "permute-and-flip",
-    "recursive": "recursive medians",
-    "slices, basic": "slices, basic composition",
-    "slices, optimal": "slices, optimal composition",
-    "slices, slicing": "noisy slices (Reorder-Slice-Compute)",
-    "tree_log": "TreeLog",
-    "tree_score": "tree score",
+# By the names that `dpjax.choose` gives, so that an algorithm has one colour in all panels.
+COLOUR = {
+    "exponential": 1,
+    "tree_score": 2,
+    "tree_log": 3,
+    "amplified": 5,
+    "approximate": 6,
+    "direct": 2,
+    "permute_and_flip": 3,
+    "inverse_sensitivity": 4,
+    "recursive": 5,
+    "histogram_learner": 4,
+    "hashed": 2,
+    "learn_points": 3,
+    "slices, basic": 6,
+    "slices, optimal": 3,
+    "slices, slicing": 2,
 }
 AXES = {"d": "d (bits)", "k": "k (concepts)", "n": "n (examples)", "q": "q (quantiles)", "D": "D (axes)"}
 WHITE = "#f4f4f4"
@@ -54,19 +55,16 @@ def _nearest(places: Sequence[float], value: float) -> int:
 
 
 def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    fig, panels = style.figure(2, 3, figsize=(13.2, 7.4))
+    fig, panels = style.figure(2, 3, figsize=(10.6, 8.8))
     for axes, (panel, (x_axis, x_ends, y_axis, y_ends, _)) in zip(panels.flat, PLANES.items(), strict=True):
         found = records.series(rows, panel)
         xs, ys = grid(x_axis, x_ends, settings["columns"]), grid(y_axis, y_ends, settings["rows"])
-        by_size = sorted(
-            found, key=lambda name: ("exponential" not in name, -len(found[name]))
-        )  # of one colour everywhere
-        names = [name for name in by_size if name != NOTHING]
+        names = sorted(found.keys() - {NOTHING}, key=lambda name: -len(found[name]))
         cells = np.full((len(ys), len(xs)), np.nan)
         for number, name in enumerate(names):
             for row in found[name]:
                 cells[_nearest(ys, row.value), _nearest(xs, row.x)] = number
-        colours = [_lighter(style.COLOURS[1 + number % 6]) for number in range(len(names))]
+        colours = [_lighter(style.COLOURS[COLOUR.get(name.removeprefix("direct_sum, "), 4)]) for name in names]
         shade: Any = np.ones((*cells.shape, 3)) * _rgb(WHITE)
         for number, colour in enumerate(colours):
             shade[cells == number] = colour
@@ -74,7 +72,7 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         for part in records.series(rows, f"{panel}, crossing").values():
             axes.plot(*records.curve(part), ".", color="black", markersize=2.5)
         for number, name in enumerate(names):
-            axes.plot([], [], "s", color=colours[number], label=_words(name))
+            axes.plot([], [], "s", color=colours[number], label=captions.words(name))
         if NOTHING in found:
             axes.plot([], [], "s", color=WHITE, markeredgecolor="grey", label=NOTHING)
         axes.set(
@@ -82,7 +80,7 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         )
         axes.set(xlim=(_edges(xs)[0], _edges(xs)[-1]), ylim=(_edges(ys)[0], _edges(ys)[-1]))
         axes.grid(False)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=7)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
     style.title(
         fig,
         f"The algorithm that is proved to need the fewest records, or to have the least error, {captions.success(settings)}",
@@ -97,25 +95,18 @@ def _looseness(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     for number, name in enumerate(stated):
         x = [row.x for row in stated[name]]
         ratio = [one.value / other.value for one, other in zip(stated[name], worst[name], strict=True)]
-        size = 9 - 1.2 * number  # where lines coincide all are seen
+        size = style.nested(number, len(stated))["markersize"]
         axes.plot(x, ratio, "o-", color=style.COLOURS[number % 7], markersize=size, label=NAMES.get(name, name))
-    axes.set(xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="stated n / least n on the worst data known")
+    axes.set(xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="stated n / least n on these data")
     style.doubling(axes, {row.x for part in stated.values() for row in part})
     axes.set_ylim(bottom=0.95)
     style.title(
         fig,
-        f"How far stated n are above what the worst known data need, {captions.success(settings)}",
+        f"The n that is stated, beside what the worst data known need {captions.success(settings)}",
         f"{captions.privacy(settings)}, error {settings['alpha']:g}",
     )
-    style.legend_beside(axes)
+    style.legend_beside(axes, markerscale=0.7)
     style.save(fig, out / "map_looseness")
-
-
-def _words(name: str) -> str:
-    """Of a direct sum, what it is of."""
-    if name.startswith("direct_sum, "):
-        return f"direct sum: {_words(name.removeprefix('direct_sum, '))}"
-    return WORDS.get(name, name)
 
 
 def _edges(places: list[Any]) -> np.ndarray:

@@ -14,7 +14,7 @@ LOOKS = {
     "direct sum, pure": (style.COLOURS[1], "direct sum, pure"),
     "direct sum, advanced": (style.COLOURS[4], "direct sum, advanced composition as printed"),
     "direct sum, optimal": (style.COLOURS[3], "direct sum, optimal composition"),
-    "theorem": (style.COLOURS[6], "Theorem 39's proof, constants worked out"),
+    "theorem": (style.COLOURS[6], "proved (MULTI Theorem 39, constants worked out)"),
 }
 
 

@@ -10,7 +10,7 @@ from experiments.settings import Settings
 
 # By series: colour and label.
 LOOKS = {
-    "PointLearner": (style.COLOURS[2], "PointLearner (Algorithm 5)"),
+    "PointLearner": (style.COLOURS[2], "PointLearner (MULTI Algorithm 5)"),
     "histogram": (style.COLOURS[5], "histogram of labelled points"),
     "generic": (style.COLOURS[4], "GenericLearner on a released histogram"),
     "direct sum, optimal": (style.COLOURS[3], "direct sum of LearnPoints, optimal composition"),

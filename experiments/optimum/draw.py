@@ -10,13 +10,14 @@ from experiments.records import Row
 from experiments.settings import Settings
 
 # The optimum hardly depends on delta at first: the first of its lines is broad, so that it shows below the others.
-OPTIMUM = ({"color": "#999999", "linewidth": 4.5}, {"color": style.COLOURS[6]}, {"color": style.COLOURS[5]})
+OPTIMUM = ({"color": "#999999", "linewidth": 4.5}, {"color": style.COLOURS[6]}, {"color": style.COLOURS[4]})
 LOOK: dict[str, dict[str, Any]] = {
     "exponential mechanism": {"color": style.COLOURS[1]},
     "RecConcave": {"color": style.COLOURS[2], "linestyle": "--"},
-    "TreeLog": {"color": style.COLOURS[3]},
-    "quasi-concave optimiser": {"color": style.COLOURS[4]},
+    "TreeLog": {"color": style.COLOURS[0]},
+    "quasi-concave optimiser": {"color": style.COLOURS[5]},
 }
+LABEL = {"quasi-concave optimiser": captions.words("amplified")}
 TITLE = {"REPLACE_ONE": "one point replaced", "ADD_OR_REMOVE_ONE": "one point added or removed"}
 LEAST = 1e-6  # failures below are drawn as a wedge: the solver's tolerance is near
 
@@ -43,12 +44,14 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         looks = _looks(found)
         for name, part in found.items():
             axes.plot(*records.curve(part), marker="o", label=name, **looks[name])
-        axes.set(title=f"{title}, ε = {settings['epsilon'][relation]:g}", xlabel="|X|", ylim=(0, None))
+        axes.set(
+            title=f"{title}, ε = {settings['epsilon'][relation]:g}", xlabel="|X| (points of the domain)", ylim=(0, None)
+        )
         axes.yaxis.get_major_locator().set_params(integer=True)
         axes.xaxis.get_major_locator().set_params(integer=True)
-    panels[0].set_ylabel("least n")
+    panels[0].set_ylabel("least n (points of the sample)")
     style.legend_beside(panels[1])
-    style.title(fig, f"Points needed to find an interior point {captions.success(settings)}, whatever they are")
+    style.title(fig, f"Points needed to find an interior point {captions.success(settings)}, on any data")
     style.save(fig, path)
 
 
@@ -64,14 +67,14 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         axes.set(
             title=f"{title}, ε = {settings['epsilon'][relation]:g}", xlabel="n (points)", xscale="log", yscale="log"
         )
-    panels[0].set_ylabel("worst-case failure")
+    panels[0].set_ylabel("P[no interior point], worst data")
     panels[1].plot([], [], "o", color="grey", markerfacecolor="white", label="at least (datasets of two values)")
     below = f"below {captions.number(LEAST)} from here on"
     panels[1].plot([], [], "v", color="grey", linestyle="none", label=below)
     panels[1].plot([], [], ":", color="grey", linewidth=0.8, label=f"β = {settings['beta']:g}")
     style.legend_beside(panels[1])
-    what = f"No interior point of n points of {2 ** settings['failure']['bits']} values: worst case over all data"
-    style.title(fig, f"{what} (algorithms at δ = {captions.number(settings['delta'])} or less)")
+    what = f"How the failure on the worst data falls with n on a domain of {2 ** settings['failure']['bits']} points"
+    style.title(fig, f"{what}, algorithms at δ = {captions.number(settings['delta'])} or less")
     style.save(fig, path)
 
 
@@ -79,7 +82,7 @@ def _draw_curve(axes: Any, name: str, look: dict[str, Any], exact: list[Row], at
     """A line; full points where all datasets were looked at, hollow where some, a wedge where it falls below LEAST."""
     both = sorted(exact + at_least, key=lambda r: r.x)
     seen = [r for r in both if r.value >= LEAST]
-    axes.plot(*records.curve(seen), label=name, **look)
+    axes.plot(*records.curve(seen), label=LABEL.get(name, name), **look)
     colour = look["color"]
     for part, face in ((exact, colour), (at_least, "white")):
         part = [r for r in part if r.value >= LEAST]

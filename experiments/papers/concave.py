@@ -139,9 +139,11 @@ def _figure_4(axes: Any, rows: list[Row], settings: Settings) -> None:
             label=f"examples labelled {label}",
         )
     axes.set(
-        title="Figure 4: the quality of thresholds is quasi-concave", ylim=(-0.09 * settings["n"], 1.1 * settings["n"])
+        title="Figure 4: the quality of thresholds is quasi-concave",
+        xlim=(-0.13 * 2 ** settings["bits"], None),
+        ylim=(-0.09 * settings["n"], 1.1 * settings["n"]),
     )
-    axes.legend(loc="lower center", bbox_to_anchor=(0.6, 0.12))
+    axes.legend(loc="upper right")
 
 
 def _figure_5(axes: Any, settings: Settings, chosen: dict[str, float]) -> None:
@@ -174,8 +176,8 @@ def _figure_5(axes: Any, settings: Settings, chosen: dict[str, float]) -> None:
 
 def _figure_6(axes: Any, rows: list[Row], chosen: dict[str, float]) -> None:
     lines, promise, alpha = records.series(rows, "concave: L"), chosen["promise"], chosen["alpha"]
-    axes.plot(*records.curve(lines["L"]), "o-", color=style.COLOURS[1], label="L(j)")
-    axes.plot(*records.curve(lines["q"]), "s-", color=style.COLOURS[3], label="q(j)")
+    axes.plot(*records.curve(lines["L"]), "o-", color=style.COLOURS[1], label="L(j): the least Q in the best window")
+    axes.plot(*records.curve(lines["q"]), "s-", color=style.COLOURS[3], label="q(j): see step 4")
     for share, text, side in (
         (1 - alpha / 2, "(1 − α/2) r", "bottom"),
         (1 - alpha, "(1 − α) r", "top"),
@@ -213,4 +215,4 @@ def _figure_7(axes: Any, rows: list[Row], chosen: dict[str, float]) -> None:
         xlim=(best - 3 * reach, best + 3 * reach),
         ylim=((1 - 3 * alpha) * promise, (1 + alpha / 4) * promise),
     )
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.0), fontsize=7)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.0), frameon=True, framealpha=0.9)

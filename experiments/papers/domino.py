@@ -18,7 +18,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.optimizers import slicing
 from dpjax.plotting import style
 from dpjax.trials import estimates
-from experiments import records
+from experiments import captions, records
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
@@ -107,7 +107,8 @@ def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     fig, (top, bottom) = style.figure(2, 1, figsize=(8.6, 5.4), height_ratios=[1.25, 1.0])
     style.title(
         fig,
-        f"CLNSS Example 1.4: D = {{1, ..., {settings['n']}}} and D' = D \\ {{1}}, slices of {settings['size']} points and the noise",
+        f"CLNSS Example 1.4: D = {{1, ..., {settings['n']}}} and D' = D \\ {{1}}, "
+        f"slices of {settings['size']} points, without and with noise",
     )
     _draw_strips(top, records.series(rows, "domino: slices"), settings["n"])
     _draw_counts(bottom, records.series(rows, "domino: differing"), settings)
@@ -121,6 +122,8 @@ def _draw_strips(axes: Any, strips: dict[str, list[Row]], n: int) -> None:
         for kind in ("without noise", "with noise")
     }
     places = {"without noise, D": 4.2, "without noise, D'": 3.2, "with noise, D": 1.4, "with noise, D'": 0.4}
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    middle: Any = {"ha": "center", "va": "center", "fontsize": 8, "bbox": box}
     for name, place in places.items():
         for row in strips[name]:
             same = (row.low, row.high) in shared[name.rpartition(",")[0]]
@@ -133,7 +136,7 @@ def _draw_strips(axes: Any, strips: dict[str, list[Row]], n: int) -> None:
                 edgecolor=style.COLOURS[3] if same else style.COLOURS[2],
                 hatch=None if same else "////",
             )
-            axes.text((row.low + row.high) / 2, place, f"{row.value:.0f}", ha="center", va="center", fontsize=7)
+            axes.text((row.low + row.high) / 2, place, f"{row.value:.0f}", **middle)
     axes.barh(0, 0, color=style.COLOURS[3], label="the same slice on D and D'")
     axes.barh(0, 0, facecolor="white", edgecolor=style.COLOURS[2], hatch="////", label="a slice that differs")
     axes.set_yticks(list(places.values()), list(places))
@@ -146,7 +149,7 @@ def _draw_counts(axes: Any, lines: dict[str, list[Row]], settings: Settings) -> 
     axes.plot(*records.curve(lines["without noise"]), "s-", color=style.COLOURS[2], label="without noise")
     axes.plot(*records.curve(lines["with noise, exact"]), color=style.COLOURS[3], label="with noise: $(1 - e^{-ε})^w$")
     drawn = [row for row in lines["with noise, drawn"] if row.value > 0]
-    label = f"with noise: {settings['runs']:,} runs"
+    label = f"with noise: {settings['runs']:,} runs,\n{captions.percent(settings['level'])} intervals"
     style.points(axes, *records.columns(drawn), color="black", label=label)
     axes.set(
         yscale="log",

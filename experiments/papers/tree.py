@@ -112,8 +112,8 @@ def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     style.title(
         fig,
         f"CLNSS §1.3.3: one run of TreeLog on {settings['n']} points of {settings['bits']} bits, {captions.privacy(settings)}",
-        f"left slice {chosen['m1']:.0f} points, deep slice {chosen['m2']:.0f}; the walk may stop where the lighter child weighs "
-        f"{chosen['t1']:.0f}, and surely does from {chosen['t2']:.0f} on",
+        f"left slice {chosen['m1']:.0f} points, deep slice {chosen['m2']:.0f}; the walk may stop where the lighter child has "
+        f"{chosen['t1']:.0f} points, and surely does from {chosen['t2']:.0f} on",
     )
     _draw_trie(left, records.series(rows, "tree: path"), settings["bits"])
     _draw_stops(middle, records.series(rows, "tree: stop")["p"])
@@ -152,17 +152,22 @@ def _draw_trie(axes: Any, path: dict[str, list[Row]], bits: int) -> None:
         place += step
     axes.plot([], [], "o-", color=style.COLOURS[1], label="heavier child: the path")
     axes.plot([], [], "o-", color="grey", label="lighter child")
-    axes.set(title="The walk, with the points below each node", ylabel="depth", xticks=[], yticks=range(bits + 1))
+    axes.set(
+        title="The walk (numbers: points below a node)", ylabel="depth in the trie", xticks=[], yticks=range(bits + 1)
+    )
     axes.margins(x=0.15)
     axes.grid(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.19))
 
 
 def _draw_stops(axes: Any, stops: list[Row]) -> None:
     axes.barh([row.x for row in stops], [row.value for row in stops], color=style.COLOURS[5])
     for row in stops:
         axes.text(row.value, row.x, f" {row.value:.2g}" if row.value >= 1e-6 else " 0", va="center", fontsize=7)
-    axes.set(title="P[the walk stops here]", xlabel="probability", xlim=(0, 1.15), yticks=[])
+    most = max(row.value for row in stops)
+    axes.set(
+        title="Where it may stop", xlabel="exact probability of stopping", xlim=(0, 1.6 * max(most, 0.01)), yticks=[]
+    )
 
 
 def _draw_levels(axes: Any, levels: dict[str, list[Row]], chosen: dict[str, float]) -> None:
@@ -173,15 +178,18 @@ def _draw_levels(axes: Any, levels: dict[str, list[Row]], chosen: dict[str, floa
         so_far = so_far + count
     if not chosen["stopped"]:
         axes.axhline(
-            chosen["level"], color=style.COLOURS[2], linewidth=1.2, label=f"recursion: l* = {chosen['level']:.0f}"
+            chosen["level"],
+            color=style.COLOURS[2],
+            linewidth=1.2,
+            label=f"the level $\\ell^*$ = {chosen['level']:.0f} that the recursion answered",
         )
-    axes.set(title=_ending(chosen), xlabel="points by the level at which they leave", yticks=[])
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=2, fontsize=7)
+    axes.set(title=_ending(chosen), xlabel="points that leave the path at this depth", yticks=[])
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09))
 
 
 def _ending(chosen: dict[str, float]) -> str:
     """How the run ended."""
     if chosen["status"] != 0:
         return "The run released nothing (⊥)"
-    how = "The walk stopped" if chosen["stopped"] else "The walk went on"
-    return f"{how}; {chosen['answer']:.0f} in [{chosen['least']:.0f}, {chosen['greatest']:.0f}]"
+    how = "The walk stopped" if chosen["stopped"] else "The walk did not stop"
+    return f"{how};\nthe answer is {chosen['answer']:.0f}, in [{chosen['least']:.0f}, {chosen['greatest']:.0f}]"

@@ -9,10 +9,10 @@ from experiments.records import Row
 from experiments.settings import Settings
 
 LOOKS = {
-    "a shared test": ("o", style.COLOURS[0]),
-    "a shared test, GEO's measure": ("s", style.COLOURS[1]),
-    "composition": ("^", style.COLOURS[2]),
-    "GEO's constants": ("x", style.COLOURS[3]),
+    "a shared test": ("o", style.COLOURS[2]),
+    "a shared test, GEO's measure": ("s", style.COLOURS[3]),
+    "composition": ("^", style.COLOURS[1]),
+    "GEO's constants": ("x", style.COLOURS[4]),
     "convex hull, not private": ("D", "#808080"),
 }
 INSIDE, OUTSIDE = style.COLOURS[0], style.COLOURS[1]
@@ -29,7 +29,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 def _least_n(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     fig, panels = style.figure(1, 2, figsize=(10.4, 4.4), sharey=True)
-    words = {"sides": ("k, sides of the polygon", "bits"), "bits": ("d (a grid of $2^d$ by $2^d$ points)", "sides")}
+    words = {"sides": ("k (sides of the polygon)", "bits"), "bits": ("d (a grid of $2^d$ by $2^d$ points)", "sides")}
     for axes, (panel, (label, other)) in zip(panels, words.items(), strict=True):
         measured, asked = records.series(rows, panel), records.series(rows, f"{panel}, asked")
         for name, (marker, colour) in LOOKS.items():
@@ -40,7 +40,7 @@ def _least_n(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
                 axes.plot(*records.curve(asked[name]), linestyle="--", label=None if name in measured else name, **look)
         style.doubling(axes, settings[f"over {panel}"][panel])
         fixed = settings[f"over {panel}"][other]
-        axes.set(yscale="log", xlabel=label, title=f"d = {fixed}" if other == "bits" else f"{fixed} sides")
+        axes.set(yscale="log", xlabel=label, title=f"d = {fixed} bits" if other == "bits" else f"k = {fixed} sides")
     panels[0].set_ylabel("examples")
     # An interval may reach down to 1.
     panels[0].set_ylim(bottom=min(row.value for row in rows if row.panel in words) / 2)
@@ -56,7 +56,7 @@ def _least_n(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 def _rounds(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     at = settings["runs"]["rounds"]
     names = [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith("round ")]
-    fig, panels = style.figure(1, len(names), figsize=(2.9 * len(names), 3.2), squeeze=False)
+    fig, panels = style.figure(1, len(names), figsize=(2.9 * len(names), 3.5), squeeze=False)
     for axes, panel in zip(panels[0], names, strict=True):
         _plane(axes, rows, panel)
         axes.set_title(f"after {panel}" + (" (all)" if panel == names[-1] else ""))
@@ -64,7 +64,8 @@ def _rounds(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     style.title(
         fig,
         f"SetCoverLearner over halfplanes, a hexagon on $2^{{{at['bits']}}}$ by $2^{{{at['bits']}}}$ points",
-        f"{at['n']:,} examples, {captions.privacy(settings)}, error {error:.3f}; points: some of the examples that are left",
+        f"{at['n']:,} examples, {captions.privacy(settings)}, error {error:.3f}",
+        "dashed: the target; orange: what the halfplanes so far have in common; points: some of the examples left, black inside the target",
     )
     style.save(fig, out / "polygons_rounds")
 
@@ -72,7 +73,7 @@ def _rounds(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 def _many(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     at = settings["runs"]["many"]
     errors = sorted(row.value for row in rows if row.panel == "many, error")
-    fig, axes = style.figure(figsize=(4.4, 4.6))
+    fig, axes = style.figure(figsize=(4.8, 5.0))
     for name in dict.fromkeys(row.series for row in rows if row.panel == "many"):
         if name != "target":
             _outlined(axes, rows, "many", name, color=style.COLOURS[2], linewidth=0.7, alpha=0.8)
@@ -81,7 +82,7 @@ def _many(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     style.title(
         fig,
         f"{at['runs']} runs on a grid of $2^{{{at['bits']}}}$ by $2^{{{at['bits']}}}$ points, {at['n']:,} examples each",
-        f"{captions.privacy(settings)}; errors {errors[0]:.3f} to {errors[-1]:.3f}; dashed: the target",
+        f"{captions.privacy(settings)}; errors {errors[0]:.3f} to {errors[-1]:.3f}; dashed: the target, orange: learned",
     )
     style.save(fig, out / "polygons_many")
 
@@ -97,7 +98,7 @@ def _outline(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     style.title(
         fig,
         f"Mainland France from reports of places, inside or outside: an intersection of halfplanes, {captions.privacy(settings)}",
-        "dashed: the outline, which is no convex polygon; the first reports are shown",
+        "dashed: the outline, which is no convex polygon; orange: learned; points: the first reports, black inside",
     )
     style.save(fig, out / "polygons_outline")
 

@@ -1,6 +1,7 @@
 """The picture, from the table alone."""
 
 import pathlib
+from typing import Any
 
 from dpjax.plotting import style
 from experiments import captions
@@ -19,16 +20,24 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     cells = sorted((row for row in ratios.values() if row.series == METHOD), key=lambda row: row.value)
     means = {(row.panel, row.series, row.x): row.value for row in rows}
     with style.house():
-        fig, axes = style.figure(figsize=(11, 1.9 + 0.19 * len(cells)))
+        fig, axes = style.figure(figsize=(10, 2.2 + 0.19 * len(cells)))
         for place, row in enumerate(cells):
             colour = style.COLOURS[1 if row.low > NEAR else 0]
             low, value, high = map(_shown, (row.low, row.value, row.high))
             axes.hlines(place, low, high, color=colour, linewidth=1)
-            axes.plot([value], [place], linestyle="none", marker="o", markersize=4, color=colour)
+            marker = "o" if value == row.value else "<" if value > row.value else ">"  # drawn at the edge
+            axes.plot([value], [place], linestyle="none", marker=marker, markersize=4, color=colour)
             hindsight = _shown(ratios[ANY, row.x].value)
             axes.plot([hindsight], [place], linestyle="none", marker="|", markersize=7, color=style.COLOURS[2])
             ours, other = (means[MEANS, name, row.x] for name in (OURS, METHOD))
-            axes.text(MOST * 1.06, place, f"{ours:.3g} : {other:.3g}  {_best(rows, row.x)}", va="center", fontsize=7)
+            axes.text(
+                MOST * 1.06,
+                place,
+                f"{ours:.3g} : {other:.3g}  {captions.words(_best(rows, row.x))}",
+                va="center",
+                fontsize=7,
+            )
+        axes.text(MOST * 1.06, -1.0, "both errors, and that method", va="center", fontsize=7, style="italic")
         axes.axvline(1.0, color="grey", linewidth=0.8)
         axes.axvline(NEAR, color="grey", linewidth=0.8, linestyle="--")
         axes.set_yticks(range(len(cells)), [_label(rows, row.x) for row in cells], fontsize=7)
@@ -41,7 +50,8 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         )
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        style.title(fig, *_title(list(ratios.values()), settings))
+        _legend(fig, axes, list(ratios.values()))
+        style.title(fig, *_title(settings))
         style.save(fig, out / "quantile_contest")
 
 
@@ -49,17 +59,33 @@ def _shown(ratio: float) -> float:
     return min(max(ratio, LEAST), MOST)
 
 
-def _title(ratios: list[Row], settings: Settings) -> tuple[str, ...]:
-    method, hindsight = ([row for row in ratios if row.series == series] for series in (METHOD, ANY))
-    near = [f"{sum(row.value <= NEAR for row in each)} of {len(each)}" for each in (method, hindsight)]
-    behind = sum(row.low > NEAR for row in method)
+def _title(settings: Settings) -> tuple[str, ...]:
     return (
-        "The mean largest rank error of dpjax.quantiles against the best other method, on cells drawn at random",
-        f"at most {captions.number(NEAR)} times as large (dashed) in {near[0]}, more for certain in {behind} (blue); "
+        "Quantiles by dpjax.quantiles and by the best other method: the mean largest rank error, on cells drawn at random",
         f"{captions.percent(settings['level'])} intervals, {settings['draws']} runs "
-        f"({settings['times_for_one'] * settings['draws']} of one quantile); right: both errors, the best",
-        f"bars: if what it uses takes part as well, by the base measure that suits a cell best, {near[1]}",
+        f"({settings['times_for_one'] * settings['draws']} of one quantile)",
     )
+
+
+def _legend(fig: Any, axes: Any, ratios: list[Row]) -> None:
+    method, hindsight = ([row for row in ratios if row.series == series] for series in (METHOD, ANY))
+    near = [
+        f"at most {NEAR:g} in {sum(row.value <= NEAR for row in each)} of {len(each)}" for each in (method, hindsight)
+    ]
+    behind = sum(row.low > NEAR for row in method)
+    looks: tuple[tuple[str, dict[str, Any]], ...] = (
+        (f"the ratio ({near[0]})", {"marker": "o", "color": style.COLOURS[0]}),
+        (f"certainly above {NEAR:g} ({behind} of {len(method)})", {"marker": "o", "color": style.COLOURS[1]}),
+        (f"ratio {LEAST:g} or less", {"marker": "<", "color": style.COLOURS[0], "linestyle": "none"}),
+        (
+            f"if what it uses takes part, with the best base measure ({near[1]})",
+            {"marker": "|", "color": style.COLOURS[2], "linestyle": "none"},
+        ),
+        (f"ratio {NEAR:g}", {"linestyle": "--", "color": "grey"}),
+    )
+    for label, look in looks:
+        axes.plot([], [], label=label, linewidth=1, **look)
+    fig.legend(loc="outside lower center", ncols=2)
 
 
 def _label(rows: list[Row], cell: float) -> str:

@@ -44,6 +44,10 @@ def _floor(values: list[float]) -> list[float]:
     return [max(value, LEAST) for value in values]
 
 
+def _column(name: str) -> str:
+    return name if data.RULES[name].real else f"{name} (simulated)"
+
+
 def _draw_curves(rows: list[Row], settings: Settings, looks: dict[str, Any], path: pathlib.Path) -> None:
     """One row a column, one panel a variable."""
     present = [name for name in settings["curves"] if any(row.panel.startswith(f"{name}, ") for row in rows)]
@@ -57,14 +61,17 @@ def _draw_curves(rows: list[Row], settings: Settings, looks: dict[str, Any], pat
             ticks = sorted({row.x for row in rows if row.panel == f"{name}, {variable}"})
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        line[0].set_ylabel(f"{name}\nlargest rank error, mean")
-    handles = [panels[0][-1].plot([], [], label=method, markersize=4, **look)[0] for method, look in looks.items()]
+        line[0].set_ylabel(f"{_column(name)}\nlargest rank error, mean")
+    handles = [
+        panels[0][-1].plot([], [], label=captions.words(method), markersize=4, **look)[0]
+        for method, look in looks.items()
+    ]
     style.legend_beside(panels[0][-1], handles=handles)
-    n, count = settings["n"], settings["count"]
+    n, count, level = settings["n"], settings["count"], captions.percent(settings["level"])
     style.title(
         fig,
-        f"Private quantiles at {captions.privacy(settings)} under add/remove: the largest rank error of all of them, of one sample",
-        f"where not said otherwise n = {n:,} and {count} quantiles; band: {captions.percent(settings['level'])} interval of the mean",
+        f"Private quantiles at {captions.privacy(settings)} under add/remove: the largest rank error, on one sample",
+        f"where not said otherwise n = {n:,} and {count} quantiles; bands: {level} intervals of the mean; at {LEAST:g}: that or less",
     )
     style.save(fig, path)
 
@@ -80,19 +87,22 @@ def _draw_everywhere(rows: list[Row], settings: Settings, looks: dict[str, Any],
         value, low, high = (_floor([getattr(row, end) for row in part]) for end in ("value", "low", "high"))
         look = looks[method]
         axes.hlines(y, low, high, color=look["color"], linewidth=1)
-        axes.plot(value, y, linestyle="none", markersize=5, label=method, **look)
+        axes.plot(value, y, linestyle="none", markersize=5, label=captions.words(method), **look)
     for edge in range(1, len(places)):
         axes.axhline(edge - 0.5, color="lightgrey", linewidth=0.6)
     names = [settings["everywhere"][place] for place in places]
-    labels = [name if data.RULES[name].real else f"{name}\n(simulated)" for name in names]
-    axes.set_yticks(range(len(places)), labels)
+    axes.set_yticks(range(len(places)), [_column(name) for name in names])
     axes.invert_yaxis()
     axes.set(
         xscale="log", xlabel=f"largest rank error of {settings['count']} quantiles, mean ({LEAST:g}: that or less)"
     )
     style.legend_beside(axes)
     budget = captions.privacy(settings)
-    style.title(fig, f"Quantiles of several columns, up to {settings['n']:,} values each, at {budget} under add/remove")
+    style.title(
+        fig,
+        f"Private quantiles of several columns, up to {settings['n']:,} values each, at {budget} under add/remove",
+        f"bars: {captions.percent(settings['level'])} intervals of the mean",
+    )
     style.save(fig, path)
 
 
@@ -111,5 +121,8 @@ def _draw_learners(rows: list[Row], settings: Settings, path: pathlib.Path) -> N
         axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     panels[0][0].set_ylabel("error on the table, mean")
     panels[0][-1].legend()
-    style.title(fig, f"Private learners on small tables, {settings['draws']} runs each")
+    style.title(
+        fig,
+        f"Private learners on small tables, {settings['draws']} runs each, {captions.percent(settings['level'])} intervals of the mean",
+    )
     style.save(fig, path)

@@ -9,7 +9,8 @@ from experiments.quasi_concave.measure import AMPLIFIED, EXPONENTIAL, REC_CONCAV
 from experiments.records import Row
 from experiments.settings import Settings
 
-COLOUR = {EXPONENTIAL: style.COLOURS[1], REC_CONCAVE: style.COLOURS[2], AMPLIFIED: style.COLOURS[0]}
+COLOUR = {EXPONENTIAL: style.COLOURS[1], REC_CONCAVE: style.COLOURS[2], AMPLIFIED: style.COLOURS[5]}
+LABEL = {AMPLIFIED: captions.words("amplified")}
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -17,11 +18,11 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     with style.house():
         fig, (left, right) = style.figure(1, 2, figsize=(9.0, 3.8), width_ratios=[3, 2])
         for name, part in records.series(rows, "measured").items():
-            left.plot(*records.curve(part), marker="o", color=COLOUR[name], label=name)
+            left.plot(*records.curve(part), marker="o", color=COLOUR[name], label=LABEL.get(name, name))
         for name, part in records.series(rows, "proved").items():
             left.plot(*records.curve(part), "--", color=COLOUR[name], linewidth=1)
         left.plot([], [], "--", color="grey", linewidth=1, label="proved")
-        left.set(yscale="log", xlabel="log$_2$ T", ylabel="additive error")
+        left.set(yscale="log", xlabel="log$_2$ T (bits of the domain)", ylabel="additive error")
         style.doubling(left)
         left.set_title(f"error {captions.success(settings)}, worst of {len(SHAPES)} shapes")
         left.legend()
@@ -37,15 +38,15 @@ def _draw_levels(rows: list[Row], axes: Any, bits: int) -> None:
         if not part:
             continue
         x, value = records.curve(part)
-        label = name.partition(",")[0]
+        label = LABEL.get(name, name.partition(",")[0])
         axes.plot(x, value, marker="o", color=COLOUR[name], label=label)
         growth = [value[0] * base ** (n - x[0]) for n in x]
-        axes.plot(x, growth, ":", color=COLOUR[name], linewidth=1, label=f"{base}$^N$")
+        axes.plot(x, growth, ":", color=COLOUR[name], linewidth=1, label=f"growing as {base}$^N$")
     axes.set(
         yscale="log",
-        xlabel="recursions N",
+        xlabel="N (recursions)",
         ylabel="additive error (proved)",
         xticks=sorted({r.x for r in rows if r.panel == "levels"}),
     )
-    axes.set_title(f"what a recursion costs, log$_2$ T = {bits:,}")
+    axes.set_title(f"what each recursion costs, log$_2$ T = {bits:,}")
     axes.legend()

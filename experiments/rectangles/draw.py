@@ -13,7 +13,7 @@ from experiments.settings import Settings
 SERIES = {
     "basic": ("basic composition", style.COLOURS[0]),
     "optimal": ("optimal composition", style.COLOURS[3]),
-    "slicing_printed": ("slicing, as printed (Theorem 2.1)", style.COLOURS[1]),
+    "slicing_printed": ("slicing, printed (CLNSS Theorem 2.1)", style.COLOURS[1]),
     "slicing": ("slicing, numerical", style.COLOURS[2]),
 }
 
@@ -59,9 +59,10 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
             [r.high for r in seen],
             color=colour,
             marker="o",
+            **style.nested(int(name != "basic"), 2),
             label=f"{text}{_slopes(seen, part)}",
         )
-    axes.plot([], [], "--", color="grey", linewidth=1, label="the proof's sample size")
+    axes.plot([], [], "--", color="grey", linewidth=1, label="dashed: proved to suffice")
     _mark(axes, formula, "slicing", "slicing overtakes\ncomposition", (14, -46))
     _mark(axes, formula, "slicing_printed", "as printed it\novertakes composition", (-125, 30))
     axes.set(yscale="log", xlabel="D (dimensions)", ylabel="examples")
@@ -112,7 +113,7 @@ def _draw_learned(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     looks |= {name: (style.COLOURS[i], ".", 12) for i, name in enumerate(SLICES)}
     for name, (colour, marker, size) in looks.items():
         part = points.get(name, [])
-        label = f"{name} ({len(part)})" if name not in SLICES else f"slice {name} ({len(part)})"
+        label = f"{name} ({len(part):,})" if name not in SLICES else f"slice {name} ({len(part):,})"
         axes.scatter(*records.curve(part), s=size, c=colour, marker=marker, linewidths=0.6, label=label)
     boxes = records.series(rows, "rectangle")
     for name, line in (("target", "--"), ("hypothesis", "-")):

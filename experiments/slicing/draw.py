@@ -9,12 +9,12 @@ from experiments.settings import Settings
 
 # By series: colour and label.
 LOOKS = {
-    "printed": (style.COLOURS[4], "slicing, printed (Theorem 2.1)"),
+    "printed": (style.COLOURS[4], "slicing, printed (CLNSS Theorem 2.1)"),
     "basic": (style.COLOURS[5], "composition, basic"),
     "advanced": (style.COLOURS[6], "composition, advanced"),
     "optimal": (style.COLOURS[1], "composition, optimal"),
     "numerical": (style.COLOURS[0], "slicing, numerical"),
-    "audited lower bound": (style.COLOURS[2], "lower bound, audited"),
+    "audited lower bound": (style.COLOURS[2], "lower bound, by an audit"),
 }
 
 

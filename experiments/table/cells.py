@@ -38,10 +38,12 @@ POINTS = [129, 3, 64, 5, 200, 32, 7]
 MASSES = [0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05]
 SLICES, LEVELS = 500, 3  # of the distribution function at 16 bits; slices grow with the bits
 
-ABOVE = "composition costs $k^{0.51}$ here, and fewer than |H| hypotheses are bad: ln(|H|k/β) is too flat a factor"
-ROOM = "of log-uniform data 2^(2αd) thresholds are good: n* grows with (1 − 2α) log|C| + log(k/β)"
-SPARE = "subsamples have d and a few more points: the few still show at d = 64"
-SMALL_D = "the k labels decide on n* (of points of mass 1/14 at d = 8, 1/30 at d = 16); the sanitizer does not show at these d"
+ABOVE = "composition costs $k^{0.51}$ here, and ln(|H|k/β), by which n* was divided, is too flat, since fewer than |H| hypotheses are bad"
+ROOM = "on log-uniform data $2^{2αd}$ thresholds are good, so that n* grows with (1 − 2α) log|C| + log(k/β)"
+SPARE = "subsamples have d points and a few more, and the few still show at d = 64"
+SMALL_D = (
+    "at these d the k labels decide on n* (of points of mass 1/14 at d = 8, 1/30 at d = 16), and not yet the sanitizer"
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,8 @@ from experiments.settings import Settings
 from experiments.table.cells import CELLS
 from experiments.table.measure import misses
 
-TITLES = {"k": "exponent of k", "log|X|": "exponent of log|X|"}
+NO_BOUND = -0.1  # where the bar begins of a cell without a lower bound
+TITLES = {"k": "exponent of k (concepts)", "log|X|": "exponent of log|X| (bits of the domain)"}
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -25,7 +26,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         fig, both = style.figure(1, 2, figsize=(10.8, 1.4 + 0.36 * max(len(names), 3)), sharey=True)
         for of, axes in zip(TITLES, both, strict=True):
             _panel(axes, of, of_panel, places, notes)
-        both[0].set_yticks(list(places.values()), names, fontsize=8)
+        both[0].set_yticks(list(places.values()), map(_words, names), fontsize=8)
         both[0].set_ylim(min(places.values(), default=0) - 0.6, 0.6)
         handles, labels = both[0].get_legend_handles_labels()
         notes_of = [f"{_mark(number)} {why}" for why, number in notes.items()]
@@ -45,10 +46,11 @@ def _panel(axes: Any, of: str, rows: dict[str, list[Row]], places: dict[str, int
     measured = [row for row in rows.get(f"exponent of {of}", []) if row.series in places]
     least = {row.series: row.value for row in rows.get(f"lower of {of}", [])}
     for number, row in enumerate(rows.get(f"upper of {of}", [])):
-        low, y = least.get(row.series, -0.1), places[row.series]
-        label = None if number else "the theorems: from lower to upper bound"
+        low, y = least.get(row.series, NO_BOUND), places[row.series]
+        label = None if number else "the theorems: from the lower bound, if there is one, to the upper bound"
         axes.plot([low, row.value], [y, y], color="#999999", linewidth=9, solid_capstyle="butt", alpha=0.5, label=label)
-        axes.plot([low, row.value], [y, y], "|", color="#666666", markersize=13, markeredgewidth=2)
+        ends = [row.value] if low == NO_BOUND else [low, row.value]
+        axes.plot(ends, [y] * len(ends), "|", color="#666666", markersize=13, markeredgewidth=2)
     axes.errorbar(
         [row.value for row in measured],
         [places[row.series] for row in measured],
@@ -56,15 +58,24 @@ def _panel(axes: Any, of: str, rows: dict[str, list[Row]], places: dict[str, int
         fmt="o",
         capsize=2,
         color=style.COLOURS[2],
-        label="measured, with interval",
+        label="measured, with its interval",
     )
     by_name = {cell.name: cell for cell in CELLS}
     for row in measured:
         why = misses(by_name[row.series], of, row)
         if why:
             number = notes.setdefault(why, len(notes) + 1)
-            axes.annotate(_mark(number), (row.high, places[row.series]), (5, 2), textcoords="offset points", fontsize=8)
+            axes.annotate(
+                _mark(number), (row.high, places[row.series]), (4, 1), textcoords="offset points", fontsize=11
+            )
     axes.set(xlabel=TITLES[of])
+
+
+def _words(name: str) -> str:
+    """The paper's names of the classes in full."""
+    for short, word in (("POINT", "points"), ("THRESH", "thresholds"), ("PAR", "parities")):
+        name = name.replace(f", {short},", f", {word},")
+    return name
 
 
 def _mark(number: int) -> str:

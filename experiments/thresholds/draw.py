@@ -17,7 +17,7 @@ COLOUR = {
 }
 
 
-SCALE = "threshold j, as signed $\\log_2(1 + |j - \\mathrm{target}|)$"
+SCALE = "threshold, as signed $\\log_2(1 + |\\mathrm{threshold} - \\mathrm{target}|)$"
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -35,7 +35,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     measured = records.series(rows, "least n")
     for name, part in measured.items():
         x, value, low, high = records.columns(part)
-        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=name)
+        style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=captions.words(name))
     for number, (name, part) in enumerate(theorems.items()):
         dashes = (5 * number, (4, 6))  # shifted: where two theorems ask for the same, both colours are seen
         axes.plot(*records.curve(part), linestyle=dashes, color=COLOUR[name], linewidth=1)
@@ -75,9 +75,9 @@ def _draw_success(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     fig, axes = style.figure(figsize=(6.4, 3.6))
     for name, part in records.series(rows, "success by law").items():
         x, value, low, high = records.columns(part)
-        style.interval(axes, x, value, low, high, color=COLOUR[name], label=f"{name}: exact law")
+        style.interval(axes, x, value, low, high, color=COLOUR[name], label=f"{captions.words(name)}: exact law")
     for name, part in records.series(rows, "success by trials").items():
-        style.points(axes, *records.columns(part), color=COLOUR[name], label=f"{name}: trials")
+        style.points(axes, *records.columns(part), color=COLOUR[name], label=f"{captions.words(name)}: trials")
     axes.set(
         xscale="log",
         xlabel="n (examples)",
@@ -87,7 +87,7 @@ def _draw_success(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     level = captions.percent(settings["level"])
     style.title(
         fig,
-        f"Population error ≤ {settings['alpha']:g} at d = {settings['success']['bits']}, {captions.privacy(settings)}",
+        f"P[population error ≤ {settings['alpha']:g}] at d = {settings['success']['bits']}, {captions.privacy(settings)}",
         f"lines: mean exact law over data draws, {level} band; points: {settings['trials']:,} trials, {level} Clopper-Pearson",
     )
     style.legend_beside(axes)
@@ -97,9 +97,13 @@ def _draw_success(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 def _draw_anatomy(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
     """(c) one run of RecConcave."""
     chosen = {name: part[0].value for name, part in records.series(rows, "anatomy: chosen").items()}
-    fig, (top, middle, bottom) = style.figure(3, 1, figsize=(6.8, 8.2), height_ratios=[3, 2.2, 1.2])
+    fig, (top, middle, bottom) = style.figure(3, 1, figsize=(6.8, 8.4), height_ratios=[3, 2.4, 1.2])
     at = settings["anatomy"]
-    style.title(fig, f"One run of RecConcave: d = {at['bits']}, n = {at['n']:,}, {captions.privacy(settings)}")
+    style.title(
+        fig,
+        f"One run of RecConcave: d = {at['bits']}, n = {at['n']:,}, {captions.privacy(settings)}",
+        f"r: what the best threshold reaches; α = {chosen['alpha']:g}: the share of r that may be lost",
+    )
     _draw_quality(top, records.series(rows, "anatomy: Q")["Q(j)"], chosen)
     _draw_windows(middle, records.series(rows, "anatomy: L"), chosen)
     _draw_blocks(bottom, records.series(rows, "anatomy: blocks"), chosen)
@@ -119,7 +123,7 @@ def _draw_quality(axes: Any, quality: list[Row], chosen: dict[str, float]) -> No
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":", label="target")
     axes.set(
         xlabel=SCALE,
-        ylabel="Q(j) (examples labelled correctly)",
+        ylabel="Q (examples labelled correctly)",
         title="The quality Q and the released threshold",
         ylim=(None, 1.06 * promise),
     )
@@ -127,19 +131,21 @@ def _draw_quality(axes: Any, quality: list[Row], chosen: dict[str, float]) -> No
 
 
 def _draw_windows(axes: Any, lines: dict[str, list[Row]], chosen: dict[str, float]) -> None:
-    axes.plot(*records.curve(lines["L(j)"]), "o-", color=style.COLOURS[1], label="L(j)")
+    axes.plot(*records.curve(lines["L(j)"]), "o-", color=style.COLOURS[1], label="L(j): the least Q in the best window")
     axes.set(
-        xlabel="j (windows of $2^j$ points)",
+        xlabel="j (windows of $2^j$ thresholds)",
         ylabel="L(j) (examples)",
         title="The recursion: q is largest where L falls through (1 − α/2) r",
     )
     right = axes.twinx()
-    right.plot(*records.curve(lines["q(j)"]), "s-", color=style.COLOURS[3], label="q(j)")
+    right.plot(
+        *records.curve(lines["q(j)"]), "s-", color=style.COLOURS[3], label="q(j) = min(L(j) − (1 − α) r, r − L(j + 1))"
+    )
     top = max(r.value for r in lines["q(j)"])
     right.set(ylabel="q(j) (examples)", ylim=(-3 * top, 1.4 * top))  # what is far below cannot be chosen
     right.grid(False)
     right.spines["right"].set_visible(True)
-    axes.axvline(chosen["k"], color=style.COLOURS[2], label=f"chosen k = {chosen['k']:.0f}")
+    axes.axvline(chosen["k"], color=style.COLOURS[2], label=f"chosen: k = {chosen['k']:.0f}")
     handles = [*axes.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
     axes.legend(handles, [h.get_label() for h in handles], loc="upper right")
 
@@ -158,12 +164,14 @@ def _draw_blocks(axes: Any, partitions: dict[str, list[Row]], chosen: dict[str, 
                 linewidth=0.8,
                 alpha=0.8,
             )
-        axes.text(blocks[-1].high, level, f"  gap: {chosen[f'gap {name}']:.0f} examples", va="center", fontsize=8)
+        axes.text(
+            blocks[-1].high, level, f"  {chosen[f'gap {name}']:.0f} examples above the next", va="center", fontsize=8
+        )
     axes.set_yticks(range(len(partitions)), [f"partition {name}" for name in sorted(partitions, reverse=True)])
     axes.set_ylim(-0.6, len(partitions) - 0.4)
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     axes.set(
         xlabel=SCALE,
-        title="Blocks of $8 \\cdot 2^k$ points around the best one (grey: best, orange: released by A_dist)",
+        title="Blocks of $8 \\cdot 2^k$ thresholds around the best one (orange: released by A_dist, grey: not)",
     )
     axes.grid(False)

@@ -27,15 +27,16 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     names = list(settings["sizes"])
     fig, all_axes = style.figure(1, len(names), figsize=(2.9 * len(names) + 1.6, 3.4), squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
-        for panel, label, look in lines:
+        for number, (panel, label, look) in enumerate(lines):
+            look |= style.nested(number, len(lines))
             axes.plot(*records.curve(records.series(rows, panel).get(name, [])), label=label, **look)
-        axes.set(yscale="log", xlabel="n (points)", title=name)
+        axes.set(yscale="log", xlabel="n (points)", title=captions.words(name))
     all_axes[0][0].set_ylabel("P[no interior point]")
     style.legend_beside(all_axes[0][-1])
     style.title(
         fig,
         f"Failure on data made by hand and on data found, d = {settings['bits']}, {captions.privacy(settings)}",
-        "exact laws; whatever is found is a lower bound on the worst",
+        "exact laws; what is found bounds the failure on the worst data from below",
     )
     style.save(fig, path)
 
@@ -55,6 +56,6 @@ def _draw_listed(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
     style.title(
         fig,
         f"Found against enumerated: n = {given['n']} records of {2 ** given['bits']} points",
-        f"a mark an epsilon, of {', '.join(map(captions.number, given['epsilons']))} (TreeLog: five times that)",
+        f"a mark for each ε of {', '.join(map(captions.number, given['epsilons']))} (TreeLog: five times that)",
     )
     style.save(fig, path)
