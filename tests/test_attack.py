@@ -299,6 +299,8 @@ def test_a_learner_without_privacy_is_found_out():
     assert found.epsilon > math.log(0.99 / (1e-3 / 8)) - 0.1 and found.measured > 3
     assert found.accused_with.value == 1 and found.accused_without.value == 0
     assert 0 < found.implied < found.epsilon  # every accurate learner: a factor n and the inaccuracy less
+    assert f"epsilon is at least {found.epsilon:.2f}"[:-1] in str(found)
+    assert f"user {found.victim} was accused in 100.0% of " in str(found) and "and in 0.0% of " in str(found)
 
 
 @pytest.mark.thorough

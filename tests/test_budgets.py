@@ -375,12 +375,21 @@ def test_factories_that_plan_on_the_host_refuse_a_traced_budget_by_name(name: st
         jax.eval_shape(PLANNED[name], jnp.float32(1.0))
 
 
-def test_a_way_without_a_slope_and_one_dataset_alone_are_refused(opened: budgets.Budgeted) -> None:
+def test_a_way_without_a_slope_is_refused(opened: budgets.Budgeted) -> None:
     def steep(algorithm: Any, data: Any) -> Any:
         return 0.5 + jnp.sqrt(sum(jnp.sum(0.0 * each) for each in jax.tree.leaves(floats.partition(algorithm)[0])))
 
     with pytest.raises(ValueError, match="failure must have a finite logarithm and gradient along the way, got ln"):
         tune.tune(opened, np.zeros((1, 1)), failure=steep, steps=1, optimizer=optax.zero_nans())
+
+
+@pytest.mark.parametrize("optimizer", [optax.polyak_sgd(), builders.thorough(optax.lbfgs())])
+def test_optimizers_may_look_at_the_value_and_along_a_line(opened: budgets.Budgeted, optimizer: Any) -> None:
+    found = tune.tune(opened, hills(0, 8), error=0.2, steps=2, optimizer=optimizer)
+    assert found.losses[1] != found.losses[0] and found.guarantee.covers(opened.total.epsilon, opened.total.delta)
+
+
+def test_one_dataset_alone_is_refused() -> None:
     with pytest.raises(ValueError, match=r"data must be a list of datasets, .*: a single one is \[data\]"):
         tune.stacked({"n": np.int32(3)})
 

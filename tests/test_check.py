@@ -129,7 +129,7 @@ def test_what_two_outcomes_in_one_result_chose_on_the_way_is_not_released() -> N
         one, other = jax.random.bits(key, (2,)) % 2
         return told(sample, one), {"second": told(sample, other)}
 
-    assert check(both, n=2, domain=2, epsilon=1.0, delta=0.0).holds is None
+    assert check(both, n=2, domain=2, epsilon=1.0, delta=0.0, trials=4096).holds is None
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_integer_among_real_numbers_is_one_and_more_is_refused() -> None:
         def run(key: Any, points: Any) -> Any:
             return result(int(points.x[0, 0]), int(jax.random.bits(key)) % 2)
 
-        return check(run, n=1, domain=2, data=Points, delta=0.0)
+        return check(run, n=1, domain=2, data=Points, delta=0.0, trials=400)
 
     assert audited(lambda x, coin: 7 if coin else 0.5).holds is None
     assert audited(lambda x, coin: 7 + x if coin else 0.5).holds is False
@@ -888,8 +888,27 @@ def test_few_runs_are_made_in_a_python_loop() -> None:
             calls.append(int(sample.n_valid))
             return int(jax.random.bits(key)) % 2
 
-    assert check(Looped(), n=1, domain=1, delta=0.0).holds
+    report = check(Looped(), n=1, domain=1, delta=0.0)
+    assert report.holds and str(report).endswith(
+        "512 runs on each of 2 datasets do not contradict the law; small differences would not show."
+    )
     assert 2 * agreement.LOOPED_RUNS <= len(calls) < 2 * agreement.LOOPED_RUNS + 20
+    calls.clear()
+    assert check(Looped(), n=1, domain=1, delta=0.0, trials=8).holds and 16 <= len(calls) < 36
+
+
+def test_more_runs_show_smaller_differences_from_the_law() -> None:
+    class Off(Vote):
+        """Its coin comes up a fiftieth too often."""
+
+        def pmf(self, sample: Any) -> Any:
+            return jnp.array([0.5, 0.5])
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return (jax.random.uniform(key) < 0.52).astype(jnp.int32)
+
+    assert check(Off(1.0), n=1, domain=1, delta=0.0).holds
+    assert check(Off(1.0), n=1, domain=1, delta=0.0, trials=2**17).holds is None
 
 
 def test_labels_of_several_concepts_are_shown_as_they_are_handed_over() -> None:

@@ -16,6 +16,7 @@ import pytest
 from builders import slow, thorough
 from scipy import stats
 
+import dpjax
 from dpjax import Status, bounds
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import random
@@ -434,8 +435,15 @@ def test_scales_that_floats_do_not_hold_are_refused(epsilon: float, sensitivity:
 
 def test_noise_has_no_list_of_outputs() -> None:
     for mechanism in (laplace.mechanism(epsilon=1.0), geometric.mechanism(epsilon=1.0)):
-        with pytest.raises(ValueError, match="too many outputs"):
+        with pytest.raises(NotImplementedError, match="too many outputs"):
             mechanism.pmf(3)
+
+
+def test_noise_is_audited_where_there_is_no_list_of_outputs() -> None:
+    given: dict[str, Any] = {"n": 1, "domain": 2, "data": lambda values, size: values[0], "trials": 1024}
+    report = dpjax.check(geometric.mechanism(epsilon=1.0), **given)
+    assert not report.exact and report.holds is None
+    assert dpjax.check(geometric.mechanism(epsilon=9.0), **given, epsilon=1.0, delta=0.0).holds is False
 
 
 @pytest.mark.parametrize("module", [laplace, geometric, one_sided_geometric])
@@ -711,13 +719,16 @@ def test_exponential_mechanism_with_counts_of_two_to_the_4096() -> None:
     assert int(exponential.exponential(jax.random.key(0), fewer, epsilon=1.0, log_measure=measure).index) == 0
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_scores_that_are_no_numbers_are_not_ok(bad: float) -> None:
-    scores, key = jnp.array([1.0, bad, 2.0]), jax.random.key
-    assert not exponential.exponential(key(0), scores, epsilon=1.0).ok
-    assert not report_noisy_max.report_noisy_max(key(0), scores, epsilon=1.0).ok
-    if math.isnan(bad):
-        assert not stability.stability(key(0), scores, epsilon=1.0, delta=0.1).ok
+def test_scores_that_are_no_numbers_are_not_ok() -> None:
+    @jax.jit
+    def ok(scores: jax.Array) -> tuple[jax.Array, ...]:
+        one, other, third = jax.random.split(jax.random.key(0), 3)
+        chosen = exponential.exponential(one, scores, epsilon=1.0)
+        noisy = report_noisy_max.report_noisy_max(other, scores, epsilon=1.0)
+        return chosen.ok, noisy.ok, stability.stability(third, scores, epsilon=1.0, delta=0.1).ok
+
+    assert not any(ok(jnp.array([1.0, math.nan, 2.0])))
+    assert not any(ok(jnp.array([1.0, math.inf, 2.0]))[:2])
 
 
 # Report-noisy-max

@@ -18,6 +18,7 @@ from dpjax.core import show
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import events, wide
 from dpjax.learners import thresholds
+from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.mechanisms import laplace
 
 
@@ -219,3 +220,12 @@ def test_keys_of_two_generators_are_not_equal():
 def test_a_few_entries_are_listed_whole():
     assert show.listed(list(range(8))) == "[0, 1, 2, 3, 4, 5, 6, 7]"
     assert show.listed(list(range(9))) == "[0, 1, 2, 3, ...]"
+
+
+def test_an_algorithm_that_is_no_pytree_says_how_to_make_it_one():
+    class Undecorated(ThresholdLearner):
+        bits, limbs, epsilon = 64, 2, 1.0
+
+    for call in (lambda one: one(jax.random.key(0), sample()), lambda one: one.probability(sample(), (0, 1))):
+        with pytest.raises(TypeError, match=r"Undecorated must be a pytree: decorate .* @dpjax\.core\.pytree\.frozen"):
+            call(Undecorated())

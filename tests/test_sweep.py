@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dpjax
 from dpjax import Outcome, Status, least_n
 from dpjax.concepts import thresholds as concept
 from dpjax.data.algorithm import Algorithm
@@ -214,6 +215,61 @@ def test_a_law_that_is_none_is_refused_by_name() -> None:
         least_n({"one": functools.cache(Lawless)}, **ONE)
 
 
+class Swapped(Largest):
+    """Says how likely it is to fail where it should say how likely it is to succeed."""
+
+    def probability(self, sample: Any, event: Any) -> Any:
+        answer = self(jax.random.key(0), sample)
+        inside = wide.less_equal(event[0], answer) & wide.less(answer, event[1])
+        return jnp.stack([~inside, inside]).astype(float)
+
+
+class Doubled(Swapped):
+    def probability(self, sample: Any, event: Any) -> Any:
+        return jnp.maximum(*super().probability(sample, event)) * jnp.ones(2)
+
+
+class Alone(Swapped):
+    def probability(self, sample: Any, event: Any) -> Any:
+        return super().probability(sample, event)[0]
+
+
+class Slip(Swapped):
+    def probability(self, sample: Any, event: Any) -> Any:
+        return sample.nothing
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (Swapped, ValueError, r"got at n = 60 a failure probability of [^0]\S* on 16 samples, where 0\S* of 2048 runs"),
+        (Doubled, ValueError, r"returns \(P\[event\], P\[not, or bottom\]\), got a sum of 2"),
+        (Alone, ValueError, r"must return \(P\[event\], P\[not, or bottom\]\), of shape \(2,\), got shape \(\)"),
+        (Slip, AttributeError, "nothing"),
+    ],
+)
+def test_laws_of_strangers_are_not_taken_for_granted(make: Any, error: type[Exception], words: str) -> None:
+    """What a law gets wrong is refused, not counted by trials, and no answer."""
+    given = {"distribution": log_uniform, "over": {"bits": [6]}, "alpha": 0.2, "trials": 16}
+    with pytest.raises(error, match=words):
+        dpjax.failures({"mine": make}, **given, n=60)
+    assert dpjax.failures({"mine": make}, **given, n=60, by="trials").rows[0]["by"] == "trials"
+
+
+def test_a_right_law_of_a_stranger_is_taken() -> None:
+    class Right(Swapped):
+        def probability(self, sample: Any, event: Any) -> Any:
+            return super().probability(sample, event)[::-1]
+
+    class Elsewhere(Right):
+        def probability(self, sample: Any, event: Any) -> Any:
+            raise NotImplementedError
+
+    given = {"distribution": log_uniform, "over": {"bits": [6]}, "alpha": 0.05, "trials": 16, "n": 20}
+    rows = dpjax.failures({"law": Right, "trials": Elsewhere}, **given).rows
+    assert [row["by"] for row in rows] == ["law", "trials"]
+
+
 def test_a_maximum_below_the_usual_start_is_where_the_search_starts() -> None:
     row = least_n({"exponential": exponential}, **{**ONE, "start": None, "maximum": 50}).to_rows()[0]
     assert row["n"] is not None and row["n"] <= 50
@@ -396,6 +452,11 @@ class Scalar(Largest):
         return jnp.int32(7)
 
 
+class Several(Largest):
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return jnp.stack([super().__call__(key, sample)] * 3)
+
+
 class Faulty(Largest):
     def __call__(self, key: Any, sample: Any) -> Any:
         return sample.nothing
@@ -407,6 +468,7 @@ class Faulty(Largest):
         (InNumpy, TypeError, "series 'mine' at {'bits': 6} must be written with jax.numpy"),
         (Stateful, TypeError, "must draw with jax.random"),
         (Scalar, TypeError, "must return a hypothesis as distribution.error takes it, got"),
+        (Several, TypeError, r"the error of a hypothesis must be one number .* got shape \(3,\)"),
         (Faulty, AttributeError, "nothing"),
     ],
 )
@@ -433,7 +495,9 @@ def test_strangers_that_cannot_be_run_are_refused(make: Any, error: type[Excepti
         ({"algorithms": {}}, TypeError, "algorithms must be"),
         ({"algorithms": {"mine": 3}}, TypeError, "algorithms must map"),
         ({"algorithms": {"mine": thresholds.erm(bits=8)}}, TypeError, "functions of a setting, such as lambda bits"),
-        ({"distribution": 3}, TypeError, "distribution must be"),
+        ({"distribution": 3}, TypeError, "distribution must be a function that makes one"),
+        ({"distribution": lambda: concept.PointMasses}, TypeError, r"sample must take \(key, capacity, n\)"),
+        ({"algorithms": {"mine": Largest(6)}}, TypeError, r"function of the settings, lambda bits: \.\.\., got"),
         ({"over": {}}, TypeError, "over must be"),
         ({"over": {"bits": 8}}, TypeError, "over must list"),
         ({"over": {"bits": []}}, TypeError, "over must list"),

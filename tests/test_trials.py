@@ -708,6 +708,16 @@ def test_progress_lines_and_bar():
     assert "10/10 draws" in log.getvalue() and "left" in log.getvalue()
 
 
+def test_what_is_being_done_is_said_every_few_seconds(monkeypatch):
+    log, now = io.StringIO(), [0.0]
+    monkeypatch.setattr("dpjax.trials.progress.time.monotonic", lambda: now[0])
+    with Progress(2, "least n", unit="searches", stream=log) as progress:
+        for now[0], what in ((1.0, "n = 64"), (6.0, "n = 128"), (7.0, "n = 256")):
+            progress.note(what)
+    lines = log.getvalue().splitlines()
+    assert any(line.endswith("left, n = 128") for line in lines) and not any("n = 64" in line for line in lines)
+
+
 def test_progress_says_how_long_each_takes_where_it_is_slow():
     log = io.StringIO()
     with Progress(2, "slow", unit="cells", stream=log) as progress:

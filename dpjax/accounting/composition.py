@@ -270,7 +270,8 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
         parts[part] = arguments.count("the count of each guarantee", count)  # sums of NumPy's would wrap
     relations = sorted({part.relation for part in parts})
     if len(relations) > 1:
-        raise ValueError(f"guarantees must be under one relation, got {', '.join(relations)}: convert first")
+        rule = "convert first, as with guarantee.under('REPLACE_ONE')"
+        raise ValueError(f"guarantees must be under one relation, got {', '.join(relations)}: {rule}")
     return parts
 
 

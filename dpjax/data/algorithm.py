@@ -131,7 +131,7 @@ class Algorithm:
         Raises:
           TypeError, ValueError: a key that is none; data that do not fit the domain (as far as they are not traced).
         """
-        return _run(self, arguments.key(key), self.fit(data))
+        return _run(self, arguments.key(key), self._fitted(data))
 
     def probability(self, data: Any, event: Any) -> Float[Array, "2"]:
         """(P[output in the event], P[it is not, or bottom]) over the algorithm's coins, exactly.
@@ -147,7 +147,7 @@ class Algorithm:
         Raises:
           TypeError, ValueError: data or an event that do not fit.
         """
-        return _law(self, self.fit(data), self.check_event(event))
+        return _law(self, self._fitted(data), self.check_event(event))
 
     def success_probability(self, data: Any, *, error: Any) -> Float[Array, ""]:
         """P[the output's error on the data is at most `error`]; bottom is a failure.
@@ -164,16 +164,24 @@ class Algorithm:
 
     def log_prob(self, data: Any, output: Any) -> Float[Array, ""]:
         """ln P[this output]; -inf where it is impossible, and below 1e-38 (1e-308 with x64) if the algorithm keeps no logarithms."""
-        return _log_prob(self, self.fit(data), self.check_event(self.exactly(output)))
+        return _log_prob(self, self._fitted(data), self.check_event(self.exactly(output)))
 
     def pmf(self, data: Any) -> Float[Array, "outcomes"]:
         """The probability of every output of a small domain, then of bottom: for the exact verifier."""
-        data = self.fit(data)
+        data = self._fitted(data)
         return _pmf(self, data, self.outputs(data))
+
+    def _fitted(self, data: Any) -> Any:
+        """`fit`; what no program could take is told first."""
+        if jax.tree_util.treedef_is_leaf(jax.tree.structure(self)):
+            raise TypeError(
+                f"{type(self).__name__} must be a pytree: decorate the class with @dpjax.core.pytree.frozen"
+            )
+        return self.fit(data)
 
     def _accurate(self, data: Any, error: Any) -> Float[Array, "2"]:
         error = arguments.real("error", error, at_least=0.0, at_most=self.largest_error)
-        return _law(self, self.fit(data), Accurate(error=jnp.asarray(error, float)))
+        return _law(self, self._fitted(data), Accurate(error=jnp.asarray(error, float)))
 
     # How, where an algorithm knows a faster way ---------------------------------------------------------------
 

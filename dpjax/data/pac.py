@@ -72,10 +72,19 @@ def _is_number(value: Any) -> bool:
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
     """One run: whether it failed (some error > alpha, or nothing released: MULTI Definitions 4, 5), and whether that was bottom."""
-    key_coins, sample = draw(key, experiment)
-    outcome = as_outcome(experiment.learner(key_coins, sample))
-    error = excess(experiment.distribution, many=isinstance(sample, MultiSample))
-    good = jnp.all(error(outcome.hypothesis) <= experiment.alpha)
+    return judged(*draw(key, experiment), experiment)
+
+
+def judged(key: Array, sample: Any, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
+    """`trial` on a sample that is drawn."""
+    outcome, many = as_outcome(experiment.learner(key, sample)), isinstance(sample, MultiSample)
+    error = excess(experiment.distribution, many=many)(outcome.hypothesis)
+    if jnp.ndim(error) != many:
+        rule = (
+            "one number for each of k hypotheses" if many else "one number (`errors` and a MultiSample are for several)"
+        )
+        raise TypeError(f"the error of a hypothesis must be {rule}, got shape {jnp.shape(error)}")
+    good = jnp.all(error <= experiment.alpha)
     return {"failed": ~((outcome.status == Status.OK) & good), "bottom": outcome.status == Status.BOTTOM}
 
 
@@ -141,8 +150,26 @@ def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Arr
     learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
     if hasattr(learner, "population_failure"):
         return learner.population_failure(key_coins, sample, distribution, alpha)
+    return _law(sample, experiment)[1]
+
+
+def _law(sample: Any, experiment: Experiment) -> Float[Array, "2"]:
+    """(P[success], P[failure]) on a sample, by the learner's `probability`."""
+    distribution = experiment.distribution
     within = getattr(distribution, "within_excess", None) or distribution.within
-    return learner.probability(sample, within(jnp.asarray(alpha, float)))[1]
+    law = experiment.learner.probability(sample, within(jnp.asarray(experiment.alpha, float)))
+    if jnp.shape(law) != (2,):
+        raise ValueError(
+            f"probability must return (P[event], P[not, or bottom]), of shape (2,), got shape {jnp.shape(law)}"
+        )
+    return law
+
+
+def law_and_runs(key: Array, experiment: Experiment, runs: int) -> Float[Array, "3"]:
+    """On the sample that `failure` draws: P[success] and P[failure] by the law, and which share of so many runs fails."""
+    key_coins, sample = draw(key, experiment)
+    failed = jax.lax.map(lambda each: judged(each, sample, experiment)["failed"], jax.random.split(key_coins, runs))
+    return jnp.append(_law(sample, experiment), jnp.mean(failed.astype(float)))
 
 
 def excess(distribution: Any, *, many: bool) -> Callable[[Any], Array]:

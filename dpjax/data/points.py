@@ -66,7 +66,10 @@ class Points:
         if isinstance(data, Sample):
             return cls(x=data.x, n_valid=data.n_valid, ordered=data.ordered)
         if not isinstance(data, cls):
-            raise TypeError(f"points must be dpjax.Points (or a dpjax.Sample), got {type(data).__name__}")
+            made = (
+                "dpjax.encode(values) makes them of a column, Points.create(wide.from_ints(values, bits)) of integers"
+            )
+            raise TypeError(f"points must be dpjax.Points (or a dpjax.Sample), got {type(data).__name__}; {made}")
         return data
 
     @property

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import arguments
+from dpjax.core import arguments, show
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome, Status
 from dpjax.fingerprinting import pirates
@@ -249,6 +249,15 @@ class Evidence:
     delta: float
     level: float
 
+    def __str__(self) -> str:
+        shares = (f"{each.value:.1%} of {each.count} runs" for each in (self.accused_with, self.accused_without))
+        seen = "user {} was accused in {} with her rows and in {} without".format(self.victim, *shares)
+        return (
+            f"At delta = {self.delta:g} epsilon is at least {show.at_most(self.epsilon)}: {seen}, where the code allows a share of xi. "
+            f"By the runs alone it is at least {show.at_most(self.measured)}. That of every learner as accurate as this one is at least "
+            f"{show.at_most(self.implied)}. Each bound is wrong with probability at most {1 - self.level:.2g}."
+        )
+
 
 def audit(
     attack: Attack,
@@ -264,7 +273,7 @@ def audit(
 
     Args:
       attack: as built by `against`; its learner must be a JAX function. All its coalition is attacked, the victim a member.
-      root: key as of `dpjax.trials.engine.root_key`; cells 0, 1 and 2 of it are used.
+      root: any key; cells 0, 1 and 2 of it are used (see `dpjax.trials.engine`).
       trials: runs on each of the two databases.
       pilot: runs apart that choose the victim, the user accused most often.
       victim: a user chosen beforehand; no pilot then.

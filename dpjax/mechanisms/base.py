@@ -207,7 +207,7 @@ class Mechanism(Algorithm):
         raise ValueError(f"alpha and beta: no theorem gives {type(self).__name__} a number of examples by itself")
 
     def listed(self) -> int:
-        raise ValueError(
+        raise NotImplementedError(
             f"pmf: {type(self).__name__} has too many outputs for a list; `probability` takes intervals of them"
         )
 
@@ -235,6 +235,9 @@ class Chooser(Mechanism):
 
     An event is a half-open interval (low, high) of indices or one flag a candidate. The error of a candidate is by how much its score
     falls short of the best.
+
+    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever it needs, and defines `draw(key, data)`: (index,
+    whether it is released, info), and `log_law(data)`. Where it promises other than (epsilon, 0), `guarantee()`, too.
     """
 
     kind: ClassVar[type] = Candidates
@@ -302,6 +305,10 @@ class Noise(Mechanism):
 
     An event is a half-open interval (low, high) that holds every entry of the release; both ends are numbers or arrays of the shape of
     the data. The error of a release is its largest noise.
+
+    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever it needs, sets `whole`, and defines `add(key, value)`,
+    `split(value, event)` and `log_density(value, output)`. Where it promises other than (epsilon, 0), `guarantee()`, too. There is no
+    `pmf`, so `dpjax.check` audits it by runs.
     """
 
     kind: ClassVar[type] = jax.Array

@@ -72,7 +72,7 @@ def tune(
         population error: `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Exactly one of the two.
       steps: >= 1.
       learning_rate: of Adam, > 0.
-      optimizer: any of optax, in place of Adam.
+      optimizer: any of optax, in place of Adam; those that look at the value or along a line (L-BFGS), too.
       worst: minimise the largest failure of the datasets instead of their mean.
       start: a point to start from; that of the algorithm's own budget by default.
       key, batch: for data that are drawn.
@@ -158,13 +158,9 @@ def _judged(error: float | None, failure: Failure | None) -> Failure:
     )
 
 
-def failure_above(error: Any) -> Failure:
-    """(algorithm, dataset) -> P[error on the data above this]: the same object for the same error, so that programs are found again."""
-    return _above(arguments.known("error", error, at_least=0.0))
-
-
 @functools.lru_cache(maxsize=64)
 def _above(error: float) -> Failure:
+    """(algorithm, dataset) -> P[error on the data above this]: the same object for the same error, so that programs are found again."""
     return lambda algorithm, data: algorithm.failure_probability(data, error=error)
 
 
@@ -186,16 +182,18 @@ def _program(
 
     @jax.jit
     def run(point: Any, data: Any, rate: Array) -> Any:
-        descent = optax.adam(rate) if optimizer is None else optimizer
+        # Some look at the value, too, or at the whole function along a line: others never see these.
+        descent = optax.with_extra_args_support(optax.adam(rate) if optimizer is None else optimizer)
 
         def step(state: Any, keys: Any) -> Any:
             point, memory = state
             here = data if draw is None else jax.vmap(draw)(keys)
             value, slope = jax.value_and_grad(loss)(point, here)
-            with jax.numpy_dtype_promotion(
-                "standard"
-            ):  # optax counts its steps in integers and multiplies floats by them
-                moved, memory = descent.update(slope, memory, point)
+            # optax counts its steps in integers and multiplies floats by them.
+            with jax.numpy_dtype_promotion("standard"):
+                moved, memory = descent.update(
+                    slope, memory, point, value=value, grad=slope, value_fn=lambda other: loss(other, here)
+                )
             return (optax.apply_updates(point, moved), memory), (value, _norm(slope), point)
 
         keys = None if draw is None else data

@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import math
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -34,6 +35,9 @@ from dpjax.trials.shared import Keeper, Memory, open_shared
 
 LAW, TRIALS = "law", "trials"
 BATCH = 8  # samples in a block of a law
+SAMPLES, RUNS = 16, 128  # on so many samples so many runs each are held against a stranger's law
+ALARM = 2e-5  # probability of refusing a law that is right
+MOST_OFF = 1e-3  # by so much its two probabilities may miss 1
 TOGETHER = 16  # cells that look at one sample
 DEEPEST = 32  # objects within objects that are told apart
 
@@ -96,6 +100,7 @@ class Cell:
       made_of: the part of the setting that the distribution was made of.
       algorithm, distribution: what was made.
       effort: how it is measured.
+      first: of its series: there the law of a stranger's algorithm is compared with runs.
     """
 
     name: str
@@ -104,13 +109,16 @@ class Cell:
     algorithm: Any
     distribution: Any
     effort: Effort
+    first: bool = True
 
     def by(self, experiment: pac.Experiment) -> str:
         """LAW or TRIALS, as wanted, or LAW where there is one; refuses what is neither, before anything is compiled."""
         wanted = self.effort.by
         if wanted != TRIALS and self._has_law(experiment, required=wanted == LAW):
+            if self.first and not isinstance(self.algorithm, Algorithm):
+                self._compare(experiment)
             return LAW
-        where = f"series {self.name!r} at {dict(self.setting)}"
+        where = self.where()
         refusal = tracing.refusal(_answer, jax.random.key(0), experiment)
         if refusal is not None:
             raise TypeError(f"{where} must be written with jax.numpy, so that JAX can trace its __call__: {refusal}")
@@ -136,14 +144,43 @@ class Cell:
                     f"by must not be {LAW!r}: {type(self.algorithm).__name__} (series {self.name!r}) has no probability"
                 )
             return False
+        # A stranger's error may be a slip in his law; dpjax's own say that there is none for such events.
+        knows = any(hasattr(self.distribution, method) for method in ("within", "within_excess"))
+        no_law: tuple[type[Exception], ...] = (NotImplementedError,)
+        if isinstance(self.algorithm, Algorithm) or not knows:
+            no_law = (AttributeError, NotImplementedError, TypeError, ValueError)
         try:
             engine.outcome_structure(pac.failures, pac.grid([experiment], TOGETHER))  # traced as it will run: once
-        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
-            if required:
-                error.add_note(f"Raised for the law of series {self.name!r} at {dict(self.setting)}.")
-                raise
-            return False
+        except Exception as error:
+            if not required and isinstance(error, no_law):
+                return False
+            error.add_note(f"Raised for the law of {self.where()}; by={TRIALS!r} counts failures without it.")
+            raise
         return True
+
+    def _compare(self, experiment: pac.Experiment) -> None:
+        """Refuses a law that is none, or that runs on some samples contradict: by Hoeffding's bound a right one with probability ALARM.
+
+        What JAX cannot trace, or what draws from elsewhere than its key, has nothing to be compared.
+        """
+        judges = any(hasattr(self.distribution, method) for method in ("error", "errors", "excess", "excesses"))
+        if hasattr(self.algorithm, "population_failure") or not judges:
+            return
+        if tracing.untraced(_answer, jax.random.key(0), experiment) or not tracing.is_pure(_answer, [(experiment,)]):
+            return
+        root = engine.root_key(self.effort.seed)
+        both = engine.evaluate(_law_and_runs, experiment, root=root, cell=self.number, draws=SAMPLES, batch=SAMPLES)
+        total, law, seen = both[:, :2].sum(axis=1), both[:, 1].mean(), both[:, 2].mean()
+        rule = f"{self.where()} must have a law: probability(sample, event) returns (P[event], P[not, or bottom])"
+        if np.abs(total - 1).max() > MOST_OFF:
+            raise ValueError(f"{rule}, got a sum of {total[np.argmax(np.abs(total - 1))]:g}")
+        if abs(law - seen) > math.sqrt(math.log(2 / ALARM) / (2 * SAMPLES * RUNS)):
+            found = f"at n = {experiment.n} a failure probability of {law:.3g} on {SAMPLES} samples, where {seen:.3g}"
+            raise ValueError(f"{rule}, got {found} of {SAMPLES * RUNS} runs on them failed")
+
+    def where(self) -> str:
+        """For a message."""
+        return f"series {self.name!r} at {dict(self.setting)}"
 
     def experiment(self, n: int, alpha: float, capacity: int) -> pac.Experiment:
         """With n examples, in a sample of so many rows."""
@@ -173,6 +210,10 @@ class Cell:
         }
         made_by = {"versions": engine.versions(), **engine.width()}
         return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **made_by}
+
+
+def _law_and_runs(key: Array, experiment: pac.Experiment) -> Array:
+    return pac.law_and_runs(key, experiment, RUNS)
 
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
@@ -232,14 +273,20 @@ def laws(
         for i in np.flatnonzero(np.isnan(table).any(axis=1)).tolist():
             wrong = asked[group[i]][0]
             raise ValueError(
-                f"series {wrong.name!r} at {dict(wrong.setting)} must have a law on what its distribution draws, got NaN:"
-                " data outside the algorithm's domain, or a parameter out of range"
+                f"{wrong.where()} must have a law on what its distribution draws, got NaN: data outside the algorithm's domain"
+                f"{_widths(wrong)}, or a parameter out of range"
             )
         computed |= dict(zip(group, table.tolist(), strict=True))
         for i in group:
             kept(i)  # before the next group: a kill loses one
         report(len(group))
     return [estimates.mean(np.asarray(kept(i)), level=cell.effort.level) for i, (cell, _) in enumerate(asked)]
+
+
+def _widths(cell: Cell) -> str:
+    """How many bits points of the algorithm and of the distribution have, if both say so."""
+    both = [getattr(one, "bits", None) for one in (cell.algorithm, cell.distribution)]
+    return "" if None in both else f" ({both[0]} bits, those of the distribution {both[1]})"
 
 
 def _law_key(cell: Cell, experiment: pac.Experiment) -> dict[str, Any]:
@@ -295,15 +342,34 @@ def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: 
       TypeError, ValueError: what was handed in is none of these.
     """
     makers, grid = _makers(algorithms), _grid(over, ("series", *taken))
-    arguments.function("distribution", distribution)
+    if not callable(distribution):
+        rule = "must be a function that makes one of the settings it takes by name, such as lambda: ..."
+        raise TypeError(f"distribution {rule}, got {distribution!r}")
     made = []
-    for name, setting in itertools.product(makers, grid):
+    for name, (number, setting) in itertools.product(makers, enumerate(grid)):
+        settings = ", ".join(setting)
+        _takes(
+            f"algorithms[{name!r}] must be a function of the settings, lambda {settings}: ...", makers[name], **setting
+        )
         algorithm = arguments.function(f"algorithms[{name!r}](...)", makers[name](**setting))
         made_of = _taken(distribution, setting)
         source = distribution(**made_of)
-        arguments.function("distribution(...).sample", getattr(source, "sample", None))
-        made.append(Cell(name, setting, made_of, algorithm, source, effort))
+        sample = arguments.function("distribution(...).sample", getattr(source, "sample", None))
+        _takes("distribution(...).sample must take (key, capacity, n)", sample, None, None, None)
+        made.append(Cell(name, setting, made_of, algorithm, source, effort, first=number == 0))
     return made
+
+
+def _takes(rule: str, function: Callable[..., Any], *given: Any, **named: Any) -> None:
+    """Refuses a function that cannot be called so."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins
+        return
+    try:
+        signature.bind(*given, **named)
+    except TypeError as error:
+        raise TypeError(f"{rule}, got {function!r}: {error}") from error
 
 
 def _makers(algorithms: Any) -> dict[str, Callable[..., Any]]:

@@ -75,7 +75,8 @@ def failures(
       `Failures`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
-      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, or that does not draw from its key.
+      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, or whose
+        `probability` some of its runs contradict.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds

@@ -5,6 +5,7 @@ chunks, never from inside a compiled program.
 """
 
 import sys
+import time
 from typing import Any
 
 from tqdm import tqdm
@@ -12,7 +13,7 @@ from tqdm import tqdm
 from dpjax.core import arguments
 from dpjax.trials import devices
 
-_LINE = "{desc}: {n_fmt}/{total_fmt}{unit}, {rate_fmt}, {remaining} left"
+_LINE = "{desc}: {n_fmt}/{total_fmt}{unit}, {rate_fmt}, {remaining} left{postfix}"
 _SECONDS_A_LINE = 5.0
 
 
@@ -46,6 +47,7 @@ class Progress:
         if not stream.isatty():
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = arguments.integer("total", total, at_least=0)
+        self._noted = time.monotonic()
         # In a run of several processes the first one speaks.
         self._bar = _Bar(
             disable=silent or not devices.lead(),
@@ -65,6 +67,13 @@ class Progress:
         """`amount` more was done by an earlier process: it counts as done, but not towards the rate."""
         self._bar.initial += amount
         self._bar.update(amount)
+
+    def note(self, what: str) -> None:
+        """What is being done: shown behind the rest, every few seconds."""
+        self._bar.set_postfix_str(what, refresh=False)
+        if time.monotonic() - self._noted > _SECONDS_A_LINE:
+            self._noted = time.monotonic()
+            self._bar.refresh()
 
     def close(self) -> None:
         """Prints the last state."""

@@ -79,8 +79,9 @@ def least_n(
 
     Args:
       algorithms: by the name of its series, a function that makes an algorithm of a setting: `make(**setting)`. What it makes is
-        called with (key, sample) and returns an `Outcome` or a hypothesis. If it has `probability(sample, event)`, the law of
-        `distribution.within(alpha)` takes the place of trials.
+        called with (key, sample) and returns an `Outcome` or a hypothesis. If it has `probability(sample, event)`, which returns
+        (P[event], P[not, or bottom]), the law of `distribution.within(alpha)` takes the place of trials; at the first setting of a series
+        a few runs are compared with the law of an algorithm that is not dpjax's.
       distribution: makes of a setting (of those of its values that it takes by name: of `lambda bits: ...` the bits) what has
         `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k hypotheses), and `within(alpha)` if laws are to be
         used; see `dpjax.concepts`. With `excess` (`excesses`) and `within_excess(alpha)` these are taken, as of `concepts.agnostic`.
@@ -103,8 +104,9 @@ def least_n(
       `Curve`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
-      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that does not draw from its key, or that holds
-        what cannot be copied (a generator, an open file), so that it could not be told from another.
+      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, whose
+        `probability` some of its runs contradict, or that holds what cannot be copied (a generator, an open file), so that it could not
+        be told from another.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds
@@ -193,6 +195,8 @@ def _together(searches: Sequence[_Search], questions: Sequence[Any], laws: Any, 
     found: dict[int, search.LeastN] = {}
     waiting = {i: next(steps) for i, steps in enumerate(questions)}
     while waiting:
+        first, *others = (f"{searches[i].cell.where()} at n = {n}" for i, n in waiting.items())
+        bar.note(f"{first} and {len(others)} more" if others else first)
         asked = {i: (searches[i].cell, searches[i].at(n)) for i, n in waiting.items()}
         by_law = [i for i in asked if searches[i].by == cells.LAW]
         answers = dict(zip(by_law, laws([asked[i] for i in by_law]), strict=True))

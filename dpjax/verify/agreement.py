@@ -16,8 +16,10 @@ RUNS, LOOPED_RUNS, DATASETS = 4096, 512, 8
 ERROR = 2e-5  # probability of accusing a law that is right
 
 
-def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[int, ...], seed: int) -> str | None:
-    """What runs say against the laws p of some datasets, in words; None if nothing.
+def disagreement(
+    algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[int, ...], trials: int | None, seed: int
+) -> tuple[str | None, str]:
+    """(What runs say against the laws p of some datasets, None if nothing; how many runs were compared), in words.
 
     Which outcome has which place in the law is not known, but it has one. So there are no more outcomes than places;
     where an outcome has its place, its probabilities on all datasets must be near its frequencies; and on each
@@ -28,30 +30,33 @@ def disagreement(algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[
     against each other.
     """
     if of_dpjax(algorithm):
-        return None
+        return None, ""
     chosen = sorted({*places, *range(0, len(datasets.sizes), -(-len(datasets.sizes) // DATASETS))})
     given = [(datasets.values[place], datasets.sizes[place]) for place in chosen]
     # What JAX can trace is refused on no data: it looks at shapes alone, of which all datasets have the same.
     traced = tracing.untraced(algorithm, jax.random.key(0), datasets.kind.make(*given[0])) is None
     refused = [not traced and _is_refused(algorithm, datasets.kind.make(*each)) for each in given]
     if all(refused):  # a law alone
-        return None
+        return None, ""
     if any(refused):
         first = datasets.shown(chosen[refused.index(True)])
-        return f"do NOT follow this law: on the records {first} there are none (NotImplementedError)"
+        return f"do NOT follow this law: on the records {first} there are none (NotImplementedError)", ""
     try:
         how = runner(algorithm, datasets.kind.make, *given[-1], others=[datasets.first_of_most])
         keys = jax.random.split(jax.random.key(seed), len(chosen))
-        asked = RUNS if how.compiled else LOOPED_RUNS
+        asked = trials or (RUNS if how.compiled else LOOPED_RUNS)
         seen = [how.outcomes(key, *each, asked) for each, key in zip(given, keys, strict=True)]
     except Incomparable as why:
-        return f"could not be compared with this law: {why}"
+        return f"could not be compared with this law: {why}", ""
     against = _of_frequencies(seen, p[chosen]) or _of_pairs(seen, p[chosen])
     if against is None:
-        return None
+        return (
+            None,
+            f"{asked} runs on each of {len(chosen)} datasets do not contradict the law; small differences would not show.",
+        )
     where, what = against
     shown = [datasets.shown(chosen[place]) for place in where]
-    return f"do NOT follow this law: {what.format(*shown)}"
+    return f"do NOT follow this law: {what.format(*shown)}", ""
 
 
 def _is_refused(algorithm: Any, data: Any) -> bool:
