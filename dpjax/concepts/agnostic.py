@@ -243,7 +243,7 @@ def _interval(law: Mixed, alpha: Array) -> tuple[Array, Array]:
     first = law.laws[0]
     many = _several(first)
     masses = first.base if many else first
-    one = wide.from_uint32(jnp.ones(1, jnp.uint32), masses.points.shape[1])
+    one = wide.one(masses.points.shape[1])[None]
     after = jnp.concatenate([jnp.zeros_like(one), wide.add(masses.points, one)])  # a threshold of every rank
     k = first.targets.shape[0] if many else 0
 
@@ -272,7 +272,7 @@ def _uniform_interval(law: Mixed, base: thresholds.Uniform, alpha: Array) -> tup
     at = jnp.argmin(errors, axis=0)
     best = law.candidates[at, jnp.arange(at.shape[0], dtype=jnp.int32)] if many else law.candidates[at]
     limbs = best.shape[-1]
-    one = wide.from_uint32(jnp.ones(best.shape[:-1], jnp.uint32), limbs)
+    one = wide.one_like(best)
     last = jnp.broadcast_to(wide.power_of_two(jnp.asarray(base.bits, jnp.int32), limbs), best.shape)
 
     def first_where(good: Any, low: Array, high: Array) -> Array:

@@ -56,9 +56,7 @@ def points(k: Int[Array, "rows"], n: Int[Array, ""], bits: Int[Array, ""], limbs
     >>> wide.to_ints(comb.x)
     [1, 7]
     """
-    one = wide.from_uint32(jnp.uint32(1), limbs + 1)
-    x = wide.subtract(wide.power_of_two(bits - k, limbs + 1), one[None])  # 2^bits itself may need one limb more
-    return Points(x=wide.resize(x, limbs), n_valid=n, ordered=True)
+    return Points(x=wide.largest(bits - k, limbs), n_valid=n, ordered=True)
 
 
 @frozen

@@ -143,8 +143,7 @@ class PointDistribution(Distribution):
     def _uniform(self, key: Array, capacity: int) -> UInt32[Array, "capacity limbs"]:
         """Uniform points of X_bits."""
         words = random.bits(key, capacity * self.limbs).reshape(capacity, self.limbs)
-        ones = wide.subtract(wide.power_of_two(self.bits, self.limbs), wide.from_uint32(jnp.uint32(1), self.limbs))
-        return words & ones[None]
+        return words & wide.largest(self.bits, self.limbs)[None]
 
     def _labels(self, x: UInt32[Array, "rows limbs"]) -> Array:
         """Labels as samples hold them: int32 (rows,) for one target, packed (rows, words) for k."""

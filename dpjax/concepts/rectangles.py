@@ -17,6 +17,7 @@ from dpjax.concepts import thresholds
 from dpjax.concepts.distribution import Distribution
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen
+from dpjax.data.algorithm import LARGEST_PMF
 from dpjax.data.examples import Examples
 from dpjax.domains import wide
 
@@ -57,6 +58,12 @@ def nothing(axes: int, limbs: int) -> Rectangle:
     """The all-zero concept: low is the greatest number and high 0 on every axis."""
     shape = (arguments.size("axes", axes), arguments.size("limbs", limbs))
     return Rectangle(low=jnp.full(shape, np.uint32(2**32 - 1)), high=jnp.zeros(shape, jnp.uint32))
+
+
+def listed(bits: Int[ArrayLike, ""], axes: int) -> int:
+    """How many rectangles `numbered` has; TypeError or ValueError for traced bits, and for more than can be listed."""
+    digits = 2 * axes * arguments.known_integer("bits", bits)
+    return (1 << arguments.integer("2 * axes * bits", digits, at_least=1, at_most=LARGEST_PMF)) + 1
 
 
 def numbered(index: UInt32[Array, ""], bits: Int[ArrayLike, ""], axes: int, limbs: int) -> Rectangle:
@@ -160,7 +167,7 @@ class Product(Distribution):
         """P[low_i <= x_i <= high_i], 0 where low_i > high_i."""
         limbs = box.low.shape[-1] + 1  # high + 1 may be 2^d
         end = wide.resize(box.high, limbs)
-        end = wide.add(end, wide.from_uint32(jnp.ones(end.shape[:-1], jnp.uint32), limbs))
+        end = wide.add(end, wide.one_like(end))
         return jnp.maximum(self.below(end) - self.below(wide.resize(box.low, limbs)), 0.0)
 
 

@@ -190,7 +190,7 @@ class LogUniform(ThresholdDistribution):
         right = wide.less(self.target, hypothesis)
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
         distance = wide.subtract(high, low)
-        log = wide.log(wide.select(right, distance, wide.add(distance, _one(distance))))
+        log = wide.log(wide.select(right, distance, wide.add(distance, wide.one_like(distance))))
         return jnp.minimum(log / (2 * math.log(2.0) * jnp.asarray(self.octaves, float)), 0.5)
 
     @of_tolerance
@@ -204,7 +204,7 @@ class LogUniform(ThresholdDistribution):
         whole = jnp.floor(exponent)
         fraction = (exponent - whole).astype(jnp.float32)
         width = _power_of_two(whole.astype(jnp.int32), fraction, self.target.shape[-1])
-        one, everything = _one(width), jnp.asarray(alpha, float) >= 0.5
+        one, everything = wide.one_like(width), jnp.asarray(alpha, float) >= 0.5
         low, high = wide.add(wide.subtract(self.target, width), one), wide.add(wide.add(self.target, width), one)
         return (
             wide.select(everything, jnp.zeros_like(low), low),
@@ -243,7 +243,7 @@ class Uniform(ThresholdDistribution):
         """All thresholds with at most alpha of the grid between them and the target, within 0, ..., 2^d."""
         bits = jnp.asarray(self.bits, jnp.int32)
         limbs = self.target.shape[-1]
-        step, one = jnp.maximum(bits - 32, 0), _one(self.target)
+        step, one = jnp.maximum(bits - 32, 0), wide.one_like(self.target)
         rank, top = self._rank(self.target), wide.power_of_two(jnp.minimum(bits, 32), limbs)
         room = jnp.floor(jnp.ldexp(jnp.asarray(alpha, float), jnp.minimum(bits, 32)))
         # 2^32 is no uint32, and may have no room in the limbs beside the rank.
@@ -260,7 +260,7 @@ class Uniform(ThresholdDistribution):
         step = jnp.maximum(jnp.asarray(self.bits, jnp.int32) - 32, 0)
         down = wide.shift_right(threshold, step)
         exact = wide.equal(wide.shift_left(down, step), threshold)
-        return wide.select(exact, down, wide.add(down, _one(down)))
+        return wide.select(exact, down, wide.add(down, wide.one_like(down)))
 
 
 @frozen
@@ -298,9 +298,9 @@ class PointMasses(ThresholdDistribution):
         error = jax.vmap(lambda i: self._mass(jnp.minimum(i, centre), jnp.maximum(i, centre)))(rank)
         ranks = jnp.where(error <= alpha, rank, centre)
         low, high = jnp.min(ranks), jnp.max(ranks)
-        after = wide.add(self.points[jnp.maximum(low - 1, 0)], _one(self.target))
+        after = wide.add(self.points[jnp.maximum(low - 1, 0)], wide.one_like(self.target))
         first = wide.select(low > 0, after, jnp.zeros_like(after))
-        top = wide.add(self.points[jnp.minimum(high, m - 1)], _one(self.target))
+        top = wide.add(self.points[jnp.minimum(high, m - 1)], wide.one_like(self.target))
         return first, wide.select(high < m, top, jnp.full_like(top, np.uint32(0xFFFFFFFF)))
 
     def _mass(self, start: Array, stop: Array) -> Float[Array, ""]:
@@ -450,10 +450,6 @@ def _target(bits: int, target: int) -> dict[str, Any]:
     """The fields that all have: a threshold in 0, ..., 2^bits, and the limbs of a point."""
     target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
     return {"target": wide.from_ints([target], bits + 1)[0], "limbs": wide.limbs_for(bits)}
-
-
-def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
-    return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
 
 
 def _power_of_two(whole: Int[Array, ""], fraction: Float[Array, ""], limbs: int) -> UInt32[Array, "limbs"]:

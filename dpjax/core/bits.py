@@ -79,6 +79,15 @@ def column(words: UInt32[Array, "*n words"], j: Int[Array, ""]) -> Bool[Array, "
     return ((word >> (j % WORD).astype(jnp.uint32)) & np.uint32(1)).astype(bool)
 
 
+def bit_length(x: Int[Array, "*n"]) -> Int[Array, "*n"]:
+    """Number of binary digits of an int32 from 0 on.
+
+    >>> bit_length(jnp.int32(8)).tolist()
+    4
+    """
+    return 32 - lax.clz(x)
+
+
 @jax.jit
 def count(words: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
     """How many bits are set.

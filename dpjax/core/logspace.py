@@ -88,6 +88,11 @@ def logsumexp(terms: Float[Array, "*k n"]) -> Float[Array, "*k"]:
     return jnp.where(nothing, -jnp.inf, jax.nn.logsumexp(safe, axis=-1))
 
 
+def finite(log: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """The same, 0 where it is -inf: what may be subtracted from logarithms that are all -inf, too."""
+    return jnp.where(jnp.isneginf(log), 0.0, log)
+
+
 def draw(key: Array, tree: Float[Array, "nodes"]) -> Int[Array, ""]:
     """A leaf, with probability proportional to its weight: one exact-tailed coin a level.
 
@@ -106,7 +111,7 @@ def descend(
 
     def step(level: Array, node: Array) -> Array:
         left, right, total = log(tree[2 * node]), log(tree[2 * node + 1]), log(tree[node])
-        total = jnp.where(jnp.isneginf(total), 0.0, total)
+        total = finite(total)
         # Used from the leaves upward: padding the leaves shifts nothing.
         return 2 * node + random.decide(rarity[depth - 1 - level], right - total, left - total).astype(jnp.int32)
 

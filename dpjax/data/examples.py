@@ -62,14 +62,15 @@ class Examples:
         """Which rows are examples with label 1."""
         return self.valid & (self.y == 1)
 
-    def in_domain(self, bits: Any) -> Bool[Array, ""]:
+    def in_domain(self, bits: Any, *, positive_only: bool = True) -> Bool[Array, ""]:
         """Whether there are 0, ..., `rows` valid rows, no more than floats count, labelled 0 and 1, and those of label 1 are in X_bits^D.
 
-        The points of negative examples play no part: no learner looks at them.
+        Where a learner looks at the points of negative examples, too (`positive_only` is False), those must be.
         """
         counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
         labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
-        inside = jnp.all(~self.positive[:, None] | (wide.bit_length(self.x) <= bits))
+        there = self.positive if positive_only else self.valid
+        inside = jnp.all(~there[:, None] | (wide.bit_length(self.x) <= bits))
         return counted & labelled & countable(self) & inside
 
     def padded(self, at_least: int = 1) -> "Examples":

@@ -251,33 +251,25 @@ def out_of_order(rows: np.ndarray) -> int | None:
 
 def wide_rows(name: str, x: Any, limbs: int | None = None) -> Array:
     """x as a uint32 array of shape (rows, limbs) with at least one row; of any width, unless limbs are given."""
-    dtype = getattr(x, "dtype", None)
-    if dtype != np.uint32:
-        got = dtype or type(x).__name__
-        raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise ValueError(f"{name} must have shape (rows, limbs), got {x.shape}")
-    if x.shape[0] == 0:
-        raise ValueError(f"{name} must hold at least one row: it is empty")
-    _check_width(name, x, limbs)
-    return on_device(x)
+    return _wide(name, x, limbs, axes=2, shape="(rows, limbs)")
 
 
 def wide_row(name: str, x: Any, limbs: int | None = None) -> Array:
     """x as a uint32 array of shape (limbs,): one wide integer."""
+    return _wide(name, x, limbs, axes=1, shape="(limbs,)")
+
+
+def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str) -> Array:
     if getattr(x, "dtype", None) != np.uint32:
         got = getattr(x, "dtype", None) or type(x).__name__
         raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
-    if x.ndim != 1 or x.shape[0] == 0:
-        raise ValueError(f"{name} must have shape (limbs,), got {x.shape}")
-    _check_width(name, x, limbs)
-    return on_device(x)
-
-
-def _check_width(name: str, x: Any, limbs: int | None) -> None:
-    """Refuses numbers of another width: cut off, they would be others."""
-    if limbs is not None and x.shape[-1] != limbs:
+    if x.ndim != axes or x.shape[-1] == 0:
+        raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
+    if x.shape[0] == 0:
+        raise ValueError(f"{name} must hold at least one row: it is empty")
+    if limbs is not None and x.shape[-1] != limbs:  # cut off, numbers would be others
         raise ValueError(f"{name} must have numbers of {limbs} limbs, got {x.shape[-1]}")
+    return on_device(x)
 
 
 def labels_of(y: Any, rows: int) -> Array:

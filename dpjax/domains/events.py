@@ -93,13 +93,13 @@ class Interval:
     @classmethod
     def single(cls, point: UInt32[Array, "limbs"]) -> "Interval":
         """One point, which must not be the greatest number that its limbs hold."""
-        return cls(low=point, high=wide.add(point, wide.from_uint32(jnp.uint32(1), point.shape[-1])))
+        return cls(low=point, high=wide.add(point, wide.one(point.shape[-1])))
 
     @classmethod
     def closed(cls, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> "Interval":
         """The points low, ..., high; its ends have a limb more, so that the greatest number has one behind it, too."""
         low, high = (wide.resize(end, end.shape[-1] + 1) for end in (low, high))
-        return cls(low=low, high=wide.add(high, wide.from_uint32(jnp.uint32(1), high.shape[-1])))
+        return cls(low=low, high=wide.add(high, wide.one(high.shape[-1])))
 
     @classmethod
     def everything(cls, limbs: int) -> "Interval":
@@ -113,6 +113,12 @@ class Interval:
         ends = (wide.minimum(end, jnp.broadcast_to(beyond, end.shape)) for end in (self.low, self.high))
         low, high = (wide.resize(end, limbs) for end in ends)
         return Interval(low=low, high=high)
+
+    def holds(self, points: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
+        """Which points are in it: of k stacked intervals point j in the j-th. They have as many limbs as the ends, or fewer."""
+        low, high = (end if end.ndim == points.ndim else end[None] for end in (self.low, self.high))
+        points = wide.resize(points, low.shape[-1])
+        return wide.less_equal(low, points) & wide.less(points, high)
 
     def is_empty(self) -> Bool[Array, ""]:
         """Whether it has no point."""
@@ -146,6 +152,13 @@ class PointSet:
     good: Bool[Array, "*k m"]
     others: Bool[Array, "*k"]
     zero: Bool[Array, "*k"]
+
+    def holds(self, points: UInt32[Array, "n more"]) -> Bool[Array, "n"]:
+        """Which points are in it, of one set."""
+        limbs = max(points.shape[1], self.points.shape[1])
+        points, names = wide.resize(points, limbs), wide.resize(self.points, limbs)
+        same = wide.equal(points[:, None], names[None]) & self.where[None]
+        return jnp.where(jnp.any(same, axis=1), jnp.any(same & self.good[None], axis=1), self.others)
 
 
 def number(name: str, value: Any, limbs: int) -> Array:

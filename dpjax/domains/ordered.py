@@ -131,7 +131,7 @@ class Pieces:
     def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
         """Before this position."""
         # A start is at most p if it is less than p + 1: one loop searches for both.
-        after = wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
+        after = wide.add(position, wide.one(self.limbs))
         below, upto = jax.vmap(self.search)(jnp.stack([position, after]))
         behind = wide.log(wide.subtract(position, self.at(below - 1)))
         ahead = wide.log(wide.subtract(self.at(upto), position))
@@ -178,7 +178,7 @@ def from_peak(points: UInt32[Array, "n limbs"] | scaled.Scaled, rises: Array, fa
     rows, limbs = points.shape
     step = jnp.minimum(jnp.arange(rows + 1, dtype=jnp.int32), rises + falls)
     if isinstance(points, scaled.Scaled):
-        end = wide.add(wide.power_of_two(exponent, limbs), wide.from_uint32(jnp.uint32(1), limbs))
+        end = wide.add(wide.power_of_two(exponent, limbs), wide.one(limbs))
         starts: Any = Starts(points=points, used=rises + falls, later=None, end=end)
     else:
         starts = _after(points)
@@ -188,7 +188,7 @@ def from_peak(points: UInt32[Array, "n limbs"] | scaled.Scaled, rises: Array, fa
 def _after(points: UInt32[Array, "n limbs"]) -> UInt32[Array, "pieces limbs"]:
     """0, and the position right after each point."""
     limbs = points.shape[1]
-    one = wide.from_uint32(jnp.uint32(1), limbs)
+    one = wide.one(limbs)
     return wide.concatenate(jnp.zeros((1, limbs), jnp.uint32), wide.add(points, one[None]))
 
 
@@ -196,7 +196,7 @@ def _unit_pieces(starts: Any, walk: Array, exponent: Array, shape: str) -> Piece
     """Pieces on {0, ..., 2^exponent}."""
     limbs = starts.shape[1]
     last = wide.power_of_two(exponent, limbs)
-    end = wide.add(last, wide.from_uint32(jnp.uint32(1), limbs))
+    end = wide.add(last, wide.one(limbs))
     return Pieces(starts=starts, values=walk.astype(float), last=last, end=end, exponent=exponent, shape=shape)
 
 
@@ -262,7 +262,7 @@ def crest(pieces: Pieces) -> Crest | None:
     if not pieces.is_peak:
         return None
     top = pieces.at(top_of_peak(pieces))
-    before = wide.select(wide.is_zero(top), top, wide.subtract(top, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
+    before = wide.select(wide.is_zero(top), top, wide.subtract(top, wide.one(pieces.limbs)))
     points = jnp.stack([before, top])
     return Crest(points=points, pieces=jax.vmap(pieces.locate)(points))
 

@@ -188,7 +188,7 @@ class Starts:
 
     def search(self, query: UInt32[Array, "limbs"], *, side: str = "left") -> Int[Array, ""]:
         """How many starts are < query (side="left") or <= query (side="right"): by sizes and words."""
-        one = wide.from_uint32(jnp.uint32(1), query.shape[0])
+        one = wide.one(query.shape[0])
         sizes, leads = self.points.sizes()
         before, zero = self._compact(wide.subtract(query, one)), wide.is_zero(query)
         itself = before if self.later is None else self._compact(query)

@@ -107,6 +107,16 @@ def from_uint32(x: UInt32[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]
     return resize(x[..., None], limbs)
 
 
+def one(limbs: int) -> UInt32[Array, "limbs"]:
+    """The number 1."""
+    return from_uint32(jnp.uint32(1), limbs)
+
+
+def one_like(x: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """The number 1 for each of these."""
+    return jnp.broadcast_to(one(x.shape[-1]), x.shape)
+
+
 def columns(x: Shaped[Array, "*n limbs"]) -> list[Shaped[Array, "*n"]]:
     """Limb by limb."""
     # A split is traced in half the time of as many slices.
@@ -136,6 +146,12 @@ def concatenate(*parts: UInt32[Array, "_ limbs"]) -> UInt32[Array, "n limbs"]:
 def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
     """2^exponent for a traced exponent >= 0 (0 when that does not fit)."""
     return scaled(jnp.ones(jnp.shape(exponent), jnp.uint32), exponent, limbs)
+
+
+def largest(bits: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """2^bits - 1, the largest number of so many bits (traced), of 32 limbs as well."""
+    top = power_of_two(bits, limbs)
+    return subtract(top, one_like(top))
 
 
 def scaled(x: UInt32[Array, "*n"], exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
@@ -446,7 +462,7 @@ def searcher(rows: UInt32[Array, "n limbs"]) -> Callable[..., Int[Array, ""]]:
 def random_bits(key: Array, bits: Int[Array, ""], limbs: int) -> UInt32[Array, "limbs"]:
     """Uniform on 0, ..., 2^bits - 1 (bits traced), exactly."""
     words = jax.random.bits(key, (limbs,), jnp.uint32)
-    return words & subtract(power_of_two(bits, limbs), from_uint32(jnp.uint32(1), limbs))
+    return words & largest(bits, limbs)
 
 
 def uniform(key: Array, bound: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
@@ -456,14 +472,13 @@ def uniform(key: Array, bound: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]
     tries (probability < 2^-80) one of them less `bound` is returned, so the bias is below 2^-80 in total variation.
     """
     limbs, key = bound.shape[-1], random.for_loops(key)
-    one = from_uint32(jnp.uint32(1), limbs)
-    width = bit_length(subtract(bound, one))
+    width = bit_length(subtract(bound, one(limbs)))
     width = jnp.where(is_zero(bound), 0, width)
 
     def attempt(state: tuple[Array, Array]) -> tuple[Array, Array]:
         tries, _ = state
         words = random.bits(jax.random.fold_in(key, tries), _TRIES * limbs).reshape(_TRIES, limbs)
-        offers = words & subtract(power_of_two(width, limbs), one)[None]
+        offers = words & largest(width, limbs)[None]
         first = jnp.argmax(less(offers, bound[None]))  # 0 when none fits
         return tries + _TRIES, offers[first]
 

@@ -12,7 +12,7 @@ them packed, `stream` makes them again from the key when asked, column for colum
 draws from fold_in(key, b): nothing depends on how many blocks are looked at together.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -63,10 +63,6 @@ class Accusation:
     accused: Bool[Array, "users"]
     scores: Float[Array, "users"]
     thresholds: Float[Array, "users"]
-
-    def __iter__(self) -> Iterator[Array]:
-        """accused, scores = code.trace(book, word)."""
-        return iter((self.accused, self.scores))
 
     @property
     @jax.jit

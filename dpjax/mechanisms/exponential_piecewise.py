@@ -45,7 +45,7 @@ def goal(pieces: Pieces, marked: Any) -> Goal:
 def everything(pieces: Pieces) -> Interval:
     """The whole range {0, ..., last}."""
     zero = jnp.zeros_like(pieces.last)
-    return Interval(low=zero, high=wide.add(pieces.last, wide.from_uint32(jnp.uint32(1), pieces.limbs)))
+    return Interval(low=zero, high=wide.add(pieces.last, wide.one(pieces.limbs)))
 
 
 def log_density(pieces: Pieces, epsilon: Float[Array, ""], crest: Crest | None = None) -> Float[Array, "pieces"]:
@@ -167,7 +167,7 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: I
 def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval) -> Float[Array, "pieces"]:
     """What the pieces' offered points weigh, as shares of the largest weight."""
     # Pieces inside an interval count whole; only the few at its borders need exact lengths of what is offered of them.
-    unit = wide.from_uint32(jnp.uint32(1), pieces.limbs)
+    unit = wide.one(pieces.limbs)
     ends = jnp.stack([end for each in (one, other) for end in (wide.add(each.low, unit), each.high)])
     border = jnp.maximum(jax.vmap(pieces.search)(ends) - 1, 0)
     at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border))
@@ -178,7 +178,7 @@ def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval)
         log_length = jnp.where(index == border[i], at_border[i], log_length)
     logs = log_length + log_density
     best = jnp.max(logs)
-    return jnp.exp(logs - jnp.where(jnp.isneginf(best), 0.0, best))
+    return jnp.exp(logs - logspace.finite(best))
 
 
 def _offered(
@@ -279,8 +279,7 @@ def plain_weights(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[
 
 def _row_sums(logs: Float[Array, "*rows lanes"]) -> Float[Array, "*rows"]:
     """`logspace.logsumexp` in two passes; not for differentiation."""
-    best = jnp.max(logs, axis=-1)
-    best = jnp.where(jnp.isneginf(best), 0.0, best)
+    best = logspace.finite(jnp.max(logs, axis=-1))
     return best + jnp.log(jnp.sum(jnp.exp(logs - best[..., None]), axis=-1))
 
 

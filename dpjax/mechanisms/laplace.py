@@ -42,12 +42,9 @@ def _standardised(output: ArrayLike, value: ArrayLike, epsilon: Number, sensitiv
 
 
 def _scale(epsilon: Number, sensitivity: Number) -> Array:
-    epsilon, sensitivity = arguments.epsilon(epsilon), _sensitivity(sensitivity)
+    epsilon = arguments.epsilon(epsilon)
+    sensitivity = arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     return jnp.asarray(sensitivity / epsilon, float)
-
-
-def _sensitivity(value: Number) -> Number:
-    return arguments.real("sensitivity", value, above=0.0, below=math.inf)
 
 
 def log_pdf(

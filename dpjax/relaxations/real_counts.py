@@ -67,7 +67,7 @@ def depth(points: UInt32[Array, "m limbs"], weights: Float[Array, "m"], bits: An
     points = wide.resize(points, limbs)
     starts = jnp.stack([points, _following(points)], axis=1).reshape(-1, limbs)
     values = jnp.stack([at, behind], axis=1).reshape(-1)
-    last = wide.subtract(wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs), _one(limbs))
+    last = wide.largest(jnp.asarray(bits, jnp.int32), limbs)
     return _pieces(starts, jnp.append(0.0, values), last, bits)
 
 
@@ -92,7 +92,7 @@ def law(algorithm: Any, points: UInt32[Array, "m limbs"], weights: Float[Array, 
 def _pieces(starts: UInt32[Array, "p limbs"], values: Float[Array, "more"], last: Any, bits: Any) -> Pieces:
     """A piece from 0 on, one from each start on, and empty ones up to a power of two."""
     limbs, missing = starts.shape[1], (1 << starts.shape[0].bit_length()) - starts.shape[0] - 1
-    end = wide.add(wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs), _one(limbs))
+    end = wide.add(wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs), wide.one(limbs))
     empty = jnp.broadcast_to(end, (missing, limbs))
     return Pieces(
         starts=wide.concatenate(jnp.zeros((1, limbs), jnp.uint32), starts, empty),
@@ -103,10 +103,6 @@ def _pieces(starts: UInt32[Array, "p limbs"], values: Float[Array, "more"], last
     )
 
 
-def _one(limbs: int) -> UInt32[Array, "limbs"]:
-    return wide.from_uint32(jnp.uint32(1), limbs)
-
-
 def _following(points: UInt32[Array, "m limbs"]) -> UInt32[Array, "m limbs"]:
     """The points right behind these."""
-    return wide.add(points, jnp.broadcast_to(_one(points.shape[1]), points.shape))
+    return wide.add(points, wide.one_like(points))

@@ -75,8 +75,7 @@ class StepFunction:
         Weighted(x=[0, 3, 9, 15], weights=[0.125, 0.5, 0.25, 0.125])
         """
         limbs = self.points.shape[1]
-        top = wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs + 1)
-        last = wide.resize(wide.subtract(top, wide.from_uint32(jnp.uint32(1), limbs + 1)), limbs)
+        last = wide.largest(jnp.asarray(bits, jnp.int32), limbs)
         x = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), self.points, last[None]])
         return Weighted.merged(x, jnp.diff(self.heights, prepend=0.0, append=1.0))
 
@@ -106,7 +105,7 @@ class StepFunction:
           below: maps a threshold j to D[X < j]; gets j with one limb more than the points, and 2^(32 limbs) for the end of the domain.
         """
         limbs = self.points.shape[1] + 1
-        one, zero = wide.from_uint32(jnp.uint32(1), limbs), jnp.zeros((1, limbs), jnp.uint32)
+        one, zero = wide.one(limbs), jnp.zeros((1, limbs), jnp.uint32)
         starts = jnp.concatenate([zero, wide.resize(self.points, limbs)])
         ends = jnp.concatenate([starts[1:], zero.at[0, 0].set(np.uint32(1))])
         first, last = jax.vmap(below)(wide.add(starts, one[None])), jax.vmap(below)(ends)

@@ -45,7 +45,7 @@ class Audit:
 
     def delta_at(self, epsilon: float) -> float:
         """At this epsilon the true delta is at least this (0 when nothing is shown)."""
-        return max(0.0, self.p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * self.q_high)
+        return max(0.0, excess(self.p_low, self.q_high, epsilon))
 
     def refutes(self, guarantee: Guarantee) -> bool:
         """Whether the runs contradict `guarantee`."""
@@ -162,15 +162,18 @@ def _epsilon(p_low: Any, q_high: Any, delta: float) -> Any:
     return np.log(np.maximum((p_low - delta) / q_high, 1.0))
 
 
+def excess(p_low: Any, q_high: Any, epsilon: float) -> Any:
+    """p - e^epsilon q: what is shown of delta where it is positive."""
+    return p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * q_high
+
+
 def _best_event(
     p: np.ndarray, q: np.ndarray, trials: int, level: float, delta: float, epsilon: float | None
 ) -> tuple[float, np.ndarray]:
     """Among the outcomes ranked by likelihood ratio, the prefix that looks best on its own half."""
     order = np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")
     p_low, q_high = _bounds(np.cumsum(p[order]), np.cumsum(q[order]), trials, level)
-    gain = (
-        _epsilon(p_low, q_high, delta) if epsilon is None else p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * q_high
-    )
+    gain = _epsilon(p_low, q_high, delta) if epsilon is None else excess(p_low, q_high, epsilon)
     best = int(np.argmax(gain))
     return float(gain[best]), order[: best + 1]
 

@@ -15,8 +15,9 @@ import math
 
 import numpy as np
 
+from dpjax.verify.exact import in_parts
+
 _FINEST = 2.0**-12  # `concentration` stops at this relative precision
-_CHUNK = 2**22  # numbers held at a time
 
 
 def chain(p: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -31,10 +32,9 @@ def chain(p: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ([0.0, 0.25, 1.0], [0.0, 0.75, 1.0])
     """
     p = p / p.sum(axis=1, keepdims=True)
-    rows = max(1, _CHUNK // p.shape[1])
     points = np.array([[0.0, 0.0], [1.0, 1.0]])
-    for start in range(0, len(pairs), rows):
-        first, second = (p[side] for side in pairs[start : start + rows].T)
+    for i, j in in_parts(pairs, p.shape[1]):
+        first, second = p[i], p[j]
         with np.errstate(divide="ignore", invalid="ignore"):
             order = np.argsort(-np.where(first > 0, first / second, 0.0), axis=1, kind="stable")
         tests = [np.cumsum(np.take_along_axis(law, order, 1), axis=1).ravel() for law in (second, first)]
@@ -89,9 +89,8 @@ def renyi(p: np.ndarray, pairs: np.ndarray, rounding: float, order: float) -> fl
     >>> round(renyi(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0, 2.0), 4)
     0.8473
     """
-    rows = max(1, _CHUNK // p.shape[1])
-    parts = (pairs[start : start + rows].T for start in range(0, len(pairs), rows))
-    return max(0.0, *(_largest_divergence(p[i], p[j], rounding, order) for i, j in parts))
+    found = (_largest_divergence(p[i], p[j], rounding, order) for i, j in in_parts(pairs, p.shape[1]))
+    return max(0.0, *found)
 
 
 def _largest_divergence(first: np.ndarray, second: np.ndarray, rounding: float, order: float) -> float:

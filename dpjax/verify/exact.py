@@ -9,7 +9,7 @@ P_S'[o]}, is a witness.
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -375,12 +375,14 @@ def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:
 
 
 def sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
-    """The hockey-stick of every pair of rows of p, in chunks of bounded memory."""
-    chunk = max(1, 2**22 // max(1, p.shape[1]))
+    """The hockey-stick of every pair of rows of p."""
     scaled = grown(p, epsilon)
-    return np.concatenate(
-        [
-            np.maximum(p[part[:, 0]] - scaled[part[:, 1]], 0.0).sum(axis=1)
-            for part in (pairs[start : start + chunk] for start in range(0, len(pairs), chunk))
-        ]
-    )
+    return np.concatenate([np.maximum(p[i] - scaled[j], 0.0).sum(axis=1) for i, j in in_parts(pairs, p.shape[1])])
+
+
+def in_parts(pairs: np.ndarray, outcomes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(first, second) indices of the pairs, so many at a time that their laws together are 2^22 numbers at most."""
+    size = max(1, 2**22 // max(1, outcomes))
+    for start in range(0, len(pairs), size):
+        first, second = pairs[start : start + size].T
+        yield first, second

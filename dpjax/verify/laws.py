@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.core import tracing
-from dpjax.verify.exact import evaluated, is_single, sticks
+from dpjax.verify.exact import evaluated, in_parts, is_single, sticks
 from dpjax.verify.family import Family
 
 MOST_NUMBERS = 2**27  # probabilities held at a time, 1 GiB
@@ -54,15 +54,13 @@ class Laws:
 
     def _pure(self) -> tuple[float, int]:
         """(max ln(P_S[o] / P_S'[o]) over outcomes that are more than rounding, the pair that has it)."""
-        largest, worst = 1.0, 0
-        chunk = max(1, 2**22 // self.p.shape[1])
-        for start in range(0, len(self.pairs), chunk):
-            p, q = (self.p[side] for side in self.pairs[start : start + chunk].T)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = np.max(np.where(p > self.rounding, p / q, 0.0), axis=1)
-            if ratios.max() > largest:
-                largest, worst = float(ratios.max()), start + int(np.argmax(ratios))
-        return math.log(largest), worst
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = [
+                np.max(np.where(self.p[i] > self.rounding, self.p[i] / self.p[j], 0.0), axis=1)
+                for i, j in in_parts(self.pairs, self.p.shape[1])
+            ]
+        largest = np.maximum(np.concatenate(ratios), 1.0)
+        return math.log(largest.max()), int(np.argmax(largest))
 
 
 def least_epsilon(p: np.ndarray, q: np.ndarray, delta: float) -> float:

@@ -1,14 +1,13 @@
 """Runs on the pairs of datasets that look worst: lower bounds on epsilon and delta."""
 
 import dataclasses
-import math
 from typing import Any
 
 import jax
 import numpy as np
 
-from dpjax.verify.audit import audit_samples
-from dpjax.verify.exact import LARGEST_EPSILON, sticks
+from dpjax.verify.audit import audit_samples, excess
+from dpjax.verify.exact import in_parts, sticks
 from dpjax.verify.family import Family
 from dpjax.verify.runs import BLOCK, Runner, runner
 
@@ -29,7 +28,7 @@ class Audits:
 
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         audits = [audit_samples(*both, epsilon=epsilon, level=self.level) for both in self.outcomes]
-        gains = [found.p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * found.q_high for found in audits]
+        gains = [excess(found.p_low, found.q_high, epsilon) for found in audits]
         worst = int(np.argmax(gains))
         first, second = self.pairs[worst][:: -1 if audits[worst].swapped else 1]
         return max(0.0, gains[worst]), first, second
@@ -88,10 +87,9 @@ def _tallies(outcomes: list[np.ndarray], most: int = 512) -> np.ndarray:
 def _suspects(tallies: np.ndarray, pairs: np.ndarray, epsilon: float, candidates: int) -> list[tuple[int, int]]:
     """The pairs that look worst: by delta at epsilon, by delta at 0, and by the likelihood ratio of one outcome."""
     p = tallies / tallies.sum(axis=1, keepdims=True)
-    ratios = np.empty(len(pairs))
-    for start in range(0, len(pairs), 4096):
-        a, b = (tallies[side] + 0.5 for side in pairs[start : start + 4096].T)
-        ratios[start : start + 4096] = np.max(np.log(a / b) - 2 * np.sqrt(1 / a + 1 / b), axis=1)
+    counts = tallies + 0.5
+    parts = ((counts[i], counts[j]) for i, j in in_parts(pairs, tallies.shape[1]))
+    ratios = np.concatenate([np.max(np.log(a / b) - 2 * np.sqrt(1 / a + 1 / b), axis=1) for a, b in parts])
     chosen: dict[tuple[int, int], tuple[int, int]] = {}
     for score in (sticks(p, pairs, epsilon), sticks(p, pairs, 0.0), ratios):
         for place in np.argsort(-score, kind="stable")[: 2 * candidates]:  # both directions of a pair are one

@@ -26,7 +26,7 @@ class ThresholdClass:
     def each(self, points: UInt32[Array, "slots limbs"]) -> UInt32[Array, "dichotomies more"]:
         """The threshold 0, which labels nothing 1, and the one after each point: of distinct points, all dichotomies."""
         x = wide.resize(points, self.limbs)
-        after = wide.add(x, wide.from_uint32(jnp.ones(x.shape[0], jnp.uint32), self.limbs))
+        after = wide.add(x, wide.one_like(x))
         return jnp.concatenate([jnp.zeros((1, self.limbs), jnp.uint32), after])
 
     def choices(self, points: UInt32[Array, "slots limbs"], named: Bool[Array, "slots"]) -> Choices:

@@ -227,7 +227,7 @@ def _first(key: Array, problem: Problem, frame: Frame) -> tuple[Cells, Cells]:
 def _corners(cells: Cells, grid: Lattice, frame: Frame) -> tuple[Bool[Array, "cells"], Line, Line]:
     """(whether a cell is wrapped, its lowest and its highest line; of a wrapped cell bounds of those that `Cells.deleted` names)."""
     slope, height = (
-        wide.add(low, wide.subtract(wide.power_of_two(log, low.shape[-1]), _one(low)))
+        wide.add(low, wide.largest(log, low.shape[-1]))
         for low, log in ((cells.low.slope, cells.log_slopes), (cells.low.height, cells.log_heights))
     )
     chart, start = cells.low.chart, cells.low
@@ -260,10 +260,6 @@ def _lowered(
     every = wide.from_ints([grid.blocks << grid.log_block], 32 * grid.limbs)[0]
     rest = wide.subtract(height, by)
     return wide.select(wide.less(height, by), wide.add(rest, every), rest)
-
-
-def _one(like: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
-    return wide.from_uint32(jnp.ones(like.shape[:-1], jnp.uint32), like.shape[-1])
 
 
 def _promise(cells: Cells, best: Cells, problem: Problem) -> Float[Array, "cells"]:

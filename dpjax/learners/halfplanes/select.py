@@ -74,9 +74,7 @@ class PlaneSelection(Selection):
         return fitted_examples(data, axes=2, limbs=wide.limbs_for(self.bits), bits=self.bits)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
-        # Unlike rectangles, halfplanes look at negative examples, too.
-        inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= self.bits))
-        return data.in_domain(self.bits) & inside
+        return data.in_domain(self.bits, positive_only=False)
 
     def prepare(self, data: Examples) -> Placed:
         """Rows as they are; on a small grid its points instead, once for each label, if they are fewer."""

@@ -57,7 +57,7 @@ class LearnedInterior(InteriorPoint):
     def labelled(self, points: Points) -> Sample:
         """The realizable sample of 2m examples; points are sorted."""
         limbs, m = self.learner.limbs, jnp.asarray(self.m, jnp.int32)
-        one, end = wide.from_uint32(jnp.uint32(1), limbs), self._end()
+        one, end = wide.one(limbs), self._end()
         row, n = jnp.arange(self.capacity, dtype=jnp.int32), points.n_valid
         is_one, ones = row < m, jnp.minimum(m, n // 2)
         zeros = jnp.minimum(m, n - n // 2)
@@ -74,7 +74,7 @@ class LearnedInterior(InteriorPoint):
 
     def draw(self, key: Array, points: Points) -> Any:
         outcome = self.learner(key, self.labelled(points))
-        last = wide.subtract(self._end(), wide.from_uint32(jnp.uint32(1), self.learner.limbs))
+        last = wide.subtract(self._end(), wide.one(self.learner.limbs))
         half = wide.shift_right(wide.minimum(outcome.hypothesis, last), jnp.int32(1))
         return wide.resize(half, self.limbs), outcome.status == Status.OK, outcome.info
 
@@ -82,7 +82,7 @@ class LearnedInterior(InteriorPoint):
         limbs = self.learner.limbs
         low, stop = (wide.resize(wide.add(end, end), limbs) for end in (interval.low, interval.high))
         # The answer is in low, ..., high - 1 for the thresholds 2 low, ..., 2 high - 1; the last of all is cut to the top.
-        after = wide.add(self._end(), wide.from_uint32(jnp.uint32(1), limbs))
+        after = wide.add(self._end(), wide.one(limbs))
         stop = wide.select(wide.less(low, stop) & wide.equal(stop, self._end()), after, stop)
         return self.learner.probability(self.labelled(points), (low, stop))
 

@@ -44,8 +44,7 @@ from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.optimizers.interior_point import InteriorPoint
-from dpjax.optimizers.quantiles import Stretch, half_slice
-from dpjax.optimizers.quantiles.base import MOST_POINTS
+from dpjax.optimizers.quantiles.base import MOST_POINTS, Stretch, require
 
 
 @frozen
@@ -75,7 +74,7 @@ class InteriorThreshold(ThresholdLearner):
     def around(self, pieces: Pieces) -> Points:
         """D, from the quality function: it steps up at the number x + 1 of a one, and down right after the number x of a zero."""
         starts, steps = pieces.starts[1:], pieces.values[1:] - pieces.values[:-1]
-        one = wide.from_uint32(jnp.uint32(1), pieces.limbs)
+        one = wide.one(pieces.limbs)
         numbers = wide.select(steps < 0, wide.subtract(starts, one[None]), starts)
         if not pieces.is_peak:  # all ones first, then all zeros, each in order
             numbers = numbers[jnp.argsort(jnp.where(steps == 0, 2, jnp.where(steps > 0, 0, 1)), stable=True)]
@@ -132,9 +131,8 @@ class InteriorThreshold(ThresholdLearner):
         from scipy.special import betainc
 
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        m, needed = int(self.m), half_slice(self.solver, beta=beta / 2)
-        if m < needed:
-            raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta / 2:g}, got {m}")
+        m = int(self.m)
+        require(self.solver, m, beta / 2)
         log = math.log(4 / beta)
         enough = m + math.ceil((m - 1 + log + math.sqrt(log**2 + 2 * (m - 1) * log)) / alpha)
         return bisection.least_int(lambda n: 2 * betainc(n - m + 1, m, 1 - alpha) <= beta / 2, m, enough)

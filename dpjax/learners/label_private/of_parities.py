@@ -42,8 +42,7 @@ class LabelPrivateParities(LabelPrivate, Ordered):
         return Interval.everything(wide.limbs_for(self.bits + 1))
 
     def _inside(self, concepts: Any, event: Interval) -> Bool[Array, "h"]:
-        v = wide.resize(concepts, event.low.shape[-1])
-        return wide.less_equal(event.low[None], v) & wide.less(v, event.high[None])
+        return event.holds(concepts)
 
     def listed(self) -> int:
         return few_points(self.bits)

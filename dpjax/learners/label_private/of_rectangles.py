@@ -12,7 +12,7 @@ from dpjax.concepts.dichotomies import RectangleClass
 from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import LARGEST_PMF, Algorithm
+from dpjax.data.algorithm import Algorithm
 from dpjax.data.examples import Examples, points_on_axes
 from dpjax.domains import wide
 from dpjax.domains.events import Near
@@ -35,9 +35,7 @@ class _OfRectangles(Algorithm):
         return fitted(data, self.concepts)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
-        """Every point counts here, not only the positive ones."""
-        inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= self.concepts.bits))
-        return (data.n_valid >= 1) & data.in_domain(self.concepts.bits) & inside
+        return (data.n_valid >= 1) & data.in_domain(self.concepts.bits, positive_only=False)
 
     def check_event(self, event: Any) -> Any:
         """`Near` a distribution's target, as of `distribution.within(alpha)`, or a `Rectangle`, that very output."""
@@ -52,9 +50,7 @@ class _OfRectangles(Algorithm):
         """All outputs."""
 
     def listed(self) -> int:
-        """Low and high face of the first axis, of the second, ..., the last one running fastest; then all-zero."""
-        digits = 2 * self.axes * arguments.known_integer("bits", self.concepts.bits)
-        return (1 << arguments.integer("2 * axes * bits", digits, at_least=1, at_most=LARGEST_PMF)) + 1
+        return concept.listed(self.concepts.bits, self.axes)
 
     def output(self, index: UInt32[Array, ""]) -> Rectangle:
         return concept.numbered(index, self.concepts.bits, self.axes, self.limbs)

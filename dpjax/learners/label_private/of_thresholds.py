@@ -8,7 +8,6 @@ from jaxtyping import Array, Bool, Float
 from dpjax.concepts.dichotomies import ThresholdClass
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
-from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.learners.label_private.base import Choices, LabelPrivate
 from dpjax.learners.thresholds.base import ThresholdLearner
@@ -41,4 +40,4 @@ class LabelPrivateThresholds(LabelPrivate, ThresholdLearner):
         return Choices(concepts=listed.concepts, where=listed.where, right=right, wrong=wrong, fits=listed.fits)
 
     def _inside(self, concepts: Any, event: Interval) -> Bool[Array, "h"]:
-        return wide.less_equal(event.low[None], concepts) & wide.less(concepts, event.high[None])
+        return event.holds(concepts)

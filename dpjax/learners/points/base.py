@@ -214,8 +214,7 @@ def _log_flag(flag: Bool[Array, "*s"]) -> Float[Array, "*s"]:
 def _in_interval(seen: Seen, event: Interval) -> Members:
     """The points from low to below high."""
     limbs = seen.unseen.shape[0]
-    points = wide.resize(seen.points, limbs)
-    inside = seen.valid & wide.less_equal(event.low[None], points) & wide.less(points, event.high[None])
+    inside = seen.valid & event.holds(seen.points)
     end = wide.add(seen.unseen, _number(seen.valid, limbs))
     length = event.meet(Interval(low=jnp.zeros_like(end), high=end)).length()
     return Members(jnp.bool_(False), wide.subtract(length, _number(inside, limbs)), inside)

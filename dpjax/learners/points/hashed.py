@@ -89,8 +89,7 @@ class HashedPoints(OnePointLearner):
         """A random hash; nothing of the data enters."""
         key_rows, key_shift = jax.random.split(key)
         words = jax.random.bits(key_rows, (self.buckets, self.limbs), jnp.uint32)
-        one = wide.from_uint32(jnp.uint32(1), self.limbs)
-        digits = wide.subtract(wide.power_of_two(self.bits, self.limbs), one)
+        digits = wide.largest(self.bits, self.limbs)
         shift = wide.random_bits(key_shift, jnp.int32(self.buckets), 1)[0]
         return Hash(rows=words & digits[None], shift=shift)
 

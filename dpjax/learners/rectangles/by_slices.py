@@ -21,7 +21,7 @@ from dpjax.core.bisection import least_int
 from dpjax.core.logspace import all_happen
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import unless
-from dpjax.data.algorithm import LARGEST_PMF, Algorithm
+from dpjax.data.algorithm import Algorithm
 from dpjax.data.examples import Examples
 from dpjax.data.fitting import fitted_examples
 from dpjax.data.outcome import Outcome, Status
@@ -180,9 +180,7 @@ class Rectangles(Algorithm):
         )
 
     def listed(self) -> int:
-        """Low and high face of the first axis, of the second, ..., the last one running fastest; then all-zero."""
-        digits = 2 * self.axes * arguments.known_integer("bits", self.bits)
-        return (1 << arguments.integer("2 * axes * bits", digits, at_least=1, at_most=LARGEST_PMF)) + 1
+        return concept.listed(self.bits, self.axes)
 
     def output(self, index: UInt32[Array, ""]) -> Rectangle:
         return concept.numbered(index, self.bits, self.axes, self.limbs)

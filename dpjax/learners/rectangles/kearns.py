@@ -103,9 +103,7 @@ class Kearns(Algorithm):
         return fitted_examples(data, axes=self.axes, limbs=self.limbs, bits=self.bits)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
-        """All points count here, those of negative examples as well."""
-        inside = jnp.all(~data.valid[:, None] | (wide.bit_length(data.x) <= self.bits))
-        return data.in_domain(self.bits) & inside
+        return data.in_domain(self.bits, positive_only=False)
 
     def prepare(self, examples: Examples) -> Examples:
         return examples

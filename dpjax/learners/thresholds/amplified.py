@@ -64,9 +64,7 @@ class ThresholdAmplified(ThresholdLearner):
           TypeError, ValueError: alpha or beta outside (0, 1), or below those the learner was made for.
         """
         arguments.fractions(alpha=alpha, beta=beta)
-        own = arguments.known("alpha", self.alpha)
-        if alpha < own:
-            raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
+        own = self.own_alpha(alpha)
         return whole(max(bounds.agnostic(1, own / 2, beta / 2), self.optimizer.required_promise(beta / 2, own / 2)))
 
 

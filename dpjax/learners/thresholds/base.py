@@ -42,6 +42,14 @@ class ThresholdLearner(Ordered):
     def listed(self) -> int:
         return few_points(self.bits) + 1
 
+    def own_alpha(self, alpha: float) -> float:
+        """The alpha that the learner was made for; ValueError for a lesser one, which no number of examples brings about."""
+        arguments.fractions(alpha=alpha)
+        own = arguments.known("alpha", self.alpha)  # type: ignore[attr-defined]
+        if alpha < own:
+            raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
+        return own
+
     def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows"]:
         """The labels that the threshold gives to points."""
         return concept.label(wide_row("hypothesis", hypothesis), wide_rows("x", x)).astype(bool)

@@ -87,7 +87,7 @@ class BinarySearch(ThresholdLearner):
 
     def _after(self, position: UInt32[Array, "limbs"]) -> UInt32[Array, "limbs"]:
         """position + 1."""
-        return wide.add(position, wide.from_uint32(jnp.uint32(1), self.limbs))
+        return wide.add(position, wide.one(self.limbs))
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
         # The words of all turns at once: in a loop, a few at a time cost as much again.
@@ -132,7 +132,7 @@ class BinarySearch(ThresholdLearner):
 
         If no turn went right, one more chooses between 0 and 1.
         """
-        bits, one = jnp.asarray(self.bits, jnp.int32), wide.from_uint32(jnp.uint32(1), self.limbs)
+        bits, one = jnp.asarray(self.bits, jnp.int32), wide.one(self.limbs)
         right = jax.vmap(random.decide, (0, None, None))(rarity, log_right, log_left)
         turn = bits - 1 - jnp.arange(32 * self.limbs, dtype=jnp.int32)  # the turn that decides each place
         digits = packed.pack(right[jnp.maximum(turn, 0)] & (turn >= turns))[::-1]
@@ -161,7 +161,7 @@ class BinarySearch(ThresholdLearner):
 
         Both ends, and what leaves the paths to them to stay between; what leaves to the left of the one, or to the right of the other.
         """
-        last = wide.subtract(high, wide.from_uint32(jnp.uint32(1), self.limbs))
+        last = wide.subtract(high, wide.one(self.limbs))
 
         def inside(a: Array, b: Array) -> Array:
             return wide.less(low, a) & wide.less(b, last)
@@ -174,7 +174,7 @@ class BinarySearch(ThresholdLearner):
 
     def _masses(self, pieces: Pieces, within: Interval) -> Float[Array, "pieces"]:
         """P[result in piece i, and within]: by paths for the pieces at the ends of the interval, the others all at once."""
-        last = wide.subtract(within.high, wide.from_uint32(jnp.uint32(1), self.limbs))
+        last = wide.subtract(within.high, wide.one(self.limbs))
         border = jax.vmap(pieces.locate)(jnp.stack([within.low, last]))
         ends = wide.maximum(pieces.at(border), within.low[None]), wide.minimum(pieces.at(border + 1), within.high[None])
         at_border = jax.vmap(lambda a, b: self._between(pieces, a, b)[0])(*ends)
@@ -194,7 +194,7 @@ class BinarySearch(ThresholdLearner):
         so far are neighbours: those below the midpoint end where the next digit changes. No number is searched for, and every level
         is a pass over the examples.
         """
-        one = wide.from_uint32(jnp.uint32(1), self.limbs)
+        one = wide.one(self.limbs)
         x = wide.subtract(pieces.starts[1:], one[None])
         rows, bits = x.shape[0], jnp.asarray(self.bits, jnp.int32)
         index = jnp.arange(rows, dtype=jnp.int32)

@@ -106,7 +106,7 @@ def _largest_balance_of_peak(pieces: Pieces, length: UInt32[Array, "limbs"]) -> 
 
 def _points(pieces: Pieces) -> UInt32[Array, "rows limbs"]:
     """The examples in order, then padding."""
-    return wide.subtract(pieces.starts[1:], wide.from_uint32(jnp.uint32(1), pieces.limbs)[None])
+    return wide.subtract(pieces.starts[1:], wide.one(pieces.limbs)[None])
 
 
 @frozen
@@ -269,8 +269,7 @@ class IntervalLearner(ThresholdLearner):
     def _judged(self, pieces: Pieces, ends: UInt32[Array, "five limbs"], goal: Goal) -> Float[Array, "2"]:
         """(ln P[success], ln P[failure]) of the exponential mechanism on these hypotheses."""
         found, log_p = self._log_choice(pieces, ends)
-        inside = wide.less_equal(goal.within.low[None], ends) & wide.less(ends, goal.within.high[None])
-        good = goal.flags(pieces.count)[found] & inside
+        good = goal.flags(pieces.count)[found] & goal.within.holds(ends)
         return logspace.logsumexp(jnp.where(jnp.stack([good, ~good]), log_p, -jnp.inf))
 
     # Its promises ---------------------------------------------------------------------------------------------
@@ -295,10 +294,7 @@ class IntervalLearner(ThresholdLearner):
         Raises:
           ValueError: an alpha below the learner's own, which no number of examples brings about; a delta that beta leaves no room for.
         """
-        arguments.fractions(alpha=alpha)
-        own = arguments.known("alpha", self.alpha)
-        if alpha < own:
-            raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
+        own = self.own_alpha(alpha)
         delta, parts = arguments.known("delta", self.delta), self.shares_of_delta()
         if not beta / 2 > delta / parts:  # a block without balance is released so often, whatever n is
             least = 2 * delta / parts

@@ -45,7 +45,7 @@ class LengthSearch(IntervalLearner):
 
     def search(self, key: Array, pieces: Pieces) -> tuple[Int[Array, ""], Any]:
         """The exponent, and J."""
-        one = wide.from_uint32(jnp.uint32(1), self.limbs)
+        one = wide.one(self.limbs)
 
         def turn(index: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = ends

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from dpjax.core import bits as packed
 from dpjax.core import random
 from dpjax.core.pytree import frozen
 from dpjax.domains import wide
@@ -27,7 +28,7 @@ class PowerSearch(IntervalLearner):
     """
 
     def comparisons(self) -> Int[Array, ""]:
-        return 32 - lax.clz(jnp.asarray(self.bits, jnp.int32))  # binary digits of d: ceil(log2(d + 1))
+        return packed.bit_length(jnp.asarray(self.bits, jnp.int32))  # ceil(log2(d + 1))
 
     def comparison_epsilon(self) -> Float[Array, ""]:
         return self._part(intervals.SEARCH) / self.comparisons().astype(float)

@@ -105,10 +105,7 @@ class ThresholdRecConcave(ThresholdLearner):
         Raises:
           ValueError: an alpha below the learner's own, which no number of examples brings about.
         """
-        arguments.fractions(alpha=alpha)
-        own = arguments.known("alpha", self.alpha)
-        if alpha < own:
-            raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
+        own = self.own_alpha(alpha)
         budget = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
         if self.split is not None:
             budget = self.split.least()

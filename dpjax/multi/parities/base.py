@@ -80,8 +80,7 @@ class ManyParitiesLearner(KLearner):
             differ = packed.unpack(gf2.product(sample.x, leading.hypothesis) ^ sample.y, self.k)
             wrong = jnp.sum(differ & sample.valid[:, None], axis=0, dtype=jnp.int32)
             return jnp.all(event.allows(wrong, sample.n_valid))
-        v = wide.resize(leading.hypothesis, self._limbs())
-        return jnp.all(wide.less_equal(event.low, v) & wide.less(v, event.high))
+        return jnp.all(event.holds(leading.hypothesis))
 
     def exactly(self, output: Any) -> Interval:
         return jax.vmap(Interval.single)(wide.resize(self._numbers("output", output), self._limbs()))

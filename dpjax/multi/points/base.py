@@ -206,8 +206,7 @@ class ManyPointsLearner(KLearner):
         items = self._likely(view.items)
         if isinstance(event, Accurate):
             return event.allows(_wrong(view.sample, items), view.sample.n_valid)
-        holds = _in_interval if isinstance(event, Interval) else _in_set
-        return jax.vmap(lambda one: holds(one, items.points), out_axes=-1)(event)
+        return jax.vmap(lambda one: _holds(one, items.points), out_axes=-1)(event)
 
     def exactly(self, output: Any) -> PointSet:
         self._check_output(output)
@@ -256,20 +255,9 @@ class ManyPointsLearner(KLearner):
             )
 
 
-def _in_interval(event: Interval, points: UInt32[Array, "m limbs"]) -> Bool[Array, "more"]:
-    """Whether each point is in the interval; all-zero, last, is not."""
-    points = wide.resize(points, event.low.shape[0])
-    inside = wide.less_equal(event.low[None], points) & wide.less(points, event.high[None])
-    return jnp.append(inside, False)
-
-
-def _in_set(event: PointSet, points: UInt32[Array, "m limbs"]) -> Bool[Array, "more"]:
-    """Whether each point, and last all-zero, is in the set."""
-    limbs = max(points.shape[1], event.points.shape[1])
-    points, names = wide.resize(points, limbs), wide.resize(event.points, limbs)
-    same = wide.equal(points[:, None], names[None]) & event.where[None]
-    named = jnp.any(same & event.good[None], axis=1)
-    return jnp.append(jnp.where(jnp.any(same, axis=1), named, event.others), event.zero)
+def _holds(event: Interval | PointSet, points: UInt32[Array, "m limbs"]) -> Bool[Array, "more"]:
+    """Whether each point, and last all-zero, is in one event; no interval holds that."""
+    return jnp.append(event.holds(points), event.zero if isinstance(event, PointSet) else False)
 
 
 def _labelled(sample: MultiSample) -> UInt32[Array, "rows both"]:

@@ -39,7 +39,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     there. Positions get `limbs` limbs, enough for 2^bits + 1.
     """
     rows = x.shape[0]
-    beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
+    beyond, one = wide.power_of_two(bits, limbs), wide.one(limbs)
     end = wide.add(beyond, one)
     most = at_median(x, n_valid)
     both = 2 * most - n_valid  # c

@@ -153,14 +153,15 @@ def _usual(bits: int, epsilon: float, beta: float) -> Numbers | None:
     """The usual curve of the greatest slope found, by halving, that is private for the points that it needs."""
     low, high, steps = _SHARES
     best: Numbers | None = None
-    for share in (low, *[None] * steps):
-        share = (low + high) / 2 if share is None else share
+    share = low
+    for _ in range(steps + 1):
         given = numbers(*usual(bits, share, beta))
         n = _least(bits, epsilon, given, beta)
         if is_private(bits, epsilon, *given, n):
             low, best = share, (n, *given) if best is None else min(best, (n, *given))
         else:
             high = share
+        share = (low + high) / 2
     return best
 
 

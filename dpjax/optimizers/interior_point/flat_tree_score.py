@@ -81,10 +81,9 @@ class FlatTreeScore(TreeScore):
         n = jnp.asarray(self.n, jnp.int32)
         row = jnp.arange(self.capacity, dtype=jnp.int32)
         place = (points.n_valid - n) // 2 + row
-        beyond = wide.power_of_two(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
-        last = wide.subtract(beyond, wide.from_uint32(jnp.uint32(1), self.limbs + 1))
+        last = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs)
         x = points.x[jnp.clip(place, 0, points.rows - 1)]
-        x = wide.select(place < points.n_valid, x, wide.resize(last, self.limbs)[None])
+        x = wide.select(place < points.n_valid, x, last[None])
         x = wide.select(place < 0, jnp.zeros_like(x), x)
         return Points(x=wide.select(row < n, x, ~jnp.zeros_like(x)), n_valid=n, ordered=True)
 

@@ -71,8 +71,7 @@ class TreeLog(InteriorPoint):
     def _element(self, points: Points, answer: tree.Answer) -> UInt32[Array, "limbs"]:
         """The answer as a wide number."""
         prefix = jnp.where(answer.point < 0, np.uint32(0), points.x[jnp.maximum(answer.point, 0)])
-        one = wide.from_uint32(jnp.uint32(1), self.limbs)
-        tail = wide.subtract(wide.power_of_two(self.bits - answer.length, self.limbs), one)
+        tail = wide.largest(self.bits - answer.length, self.limbs)
         return jnp.where(answer.upper, prefix | tail, prefix & ~tail)
 
     def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
@@ -93,8 +92,7 @@ class TreeLog(InteriorPoint):
         law = tree.law(self._tree(points), self.parameters, 32 * self.limbs, sizes)
         good, bad = [], [law.log_bottom[None]]
         for answer, log_p in law.atoms():
-            element = wide.resize(jax.vmap(lambda one: self._element(points, one))(answer), self.limbs + 1)
-            inside = wide.less_equal(interval.low[None], element) & wide.less(element, interval.high[None])
+            inside = interval.holds(jax.vmap(lambda one: self._element(points, one))(answer))
             good.append(jnp.where(inside, log_p, -jnp.inf))
             bad.append(jnp.where(inside, -jnp.inf, log_p))
         return jnp.exp(jnp.stack([logspace.logsumexp(jnp.concatenate(part)) for part in (good, bad)]))

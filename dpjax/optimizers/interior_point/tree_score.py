@@ -114,7 +114,7 @@ def _items(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
         moved = x[jnp.minimum(index - (index > place).astype(jnp.int32), x.shape[0] - 1)]
         x = wide.select(index == place, jnp.broadcast_to(extra, moved.shape), moved)
         places.append(place)
-    one = wide.from_uint32(jnp.uint32(1), x.shape[1])
+    one = wide.one(x.shape[1])
     tail = wide.bit_length(x ^ wide.subtract(x, one[None])) - 1
     return Items(
         x=x,
@@ -251,10 +251,7 @@ class TreeScore(InteriorPoint):
 
     def _log_masses(self, points: Points, interval: Interval) -> Float[Array, "2"]:
         """ln of what the keys in the interval weigh, and of what all others do."""
-        everything = wide.subtract(
-            wide.power_of_two(jnp.asarray(self.bits, jnp.int32), self.limbs + 1),
-            wide.from_uint32(jnp.uint32(1), self.limbs + 1),
-        )
+        everything = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
         ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
         items = _items(points, *ends)
         beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
@@ -316,7 +313,7 @@ class TreeScore(InteriorPoint):
             block, above = self._block(items, limb, below)
             logs = block.logs
             best = jnp.max(logs)
-            weights = jnp.exp(logs - jnp.where(jnp.isneginf(best), 0.0, best))
+            weights = jnp.exp(logs - logspace.finite(best))
             here = best + jnp.log(jnp.sum(weights))
             together = logspace.logaddexp(total, here)
             taken = random.bernoulli(key_coin, here - together, total - together)

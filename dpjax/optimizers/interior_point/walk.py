@@ -60,6 +60,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from dpjax.core import bits as packed
 from dpjax.core import logspace, random
 from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen, static
@@ -238,7 +239,7 @@ def deep_slice(tree: Trie, walked: Walk, deep: Deep) -> Bool[Array, "rows"]:
 
 def level_bits(bits: Int[Array, ""]) -> Int[Array, ""]:
     """Bits of the numbers 0, ..., bits."""
-    return (32 - lax.clz(jnp.asarray(bits, jnp.int32))).astype(jnp.int32)
+    return packed.bit_length(jnp.asarray(bits, jnp.int32))
 
 
 def base_log_law(levels: Levels, bits: Int[Array, ""], size: int, epsilon: Any) -> Float[Array, "size"]:
@@ -454,8 +455,7 @@ def _dense(law_given: Law, x: Int[Array, "rows"], bits: Int[Array, ""], size: in
 
 def _scatter(log_law: Array, point: Array, log_p: Array) -> Array:
     """Adds probabilities to the entries of a law, in logs."""
-    top = jnp.max(log_p)
-    top = jnp.where(jnp.isneginf(top), 0.0, top)
+    top = logspace.finite(jnp.max(log_p))
     added = jnp.zeros_like(log_law).at[point].add(jnp.exp(log_p - top))
     log_added = jnp.where(
         added > 0, jnp.log(jnp.where(added > 0, added, 1.0)), -jnp.inf

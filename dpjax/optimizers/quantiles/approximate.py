@@ -135,7 +135,7 @@ class ApproximateQuantiles(Quantiles):
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)
-        ends = jnp.stack([jnp.zeros_like(pieces.end), wide.add(pieces.last, self._unit())])
+        ends = jnp.stack([jnp.zeros_like(pieces.end), wide.add(pieces.last, wide.one(self.wider))])
         count = self.fractions.shape[0]
         answers = jnp.broadcast_to(ends[0], (count + 2, self.wider)).at[count + 1].set(ends[1])
 
@@ -152,9 +152,6 @@ class ApproximateQuantiles(Quantiles):
         answers, _ = lax.scan(visit, answers, (self.rates(), jax.tree.map(jnp.asarray, self.nodes)))
         found = wide.shift_right(answers[1:-1], jnp.full((count,), self.extra, jnp.int32))
         return wide.resize(found, self.limbs), jnp.bool_(True), {"fine": answers[1:-1]}
-
-    def _unit(self) -> UInt32[Array, "limbs"]:
-        return wide.from_uint32(jnp.uint32(1), self.wider)
 
     def _error(
         self, pieces: Pieces, left: UInt32[Array, "limbs"], right: UInt32[Array, "limbs"], share: UInt32[Array, ""]
@@ -191,12 +188,12 @@ class ApproximateQuantiles(Quantiles):
         x = wide.add(wide.add(coarse, wide.from_uint32(quotient, self.wider)), up)
         exponent = jnp.asarray(self.bits, jnp.int32) + self.extra
         beyond = wide.power_of_two(exponent, self.wider)
-        end = wide.add(beyond, self._unit())
+        end = wide.add(beyond, wide.one(self.wider))
         starts = wide.select(points.valid, x, jnp.broadcast_to(end, x.shape))
         return Pieces(
             starts=wide.concatenate(jnp.zeros((1, self.wider), jnp.uint32), starts),
             values=jnp.zeros(rows + 1),
-            last=wide.subtract(beyond, self._unit()),
+            last=wide.subtract(beyond, wide.one(self.wider)),
             end=end,
             exponent=exponent,
         )

@@ -96,9 +96,6 @@ class Axis:
         )
         return weights - scales.LN2 * self.levels().astype(float)
 
-    def unit(self) -> UInt32[Array, "limbs"]:
-        return wide.from_uint32(jnp.uint32(1), self.wider)
-
     def end(self) -> UInt32[Array, "limbs"]:
         """2^d."""
         return wide.power_of_two(self.d(), self.wider)
@@ -119,7 +116,7 @@ class Axis:
         """ln of the sums of first, second, ... powers of what start, ..., stop - 1 weigh for one output, within an interval; -inf where
         there are none."""
         there = wide.less(start, stop)
-        stop = wide.select(there, stop, wide.add(start, scales.one_like(start)))
+        stop = wide.select(there, stop, wide.add(start, wide.one_like(start)))
         power = jnp.arange(1, count + 1, dtype=jnp.int32)
         length, size = wide.log(wide.subtract(stop, start)), self._log_size(measure)
         logs = jax.vmap(lambda i: length - i.astype(float) * size)(power)
@@ -147,12 +144,12 @@ class Axis:
         first, last = at <= 0, at >= points.n_valid
         at_before = jnp.maximum(at - 1, 0)
         before, row = x[at_before], x[jnp.minimum(at, points.rows - 1)]
-        after = wide.add(before, self.unit())
+        after = wide.add(before, wide.one(self.wider))
         if counted is not None:
             after = wide.select(counted[at_before], after, before)
         size = wide.power_of_two(self.d() - level, self.wider)
-        mask, zero = wide.subtract(size, self.unit()), jnp.zeros_like(size)
-        greatest = wide.subtract(self.end(), self.unit())
+        mask, zero = wide.subtract(size, wide.one(self.wider)), jnp.zeros_like(size)
+        greatest = wide.subtract(self.end(), wide.one(self.wider))
         own = wide.select(first, zero, wide.minimum(before, greatest)) & ~mask
         next_start = wide.select(last, greatest, wide.minimum(row, greatest)) & ~mask
         return Gap(
@@ -203,7 +200,7 @@ class Axis:
             tail = jnp.where(opens[None], log_h[0], -jnp.inf)[1:] if self.sides > 1 else None
         empty = wide.less(gaps.stop, gaps.next_start) & opens
         between = wide.subtract(
-            wide.select(empty, gaps.next_start, wide.add(gaps.stop, scales.one_like(gaps.stop))), gaps.stop
+            wide.select(empty, gaps.next_start, wide.add(gaps.stop, wide.one_like(gaps.stop))), gaps.stop
         )
         size = self._log_size(measure)
         whole = chains.complete(-jnp.arange(outputs, dtype=jnp.int32).astype(float) * size)[-1]
@@ -246,7 +243,7 @@ class Axis:
             cell = x[jnp.clip(jnp.where(kind == chains.UPPER, at - 1, at), 0, points.rows - 1)]
             between = kind == chains.BETWEEN
             start = wide.select(found.empty, gap.stop, wide.select(between, starts[side], cell))
-            stop = wide.select(between, ends[side], wide.add(cell, self.unit()))
+            stop = wide.select(between, ends[side], wide.add(cell, wide.one(self.wider)))
             return start, wide.select(found.empty, gap.next_start, stop)
 
         return jax.vmap(one)(found.kind, found.at, found.tail)
@@ -256,7 +253,7 @@ class Axis:
     ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
         """One of the whole intervals start, ..., stop - 1."""
         size = wide.power_of_two(self.d() - self.levels()[measure], self.wider)
-        offset = wide.uniform(key, wide.subtract(stop, start)) & ~wide.subtract(size, self.unit())
+        offset = wide.uniform(key, wide.subtract(stop, start)) & ~wide.subtract(size, wide.one(self.wider))
         chosen = wide.add(start, offset)
         return chosen, wide.add(chosen, size)
 

@@ -30,13 +30,11 @@ class Quantiles(Algorithm):
     """A mechanism on `Points` of X_bits (or on a `Sample`, whose labels it ignores): the output are the quantiles, in increasing order.
 
     Attributes:
-      solver: of the interior point problem, run on slices of the data.
       bits, limbs: of the domain of the points.
       fractions: F for each fraction F 2^-32, increasing.
     """
 
     kind: ClassVar[type] = Points
-    solver: Any
     bits: Any
     limbs: int
     fractions: UInt32[Any, "quantiles"]
@@ -128,8 +126,7 @@ def rank_errors(points: Points, answers: UInt32[Array, "k limbs"], ranks: Int[Ar
 
 def ends(bits: Int[Array, ""], limbs: int) -> UInt32[Array, "2 limbs"]:
     """The first and the last point of the domain, 0 and 2^bits - 1."""
-    beyond, one = wide.power_of_two(bits, limbs), wide.from_uint32(jnp.uint32(1), limbs)
-    return jnp.stack([jnp.zeros_like(beyond), wide.subtract(beyond, one)])
+    return jnp.stack([jnp.zeros((limbs,), jnp.uint32), wide.largest(bits, limbs)])
 
 
 def in_order(runs: Outcome) -> tuple[UInt32[Array, "k limbs"], Bool[Array, ""], dict[str, Any]]:

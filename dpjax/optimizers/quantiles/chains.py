@@ -179,9 +179,7 @@ def complete(log_power: Float[Array, "outputs *k"]) -> Float[Array, "more *k"]:
 
 def ratios(log_h: Float[Array, "more *k"]) -> Float[Array, "outputs *k"]:
     """ln(h_c / h_(c-1)), -inf where there is nothing."""
-    return jnp.where(
-        jnp.isneginf(log_h[1:]), -jnp.inf, log_h[1:] - jnp.where(jnp.isneginf(log_h[:-1]), 0.0, log_h[:-1])
-    )
+    return jnp.where(jnp.isneginf(log_h[1:]), -jnp.inf, log_h[1:] - logspace.finite(log_h[:-1]))
 
 
 def _add(a: Float[Array, "*s"], b: Float[Array, "*s"]) -> Float[Array, "*s"]:
@@ -296,8 +294,7 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
 
 def _top(logs: Float[Array, "k n"]) -> Float[Array, "n"]:
     """What is taken out of sums over rows: it cancels in them, and so in their derivatives."""
-    top = lax.stop_gradient(jnp.max(logs, axis=0))
-    return jnp.where(jnp.isneginf(top), 0.0, top)
+    return logspace.finite(lax.stop_gradient(jnp.max(logs, axis=0)))
 
 
 def _over_rows(logs: Float[Array, "k n"]) -> Float[Array, "n"]:

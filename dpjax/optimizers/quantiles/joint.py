@@ -385,8 +385,7 @@ class JointQuantiles(Together):
 
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:
     """Weights as shares of their sum; (0, 0) where there are none."""
-    total = logspace.logsumexp(logs)
-    return jnp.exp(logs - jnp.where(jnp.isneginf(total), 0.0, total))
+    return jnp.exp(logs - logspace.finite(logspace.logsumexp(logs)))
 
 
 def joint(

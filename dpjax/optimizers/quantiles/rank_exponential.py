@@ -108,7 +108,7 @@ class RankExponential(IndependentQuantiles):
         Of equal points all but the last have two empty pieces. By scales, pieces also begin where the weight of a point changes.
         """
         n = points.n_valid
-        beyond, one = wide.power_of_two(self.bits, self.wider), wide.from_uint32(jnp.uint32(1), self.wider)
+        beyond, one = wide.power_of_two(self.bits, self.wider), wide.one(self.wider)
         end = wide.add(beyond, one)
         x, there, before, up_to = self._rows(points, end)
         following = wide.concatenate(x[1:], end[None])

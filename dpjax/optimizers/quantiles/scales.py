@@ -64,7 +64,7 @@ def log_density(
 ) -> Float[Array, "*n"]:
     """ln of the weight of one point each."""
     total, origin = _log_total(bits, origin), jnp.broadcast_to(origin, at.shape)
-    above = wide.add(wide.subtract(at, origin), one_like(at))
+    above = wide.add(wide.subtract(at, origin), wide.one_like(at))
     size = wide.select(wide.less(at, origin), wide.subtract(origin, at), above)
     return -LN2 * (wide.bit_length(size) - 1).astype(float) - total
 
@@ -81,8 +81,7 @@ def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, 
     """Where the weight of a point changes, in no order: the first points of all scales; 2^bits where there is none."""
     limbs = origin.shape[-1]
     exponent = jnp.arange(1, 32 * limbs, dtype=jnp.int32)  # both points beside the origin weigh the same
-    powers = wide.power_of_two(exponent, limbs)
-    reach = wide.subtract(powers, one_like(powers))
+    reach = wide.largest(exponent, limbs)
     end, center = (jnp.broadcast_to(x, reach.shape) for x in (wide.power_of_two(bits, limbs), origin))
     below = wide.select(wide.less_equal(reach, center), wide.subtract(center, reach), end)
     above = wide.select(exponent <= bits, wide.minimum(wide.add(center, reach), end), end)
@@ -105,21 +104,16 @@ def draw(
     chosen = logspace.draw(key_part, logspace.sum_tree(logs))
     side, part = chosen // 3, chosen % 3
     near, far, first, last = near[side], far[side], scales[0][side], scales[1][side]
-    limbs, one = start.shape[-1], one_like(start)
+    limbs, one = start.shape[-1], wide.one_like(start)
     between = _scale_between(key_scale, first + 1, jnp.maximum(last, first + 2), exponent - 1)
     scale = wide.power_of_two(between, limbs)
     # Parts: the first scale from its beginning on; scales between; the last one up to its end. The scales are of t + 1.
-    low = [near, wide.subtract(scale, one), wide.subtract(wide.power_of_two(last, limbs), one)]
-    end_of_first = wide.select(first == last, far, wide.subtract(wide.power_of_two(first + 1, limbs), one))
+    low = [near, wide.subtract(scale, one), wide.largest(last, limbs)]
+    end_of_first = wide.select(first == last, far, wide.largest(first + 1, limbs))
     high = [end_of_first, wide.subtract(wide.add(scale, scale), one), far]
     chosen_low, chosen_high = (jnp.stack(ends)[part] for ends in (low, high))
     t = wide.add(chosen_low, wide.uniform(key_place, wide.subtract(chosen_high, chosen_low)))
     return wide.select(side == 0, wide.subtract(wide.subtract(origin, one), t), wide.add(origin, t))
-
-
-def one_like(like: Array) -> Array:
-    """The integer 1 in the shape of an array of integers."""
-    return jnp.broadcast_to(wide.from_uint32(jnp.uint32(1), like.shape[-1]), like.shape)
 
 
 def _log_total(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> Float[Array, ""]:
@@ -141,7 +135,7 @@ def _sides(
         [wide.subtract(origin, wide.minimum(start, origin)), wide.subtract(wide.maximum(stop, origin), origin)]
     )
     there = wide.less(near, far)
-    return near, wide.select(there, far, wide.add(near, one_like(near))), there
+    return near, wide.select(there, far, wide.add(near, wide.one_like(near))), there
 
 
 def _scale_between(key: Any, first: Int[Array, ""], stop: Int[Array, ""], fall: Int[Array, ""]) -> Int[Array, ""]:
@@ -154,7 +148,7 @@ def _scale_between(key: Any, first: Int[Array, ""], stop: Int[Array, ""], fall: 
 
 def _parts(near: Array, far: Array, power: Int[Array, ""]) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
     """ln of what each part of `draw` weighs, with weights 2^-k of one point to some power, and the first and the last scale."""
-    limbs, one = near.shape[-1], one_like(near)
+    limbs, one = near.shape[-1], wide.one_like(near)
     first = wide.bit_length(wide.add(near, one)) - 1
     last = wide.bit_length(far) - 1
     whole = wide.log(wide.subtract(far, near))

@@ -136,7 +136,7 @@ class TreeQuantiles(Quantiles):
 
     def _ends(self, points: Points, node: Node, level: Int[Array, ""]) -> Int[Array, "children"]:
         """How many points come before the end of each child."""
-        one = wide.from_uint32(jnp.uint32(1), self.limbs)
+        one = wide.one(self.limbs)
         first = wide.shift_left(node.prefix, jnp.int32(self.width))
         behind = wide.from_uint32(jnp.arange(1, self._children + 1, dtype=jnp.uint32), self.limbs)
         shift = jnp.broadcast_to(self.width * (self.levels - 1 - level), (self._children,))

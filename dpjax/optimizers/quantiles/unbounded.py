@@ -123,10 +123,8 @@ class UnboundedQuantiles(IndependentQuantiles):
         return jax.vmap(one)(self.questions(points), jnp.asarray(self.downward))
 
     def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
-        place = wide.resize(jnp.asarray(self.grid), self.limbs + 1)
-
         def one(law: Array, interval: Interval) -> Array:
-            inside = wide.less_equal(interval.low[None], place) & wide.less(place, interval.high[None])
+            inside = interval.holds(jnp.asarray(self.grid))
             return jnp.stack([jnp.sum(jnp.where(inside, law, 0.0)), jnp.sum(jnp.where(inside, 0.0, law))])
 
         return jax.vmap(one)(self._on_grid(points), intervals)

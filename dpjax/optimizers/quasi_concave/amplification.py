@@ -71,7 +71,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace, random
+from dpjax.core import bits, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential, laplace
@@ -141,10 +141,10 @@ def _unit(most: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.ldexp(jnp.ones((), most.dtype), jnp.clip(exponent - (jnp.finfo(most.dtype).nmant + 1), LEAST_UNIT, 0))
 
 
-def remaining(total: Any, sensitivity: Any, margins: Margins, xp: Any = jnp) -> tuple[Any, Any]:
+def remaining(total: Float[Array, ""], margins: Margins) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """(n^, n of the next level)."""
-    trimmed = xp.maximum(total - 2 * margins.trim, 0)
-    return trimmed, xp.maximum(trimmed - margins.reserve, 0)
+    trimmed = jnp.maximum(total - 2 * margins.trim, 0)
+    return trimmed, jnp.maximum(trimmed - margins.reserve, 0)
 
 
 # --------------------------------------------------------------------------- the two choices every level makes
@@ -187,12 +187,12 @@ def dense_law(
         law = exponential.log_pmf(depth, epsilon=budget.epsilon, sensitivity=sensitivity, where=offered)
         return jnp.concatenate([jnp.exp(law), jnp.zeros((1,), law.dtype)])
     constants = margins(total, sensitivity, budget)
-    trimmed, following = remaining(total, sensitivity, constants)
+    trimmed, following = remaining(total, constants)
     sizes = jnp.arange((points - 1).bit_length() + 1, dtype=jnp.int32)
     rising = _clipped(jnp.append(before, total) - constants.trim, trimmed)
     weights = jax.vmap(lambda s: _dense_weights(rising, s))(sizes)
     function = _level_function(jnp.max(weights, axis=1), constants)
-    inner = dense_law(function, bit_length(last), following, 2 * sensitivity, budget, levels - 1)
+    inner = dense_law(function, bits.bit_length(last), following, 2 * sensitivity, budget, levels - 1)
 
     def given(s: Array, weights: Array) -> tuple[Array, Array, Array]:
         log_block, log_some, log_bottom = choose_block(weights, sensitivity, constants, budget)
@@ -222,11 +222,6 @@ def _clipped(values: Float[Array, "n"], most: Float[Array, ""]) -> Float[Array, 
 def _level_function(largest: Float[Array, "sizes"], constants: Margins) -> Float[Array, "sizes"]:
     """G(s) from W(s)."""
     return logspace.greater_of(0.0, largest - constants.reserve)
-
-
-def bit_length(number: Int[Array, ""]) -> Int[Array, ""]:
-    """The least h with 2^h > number."""
-    return (32 - lax.clz(number)).astype(jnp.int32)
 
 
 # --------------------------------------------------------------------------------------------- the wide range
@@ -299,7 +294,7 @@ def steps(problem: Problem, budget: Budget) -> Steps:
     # An unkept promise would leave F(-1) > 0 and F(T) < n; there the test alone has to keep the secret.
     values = jnp.concatenate([jnp.zeros((1,), inner.dtype), inner, 2 * height[None]])
 
-    one = wide.from_uint32(jnp.uint32(1), pieces.limbs)[None]
+    one = wide.one(pieces.limbs)[None]
     ends = wide.select(pieces.nonempty(), wide.subtract(pieces.ends(), one), pieces.starts)
     positions = wide.minimum(jnp.stack([pieces.starts, ends], axis=1).reshape(-1, pieces.limbs), pieces.last[None])
     differ = wide.bit_length(positions[:-1] ^ positions[1:])
@@ -357,7 +352,7 @@ def largest_weights(chain: Steps, constants: Margins) -> Float[Array, "sizes"]:
 def choose_size(chain: Steps, budget: Budget, levels: int) -> Float[Array, "outcomes"]:
     """Law of s = 0, ..., 32 limbs, bottom last."""
     constants = margins(chain.total, 1.0, budget)
-    _, following = remaining(chain.total, 1.0, constants)
+    _, following = remaining(chain.total, constants)
     function = _level_function(largest_weights(chain, constants), constants)
     return dense_law(function, wide.bit_length(chain.last), following, 2.0, budget, levels - 1)
 
@@ -422,8 +417,7 @@ def candidates(chain: Steps, of: Blocks, block: Int[Array, ""]) -> Candidates:
 
 def candidate_positions(chain: Steps, s: Int[Array, ""], block: Int[Array, ""]) -> UInt32[Array, "3 limbs"]:
     """Where they are."""
-    one = wide.from_uint32(jnp.uint32(1), chain.limbs)
-    within, within_half = (wide.subtract(wide.power_of_two(jnp.maximum(k, 0), chain.limbs), one) for k in (s, s - 1))
+    within, within_half = (wide.largest(jnp.maximum(k, 0), chain.limbs) for k in (s, s - 1))
     first = chain.positions[block] & ~within
     return wide.minimum(jnp.stack([first, first | within_half, first | within]), chain.last[None])
 

@@ -16,10 +16,8 @@ from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
-from dpjax.domains import wide
 from dpjax.domains.events import Goal
-from dpjax.optimizers.quasi_concave import amplification as interior
-from dpjax.optimizers.quasi_concave import base
+from dpjax.optimizers.quasi_concave import amplification, base
 from dpjax.optimizers.quasi_concave.base import QuasiConcave
 from dpjax.optimizers.quasi_concave.recursion import Problem
 
@@ -34,13 +32,13 @@ class Amplified(QuasiConcave):
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
     delta: Float[Array, ""]
-    budget: interior.Budget
+    budget: amplification.Budget
     limbs: int = static()
     levels: int = static()
     accountant: str = static()
     relation: str = static()
 
-    def _leaves(self) -> interior.Budget:
+    def _leaves(self) -> amplification.Budget:
         """The budget in the default float."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.budget)
 
@@ -52,18 +50,17 @@ class Amplified(QuasiConcave):
         return super().fits(data) & (2 * data.alpha * data.promise <= arguments.most_counted())
 
     def draw(self, key: Array, problem: Problem) -> Any:
-        run = interior.sample(key, problem, self._leaves(), self.levels)
+        run = amplification.sample(key, problem, self._leaves(), self.levels)
         return run.position, run.ok, run
 
     def law(self, problem: Problem, goal: Goal) -> Float[Array, "2"]:
         shares, within = goal.shares(problem.pieces.count), goal.within
 
         def judged(position: Array, piece: Array) -> Array:
-            inside = wide.less_equal(within.low, position) & wide.less(position, within.high)
-            share = jnp.where(inside, shares[piece], 0.0)
+            share = jnp.where(within.holds(position), shares[piece], 0.0)
             return jnp.stack([share, 1 - share])
 
-        judgement, bottom = interior.law(problem, self._leaves(), self.levels, judged)
+        judgement, bottom = amplification.law(problem, self._leaves(), self.levels, judged)
         return judgement.at[1].add(bottom)
 
     def masses(self, problem: Problem, outputs: int) -> Float[Array, "outcomes"]:
@@ -72,7 +69,7 @@ class Amplified(QuasiConcave):
         def here(position: Array, piece: Array) -> Array:
             return (jnp.arange(outputs, dtype=jnp.uint32) == position[-1]).astype(float)
 
-        masses, bottom = interior.law(problem, self._leaves(), self.levels, here)
+        masses, bottom = amplification.law(problem, self._leaves(), self.levels, here)
         return jnp.append(masses, bottom)
 
     def mechanisms(self) -> dict[Guarantee, int]:
@@ -101,7 +98,7 @@ class Amplified(QuasiConcave):
         failure = beta - (2 * self.levels + 1) * each
         if failure <= 0:
             raise ValueError(f"beta must be > {beta - failure}, for which margins are made (see amplified), got {beta}")
-        total = interior.required_total((1 << int(self.bits)) + 1, self.budget, self.levels, failure)
+        total = amplification.required_total((1 << int(self.bits)) + 1, self.budget, self.levels, failure)
         return total / 2 + float(self.budget.slack(np))
 
 
@@ -153,13 +150,13 @@ def amplified(
     return min((build(levels) for levels in range(1, DEEPEST + 1)), key=lambda optimizer: optimizer.error(beta))
 
 
-def _budget(epsilon: Any, delta: Any, beta: Any, levels: int, accountant: str) -> interior.Budget:
+def _budget(epsilon: Any, delta: Any, beta: Any, levels: int, accountant: str) -> amplification.Budget:
     """Shares of N levels, so that together they keep (epsilon, delta)."""
     each_epsilon, each_delta = _share(epsilon, 3 * levels + 2), _share(delta, levels)
     if accountant == "optimal":
         each_delta = _share(delta, 2 * levels)
         each_epsilon = _largest_epsilon(epsilon, delta, each_epsilon, each_delta, levels)
-    return interior.Budget(epsilon=each_epsilon, delta=each_delta, beta=beta / (2 * levels + 2))
+    return amplification.Budget(epsilon=each_epsilon, delta=each_delta, beta=beta / (2 * levels + 2))
 
 
 def _share(total: Any, parts: int) -> Any:

@@ -102,7 +102,7 @@ def build(pieces: Pieces, crest: Crest, first: Cut, end: Cut, within: tuple[Cut,
     same = wide.equal(whole[one], whole[other]) & (one < 2)
     told = jax.vmap(offsets.distance)(seen[one], seen[other]).known | same
     seen_first, seen_end, start, stop = (dataclasses.replace(cut, position=seen[i]) for i, cut in enumerate(cuts))
-    behind = wide.subtract(wide.subtract(top, wide.from_uint32(jnp.uint32(1), pieces.limbs)), point)
+    behind = wide.subtract(wide.subtract(top, wide.one(pieces.limbs)), point)
     return Ladder(
         point=point,
         piece=piece,

@@ -28,14 +28,14 @@ Not promised: floating-point side channels; a cryptographic generator.
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import logspace, random
+from dpjax.core import bits, logspace, random
 from dpjax.core.pytree import frozen, stacked
 from dpjax.core.staging import once, unless
 from dpjax.domains import ordered, wide
@@ -49,7 +49,6 @@ from dpjax.optimizers.quasi_concave import ladder
 from dpjax.optimizers.quasi_concave.ladder import Ladder
 from dpjax.optimizers.quasi_concave.split import Budget, Split
 
-T = TypeVar("T")
 INNER_ALPHA = 0.25  # Figure 5, step 6
 CHUNK = 96  # most answers that a law looks at together: the long numbers of more would not stay in the cache
 
@@ -130,8 +129,8 @@ def dense_log_law(
     if levels == 1:
         return _last_choice(quality, index <= last, budget)
     size = 1 << (points - 1).bit_length()  # static bound on T'
-    exponent = (32 - lax.clz(last - 1)).astype(jnp.int32)
-    quality = _extend(quality, last, exponent, size + 1)
+    exponent = bits.bit_length(last - 1)
+    quality = _extend(quality, last, size + 1)
     inside = jnp.arange(size + 1, dtype=jnp.int32) <= (1 << exponent)
     quality = jnp.where(inside, quality, -jnp.inf)
     windows = [
@@ -199,7 +198,7 @@ def _log_keep(exists: Array, best: Array, second: Array, budget: Budget) -> tupl
     return log_p, log_q
 
 
-def _extend(quality: Array, last: Array, exponent: Array, size: int) -> Array:
+def _extend(quality: Array, last: Array, size: int) -> Array:
     """Step 2: min(0, Q(T)) beyond T."""
     padded = jnp.pad(quality, (0, size - quality.shape[0]))
     index = jnp.arange(size, dtype=jnp.int32)
@@ -231,7 +230,7 @@ def _log_softmax(quality: Array, where: Array, epsilon: Array) -> Array:
     # Masked before multiplying: -inf times a zero cotangent would make the gradient in epsilon NaN.
     scores = epsilon * jnp.where(where, quality - best, 0.0) / 2
     total = logspace.logsumexp(jnp.where(where, scores, -jnp.inf))
-    return jnp.where(where, scores - jnp.where(jnp.isneginf(total), 0.0, total), -jnp.inf)
+    return jnp.where(where, scores - logspace.finite(total), -jnp.inf)
 
 
 # ------------------------------------------------------------------------------- stage 3: the wide range's blocks
@@ -416,8 +415,7 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
         yes, no = jnp.bool_(True), jnp.bool_(False)
         return Run(point=point, ok=yes, k=jnp.int32(-1), block_a=block, block_b=block, kept_a=yes, kept_b=no)
     law = choose_length(problem, budget, levels)
-    leaves = jnp.pad(law, (0, (1 << law.shape[0].bit_length()) - law.shape[0]), constant_values=-jnp.inf)
-    k = logspace.draw(key_k, logspace.sum_tree(leaves))
+    k = logspace.draw(key_k, logspace.sum_tree(law))
     found = k < law.shape[0] - 1
     zero = jnp.zeros_like(pieces.end)
     a, b = best_blocks(pieces, crest, k, budget, *_cuts(pieces, zero, shifted_start(pieces, k), pieces.end))
@@ -526,5 +524,4 @@ def _law_given(judge: piecewise.Judge, lie: Lie, budget: Budget | Split) -> Floa
 
 def _normalised(log_masses: Float[Array, "2"]) -> Float[Array, "2"]:
     """Logs of the shares of two masses; both -inf when there is no mass at all."""
-    total = logspace.logsumexp(log_masses)
-    return log_masses - jnp.where(jnp.isneginf(total), 0.0, total)
+    return log_masses - logspace.finite(logspace.logsumexp(log_masses))

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax import bounds
 from dpjax.core import arguments
@@ -108,5 +108,5 @@ def _rounded(x: UInt32[Array, "m limbs"], shares: Float[Array, "m"], number: int
     whole = jnp.floor(scaled)
     left = number - jnp.sum(whole).astype(jnp.int32)
     rank = jnp.argsort(jnp.argsort(whole - scaled))
-    counts: Int[Array, m] = whole.astype(jnp.int32) + (rank.astype(jnp.int32) < left).astype(jnp.int32)
+    counts = whole.astype(jnp.int32) + (rank.astype(jnp.int32) < left).astype(jnp.int32)
     return Weighted.kept(x, counts, counts > 0)

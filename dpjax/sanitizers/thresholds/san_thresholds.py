@@ -172,7 +172,7 @@ class SanThresholds(OfCounts):
         key = random.for_loops(key)
         state = lax.while_loop(unfinished, lambda state: self._call(key, view, state), self._start())
         used = jnp.arange(self._most_calls, dtype=jnp.int32) < state.made
-        one = wide.from_uint32(jnp.uint32(1), self._more)
+        one = wide.one(self._more)
         b = wide.resize(wide.subtract(state.ends, one[None]), self.limbs)
         b, copies, kept = wide.sort(jnp.where(used[:, None], b, LARGEST), state.copies, used.astype(jnp.int32))
         database = Weighted.kept(b, copies, kept == 1)
@@ -232,7 +232,7 @@ class SanThresholds(OfCounts):
     def log_lengths(self, view: View, here: Range) -> Float[Array, "outcomes"]:
         """Steps 4 to 8: the log law of RecConcave's answer z, bottom (and what is beyond log T) last."""
         length = wide.subtract(here.stop, here.low)
-        longest = wide.bit_length(wide.subtract(length, wide.from_uint32(jnp.uint32(1), self._more)))  # log T
+        longest = wide.bit_length(wide.subtract(length, wide.one(self._more)))  # log T
         rows = jnp.arange(view.x.shape[0], dtype=jnp.int32)
         inside = (rows >= here.first) & (rows < here.last)
         held = view.before[jnp.minimum(view.reach, here.last)] - view.before[:-1][None]
@@ -251,8 +251,7 @@ class SanThresholds(OfCounts):
     def chosen_length(self, key: Array, view: View, here: Range) -> tuple[Int[Array, ""], Bool[Array, ""]]:
         """(z, whether there is one)."""
         law = self.log_lengths(view, here)
-        leaves = jnp.pad(law, (0, (1 << law.shape[0].bit_length()) - law.shape[0]), constant_values=-jnp.inf)
-        z = logspace.draw(key, logspace.sum_tree(leaves))
+        z = logspace.draw(key, logspace.sum_tree(law))
         found = z < law.shape[0] - 1
         return jnp.where(found, z, 0), found
 
