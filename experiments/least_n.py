@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dpjax.data import pac
 from dpjax.data.sample import bucket
 from dpjax.trials import estimates, search, sequential
 from dpjax.trials.progress import Progress
@@ -20,6 +21,7 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 Make = Callable[[int, int], Any]  # (n, capacity) -> experiment
+MAXIMUM = 200_000  # examples; beyond that a learner's cell is left out
 
 
 def curves(
@@ -48,6 +50,44 @@ def curves(
                 start = start and found.n
                 rows.append(Row("least n", name, x, found.n, found.low, found.high or math.inf))
     return rows
+
+
+def of_learners(
+    series: Mapping[str, Sequence[int]],
+    make: Callable[[str, int, int, int], pac.Experiment],
+    *,
+    guesses: Mapping[str, int],
+    settings: Settings,
+    context: Context,
+) -> list[Row]:
+    """`curves` of learners over the bits d of their domain, by exact laws over data draws.
+
+    Args:
+        series: by name, the d in order.
+        make: (series, d, n, capacity) -> experiment.
+        guesses: see `curves`.
+    """
+
+    def find(name: str, bits: int, cell: int, start: int) -> search.LeastN:
+        return by_law(
+            pac.failure,
+            lambda n, capacity: make(name, bits, n, capacity),
+            key={"panel": "least n", "learner": name, "bits": bits},
+            cell=cell,
+            draws=draws_of(name, settings),
+            start=start,
+            maximum=MAXIMUM,
+            minimum=2,
+            settings=settings,
+            context=context,
+        )
+
+    return curves(series, find, guesses=guesses)
+
+
+def draws_of(name: str, settings: Settings) -> int:
+    """How many data draws a mean law of this learner averages."""
+    return settings["draws"].get(name, settings["draws"]["other"])
 
 
 def lower_bounds(ks: Sequence[int], formulas: Mapping[str, Callable[[int], float]]) -> list[Row]:

@@ -35,10 +35,10 @@ from experiments.records import Row
 ALARM = 2e-5
 # (contest, sizes, other sizes, trials of dpjax). Families that take more than a second to compile are slow tests.
 FAST = [
-    ("attack", (3, 10), (3, 6), 100),
     ("exponential mechanism", (1000,), (6,), 4000),
 ]
 SLOW = [
+    ("attack", (3, 10), (3, 6), 100),
     ("parities exponential", (10, 30), (10, 36), 1000),
     ("elimination", (16, 17, 40), (16, 18, 40), 1000),
     ("interior exponential", (31, 20), (31, 26), 4000),

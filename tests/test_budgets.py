@@ -85,6 +85,7 @@ def central(function: Any, arguments: tuple[Any, ...], direction: Any, step: flo
     return np.asarray(jax.tree.map(lambda a, b: (a - b) / (2 * step), moved(1.0), moved(-1.0)))
 
 
+@pytest.mark.thorough
 def test_the_logarithm_has_a_derivative_in_deltas_of_pure_mechanisms() -> None:
     """ln(d + (1 - d) D) has 1/D - 1 at d = 0; the logarithm of d alone has none, and -1 was what was left."""
     with jax.enable_x64():

@@ -290,7 +290,7 @@ def test_a_sweep_along_no_axis_is_refused_before_it_is_measured(over):
         slow(1, ["sizes=40", "trials=20"], {"exponential mechanism"}),
     ],
 )
-def test_the_experiments_of_the_page_run_and_resume(number, changes, series, tmp_path, capsys):
+def test_the_experiments_of_the_page_run_and_resume(number, changes, series, tmp_path):
     """A sweep, and one that measures and draws by itself."""
     source = re.findall(r"```python\n(.*?)```", (ROOT / "experiments/README.md").read_text(), re.DOTALL)[number]
     (tmp_path / f"page_{number}.py").write_text(source)

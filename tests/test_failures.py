@@ -76,7 +76,7 @@ def test_more_cells_than_look_at_one_sample(table: Any) -> None:
 
 
 @pytest.mark.slow  # `test_trials`, and laws against `pac.failure` above
-def test_trials_agree_with_laws_and_not_with_others(table: Any) -> None:
+def test_trials_agree_with_laws_and_not_with_others() -> None:
     """False alarm: 12 intervals of level 1 - 1e-6."""
     given = {**GIVEN, "trials": 2**12, "level": 1 - 1e-6}
     trials = failures({"exponential": exponential}, **given, by="trials").to_rows()

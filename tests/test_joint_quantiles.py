@@ -175,6 +175,7 @@ def test_points_far_from_all_quantiles_tell_nothing(ties, fractions, x64):
     assert np.max(np.abs(part(points, focused.size // 16) - everything)) > 1e-9  # negative control
 
 
+@pytest.mark.thorough
 def test_costs_of_more_points_than_a_float_counts_are_differences_of_whole_numbers():
     """Of 2^24 points the loss was 1.6 for 1: n - i and the steps before the last gap were rounded before they were subtracted."""
     made = quantiles.joint(bits=1, fractions=[2.0**-20], epsilon=1.0, candidates=1)

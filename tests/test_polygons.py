@@ -4,6 +4,7 @@ import functools
 import math
 from fractions import Fraction
 
+import builders
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,8 +22,9 @@ from dpjax.concepts.plane import arrangement, regions
 from dpjax.concepts.plane.distributions import all_points
 from dpjax.concepts.plane.lattice import MEASURES, above, columns_of, lattice
 from dpjax.core import random
+from dpjax.data import algorithm
 from dpjax.data.examples import Examples
-from dpjax.data.outcome import Status
+from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.learners import halfplanes, polygons, set_cover
 from dpjax.learners.halfplanes import refinement
@@ -275,7 +277,7 @@ def test_draws_and_the_law_are_those_of_fractions(measure, name):
 
 
 @pytest.mark.parametrize(
-    "corner", [(2**23, 2**23), *(pytest.param(each, marks=pytest.mark.slow) for each in [(0, 0), (2**24 - 8, 3)])]
+    "corner", [builders.thorough((2**23, 2**23)), builders.slow((0, 0)), builders.slow((2**24 - 8, 3))]
 )
 def test_examples_in_a_small_part_of_the_domain_take_few_splits_and_keep_the_law(corner):
     """Most lines pass them by: the law has 0.7 for those that do not. Eight examples of both labels are at one point."""
@@ -499,7 +501,7 @@ def test_bad_input_is_refused_by_name():
     one = halfplanes.exponential(bits=6, epsilon=1.0)
     with pytest.raises(ValueError, match=r"examples.x must hold points in 0, ..., 2\^6 - 1, got 64"):
         one(jax.random.key(0), outside)
-    assert jax.jit(one)(jax.random.key(0), outside).status == Status.OUTSIDE_DOMAIN
+    assert algorithm.status(one, outside, jnp.bool_(True)) == Status.OUTSIDE_DOMAIN
     with pytest.raises(ValueError, match="at most 127 rows"):
         big = Examples.create(np.zeros((200, 2, 1), np.uint32), np.zeros(200, int))
         halfplanes.exponential(bits=6, epsilon=1.0).success_probability(big, error=0.1)
@@ -583,9 +585,9 @@ def test_a_law_that_may_be_rounding_is_none():
 
 
 def test_batches_are_shown():
-    mine = halfplanes.exponential(bits=2, epsilon=1.0)
-    sample = examples([(0, 1), (2, 2)], [0, 1], 2)
-    outcomes = jax.vmap(lambda key: mine(key, sample))(jax.random.split(jax.random.key(0), 3))
+    region = halfplane_concept.halfplane(bits=2, p=1, q=0, r=1)
+    several = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), region)
+    outcomes = Outcome(hypothesis=several, status=jnp.zeros(3, jnp.int32), info={})
     assert "Region(chart=int32[3,1,1], bits=2)" in repr(outcomes)
 
 

@@ -71,7 +71,7 @@ def test_no_neighbouring_points_refute_the_tree():
     assert refuted(table, counts, Guarantee(2.0, 1e-6, ADD_OR_REMOVE_ONE))  # negative control
 
 
-@pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("generator", ["threefry2x32", builders.thorough("rbg")])
 def test_all_fractions_meet_the_same_tree_whatever_the_generator(generator):
     """rbg gives all lanes words of the first one's key: one tree for each fraction would cost so many budgets."""
     tree = quantiles.tree(bits=8, fractions=[0.5, 0.5 + 2**-30], epsilon=1.0, branching=2)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from builders import slow
+from builders import slow, thorough
 from scipy import stats
 
 from dpjax import Status
@@ -299,7 +299,7 @@ def level_laws(functions: np.ndarray, n: int, epsilon: float, delta: float, dept
     [
         (4, 20, 2.0, 0.2, 1),
         slow(5, 14, 6.0, 0.05, 1),
-        (3, 60, 8.0, 0.05, 2),
+        thorough(3, 60, 8.0, 0.05, 2),
         slow(6, 14, 6.0, 0.05, 1),
     ],
 )
@@ -687,7 +687,7 @@ def test_values_that_floats_do_not_tell_apart_are_refused() -> None:
         assert np.isnan(law.probability(scaled, (0, 1))[0]) == (status != Status.OK)
 
 
-@pytest.mark.parametrize(("promise", "alpha"), [(1.6e7, 0.45), (1.2e7, 0.45), (8e6, 1.0)])
+@pytest.mark.parametrize(("promise", "alpha"), [(1.6e7, 0.45), thorough(1.2e7, 0.45), thorough(8e6, 1.0)])
 def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) -> None:
     """And what is trimmed of them: beside fractions, whole numbers of 24 bits moved by 2, or not at all."""
     budget = budget_of(0.25, 1e-6)

@@ -72,7 +72,7 @@ def test_no_neighbouring_points_refute_the_guarantee(fractions, measure, x64):
     assert 0.8 < worst <= 1 + 1e-9, worst  # so four fifths of it are refuted
 
 
-@pytest.mark.parametrize("measure", [{}, {"base": "scales", "origin": 1}])
+@pytest.mark.parametrize("measure", [builders.thorough({}), {"base": "scales", "origin": 1}])
 def test_all_quartiles_are_private_together_by_the_verifier(measure, x64):
     made = quantiles.rank_exponential(bits=2, fractions=[0.25, 0.5, 0.75], epsilon=1.0, **measure)
     report = dpjax.check(made, n=3, domain=4, epsilon=1.0)
@@ -80,7 +80,7 @@ def test_all_quartiles_are_private_together_by_the_verifier(measure, x64):
     assert not dpjax.check(made, n=3, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
 
 
-@pytest.mark.parametrize("origin", [0, 3, 8])
+@pytest.mark.parametrize("origin", [0, 3, builders.thorough(8)])
 def test_laws_by_scales_are_the_naive_ones(origin, x64):
     for values in ([], [2, 2, 2, 5], [1, 4, 6, 7, 7]):
         made = quantiles.rank_exponential(bits=3, fractions=[0.3, 0.8], epsilon=2.0, base="scales", origin=origin)
@@ -109,7 +109,7 @@ def test_runs_by_scales_follow_the_law_on_a_wide_domain():
     assert abs(exact - other) > 5 * (exact * (1 - exact) / 4000) ** 0.5  # negative control
 
 
-@pytest.mark.parametrize("bits", [31, builders.thorough(32), builders.thorough(63), 64])
+@pytest.mark.parametrize("bits", [builders.thorough(31), builders.thorough(32), builders.thorough(63), 64])
 def test_the_axis_is_cut_wherever_a_weight_by_scales_changes(bits):
     """Else a point that is inserted would change the measure: a piece has one weight."""
     for origin in (0, 1, 2 ** (bits - 1) - 1, 2**bits - 1, 2**bits):
@@ -119,6 +119,7 @@ def test_the_axis_is_cut_wherever_a_weight_by_scales_changes(bits):
         assert {z for z in changes if 0 < z < 2**bits} <= cut, (bits, origin)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("origin", "values", "p", "outcome"),
     [
@@ -196,8 +197,8 @@ def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
         np.testing.assert_allclose(cells[:, 0], gaps[:, 20:40].sum(axis=1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("bits", [1, 60, 64])
-@pytest.mark.parametrize("make", [quantiles.rank_exponential, quantiles.permute_and_flip])
+@pytest.mark.parametrize("bits", [builders.thorough(1), builders.thorough(60), 64])
+@pytest.mark.parametrize("make", [builders.thorough(quantiles.rank_exponential), quantiles.permute_and_flip])
 def test_intervals_may_end_beyond_the_domain(make, bits):
     """Cut off, 2^64 was 0: all of the domain had probability 0, and what lies beyond it that of points near 0."""
     made, points = make(bits=bits, fractions=[0.5], epsilon=1.0), points_of([0, 1, 1], bits, 3)

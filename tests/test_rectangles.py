@@ -617,6 +617,7 @@ def test_data_of_an_outer_function_are_checked_within_its_trace():
         jax.jit(lambda key: learner(key, outside).status)(jax.random.key(0))
 
 
+@pytest.mark.thorough
 def test_every_hypothesis_is_right_on_no_examples():
     learner = small(size=2, rate=None, epsilon=1.0, threshold=1, axes=1, bits=2, capacity=3)
     nobody = examples_of([[0], [1], [2]], [1, 1, 1], n_valid=0)

@@ -561,6 +561,7 @@ def test_answers_so_near_that_too_many_points_would_be_looked_at_are_refused() -
         rows(named, jnp.array([0.5, 0.5]), there, bits=40, error=0.3, answers=1e-310)
 
 
+@pytest.mark.thorough
 def test_derivatives_of_san_points_are_those_of_differences() -> None:
     """Sets that a round cannot reach, and a slack of 0, left no number of them."""
     data = multiset([3, 0, 0, 1], 2)

@@ -375,7 +375,7 @@ def test_a_stored_result_is_that_of_the_same_numbers(make: Any, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_several_settings_and_functions(tmp_path: Any) -> None:
+def test_several_settings_and_functions() -> None:
     plain = largest(6).__call__  # a function of (key, sample)
     over = {"bits": [6], "share": [0.25, 0.5]}
     distribution = lambda bits, share: concept.uniform(bits=bits, target=int(share * 2**bits))  # noqa: E731

@@ -15,13 +15,11 @@ from dpjax.learners import interior, pac, thresholds
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.quantiles import half_slice
-from dpjax.trials import search
 from experiments import least_n
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
-MAXIMUM = 200_000  # examples; beyond that a cell is left out
 EXPONENTIAL, BINARY = "exponential mechanism", "binary search"
 LENGTH, POWER = "search for a length", "search for a power"
 REC_CONCAVE, AMPLIFIED = "RecConcave, N=", "2^log* optimiser"
@@ -57,24 +55,9 @@ def learner(name: str, bits: int, settings: Settings) -> Any:
 
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
-    """Least n with mean failure <= beta, by exact laws over data draws, with the n-interval of the draws' t-intervals."""
-
-    def find(name: str, bits: int, cell: int, start: int) -> search.LeastN:
-        return least_n.by_law(
-            pac.failure,
-            lambda n, capacity: _experiment(name, bits, n, capacity, settings),
-            key={"panel": "least n", "learner": name, "bits": bits},
-            cell=cell,
-            draws=settings["draws"].get(name, settings["draws"]["other"]),
-            start=start,
-            maximum=MAXIMUM,
-            minimum=2,
-            settings=settings,
-            context=context,
-        )
-
+    make = functools.partial(_experiment, settings=settings)
     guesses = {name: FIRST_GUESS.get(name, 1500 if name.endswith("=2") else 7000) for name in settings["bits"]}
-    return least_n.curves(settings["bits"], find, guesses=guesses)
+    return least_n.of_learners(settings["bits"], make, guesses=guesses, settings=settings, context=context)
 
 
 def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:

@@ -1,5 +1,6 @@
 """The numbers of the three pictures."""
 
+import functools
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ from dpjax.concepts import thresholds as concept
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
-from dpjax.trials import estimates, search
+from dpjax.trials import estimates
 from dpjax.trials.progress import Progress
 from experiments import least_n
 from experiments.anatomy import dissect
@@ -18,8 +19,6 @@ from experiments.curves import signed_log2
 from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
-
-MAXIMUM = 200_000  # examples; beyond that a cell is left out
 
 
 def learner(name: str, bits: int, settings: Settings) -> Any:
@@ -60,28 +59,9 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
-    """Least n with mean failure <= beta, by exact laws over data draws, with the n-interval of the draws' t-intervals."""
-
-    def find(name: str, bits: int, cell: int, start: int) -> search.LeastN:
-        return least_n.by_law(
-            pac.failure,
-            lambda n, capacity: _experiment(name, bits, n, capacity, settings),
-            key={"panel": "least n", "learner": name, "bits": bits},
-            cell=cell,
-            draws=_draws(name, settings),
-            start=start,
-            maximum=MAXIMUM,
-            minimum=2,
-            settings=settings,
-            context=context,
-        )
-
-    return least_n.curves({name: settings["bits"] for name in LEARNERS}, find, guesses=FIRST_GUESS)
-
-
-def _draws(name: str, settings: Settings) -> int:
-    """How many data draws a mean law of this learner averages."""
-    return settings["draws"].get(name, settings["draws"]["other"])
+    make = functools.partial(_experiment, settings=settings)
+    series = {name: settings["bits"] for name in LEARNERS}
+    return least_n.of_learners(series, make, guesses=FIRST_GUESS, settings=settings, context=context)
 
 
 def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
@@ -132,7 +112,7 @@ def _success(settings: Settings, context: Context) -> list[Row]:
         for number, (name, n) in enumerate(cells):
             experiment = _experiment(name, settings["success"]["bits"], n, bucket(max(sizes[name])), settings)
             key = {"panel": "success", "learner": name, "n": n}
-            draws = _draws(name, settings)
+            draws = least_n.draws_of(name, settings)
             law = _mean_success(experiment, {**key, "by": "law"}, 1000 + 2 * number, draws, settings["level"], context)
             rows.append(Row("success by law", name, n, *law))
             counted = context.count(
