@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpjax import accounting
-from dpjax.accounting import Guarantee
+from dpjax.accounting import Guarantee, rounding
 from dpjax.accounting.composition import composed_delta, few_losses
 
 REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
@@ -191,6 +191,14 @@ def test_basic_never_rounds_down():
     assert Fraction(total.epsilon) >= sum(Fraction(part.epsilon) for part in parts)
     assert Fraction(total.delta) >= sum(Fraction(part.delta) for part in parts)
     assert total.covers(7.0 * (1 + 1e-15), 2.8e-6 * (1 + 1e-15)) and total.relation == REPLACE
+
+
+def test_rationals_beyond_all_floats_are_rounded_on_the_safe_side():
+    """Of what is greater than the greatest float that is the greatest one below; and what is left of nothing is no -0."""
+    most, beyond = sys.float_info.max, 2 * Fraction(sys.float_info.max)
+    assert (rounding.at_least(beyond), rounding.at_most(beyond)) == (math.inf, most)
+    assert (rounding.at_least(-beyond), rounding.at_most(-beyond)) == (-most, -math.inf)
+    assert math.copysign(1.0, rounding.at_most(Fraction(0))) == 1.0
 
 
 def test_basic_of_a_mapping_counts():

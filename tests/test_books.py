@@ -80,6 +80,13 @@ def test_randomized_response_counts_as_often_as_it_runs():
     assert events.Accountant(relation).compose(event, 60).get_delta(4.0) >= exact
 
 
+def test_a_randomized_response_without_noise_is_no_promise():
+    """It is composed by an accountant of its own, whose verdict counts."""
+    relation = dp_accounting.NeighboringRelation.REPLACE_ONE
+    plain = events.Accountant(relation).compose(dp_accounting.RandomizedResponseDpEvent(0.0, 2), 3)
+    assert plain.get_epsilon(0.5) == math.inf and plain.get_delta(1.0) == 1.0
+
+
 def test_events_of_extreme_promises():
     assert isinstance(Guarantee.none(ADD).to_dp_event(), dp_accounting.NonPrivateDpEvent)
     assert isinstance(Guarantee(1.0, 1.0, ADD).to_dp_event(), dp_accounting.NonPrivateDpEvent)
@@ -304,6 +311,11 @@ def test_trade_offs_are_rounded_down_at_the_ends_of_floats():
     assert views.type_two_error(720.0, 0.0, 1e-308) < 1e-300
     assert views.type_two_error(0.0, 0.0, 1e-20) < 1.0 and views.type_two_error(0.0, 0.0, 0.25) == 0.75
     assert views.concentration(1e-170, 0.0) > 0.0
+
+
+def test_divergences_of_an_epsilon_whose_exponential_is_no_float_are_that_epsilon():
+    """They fall short of it by e^-epsilon."""
+    assert [views.renyi_divergence(1000.0, 0.0, order) for order in (1.0, 1.5, 2.0, 1e9)] == [1000.0] * 4
 
 
 @pytest.mark.parametrize("order", [1.0, 1.0 + 2.0**-52, 2.0, 1e30])

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import types
 from fractions import Fraction
 from typing import Any
 
@@ -268,6 +269,57 @@ def test_what_is_proved_of_a_split_is_proved_of_no_larger_equal_shares(factor: f
     np.testing.assert_allclose(equal.deltas, [[0.01, 0.01]], rtol=1e-12)
 
 
+UNEVEN = Split(
+    choices=np.array([1.0, 0.5, 0.25]),
+    tests=np.array([[0.125, 0.0625], [0.5, 2.0]]),
+    deltas=np.array([[0.1, 0.2], [0.3, 0.4]]),
+)
+
+
+def test_every_mechanism_of_a_split_gets_its_own_share() -> None:
+    """The wide range first: the tests of both partitions there, and then what is left for the levels below."""
+    tests = [UNEVEN.test(partition) for partition in (0, 1)]
+    assert UNEVEN.choose == 1.0
+    assert [(float(test.epsilon), float(test.delta)) for test in tests] == [(0.125, 0.1), (0.0625, 0.2)]
+    below = UNEVEN.below
+    assert [leaf.tolist() for leaf in jax.tree.leaves(below)] == [[0.5, 0.25], [[0.5, 2.0]], [[0.3, 0.4]]]
+    assert below.test(1).epsilon == 2.0 and below.below.levels == 1
+    total = UNEVEN.total(REPLACE_ONE)
+    assert total.epsilon == 4.4375 and total.delta == pytest.approx(1.0)
+
+
+def test_a_mechanism_of_ones_own_spends_what_it_says_under_the_same_relation() -> None:
+    """In place of the last exponential mechanism; no error is proved for it."""
+    own = [
+        types.SimpleNamespace(guarantee=lambda g=g: g)
+        for g in (Guarantee(2.0, 0.1, REPLACE_ONE), Guarantee(2.0, 0.0, ADD_OR_REMOVE_ONE))
+    ]
+    same, other = (dataclasses.replace(Split.equal(1.0, 0.1, 2), last=each) for each in own)
+    assert same.total(REPLACE_ONE).epsilon == pytest.approx(2.75) and same.total(REPLACE_ONE).delta == pytest.approx(
+        0.2
+    )
+    with pytest.raises(ValueError, match=r"split.last must be private under REPLACE_ONE"):
+        other.total(REPLACE_ONE)
+    with pytest.raises(ValueError, match=r"split.last must be absent, as no error is proved"):
+        same.least()
+
+
+def test_what_is_proved_of_rec_concave_is_that_of_its_split() -> None:
+    """Two thirds of a budget that is not spent make a larger error; a delta above 1/2 is none that A_dist is proved for."""
+    given = {"bits": 64, "epsilon": 3.0, "delta": 0.3, "depth": 2}
+    whole, third = (quasi_concave.rec_concave(**given, split=split) for split in (None, Split.equal(1.0, 0.1, 2)))
+    assert third.error(0.1) == pytest.approx(
+        quasi_concave.rec_concave(**given | {"epsilon": 1.0, "delta": 0.1}).error(0.1)
+    )
+    assert third.error(0.1) > 2.9 * whole.error(0.1) and third.guarantee().covers(1.0, 0.1)
+    wrong = dataclasses.replace(third.split, deltas=np.array([[0.01, 0.51]]))
+    assert third.sound() and not dataclasses.replace(third, split=wrong).sound()
+    with pytest.raises(ValueError, match="split must have epsilons > 0 and deltas in"):
+        quasi_concave.rec_concave(
+            **given | {"delta": 0.5}, split=dataclasses.replace(wrong, deltas=np.array([[1e-3, 0.51]]))
+        )
+
+
 @pytest.mark.thorough
 def test_splits_out_of_range_are_refused_by_name() -> None:
     equal = Split.equal(EPSILON, DELTA, 2)
@@ -386,7 +438,11 @@ def test_a_way_without_a_slope_is_refused(opened: budgets.Budgeted) -> None:
 
 @pytest.mark.parametrize("optimizer", [optax.polyak_sgd(), builders.thorough(optax.lbfgs())])
 def test_optimizers_may_look_at_the_value_and_along_a_line(opened: budgets.Budgeted, optimizer: Any) -> None:
-    found = tune.tune(opened, hills(0, 8), error=0.2, steps=2, optimizer=optimizer)
+    def failure(algorithm: Any, data: Any) -> Any:  # of which the program is small
+        shares = jax.tree.leaves(floats.partition(algorithm)[0])
+        return 0.5 + 0.4 * jnp.tanh(sum(jnp.sum(each**2) for each in shares))
+
+    found = tune.tune(opened, np.zeros((1, 1)), failure=failure, steps=2, optimizer=optimizer)
     assert found.losses[1] != found.losses[0] and found.guarantee.covers(opened.total.epsilon, opened.total.delta)
 
 

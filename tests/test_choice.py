@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 import random
+from fractions import Fraction
 
 import jax
 import numpy as np
@@ -13,13 +14,13 @@ from scipy import stats
 
 import dpjax
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.accounting.composition import total_delta
 from dpjax.choice import base, cdf, choosing, interior_points, k_concepts, points, quantiles, rectangle, thresholds
 from dpjax.core import bisection
 from dpjax.learners import thresholds as learners
 from dpjax.mechanisms import stability
-from dpjax.optimizers import interior_point
+from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.quantiles import joint, recursive
 from dpjax.verify.plain import exponential as twin
 from dpjax.verify.plain import quantiles as plain
@@ -41,6 +42,13 @@ def failures(size, n, epsilon):
 def test_the_exponential_mechanism_has_this_worst_case(bits, n, epsilon):
     odds = math.exp(interior_points.exponential_odds(bits, epsilon, n))
     assert max(failures(1 << bits, n, epsilon)) == pytest.approx(odds / (1 + odds), rel=1e-9, abs=1e-12)
+
+
+def test_no_fewer_points_would_do_where_failures_are_allowed_nearly_always():
+    """The worst case has odds, beta is a probability: 9 to 1 for 0.9."""
+    n = interior_points.points_for("exponential", 8, 0.5, 0.0, 0.9)
+    fails = [1 / (1 + math.exp(-interior_points.exponential_odds(8, 0.5, points))) for points in (n, n - 1)]
+    assert fails[0] <= 0.9 < fails[1]
 
 
 @pytest.mark.parametrize(("bits", "epsilon", "beta"), [(12, 0.15, 0.1), (12, 0.25, 0.1), (10, 0.25, 0.3)])
@@ -98,6 +106,58 @@ def test_a_learner_that_errs_on_few_examples_is_good():
         assert tails[1] <= beta < tails[0]
 
 
+def offered(candidates, name, *question, **own):
+    """The question, and a candidate's offer for it."""
+    asked = base.Question(*question, **own)
+    return next(each for each in candidates if each.name == name).offer(asked)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.9])
+@pytest.mark.parametrize("name", ["binary_search", "length_search", "power_search", "rec_concave", "amplified"])
+def test_half_of_beta_is_for_too_many_errors_and_half_for_a_sample_that_deceives(name, alpha):
+    """k errors but with probability beta/2; then n is the least with 2 P[Bin(n, alpha) <= k] <= beta/2, and more than 2 k if the learner
+    is told alpha = 2 k/n."""
+    bits, epsilon, delta, half = 40, 1.0, 1e-4, 0.1
+    if name == "binary_search":
+        k = 2 / float(closed_form_epsilon(epsilon, delta, bits + 1)) * math.log((bits + 1) / (2 * half))
+    elif name == "rec_concave":
+        k = min(bounds.rec_concave_error(1 << bits, levels, half, epsilon, delta) for levels in (2, 3))
+    elif name == "amplified":
+        k = quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=delta, beta=half).error(half)
+    else:
+        comparisons, budget = thresholds.search_budget(bits, epsilon, delta, by_length=name == "length_search")
+        k = bounds.interval_search(comparisons, 0.5, half, **budget) / 2
+    offer = offered(thresholds.CANDIDATES, name, bits, None, epsilon, alpha, delta, 2 * half, REPLACE_ONE)
+    if name != "binary_search":
+        told = float(offer.make(offer.n).alpha)
+        assert k <= told * offer.n / 2 <= 1.0001 * k and told < 1
+    if alpha == 0.1 or name == "binary_search":
+        failures = 2 * stats.binom.cdf(k * 1.00001, [offer.n, offer.n - 1], alpha)
+        assert failures[0] <= half < failures[1]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 9.9])
+def test_a_threshold_by_the_exponential_mechanism_has_the_lesser_of_two_bounds(epsilon):
+    """At epsilon = 9.9 the first one: few errors but with beta/2, and a sample that does not deceive; at 0.1 that over data and coins."""
+    bits, alpha, beta = 40, 0.1, 0.2
+    k, n = 2 / epsilon * (bits * math.log(2) + math.log((1 - beta / 2) / (beta / 2))), np.arange(1, 8000)
+    few = 2 * stats.binom.cdf(k, n, alpha) <= beta / 2
+    together = bits * math.log(2) + n * math.log1p(alpha * math.expm1(-epsilon / 2)) <= math.log(beta)
+    least = [int(n[np.argmax(enough)]) for enough in (few, together)]
+    offer = offered(thresholds.CANDIDATES, "exponential", bits, None, epsilon, alpha, 0.0, beta, REPLACE_ONE)
+    assert offer.n == min(least) == least[0 if epsilon == 9.9 else 1]
+
+
+@pytest.mark.parametrize("axes", [2, 8])
+@pytest.mark.parametrize(("epsilon", "bits", "delta"), [(0.1, 8, 0.0), (32.0, 8, 0.0), (1.0, 1024, 1e-6)])
+def test_rectangles_by_their_axes_get_the_records_they_ask_for(axes, epsilon, bits, delta):
+    """At a large epsilon the counts or the sample ask for most, at a small one the ranks; on 2^1024 points solvers need a delta."""
+    own = {"dimensions": axes}
+    offer = offered(rectangle.CANDIDATES, "kearns", bits, None, epsilon, 0.1, delta, 0.1, ADD_OR_REMOVE_ONE, **own)
+    algorithm = offer.make(offer.n)
+    assert algorithm.sample_size(alpha=0.1, beta=0.1) <= offer.n and algorithm.guarantee().covers(epsilon, delta)
+
+
 def test_learn_points_drops_what_its_mechanism_drops():
     counts = np.arange(0, 60, 7)
     _, log_drop = stability.log_keep(counts.astype(np.float32), epsilon=1.0, delta=1e-4)
@@ -110,13 +170,14 @@ def test_learn_points_drops_what_its_mechanism_drops():
         for c in range(4)
     )
     assert points.learn_points_failure(3, 0.3, 1.0, 0.4) == pytest.approx(by_hand, rel=1e-9)
+    assert points.learn_points_failure(10**4, 0.5, 9.0, 0.1) >= 1e-14  # what is not summed up
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 @pytest.mark.parametrize("count", [1, 12, 900])
 def test_composition_is_the_optimal_one(count, share):
     each = base.optimal_each(1.5, 1e-5, count, share)
-    assert total_delta({each: count}, 1.5) <= 1e-5
+    assert total_delta({each: count}, 1.5) <= 1e-5 and each.delta * count == pytest.approx(share * 1e-5)
     larger = Guarantee(1.03 * each.epsilon, each.delta, REPLACE_ONE)
     assert count == 1 or total_delta({larger: count}, 1.5) > 1e-5
 
@@ -335,6 +396,13 @@ def test_an_algorithm_that_refuses_its_numbers_is_no_answer(monkeypatch):
     assert "epsilon must be >=" in choice.candidates["joint"]
 
 
+@pytest.mark.parametrize("task", ["cdf", "interior_point", "median"])
+def test_floors_are_below_what_is_offered(task):
+    asked = base.Question(20, None, 1.0, 0.1, 1e-6, 0.1, ADD_OR_REMOVE_ONE, (0.5,))
+    floors = [each for each in choosing.TASKS[task].candidates(asked) if each.floor and "san" not in each.name]
+    assert floors and all(0 < each.floor(asked) <= each.offer(asked).n for each in floors)
+
+
 @pytest.mark.thorough
 def test_what_is_not_far_below_the_rest_is_not_left_out():
     """Floors, by which candidates are passed over, are below what these then offer."""
@@ -366,6 +434,7 @@ REFUSED = [
     ("epsilon", "median", {"epsilon": 40.0, "alpha": 0.1}),
     ("alpha", "median", {"alpha": 1.0}),
     ("beta", "median", {"beta": 0.0, "alpha": 0.1}),
+    ("beta", "median", {"beta": 2.0**-101, "alpha": 0.1}),
     ("delta", "median", {"delta": 1.0, "alpha": 0.1}),
     ("delta", "histogram", {"alpha": 0.1}),
     ("bits", "median", {"bits": 0, "alpha": 0.1}),
@@ -375,6 +444,7 @@ REFUSED = [
     ("fractions", "median", {"fractions": [0.5], "alpha": 0.1}),
     ("fractions", "quantiles", {"alpha": 0.1}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.5, 0.2]}),
+    ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.5, 0.5 + 2.0**-32]}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": []}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.0]}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": 0.5}),
@@ -483,6 +553,32 @@ def test_bounds_are_the_public_ones():
     """Where a theorem stands in `bounds`, it is that one."""
     question = asked("histogram", epsilon=1.0)
     assert question.n == bounds.point_histogram(1.0, bounds.histogram_margin(1.0, 1e-6), 0.1, 0.1)
+    release = asked("histogram", epsilon=1.0, delta=0.5).candidates["release"]
+    assert release == bounds.point_release(epsilon=1.0, delta=0.5, alpha=0.1, beta=0.1)
+
+
+PROVED_ALIKE = {
+    "cdf": ["histogram", "tree", "recursive", "approximate", "san_thresholds"],
+    "histogram": ["histogram", "release", "san_points"],
+    "interior_point": ["tree_score", "rec_concave", "tree_log"],
+    "k_concepts": ["histogram_learner", "point_learner"],
+    "median": ["recursive", "inverse_sensitivity", "approximate"],
+    "points": ["exponential", "hashed"],
+    "rectangle": ["slices, basic", "slices, slicing", "slices, optimal", "kearns"],
+}
+
+
+@pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in PROVED_ALIKE.items() for name in names])
+def test_no_algorithm_is_offered_for_fewer_records_than_it_asks_for_itself(task, name):
+    """Where the theorem is its own; nor for many more."""
+    relation = REPLACE_ONE if task == "cdf" else choosing.TASKS[task].relation
+    own = {"k_concepts": {"k": 5, "concept": "points"}, "rectangle": {"dimensions": 3}, "median": {"fractions": (0.5,)}}
+    asked = base.Question(8, None, 1.0, 0.1, 1e-3, 0.1, relation, **own.get(task, {}))
+    offer = next(each for each in choosing.TASKS[task].candidates(asked) if each.name == name).offer(asked)
+    algorithm = offer.make(offer.n)
+    needed = algorithm.sample_size(beta=0.1, **({} if task == "interior_point" else {"alpha": 0.1}))
+    assert 0.6 * offer.n < needed <= offer.n
+    assert algorithm.guarantee().under(relation).covers(1.0, 1e-3)
 
 
 @pytest.mark.parametrize("name", ["exponential", "hashed"])
@@ -518,11 +614,47 @@ def test_more_rows_than_an_algorithm_takes_are_no_answer():
         assert chosen.n <= 2**24 or "generic" not in repr(chosen)
 
 
+def test_more_examples_than_a_generic_learner_takes_are_no_offer():
+    asked = base.Question(16, None, 0.05, 0.1, 0.0, 0.1, REPLACE_ONE, k=1000, concept="thresholds")
+    with pytest.raises(base.UnavailableError, match="takes at most 16777216 rows, got 57"):
+        k_concepts.generic_learner(asked)
+
+
+@pytest.mark.parametrize("bits", range(8, 16))
+def test_slices_of_quantiles_hold_the_points_that_their_solver_needs(bits):
+    """An odd number, too."""
+    asked = base.Question(bits, None, 1.0, 0.1, 0.0, 0.1, ADD_OR_REMOVE_ONE, (0.5,))
+    solver, m, _ = quantiles.direct_plan(asked, 3)
+    assert 2 * m - 1 <= solver.sample_size(beta=0.1 / 3) <= 2 * m
+
+
+@pytest.mark.parametrize("offer", [quantiles.direct, quantiles.recursive])
+def test_quantiles_spend_no_more_delta_than_is_asked_where_their_solver_needs_one(offer):
+    """As on 2^1024 points."""
+    asked = base.Question(1024, None, 1.0, 0.1, 1e-6, 0.1, ADD_OR_REMOVE_ONE, (0.5,))
+    found = offer(asked)
+    promised = found.make(found.n).guarantee()
+    assert "tree_log" in found.name and 0.5e-6 < promised.delta <= 1e-6 and promised.epsilon <= 1.0
+
+
 def test_ties_that_cannot_be_broken_are_no_answer():
     fractions = tuple(i / 256 for i in range(1, 256))
     question = base.Question(32, None, 1.0, 1e-9, 0.0, 0.1, ADD_OR_REMOVE_ONE, fractions)
     with pytest.raises(base.UnavailableError, match="do not break the ties"):
         quantiles.recursive(question)
+
+
+@pytest.mark.parametrize("fractions", [(0.3,), (0.25, 0.75), (0.25, 0.5, 0.7)])
+def test_other_fractions_than_all_multiples_are_no_answer_of_recursive_quantiles(fractions):
+    with pytest.raises(base.UnavailableError, match="for all multiples of"):
+        quantiles.recursive(base.Question(8, None, 1.0, 0.1, 0.0, 0.1, ADD_OR_REMOVE_ONE, fractions))
+
+
+def test_ties_are_reckoned_with_for_a_million_records_where_fewer_are_needed():
+    """Three of 2^20 points share 32 bits with probability 1/96 at most, of the few hundred that are needed with 1e-12."""
+    asked = base.Question(8, None, 1.0, 0.1, 0.0, 0.1, ADD_OR_REMOVE_ONE, (0.5,))
+    make, ranks, _ = quantiles.recursive_plan(asked, 1, lambda ranks: 300)
+    assert ranks == quantiles.rank_error(1, int(make().m), 3)
 
 
 def test_ties_are_reckoned_with_for_all_records(monkeypatch):
@@ -628,7 +760,7 @@ def test_more_epsilon_never_costs_parities_more():
     assert dpjax.choose("k_concepts", n=found[0], **given).n <= found[0]
 
 
-@pytest.mark.parametrize(("delta", "beta"), [(0.5, 0.999), (0.5, 0.7), (0.3, 0.9), (0.01, 0.999)])
+@pytest.mark.parametrize(("delta", "beta"), [thorough(0.5, 0.999), (0.5, 0.7), (0.3, 0.9), thorough(0.01, 0.999)])
 def test_more_epsilon_never_costs_more_where_failures_are_allowed_more_often_than_not(delta, beta):
     """At a large epsilon A_dist keeps no lead of 1, which at a small one it does half of the time."""
     asked = {"bits": 64, "alpha": 0.01, "delta": delta, "beta": beta}
@@ -668,7 +800,28 @@ def test_nothing_is_left_of_a_delta_below_the_error_of_convolutions() -> None:
     """10,000 mechanisms are reckoned with 2 * 2^-52 each."""
     assert base.largest_each(lambda e: [(e, 10**4)], 1.0, 4e-12, 0.0) is None
     assert base.largest_each(lambda e: [(e, 10**4)], 1.0, 1e-9, 0.0) is not None
-    assert base.optimal_each(1.0, 4e-12, 10**4, 0.0).epsilon <= 1e-4
+    assert 0.999e-4 <= base.optimal_each(1.0, 4e-12, 10**4, 0.0).epsilon <= 1e-4
+
+
+def test_shares_never_add_up_to_more_than_the_total() -> None:
+    """Ten times the float nearest to 1/10 are more than 1."""
+    for count in range(1, 50):
+        each = base.share_of(1.0, 1e-6, count)
+        assert count * Fraction(each.epsilon) <= 1 and count * Fraction(each.delta) <= Fraction(1e-6)
+        asked = base.Question(8, None, 1.0, 0.1, 1e-6, 0.1, REPLACE_ONE, k=count)
+        each, _ = k_concepts._budgets(asked, pure=True)[0]
+        assert count * Fraction(each.epsilon) <= 1 and count * Fraction(each.delta) <= Fraction(1e-6)
+
+
+@pytest.mark.parametrize(("delta", "better"), [(0.9, 0.9), (0.9, 0.5), (1e-40, 1e-40), (1e-40, 0.0)])
+def test_of_all_of_delta_and_a_part_that_is_offered_which_takes_fewer_records(delta: float, better: float) -> None:
+    """A delta above 1/2 may be spent whole or 1/2 of it, a tiny one whole or not at all."""
+
+    def offer(question: base.Question) -> base.Offer:
+        return base.Offer(10 if question.delta == better else 20, lambda n: None, "")
+
+    asked = base.Question(bits=1, n=None, epsilon=1.0, alpha=0.1, delta=delta, beta=0.1, relation=REPLACE_ONE)
+    assert base.best_offer(base.Candidate("", offer), asked).n == 10
 
 
 def test_only_what_two_others_are_better_than_is_left_out() -> None:

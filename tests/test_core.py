@@ -1,5 +1,6 @@
 """Random draws, log-space sums, samples and argument checks."""
 
+import gc
 import math
 import pathlib
 import subprocess
@@ -168,6 +169,32 @@ def test_a_longer_array_of_pairs_begins_alike():
 
 
 # ---------------------------------------------------------------------------------------------------------- bernoulli
+
+
+@pytest.mark.parametrize("count", [255, 256, 65_535, 65_536])
+def test_tallies_do_not_wrap_around(count):
+    """In 8 or 16 bits 256 and 65,536 would be 0."""
+    assert bits.tally(np.ones((count, 1), bool)).tolist() == [count]
+
+
+@pytest.mark.parametrize("rows", [17, 33])
+def test_the_row_in_the_middle_is_looked_at(rows):
+    """An odd number of rows has two halves that share one."""
+    middle = np.abs(np.arange(rows) - rows // 2)
+    assert jax.jit(staging.least)(middle) == 0 and jax.jit(staging.greatest)(-middle[:, None]).tolist() == [0]
+
+
+def test_whoever_did_without_the_collector_still_does():
+    was_on = gc.isenabled()
+    try:
+        for switch in (gc.disable, gc.enable):
+            switch()
+            before = gc.isenabled()
+            with staging.uncollected():
+                assert not gc.isenabled()
+            assert gc.isenabled() == before
+    finally:
+        (gc.enable if was_on else gc.disable)()
 
 
 def test_columns_are_counted_under_a_mask_for_any_number_of_rows():
@@ -555,6 +582,8 @@ def test_bucket_is_the_least_one(n):
             "alpha must be at least 7.5e-37, which float32 can hold",
         ),
         (lambda: arguments.epsilon(3e38), ValueError, r"epsilon must be <= 2\^120 in float32"),
+        (lambda: arguments.epsilon(2.0**120 * 1.001), ValueError, r"epsilon must be <= 2\^120 in float32"),
+        (lambda: arguments.fractions(beta=2.0**-501), ValueError, "beta must be >= 3.05.*e-151, got 1.5"),
         (lambda: arguments.delta(1 - 1e-9), ValueError, "delta must be below 1 in float32"),
         (lambda: arguments.real("x", -1e300), ValueError, r"x must be at least -3.4e\+38, which float32 can hold"),
         (lambda: arguments.size("k", 2**31), ValueError, "k must be from 1 to 2147483647, got 2147483648"),
@@ -562,6 +591,8 @@ def test_bucket_is_the_least_one(n):
         (lambda: arguments.counts(vc=10**400), ValueError, "vc must be from 1 to 340282.*, got an int"),
         (lambda: arguments.known_fraction("beta", 1.0), ValueError, "beta must be < 1.0, got 1.0"),
         (lambda: arguments.several("points", 3), TypeError, "points must be a list, got 3 of type int"),
+        (lambda: arguments.several("points", {1, 2}), TypeError, "points must be a list, got {1, 2} of type set"),
+        (lambda: arguments.several("points", {1: 2}), TypeError, "points must be a list, got {1: 2} of type dict"),
         (lambda: arguments.several("points", "abc"), TypeError, "points must be a list, got 'abc' of type str"),
         (lambda: arguments.several("points", np.array(3)), TypeError, r"points must be a list, got array\(3\)"),
         (lambda: arguments.array("y", [[0], [0, 1]]), TypeError, "y must be an array of numbers"),

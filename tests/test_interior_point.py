@@ -10,15 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpjax import Points, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.data import algorithm
-from dpjax.domains import scaled, wide
-from dpjax.mechanisms import exponential_piecewise
+from dpjax.domains import scaled, trie, wide
+from dpjax.mechanisms import exponential_piecewise, stability
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import depth as depths
-from dpjax.optimizers.interior_point import planning
+from dpjax.optimizers.interior_point import planning, walk
 from dpjax.verify.plain import tree_log as reference
 from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.partition_selection import keep_probability, saturation
@@ -355,6 +356,11 @@ def test_plan_keeps_its_promises(accountant):
         test = 1 + math.log(1 / (2 * delta)) / epsilon
         assert laplace_tail((plan.m2 - 2 * passed - test) * epsilon) <= share * (1 + 1e-9)
         assert plan.sample_size == depth * (plan.m1 + plan.m2) + plan.base + plan.noise
+        assert planning.sample_size(plan.parameters(), bits=64, beta=0.1) == plan.sample_size
+        rate = plan.budget.slice_epsilon
+        assert (
+            rate is None or stats.nbinom.sf(plan.noise, 2 * depth, -math.expm1(-rate)) <= share
+        )  # of all noises together
 
 
 @pytest.mark.parametrize(
@@ -381,6 +387,100 @@ def test_cheapest_walk_costs_what_it_may(epsilon, delta):
     assert walk.t2 <= 2 * plain
     assert reference.walk_delta(epsilon, delta, plain) <= delta * (1 + 1e-9)
     assert reference.walk_delta(epsilon, delta, plain - 1) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "share"), [(0.1, 0.1, 0.2), (0.3, 0.3, 0.5), (0.05, 0.01, 0.2)])
+def test_no_walk_starts_below_what_its_theorem_asks_for(epsilon, delta, share):
+    """At half of an even g the price alone would allow one less."""
+    walk, g = planning.walk_of(epsilon, delta, share), saturation(epsilon, share * delta)
+    assert g % 2 == 0 and walk.t1 == g // 2
+    assert planning.walk_price(epsilon, walk.stop_delta, walk.t1 - 1) <= delta
+
+
+def test_parameters_beyond_the_theorem_of_the_walk_promise_nothing():
+    """Whatever an optimiser made of them: 2 t1 >= g - 1, m2 >= K, a test's delta of 1/2 at most, the anchors of the walk's own numbers."""
+    plan = planning.calibrate(bits=8, epsilon=1.0, delta=1e-5, beta=0.1, accountant="basic", depth=1)
+    solver, g = (
+        interior_point.tree_log_planned(bits=8, plan=plan),
+        saturation(plan.budget.walk_epsilon, plan.stop_delta),
+    )
+
+    def spent(**changed):
+        changed = {
+            name: np.float64(value) if type(value) is float else np.int32(value) for name, value in changed.items()
+        }
+        return planning.spent(dataclasses.replace(solver.parameters, **changed))
+
+    assert g % 2 == 0 and plan.t1 == g // 2 and solver.guarantee().covers(1.0, 1e-5)
+    price = reference.walk_delta(plan.budget.walk_epsilon, plan.stop_delta, plan.t1)
+    assert plan.stop_delta < spent().walk_delta == pytest.approx(price, rel=1e-6)
+    assert spent(deep=plan.K) == spent() and spent(select_delta=0.5) is not None
+    for beyond in ({"never_below": plan.t1 - 1}, {"deep": plan.K - 1}, {"select_delta": 0.51}, {"walk_delta": 1.0},
+                   {"walk_epsilon": plan.budget.walk_epsilon * 1.001}):  # fmt: skip
+        assert spent(**beyond) is None, beyond
+    parameters = dataclasses.replace(solver.parameters, deep=np.int32(plan.K - 1))
+    assert dataclasses.replace(solver, parameters=parameters).guarantee().is_none
+
+
+def test_parameters_out_of_range_are_no_sound_ones():
+    """Each of them alone, as a sweep or an optimiser may leave it."""
+    solver = interior_point.tree_log_planned(bits=8, plan=small_plan(1.0, 0.01, slice_epsilon=0.5))
+    names = ["walk", "select", "count", "base", "slice"]
+    wrong = [{f"{name}_epsilon": np.float64(value)} for name in names for value in (0.0, math.nan)]
+    wrong += [{name: np.float64(value)} for name in ("walk_delta", "select_delta") for value in (0.0, 1.0)]
+    wrong += [{name: np.int32(0)} for name in ("left", "deep", "never_below")]
+    assert solver.sound()
+    for changed in wrong:
+        parameters = dataclasses.replace(solver.parameters, **changed)
+        assert not dataclasses.replace(solver, parameters=parameters).sound(), changed
+
+
+def test_a_node_leads_in_the_deep_slice_by_what_it_holds_more_than_any_other():
+    """Of five points the last left the path at its root, so that no node below holds all of them; behind the leaf there is none."""
+    numbers, parameters = [0, 1, 2, 3, 8, 9, 11, 12], small_plan(1.0, 0.1).parameters()
+
+    @jax.jit
+    def choices(size):
+        tree = trie.from_numbers(jnp.array(numbers, jnp.int32), jnp.int32(8), jnp.int32(4))
+        walked = walk.walk(tree, jnp.int32(1), 4)
+        _, deep = walk.remainder(walked, size)
+        choose = jax.vmap(lambda level: walk.choose(tree, walked, deep, level, parameters))
+        return walk.deep_slice(tree, walked, deep), choose(jnp.arange(5, dtype=jnp.int32))
+
+    for size in (3, 5):
+        taken, choice = choices(jnp.int32(size))
+        points, gaps = [x for x, is_taken in zip(numbers, taken, strict=True) if is_taken], []
+        for length in (1, 2, 3, 4, 4):
+            counts = sorted(sum(x >> (4 - length) == node for x in points) for node in range(1 << length))
+            gaps.append(float(counts[-1] - counts[-2]))
+        assert len(points) == size and gaps[0] == 3
+        odds, _ = stability.log_keep(np.array(gaps), epsilon=1.0, delta=0.1, calibration="proved_counts")
+        np.testing.assert_allclose(choice.log_release, odds, rtol=1e-5)
+        assert choice.length.tolist() == [1, 2, 3, 4, 4]
+
+
+def test_noisy_slices_of_two_levels_have_no_exact_law():
+    """Of one level it is a sum over two sizes, of two over four."""
+    solver = interior_point.tree_log_planned(bits=8, plan=small_plan(1.0, 0.01, depth=2, slice_epsilon=0.5))
+    with pytest.raises(ValueError, match="depth must be 1 for an exact law with noisy slices, got 2"):
+        solver.success_probability(points_of([1, 2, 3], 8))
+
+
+def test_a_budget_is_charged_for_all_its_parts():
+    """Of sizes that are public a test sees a replacement: 2 epsilon and e^epsilon delta."""
+    budget = planning.Budget(0.1, 1e-7, 0.2, 1e-8, 0.3, 0.4, 0.5)
+    moved, (run, parts) = (
+        math.exp(0.2) * 1e-8,
+        (budget.run(3), {(g.epsilon, g.delta): k for g, k in budget.composed(3).items()}),
+    )
+    assert sorted(parts) == [(0.1, 1e-7), (0.3, 0.0), (0.4, 0.0), (0.4, pytest.approx(moved, rel=1e-10))]
+    assert sorted(parts)[3][1] >= moved and [parts[part] for part in sorted(parts)] == [3, 3, 1, 3]
+    assert run.compute.delta == 1e-8 and moved <= run.compute_apart.delta <= moved * (1 + 1e-10)
+    assert run.extra == (Guarantee(0.1, 1e-7, ADD_OR_REMOVE_ONE),) * 3
+    basic = budget.guarantee("basic", Guarantee(3.0, 1e-6, ADD_OR_REMOVE_ONE), 3)
+    assert basic.epsilon == pytest.approx(3 * (0.1 + 0.4 + 0.3) + 0.4)
+    with pytest.raises(ValueError, match="the budget must keep"):
+        budget.guarantee("basic", Guarantee(2.7, 1e-6, ADD_OR_REMOVE_ONE), 3)
 
 
 @pytest.mark.slow

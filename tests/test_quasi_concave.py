@@ -20,8 +20,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, basic, total_delta
 from dpjax.data import algorithm
 from dpjax.domains import ordered, wide
 from dpjax.optimizers import quasi_concave
-from dpjax.optimizers.quasi_concave import amplification as interior
-from dpjax.optimizers.quasi_concave import recursion
+from dpjax.optimizers.quasi_concave import amplification, recursion
 from dpjax.verify import exact
 from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.tree_log import Law
@@ -195,8 +194,8 @@ def test_no_point_beyond_the_range_is_released() -> None:
 # ------------------------------------------------------------------------------------------- privacy, step by step
 
 
-def budget_of(epsilon: Any, delta: Any, beta: float = 0.25) -> interior.Budget:
-    return interior.Budget(epsilon=epsilon, delta=delta, beta=beta)
+def budget_of(epsilon: Any, delta: Any, beta: float = 0.25) -> amplification.Budget:
+    return amplification.Budget(epsilon=epsilon, delta=delta, beta=beta)
 
 
 def block_pairs(top: float, least: float, n: float, c: float) -> list[np.ndarray]:
@@ -218,8 +217,8 @@ BLOCKS = 50  # weights of 0 fill up what there are less
 
 def block_choice(row: Any) -> Any:
     """ln of the law of step 3, all of it data."""
-    constants, budget = interior.Margins(**row["constants"]), budget_of(row["epsilon"], row["delta"])
-    log_block, log_some, log_none = interior.choose_block(row["weights"], row["c"], constants, budget)
+    constants, budget = amplification.Margins(**row["constants"]), budget_of(row["epsilon"], row["delta"])
+    log_block, log_some, log_none = amplification.choose_block(row["weights"], row["c"], constants, budget)
     return jnp.append(log_some + log_block, log_none)
 
 
@@ -228,8 +227,8 @@ def worst_block_choices(cases: list[tuple[float, float, float, float, float]]) -
     rows = []
     for epsilon, delta, n, c, lower in cases:
         budget = budget_of(np.float64(epsilon), np.float64(delta))
-        total = n + 2 * float(interior.margins(n, c, budget, xp=np).trim)
-        constants = interior.margins(total, c, budget, xp=np)
+        total = n + 2 * float(amplification.margins(n, c, budget, xp=np).trim)
+        constants = amplification.margins(total, c, budget, xp=np)
         constants = dataclasses.replace(constants, bar=constants.bar - lower * constants.least)
         bar, least = float(constants.bar), float(constants.least) * (1 + 1e-9)
         tops = np.linspace(bar - least, min(bar + 3 * least, n - 2 * least), 12)
@@ -277,7 +276,7 @@ MOST_POINTS = 6  # further ones have the value n
 def dense(row: Any, depth: int) -> Any:
     """ln of the law of a level."""
     budget = budget_of(row["epsilon"], row["delta"])
-    return jnp.log(interior.dense_law(row["function"], row["last"], row["n"], 1.0, budget, depth))
+    return jnp.log(amplification.dense_law(row["function"], row["last"], row["n"], 1.0, budget, depth))
 
 
 def level_laws(functions: np.ndarray, n: int, epsilon: float, delta: float, depth: int) -> np.ndarray:
@@ -319,22 +318,22 @@ def test_levels_keep_their_promise_over_all_amplified_neighbours(
 def test_the_depth_and_the_next_level_are_as_sensitive_as_they_say(x64: None) -> None:
     functions = monotone(5, 9)
     pairs = unit_moves(functions)
-    nothing = interior.Margins(trim=0.5, least=1.0, bar=1.0, reserve=0.5)
+    nothing = amplification.Margins(trim=0.5, least=1.0, bar=1.0, reserve=0.5)
 
     @jax.jit
     @jax.vmap
     def stages(function: Any) -> tuple[Any, Any]:
         before = jnp.append(0.0, function[:-1])
         rising = jnp.clip(jnp.append(before, 9.0) - nothing.trim, 0, 8.0)
-        largest = jnp.stack([jnp.max(interior._dense_weights(rising, jnp.int32(s))) for s in range(4)])
-        return jnp.minimum(function, 9 - before), interior._level_function(largest, nothing)
+        largest = jnp.stack([jnp.max(amplification._dense_weights(rising, jnp.int32(s))) for s in range(4)])
+        return jnp.minimum(function, 9 - before), amplification._level_function(largest, nothing)
 
     depth, following = (np.asarray(x) for x in stages(functions))
     for values, sensitivity in ((depth, 1), (following, 2)):
         assert np.abs(values[pairs[:, 0]] - values[pairs[:, 1]]).max() == sensitivity
     assert np.all(np.diff(following) >= 0) and np.all(following[:, -1] == 7.5)
     assert np.all(depth.max(axis=1) >= 4.5)
-    assert float(interior.margins(9.0, 1.0, budget_of(np.float64(4.0), np.float64(0.2)), xp=np).reserve) > 0
+    assert float(amplification.margins(9.0, 1.0, budget_of(np.float64(4.0), np.float64(0.2)), xp=np).reserve) > 0
 
 
 # --------------------------------------------------------------------------------------------------- privacy, whole
@@ -363,7 +362,7 @@ def test_kept_promises_make_amplified_neighbours_and_others_need_not(x64: None) 
 
     def function(values: Any) -> Any:
         _, problem = on_points(values.shape[0])
-        return interior.steps(problem(values, promise, 1.0), budget).values[1 : 2 * values.shape[0]]
+        return amplification.steps(problem(values, promise, 1.0), budget).values[1 : 2 * values.shape[0]]
 
     qualities = all_qualities(4, 5)
     functions = np.asarray(jax.jit(jax.vmap(function))(qualities))
@@ -687,6 +686,55 @@ def test_values_that_floats_do_not_tell_apart_are_refused() -> None:
         assert np.isnan(law.probability(scaled, (0, 1))[0]) == (status != Status.OK)
 
 
+@pytest.mark.parametrize(("total", "unit"), [(1.5e7, 1.0), (1.5e7 / 16, 1 / 16), (3.0e8, 1.0)])
+def test_what_a_program_subtracts_is_a_multiple_of_what_floats_hold_beside_the_total(total: float, unit: float) -> None:
+    """Rounded up, so that no count moves by more than 1 where a difference is rounded; without a delta it is infinite."""
+    budget, none = budget_of(0.25, 1e-6), budget_of(0.25, 0.0)
+    found, nothing = jax.jit(
+        lambda *budgets: [amplification.margins(jnp.float32(total), 1.0, each) for each in budgets]
+    )(budget, none)
+    with np.errstate(divide="ignore"):
+        exact = amplification.margins(np.float64(total), 1.0, jax.tree.map(np.float64, budget), xp=np)
+    for one, other in ((found.trim, exact.trim), (found.reserve, exact.reserve)):
+        assert float(one) % unit == 0 and other * (1 - 1e-5) <= float(one) <= other * (1 + 1e-5) + unit
+    assert np.isinf(nothing.reserve) and np.isfinite(nothing.trim)
+
+
+def test_a_level_below_is_twice_as_sensitive() -> None:
+    """Q is p on {10, ..., 19}: F rises by r at 10 and at 19, which only blocks of 2^5 points or more hold both of. So 5 is deeper than the
+    sizes below by the reserve, and these are deeper than 6, behind which nothing rises, by what trim and reserve leave of r."""
+    budget, host = (jax.tree.map(kind, budget_of(1.0, 1e-3)) for kind in (jnp.float32, np.float64))
+    problem = Case([0, 10, 20], [0.0, 200.0, 0.0], 40, 200.0, 1.0).problem()
+    law = jax.jit(lambda problem: amplification.choose_size(amplification.steps(problem, budget), budget, 1))(problem)
+    small, both, last = np.log(np.asarray(law)[[0, 5, 6]])
+    r = 200.0 - float(host.slack(np))
+    margins = amplification.margins(np.float64(2 * r), 1.0, host, xp=np)
+    left = r - margins.trim - margins.reserve
+    assert left > 10 and both - small == pytest.approx(margins.reserve / 4, rel=1e-3)
+    assert small - last == pytest.approx(left / 4, rel=1e-3)
+
+
+def test_what_was_changed_past_all_checks_is_seen() -> None:
+    """Numbers of the optimiser and of the problem, each of them alone."""
+    optimizer = quasi_concave.amplified(bits=6, epsilon=1.0, delta=1e-6, depth=1)
+    pieces = ordered.from_breakpoints([0, 1], [5.0, 4.0], 64, beyond=0.0)
+    problem = quasi_concave.problem(pieces, promise=5.0, alpha=0.5)
+    fits, sound = jax.jit(lambda problem: optimizer.fits(problem)), jax.jit(lambda optimizer: optimizer.sound())
+    assert sound(optimizer) and fits(problem)
+    for name in ("epsilon", "delta", "beta"):
+        budget = dataclasses.replace(optimizer.budget, **{name: np.float64(math.nan)})
+        assert not sound(dataclasses.replace(optimizer, budget=budget)), name
+    for wrong in (
+        {"alpha": jnp.float32(1.5)},
+        {"alpha": jnp.float32(-0.5)},
+        {"promise": jnp.float32(0)},
+        {"alpha": jnp.float32(1), "promise": jnp.float32(2.0**23 + 1)},
+        {"pieces": dataclasses.replace(pieces, values=pieces.values.at[1].set(jnp.inf))},
+        {"pieces": dataclasses.replace(pieces, exponent=jnp.int32(7))},
+    ):
+        assert not fits(dataclasses.replace(problem, **wrong)), wrong
+
+
 @pytest.mark.parametrize(("promise", "alpha"), [(1.6e7, 0.45), thorough(1.2e7, 0.45), thorough(8e6, 1.0)])
 def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) -> None:
     """And what is trimmed of them: beside fractions, whole numbers of 24 bits moved by 2, or not at all."""
@@ -698,14 +746,14 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
         pieces = ordered.from_breakpoints([0, 1, 2, 3], [0.0, 1.0, 2.0, 3.0], 5, beyond=0.0)
         pieces = dataclasses.replace(pieces, values=jnp.pad(values, (0, pieces.values.size - 4)))
         problem = recursion.Problem(pieces=pieces, promise=jnp.float32(promise), alpha=jnp.float32(alpha))
-        chain = interior.steps(problem, budget)
-        return chain.values, interior._trimmed(chain, interior.margins(chain.total, 1.0, budget))
+        chain = amplification.steps(problem, budget)
+        return chain.values, amplification._trimmed(chain, amplification.margins(chain.total, 1.0, budget))
 
     found = jax.jit(jax.vmap(steps))(jnp.arange(64, dtype=jnp.float32))
     for values in found:
         moved = np.abs(np.diff(np.asarray(values, float), axis=0))
         assert moved.max() == 1.0 and set(np.unique(moved)) <= {0.0, 1.0}
-    slope = jax.grad(lambda alpha: interior.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
+    slope = jax.grad(lambda alpha: amplification.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
     assert slope == np.float32(300.3)  # derivatives pass
 
 
@@ -726,7 +774,7 @@ def test_the_top_of_f_is_no_more_than_the_test_has_shown(promise: float, alpha: 
         pieces = ordered.from_breakpoints([0, 1, 2], [0.0, 1.0, 0.0], 4, beyond=0.0)
         pieces = dataclasses.replace(pieces, values=pieces.values.at[1].set(best))
         problem = recursion.Problem(pieces=pieces, promise=jnp.float32(promise), alpha=jnp.float32(alpha))
-        return interior.steps(problem, budget).values
+        return amplification.steps(problem, budget).values
 
     first, second = (np.asarray(jax.jit(values)(jnp.float32(shown + more))) for more in (0, 1))
     np.testing.assert_array_equal(first, second)

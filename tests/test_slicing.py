@@ -335,6 +335,8 @@ def test_bad_input_is_refused():
             Slicing.create(everyone, slice_epsilon=epsilon)
     with pytest.raises(ValueError, match=r"order\[1\] must have shape \(4,\) or \(4, limbs\), got \(4, 1, 1\)"):
         cut(key(), everyone, 1, order=(jnp.arange(4), jnp.zeros((4, 1, 1), int)), slice_epsilon=None)
+    with pytest.raises(ValueError, match=r"order\[0\] must have shape \(4,\) or \(4, limbs\), got \(5,\)"):
+        cut(key(), everyone, 1, order=(np.arange(5),), slice_epsilon=None)
     with pytest.raises(TypeError, match=r"order\[0\] must hold integers, got float32|parameter 'order'"):
         cut(key(), everyone, 1, order=(jnp.zeros(4),), slice_epsilon=None)
     with pytest.raises(ValueError, match=r"order\[0\] must hold integers that int32 holds, or be split into limbs"):
@@ -346,5 +348,7 @@ def test_bad_input_is_refused():
         run.compute(key(), lambda *_: None, epsilon=1.0)
     with pytest.raises(ValueError, match="epsilon must be > 0"):
         run.cut(key(), 1).compute(key(), lambda *_: None, epsilon=0.0)
+    with pytest.raises(ValueError, match=r"delta must be < 1.0, got 1.0"):
+        run.cut(key(), 1).compute(key(), lambda *_: None, epsilon=1.0, delta=1.0)
     with pytest.raises(ValueError, match="slice_epsilon must be a number for the slicing accountants, got None"):
         run.spent.run()

@@ -266,10 +266,16 @@ def test_compositions_are_just_above_the_exact_ones(case, epsilons):
 
 
 def test_the_grid_costs_little_down_to_1e_12():
-    """One run, through the grid by an extra that does nothing."""
-    for total in (0.5, 1.0, 2.0):
-        exact = run(0.05, 0.05).delta(total)
-        assert exact * (1 - 1e-10) <= run(0.05, 0.05, extra=[Guarantee(1e-12, 0.0, ADD)]).delta(total) <= 1.003 * exact
+    """One run, through the grid by an extra that does nothing. Of the last one b = 0 against 1 is the larger divergence."""
+    idle = [Guarantee(1e-12, 0.0, ADD)]
+    for case, total in (
+        (run(0.05, 0.05), 0.5),
+        (run(0.05, 0.05), 1.0),
+        (run(0.05, 0.05), 2.0),
+        CASES["b = 0 against 1"],
+    ):
+        exact = case.delta(total)
+        assert exact * (1 - 1e-10) <= dataclasses.replace(case, extra=idle).delta(total) <= 1.003 * exact
 
 
 def test_split_masses_keep_both_probabilities():
@@ -333,7 +339,7 @@ def test_smaller_noise_is_larger_noise_on_a_random_size():
 
 def test_printed_calls():
     """Against the negative binomial law of the calls, and not one more than the lemmas give."""
-    for slack, count in itertools.product((0.5, 1e-3, 1e-12), (1, 2, 5, 40)):
+    for slack, count in itertools.product((0.5, 1e-3, 1e-12), (1, 2, 5, 40, 400)):
         calls = slicing.printed_calls(slack, count)
         assert stats.nbinom.sf(calls - count, count, 1 / 6) <= slack
         if count == 1:
@@ -351,6 +357,14 @@ def test_printed_guarantee():
     assert found.delta == 1e-6 and found.relation == ADD
     twice = dataclasses.replace(case, applications=2, extra=()).guarantee(delta=1e-6, accountant="printed")
     assert math.isclose(twice.epsilon, slicing.printed_calls(1e-6 - 8 * 100 * math.exp(0.01) * 1e-12, 2) * 0.024)
+
+
+def test_the_printed_analysis_promises_something_as_long_as_its_own_deltas_are_less_than_all():
+    """Of 10 computes they are 2 e^2 d each at e = 1."""
+    spent = 10 * 2 * math.exp(2.0) * 1e-8
+    for total, finite in ((0.999 * spent, False), (1.001 * spent, True)):
+        promised = run(0.1, 1.0, 1e-8, slices=10).guarantee(delta=total, accountant="printed")
+        assert promised.is_none != finite and (promised.delta == total) == finite
 
 
 def test_plain_composition_of_the_same_run():
@@ -392,6 +406,7 @@ def test_best_says_which():
         (run(1.0, 0.1, slices=2), "printed"),
         (run(0.1, 0.1, 1e-7, slices=5), "basic"),
         (run(0.1, 0.1, 1e-7, slices=5), "printed"),
+        (run(0.1, 0.1, 1e-7, slices=5), "advanced"),
         (run(0.1, 0.6, slices=5), "advanced"),
         (run(0.1, 0.1, 1e-6), "numerical"),
         (run(0.1, 400.0, slices=5), "numerical"),
@@ -403,7 +418,7 @@ def test_no_promise_is_said_plainly(case, accountant):
 
 
 def test_numerical_guarantee_is_on_the_safe_side():
-    for case in (run(0.1, 0.2), run(0.1, 0.2, 1e-8, slices=7), run(0.1, 0.1, applications=3)):
+    for case in (run(0.1, 0.2), run(0.8, 0.9, 1e-8, slices=7), run(0.1, 0.1, applications=3)):
         found = case.guarantee(delta=1e-6)
         assert case.delta(found.epsilon) <= 1e-6 < case.delta(found.epsilon * (1 - 1e-6))
     assert run(0.01, 0.01).guarantee(delta=0.9).epsilon == 0.0
@@ -443,6 +458,13 @@ def test_little_slice_noise_hides_nothing(slice_epsilon):
         assert math.isclose(go_on + stop.sum(), 1.0, rel_tol=1e-15)
     assert math.isclose(slicing._call(slice_epsilon, 1)[0], -math.expm1(-slice_epsilon), rel_tol=1e-15)
     assert run(slice_epsilon, 0.0, slices=2).delta(1.5 * slice_epsilon) >= 1 - 3 * math.exp(-slice_epsilon / 2)
+
+
+@pytest.mark.parametrize("extra", [(), [Guarantee(1e-12, 0.0, ADD)]])
+def test_calls_that_are_not_summed_up_count_as_infinite_loss(extra, monkeypatch):
+    """Of the larger dataset 1 - e^-20 go on after each: at 1.5 s next to all of the mass is beyond, summed up or not."""
+    monkeypatch.setattr(slicing, "_CALLS", 6)
+    assert run(20.0, 0.0, extra=extra).delta(30.0) > 0.9998
 
 
 @pytest.mark.thorough
@@ -489,6 +511,10 @@ def test_no_budget_is_an_error():
         (lambda: slicing.split(total_epsilon=None, total_delta=1e-6, cost=max), TypeError, "total_epsilon"),
         (lambda: slicing.split(total_epsilon=1.0, total_delta=1e-6, cost=None), TypeError, "cost"),
         (lambda: slicing.largest(None, Guarantee(1.0, 1e-6, ADD)), TypeError, "family"),
+        (lambda: slicing.largest(run, Guarantee(1.0, 1e-6, REPLACE)), ValueError, "total must be under ADD"),
+        (lambda: slicing.largest(run, (1.0, 1e-6)), TypeError, "total must be a Guarantee"),
+        (lambda: slicing.largest(run, Guarantee(0.0, 1e-6, ADD)), ValueError, "total.epsilon must be finite and > 0"),
+        (lambda: slicing.largest(run, Guarantee(1.0, 0.0, ADD)), ValueError, "total.delta"),
         (
             lambda: slicing.total_delta(slice_epsilon=0.1, compute_epsilon=None, total_epsilon=1.0),
             TypeError,
@@ -517,3 +543,10 @@ def test_where_hardly_any_loss_is_finite_nothing_is_promised():
     """dp-accounting fails on it, so that its failure must not come through."""
     plan = planning.calibrate(bits=3, epsilon=40.0, delta=0.1, beta=0.3, depth=1, accountant="slicing")
     assert plan.guarantee.covers(40.0, 0.1)
+    assert run(0.1, 0.1, extra={Guarantee(0.1, 0.9, ADD): 40}).delta(1.0) == 1.0  # nearly: 1 - 0.1^40
+
+
+@pytest.mark.parametrize("case", [run(0.1, 0.1, 0.6), run(0.1, 0.1, extra=[Guarantee(1.0, 1.0, ADD)])])
+def test_a_delta_of_one_leaves_nothing_to_promise(case):
+    """A compute of delta = 0.6 has 0.6 (1 + e^0.1) > 1 for a replacement."""
+    assert case.delta(1.0) == 1.0 and case.guarantee(delta=0.9).is_none

@@ -137,6 +137,7 @@ def test_lemma_2_4_in_floats(epsilon):
     """The arrays of the accounting room, up to noise of mass 1e-15 (or its first 10^6 values)."""
     size = min(10**6, max(2, math.ceil(36 / epsilon)))
     laws = [synchronization.law(epsilon, size, bit) for bit in (0, 1)]
+    assert math.isclose(synchronization.leave_probabilities(epsilon, 1, 0)[0], -math.expm1(-epsilon), rel_tol=1e-14)
     for first, second in itertools.permutations(laws):
         assert np.all(first <= math.exp(epsilon) * second * (1 + 1e-9) + 1e-22)
     for bit, law in enumerate(laws):
@@ -145,6 +146,13 @@ def test_lemma_2_4_in_floats(epsilon):
         if size >= synchronization.surely_synchronised(epsilon):
             assert abs(law.sum() + rest - 1) < 1e-11
             assert abs(law[:, 1].sum() + rest - synchronization.stop_probability(epsilon, bit)) < 1e-11
+
+
+def test_without_noise_worth_the_name_nothing_overflows():
+    """e^800 is no float64: the smaller dataset leaves surely, the larger one stays."""
+    nothing = [[0.0, 0.0]] * 2
+    assert synchronization.law(800.0, 3, 0).tolist() == [[0.0, 1.0], *nothing]
+    assert synchronization.law(800.0, 3, 1).tolist() == [[1.0, 0.0], *nothing]
 
 
 @pytest.mark.parametrize("ratio", RATIOS, ids=str)
