@@ -566,6 +566,7 @@ INTERIOR_POINTS = [
         error=0.0,
         alpha=None,  # the promise is too small for any failure probability
         law_of="quasi_concave.rec_concave",
+        thorough=True,
     ),
     Entry(
         "interior_point.tree_log",

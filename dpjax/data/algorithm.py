@@ -173,7 +173,7 @@ class Algorithm:
 
     def _fitted(self, data: Any) -> Any:
         """`fit`; what no program could take is told first."""
-        if jax.tree_util.treedef_is_leaf(jax.tree.structure(self)):
+        if jax.tree_util.all_leaves([self]):
             raise TypeError(
                 f"{type(self).__name__} must be a pytree: decorate the class with @dpjax.core.pytree.frozen"
             )
