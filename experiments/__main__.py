@@ -1,4 +1,5 @@
-"""python -m experiments list | settings NAME | run NAME --out DIR [--preset P] [--set KEY=VALUE] [--resume] | plot NAME | check NAME.
+"""python -m experiments list | settings NAME | run NAME --out DIR [--preset P] [--set KEY=VALUE] [--resume] | plot NAME --out DIR |
+check NAME [--out DIR] [--seed S].
 
 NAME is one of the list, or an experiment of your own: MODULE:NAME or FILE.py. A run of several processes: the same command in
 each, with --distributed.
@@ -37,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _check(options)
         else:
             runner.plot(options.name, out=pathlib.Path(options.out))
+            print(f"{options.name}: pictures in {options.out}")
     except Refused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -87,7 +87,9 @@ def _parsed(key: str, text: str, before: Any) -> Any:
         kinds = {type(each) for each in before}
         return [_number(each, *kinds) for each in value] if len(kinds) == 1 and kinds <= {int, float} else list(value)
     except (ValueError, TypeError):
-        raise ValueError(f"--set {key} must be of the type of {before!r}, got {text!r}") from None
+        raise ValueError(
+            f"--set {key} must be of the type of {before!r} ({type(before).__name__}), got {text!r}"
+        ) from None
 
 
 def _number(value: Any, kind: type) -> Any:

@@ -124,7 +124,7 @@ def open_store(directory: str | os.PathLike[str], identity: Mapping[str, Any], *
     header = {"format": FORMAT, "identity": round_trip(dict(identity))}
     directory = pathlib.Path(directory)
     if directory.exists() and not directory.is_dir():
-        raise ValueError(f"directory must be a directory, got the file {directory}")
+        raise ValueError(f"a store must be a directory, got the file {directory}")
     if directory.is_dir():
         _check_usable(directory, resume)  # before the lock too: a plain refusal should not depend on who else is there
     directory.mkdir(parents=True, exist_ok=True)

@@ -165,6 +165,12 @@ class _Search:
         """LAW or TRIALS."""
         return self.cell.by(self.at(self.start))
 
+    def shown(self, n: int) -> str:
+        """For a progress bar."""
+        return ", ".join(
+            [self.cell.name, *(f"{name} = {value}" for name, value in self.cell.setting.items()), f"n = {n}"]
+        )
+
     def at(self, n: int) -> pac.Experiment:
         """The experiment with n examples: one program for all n as far as there is room from the start, and few above."""
         return self.cell.experiment(n, self.alpha, cells.rows_for(n, self.room))
@@ -195,8 +201,8 @@ def _together(searches: Sequence[_Search], questions: Sequence[Any], laws: Any, 
     found: dict[int, search.LeastN] = {}
     waiting = {i: next(steps) for i, steps in enumerate(questions)}
     while waiting:
-        first, *others = (f"{searches[i].cell.where()} at n = {n}" for i, n in waiting.items())
-        bar.note(f"{first} and {len(others)} more" if others else first)
+        first, *others = (searches[i].shown(n) for i, n in waiting.items())
+        bar.note(f"{first}, and {len(others)} more" if others else first)
         asked = {i: (searches[i].cell, searches[i].at(n)) for i, n in waiting.items()}
         by_law = [i for i in asked if searches[i].by == cells.LAW]
         answers = dict(zip(by_law, laws([asked[i] for i in by_law]), strict=True))

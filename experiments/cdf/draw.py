@@ -88,7 +88,7 @@ def _draw_distance(rows: list[Row], settings: Settings, path: pathlib.Path) -> N
     share, level = captions.percent(1 - settings["beta"]), captions.percent(settings["level"])
     style.title(
         fig,
-        f"Distance that {share} of the releases keep (band: {level} interval), at the best number of quantiles (small)",
+        f"Distance that {share} of the releases stay within (band: {level} interval), at the best number of quantiles (small)",
         f"{captions.privacy(settings)}, log-uniform points of {settings['bits']} bits, exponential mechanism as solver",
     )
     style.save(fig, path)

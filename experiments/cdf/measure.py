@@ -62,7 +62,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def _distances(settings: Settings, context: Context) -> list[Row]:
-    """The distance that 1 - beta of the releases keep, best over the number of quantiles, with a distribution-free interval."""
+    """The distance that 1 - beta of the releases stay within, best over the number of quantiles, with a distribution-free interval."""
     rows, cells = [], [(method, n) for method in METHODS for n in settings["sizes"]]
     with Progress(len(cells) * len(settings["counts"]), "distance", unit="cells") as progress:
         for number, (method, n) in enumerate(cells):

@@ -133,7 +133,7 @@ def _draw_padded(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
     style.title(
         fig,
         f"{at['users']} users of k = {allowed.x:,.0f} concepts among junk rows, {captions.privacy(at)}, {at['trials']:,} trials a point",
-        "vertical, dashed: each learner's own n, where it keeps its promise and gives nobody away",
+        "vertical, dashed: each learner's own n, from which on it keeps its promise (ParityLearner: on all strings)",
     )
     style.save(fig, path)
 

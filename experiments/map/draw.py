@@ -76,7 +76,11 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         if NOTHING in found:
             axes.plot([], [], "s", color=WHITE, markeredgecolor="grey", label=NOTHING)
         axes.set(
-            xscale="log", yscale="log", xlabel=AXES.get(x_axis, x_axis), ylabel=AXES.get(y_axis, y_axis), title=panel
+            xscale="log",
+            yscale="log",
+            xlabel=AXES.get(x_axis, x_axis),
+            ylabel=AXES.get(y_axis, y_axis),
+            title=panel.replace("even", "evenly spaced"),
         )
         axes.set(xlim=(_edges(xs)[0], _edges(xs)[-1]), ylim=(_edges(ys)[0], _edges(ys)[-1]))
         axes.grid(False)

@@ -64,7 +64,7 @@ def _draw_error(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
     share, level = captions.percent(1 - settings["beta"]), captions.percent(settings["level"])
     style.title(
         fig,
-        f"Databases that answer all thresholds: the largest error that {share} of the runs keep (band: {level} interval)",
+        f"Databases that answer all thresholds: the largest error that {share} of the runs stay within (band: {level} interval)",
         f"{captions.privacy(settings)}, one point is replaced; points on a logarithmic scale around the middle",
     )
     style.save(fig, path)

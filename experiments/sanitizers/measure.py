@@ -171,7 +171,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     cells += counts * len(exponents["points"]) + 2 * dense + (counts + 1) * wide_
     cells += 7 * (3 * dense + counts * wide_) + wide_  # of the searches, about
     cells += len(exponents["weights"]) + dense
-    with Progress(cells, "error", unit="cells") as progress:
+    with Progress(cells, "largest errors", unit="cells") as progress:
         measured = Measured(settings, context, progress)
         return [
             *_by_n(measured),

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpjax.accounting import Guarantee, exponential_rate
 from dpjax.accounting.exponential import currency
-from dpjax.core import arguments, show
+from dpjax.core import arguments, show, staging
 from dpjax.data.encoding import Column, Encoding
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
@@ -256,7 +256,8 @@ def quantiles(
         budget = {"rho": arguments.known("rho", rho)}
     made = of_choice(algorithm, bits=bits, fractions=fractions, origin=origin, **budget)
     # What is focused tells how many rows there are: it runs, and is not shown.
-    outcome = made.focused(points.rows)(key, points)
+    focused = made.focused(points.rows)
+    outcome = _program()(focused, arguments.key(key), focused.fit(points))
     return Answer(
         values=decode(wide.to_ints(outcome.hypothesis)),
         fractions=tuple(float(fraction) for fraction in fractions),
@@ -268,6 +269,12 @@ def quantiles(
         outcome=outcome,
         encoding=data.encoding if isinstance(data, Column) else None,
     )
+
+
+@functools.cache
+def _program() -> Any:
+    """One run, which takes far longer to compile: with the compiler's options for that."""
+    return jax.jit(lambda algorithm, key, points: algorithm(key, points), compiler_options=staging.compiled_fast())
 
 
 def _points(data: Any) -> tuple[Points, Any]:
