@@ -365,6 +365,9 @@ def test_it_is_a_frozen_pytree_with_a_short_name(entry: Entry) -> None:
     for copy in (jax.tree.unflatten(structure, leaves), pickle.loads(pickle.dumps(algorithm))):
         assert jax.tree.structure(copy) == structure
         assert all(map(np.array_equal, jax.tree.leaves(copy), leaves))
+    assert not any(
+        isinstance(leaf, np.ndarray) and leaf.ndim == 0 for leaf in leaves
+    )  # JAX would keep its copy in 32 bits
     shown = repr(algorithm)
     assert shown.startswith(type(algorithm).__name__ + "(") and len(shown) < 300 and "Array" not in shown
     with pytest.raises(AttributeError):

@@ -52,7 +52,7 @@ def undisturbed(tmp_path_factory):
     return (directory / FILE).read_bytes(), csv
 
 
-def test_resume_after_a_cut_at_every_byte(tmp_path, undisturbed):
+def test_resume_after_a_cut_anywhere(tmp_path, undisturbed):
     content, csv = undisturbed
     header = content.index(b"\n") + 1
     ends = [at + 1 for at, byte in enumerate(content) if byte == ord("\n")]

@@ -243,8 +243,10 @@ class Slip(Swapped):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (Swapped, ValueError, r"got at n = 60 a failure probability of [^0]\S* on 16 samples, where 0\S* of 2048 runs"),
-        builders.thorough(Doubled, ValueError, r"returns \(P\[event\], P\[not, or bottom\]\), got a sum of 2"),
+        (Swapped, ValueError, r"got a failure probability of [^0]\S* on 16 samples of n = 60, where 0\S* of 1024 runs"),
+        builders.thorough(
+            Doubled, ValueError, r"got a failure probability of 1 on 16 samples of n = 60, where 0\S* of 1024 runs"
+        ),
         (Alone, ValueError, r"must return \(P\[event\], P\[not, or bottom\]\), of shape \(2,\), got shape \(\)"),
         (Slip, AttributeError, "nothing"),
     ],

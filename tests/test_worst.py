@@ -12,6 +12,8 @@ import pytest
 import dpjax
 from dpjax import Points, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
+from dpjax.data.assignments import Assignments
+from dpjax.data.weighted import Weighted
 from dpjax.domains import events, wide
 from dpjax.learners import parities, points, thresholds
 from dpjax.optimizers import interior_point, quantiles
@@ -142,7 +144,12 @@ def test_the_worst_copies_of_given_records_are_found(kind: str) -> None:
 
 def test_records_that_are_none_are_refused() -> None:
     algorithm, records = _all_of("quantiles")
-    for wrong in (dict(algorithm=1, records=records), dict(algorithm=algorithm, records=[1, 2])):
+    packed = Assignments.create(np.zeros((32, 3), bool), np.zeros(32, bool))  # 32 rows a word
+    weighted = Weighted.create(records.x, [1] * 8)
+    for wrong in (
+        {"algorithm": 1, "records": records},
+        *({"algorithm": algorithm, "records": one} for one in ([1, 2], packed, weighted)),
+    ):
         with pytest.raises(TypeError, match=r"algorithm|records"):
             worst_records.worst_records(**wrong, n=3, key=KEY())
     with pytest.raises(ValueError, match="all of which count, got 8 of 15"):

@@ -31,6 +31,8 @@ from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import bucket
 from dpjax.domains import scaled
 
+ROUNDED = 1e-5  # what errors may be wrong by, and relative to alpha
+
 
 @frozen
 class Experiment:
@@ -72,20 +74,22 @@ def _is_number(value: Any) -> bool:
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
     """One run: whether it failed (some error > alpha, or nothing released: MULTI Definitions 4, 5), and whether that was bottom."""
-    return judged(*draw(key, experiment), experiment)
+    key_coins, sample = draw(key, experiment)
+    outcome = as_outcome(experiment.learner(key_coins, sample))
+    good = jnp.all(errors(outcome, sample, experiment) <= experiment.alpha)
+    return {"failed": ~((outcome.status == Status.OK) & good), "bottom": outcome.status == Status.BOTTOM}
 
 
-def judged(key: Array, sample: Any, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
-    """`trial` on a sample that is drawn."""
-    outcome, many = as_outcome(experiment.learner(key, sample)), isinstance(sample, MultiSample)
-    error = excess(experiment.distribution, many=many)(outcome.hypothesis)
-    if jnp.ndim(error) != many:
+def errors(outcome: Outcome, sample: Any, experiment: Experiment) -> Float[Array, "..."]:
+    """The error of a hypothesis, or of each of k."""
+    many = isinstance(sample, MultiSample)
+    found = excess(experiment.distribution, many=many)(outcome.hypothesis)
+    if jnp.ndim(found) != many:
         rule = (
             "one number for each of k hypotheses" if many else "one number (`errors` and a MultiSample are for several)"
         )
-        raise TypeError(f"the error of a hypothesis must be {rule}, got shape {jnp.shape(error)}")
-    good = jnp.all(error <= experiment.alpha)
-    return {"failed": ~((outcome.status == Status.OK) & good), "bottom": outcome.status == Status.BOTTOM}
+        raise TypeError(f"the error of a hypothesis must be {rule}, got shape {jnp.shape(found)}")
+    return found
 
 
 def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
@@ -150,26 +154,27 @@ def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Arr
     learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
     if hasattr(learner, "population_failure"):
         return learner.population_failure(key_coins, sample, distribution, alpha)
-    return _law(sample, experiment)[1]
-
-
-def _law(sample: Any, experiment: Experiment) -> Float[Array, "2"]:
-    """(P[success], P[failure]) on a sample, by the learner's `probability`."""
-    distribution = experiment.distribution
     within = getattr(distribution, "within_excess", None) or distribution.within
-    law = experiment.learner.probability(sample, within(jnp.asarray(experiment.alpha, float)))
-    if jnp.shape(law) != (2,):
-        raise ValueError(
-            f"probability must return (P[event], P[not, or bottom]), of shape (2,), got shape {jnp.shape(law)}"
-        )
-    return law
+    law = jnp.asarray(learner.probability(sample, within(jnp.asarray(alpha, float))), float)
+    if law.shape != (2,):
+        raise ValueError(f"probability must return (P[event], P[not, or bottom]), of shape (2,), got shape {law.shape}")
+    return law[1]
 
 
-def law_and_runs(key: Array, experiment: Experiment, runs: int) -> Float[Array, "3"]:
-    """On the sample that `failure` draws: P[success] and P[failure] by the law, and which share of so many runs fails."""
+def runs(key: Array, experiment: Experiment, count: int) -> Float[Array, "2"]:
+    """On the sample that `failure` draws: which share of so many runs fails for sure, and which at least nearly, but for roundings.
+
+    A law judges by an event, a run by an error: where that is alpha, up to roundings, they may differ.
+    """
     key_coins, sample = draw(key, experiment)
-    failed = jax.lax.map(lambda each: judged(each, sample, experiment)["failed"], jax.random.split(key_coins, runs))
-    return jnp.append(_law(sample, experiment), jnp.mean(failed.astype(float)))
+
+    def failed(key: Array) -> Array:
+        outcome = as_outcome(experiment.learner(key, sample))
+        found, alpha = jnp.max(errors(outcome, sample, experiment)), jnp.asarray(experiment.alpha, float)
+        ends = jnp.stack([alpha * (1 + ROUNDED) + ROUNDED, alpha * (1 - ROUNDED) - ROUNDED])
+        return ~((outcome.status == Status.OK) & (found <= ends))
+
+    return jnp.mean(jax.lax.map(failed, jax.random.split(key_coins, count)).astype(float), axis=0)
 
 
 def excess(distribution: Any, *, many: bool) -> Callable[[Any], Array]:

@@ -149,7 +149,7 @@ def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n li
 
 
 def largest(bits: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """2^bits - 1, the largest number of so many bits (traced), of 32 limbs as well."""
+    """2^bits - 1, the largest number of so many bits (traced); they may be 32 limbs, all that there are."""
     top = power_of_two(bits, limbs)
     return subtract(top, one_like(top))
 

@@ -253,7 +253,7 @@ class Evidence:
         shares = (f"{each.value:.1%} of {each.count} runs" for each in (self.accused_with, self.accused_without))
         seen = "user {} was accused in {} with her rows and in {} without".format(self.victim, *shares)
         return (
-            f"At delta = {self.delta:g} epsilon is at least {show.at_most(self.epsilon)}: {seen}, where the code allows a share of xi. "
+            f"At delta = {self.delta:g} epsilon is at least {show.at_most(self.epsilon)}: {seen}, where the code allows its xi. "
             f"By the runs alone it is at least {show.at_most(self.measured)}. That of every learner as accurate as this one is at least "
             f"{show.at_most(self.implied)}. Each bound is wrong with probability at most {1 - self.level:.2g}."
         )

@@ -66,7 +66,8 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     if xp is np and saturation >= MOST_COUNTED:
         rule = f"so large that a count below {MOST_COUNTED} is surely kept"
         raise ValueError(f"epsilon and delta must be {rule}, which {saturation:.3g} is, got {epsilon} and {delta}")
-    logs = {"log_delta": log_delta, "log_turn": rest}
+    # `np.where` makes an array, and of arrays JAX hands to a program of 64 bits what it made of them in 32.
+    logs = {"log_delta": log_delta, "log_turn": rest if xp is jnp else rest[()]}
     excess, as_count = zero - (saturation - 1), jnp.int32 if xp is jnp else np.int32
     turn, saturation = (xp.minimum(each, MOST_COUNTED).astype(as_count) for each in (turn, saturation))
     return Anchors(turn=turn, saturation=saturation, excess=excess, **logs)

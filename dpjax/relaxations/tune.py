@@ -72,7 +72,7 @@ def tune(
         population error: `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Exactly one of the two.
       steps: >= 1.
       learning_rate: of Adam, > 0.
-      optimizer: any of optax, in place of Adam; those that look at the value or along a line (L-BFGS), too.
+      optimizer: any of optax, in place of Adam; those that look at the value (ln of the failure), or along a line, too.
       worst: minimise the largest failure of the datasets instead of their mean.
       start: a point to start from; that of the algorithm's own budget by default.
       key, batch: for data that are drawn.

@@ -14,7 +14,10 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from dpjax.core import arguments
-from dpjax.data.sample import bucket
+from dpjax.data.examples import Examples
+from dpjax.data.multi_sample import MultiSample
+from dpjax.data.points import Points
+from dpjax.data.sample import Sample, bucket
 from dpjax.relaxations import search
 from dpjax.relaxations.worst import MOST_POINTS, WorstData
 
@@ -82,14 +85,13 @@ def worst_records(
 
 def _rows(records: Any) -> int:
     """How many records there are, if it is a dataset all of whose rows count."""
-    rows, n_valid = getattr(records, "rows", None), getattr(records, "n_valid", None)
-    if rows is None or n_valid is None:
-        raise TypeError(
-            f"records must be a dataset with one row for every kind of record, got {type(records).__name__}"
-        )
-    if not 1 <= rows <= MOST_POINTS or int(n_valid) != rows:
-        raise ValueError(f"records must be 1 to {MOST_POINTS} rows, all of which count, got {int(n_valid)} of {rows}")
-    return int(rows)
+    # Bits packed across rows, as of `Assignments`, and rows with counts of their own are no rows to be repeated.
+    if not isinstance(records, Points | Sample | MultiSample | Examples):
+        raise TypeError(f"records must be Points, a Sample, a MultiSample or Examples, got {type(records).__name__}")
+    rows, n_valid = int(records.rows), int(records.n_valid)
+    if not 1 <= rows <= MOST_POINTS or n_valid != rows:
+        raise ValueError(f"records must be 1 to {MOST_POINTS} rows, all of which count, got {n_valid} of {rows}")
+    return rows
 
 
 @functools.partial(jax.jit, static_argnums=(5, 6, 7, 8))

@@ -35,9 +35,8 @@ from dpjax.trials.shared import Keeper, Memory, open_shared
 
 LAW, TRIALS = "law", "trials"
 BATCH = 8  # samples in a block of a law
-SAMPLES, RUNS = 16, 128  # on so many samples so many runs each are held against a stranger's law
+SAMPLES, RUNS = 16, 64  # on so many samples, at most, so many runs each are held against a stranger's law
 ALARM = 2e-5  # probability of refusing a law that is right
-MOST_OFF = 1e-3  # by so much its two probabilities may miss 1
 TOGETHER = 16  # cells that look at one sample
 DEEPEST = 32  # objects within objects that are told apart
 
@@ -115,8 +114,6 @@ class Cell:
         """LAW or TRIALS, as wanted, or LAW where there is one; refuses what is neither, before anything is compiled."""
         wanted = self.effort.by
         if wanted != TRIALS and self._has_law(experiment, required=wanted == LAW):
-            if self.first and not isinstance(self.algorithm, Algorithm):
-                self._compare(experiment)
             return LAW
         where = self.where()
         refusal = tracing.refusal(_answer, jax.random.key(0), experiment)
@@ -158,25 +155,24 @@ class Cell:
             raise
         return True
 
-    def _compare(self, experiment: pac.Experiment) -> None:
-        """Refuses a law that is none, or that runs on some samples contradict: by Hoeffding's bound a right one with probability ALARM.
+    def compared(self, experiment: pac.Experiment, law: Sequence[float]) -> list[float]:
+        """Which shares of some runs fail, see `pac.runs`, on the samples that the law is of.
 
-        What JAX cannot trace, or what draws from elsewhere than its key, has nothing to be compared.
+        Refuses a law that they contradict: by Hoeffding's bound a right one with probability ALARM. What JAX cannot trace, or what draws
+        from elsewhere than its key, has nothing to be compared.
         """
-        judges = any(hasattr(self.distribution, method) for method in ("error", "errors", "excess", "excesses"))
-        if hasattr(self.algorithm, "population_failure") or not judges:
-            return
-        if tracing.untraced(_answer, jax.random.key(0), experiment) or not tracing.is_pure(_answer, [(experiment,)]):
-            return
-        root = engine.root_key(self.effort.seed)
-        both = engine.evaluate(_law_and_runs, experiment, root=root, cell=self.number, draws=SAMPLES, batch=SAMPLES)
-        total, law, seen = both[:, :2].sum(axis=1), both[:, 1].mean(), both[:, 2].mean()
-        rule = f"{self.where()} must have a law: probability(sample, event) returns (P[event], P[not, or bottom])"
-        if np.abs(total - 1).max() > MOST_OFF:
-            raise ValueError(f"{rule}, got a sum of {total[np.argmax(np.abs(total - 1))]:g}")
-        if abs(law - seen) > math.sqrt(math.log(2 / ALARM) / (2 * SAMPLES * RUNS)):
-            found = f"at n = {experiment.n} a failure probability of {law:.3g} on {SAMPLES} samples, where {seen:.3g}"
-            raise ValueError(f"{rule}, got {found} of {SAMPLES * RUNS} runs on them failed")
+        if tracing.untraced(pac.trial, jax.random.key(0), experiment):
+            return []
+        root, draws = engine.root_key(self.effort.seed), min(SAMPLES, len(law))
+        seen = engine.evaluate(_runs, experiment, root=root, cell=self.number, draws=draws, batch=draws).mean(axis=0)
+        stated, margin = float(np.mean(law[:draws])), math.sqrt(math.log(2 / ALARM) / (2 * draws * RUNS))
+        if seen[0] - margin <= stated <= seen[1] + margin or not tracing.is_pure(_answer, [(experiment,)]):
+            return seen.tolist()
+        found = f"a failure probability of {stated:.3g} on {draws} samples of n = {experiment.n}"
+        raise ValueError(
+            f"{self.where()} must have a law that its runs follow, got {found}, where {seen[0]:.3g} of {draws * RUNS} runs on them "
+            "failed; probability(sample, event) returns (P[event], P[not, or bottom])"
+        )
 
     def where(self) -> str:
         """For a message."""
@@ -212,8 +208,8 @@ class Cell:
         return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **made_by}
 
 
-def _law_and_runs(key: Array, experiment: pac.Experiment) -> Array:
-    return pac.law_and_runs(key, experiment, RUNS)
+def _runs(key: Array, experiment: pac.Experiment) -> Array:
+    return pac.runs(key, experiment, RUNS)
 
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
@@ -250,9 +246,32 @@ def laws(
       store: where results are kept.
       report: told how many are done, now and then.
     """
+    drawn = _by_draw(asked, store, report or (lambda amount: None))
+    return [
+        estimates.mean(np.asarray(each), level=cell.effort.level) for each, (cell, _) in zip(drawn, asked, strict=True)
+    ]
+
+
+def compare(asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper) -> None:
+    """Refuses laws of strangers' algorithms that runs contradict, for the first setting of each series; once for a store."""
+    strangers = [
+        (cell, experiment)
+        for cell, experiment in asked
+        if cell.first
+        and not isinstance(cell.algorithm, Algorithm)
+        and not hasattr(cell.algorithm, "population_failure")
+    ]
+    for (cell, experiment), law in zip(strangers, _by_draw(strangers, store, lambda amount: None), strict=True):
+        key = {**_law_key(cell, experiment), "runs": RUNS}
+        store.get_or_compute(key, functools.partial(cell.compared, experiment, law))
+
+
+def _by_draw(
+    asked: Sequence[tuple[Cell, pac.Experiment]], store: Keeper, report: Callable[[int], None]
+) -> list[list[float]]:
+    """The exact failure probability of each on every data draw; see `laws`."""
     keys = [_law_key(cell, experiment) for cell, experiment in asked]
     known = devices.as_the_first([key in store for key in keys])
-    report = report or (lambda amount: None)
     report(sum(known))
     computed: dict[int, list[float]] = {}
 
@@ -280,7 +299,7 @@ def laws(
         for i in group:
             kept(i)  # before the next group: a kill loses one
         report(len(group))
-    return [estimates.mean(np.asarray(kept(i)), level=cell.effort.level) for i, (cell, _) in enumerate(asked)]
+    return [kept(i) for i in range(len(asked))]
 
 
 def _widths(cell: Cell) -> str:
@@ -363,7 +382,7 @@ def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: 
 def _takes(rule: str, function: Callable[..., Any], *given: Any, **named: Any) -> None:
     """Refuses a function that cannot be called so."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):  # some builtins
         return
     try:

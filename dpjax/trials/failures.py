@@ -104,6 +104,9 @@ def failures(
         Progress(len(asked), "failures", unit="cells", silent=not progress) as bar,
     ):
         by_law = [one for one in asked if ways[one[0]] == cells.LAW]
+        cells.compare(
+            [(cell, rows_of(cell, sizes[0], targets[0])) for cell in grid if ways[cell] == cells.LAW], store=keeper
+        )
         laws = iter(cells.laws(by_law, store=keeper, report=bar.done))
         rows = []
         for cell, experiment in asked:

@@ -143,6 +143,8 @@ def least_n(
                 chunk=FIRST_LOOK,
             )
 
+        by_law = [(one.cell, one.at(start)) for one in searches if one.by == cells.LAW]
+        cells.compare(by_law, store=keeper)
         found = _together(searches, questions, functools.partial(cells.laws, store=keeper), rate, bar)
     rows = []
     for one, least in zip(searches, found, strict=True):
