@@ -16,6 +16,7 @@ import pytest
 from dpjax import Outcome, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.core.pytree import frozen
+from dpjax.data.algorithm import of_dpjax
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
@@ -313,8 +314,8 @@ def test_a_class_of_ones_own_is_compared_with_its_runs_whatever_it_inherits() ->
     frozen(Best)
     mine = Best(**{field.name: getattr(ours, field.name) for field in dataclasses.fields(ours) if field.init})
     assert check(mine, n=2, domain=2).holds is None
-    assert runs.of_dpjax(ours) and not runs.of_dpjax(mine)
-    assert runs.of_dpjax(direct_sum.of(ours, k=2)) and not runs.of_dpjax(direct_sum.of(mine, k=2))
+    assert of_dpjax(ours) and not of_dpjax(mine)
+    assert of_dpjax(direct_sum.of(ours, k=2)) and not of_dpjax(direct_sum.of(mine, k=2))
 
 
 def _status(key: Any, sample: Any) -> Any:

@@ -18,6 +18,7 @@ import pytest
 import dpjax
 from dpjax import Outcome, Status, least_n
 from dpjax.concepts import thresholds as concept
+from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
@@ -265,6 +266,22 @@ def test_a_right_law_of_a_stranger_is_taken() -> None:
 
     given = {"distribution": log_uniform, "over": {"bits": [6]}, "alpha": 0.05, "draws": 2, "n": 20}
     assert dpjax.failures({"law": Right}, **given).rows[0]["by"] == "law"
+
+
+@pytest.mark.thorough
+def test_an_algorithm_that_inherits_from_ours_is_compared() -> None:
+    ours = exponential(6)
+
+    @frozen
+    class Mine(type(ours)):  # type: ignore[misc]
+        def law(self, view: Any, event: Any) -> Any:
+            return super().law(view, event)[::-1]
+
+    def make(bits: int) -> Any:
+        return Mine(**{field.name: getattr(ours, field.name) for field in dataclasses.fields(ours) if field.init})
+
+    with pytest.raises(ValueError, match="must have a law that its runs follow"):
+        dpjax.failures({"mine": make}, distribution=log_uniform, over={"bits": [6]}, n=60, alpha=0.2, draws=2)
 
 
 def test_a_law_that_is_not_implemented_is_none() -> None:

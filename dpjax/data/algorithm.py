@@ -308,3 +308,14 @@ class Ordered(Algorithm):
 
     def anything(self) -> Interval:
         return Interval.everything(self.limbs)
+
+
+def of_dpjax(algorithm: Any) -> bool:
+    """Whether it is an algorithm of dpjax, with all that it calls: nothing of somebody else's class."""
+    return isinstance(algorithm, Algorithm) and _ours(algorithm)
+
+
+def _ours(part: Any) -> bool:
+    if not type(part).__module__.startswith("dpjax."):
+        return False
+    return all(_ours(each) for each in vars(part).values() if callable(each))

@@ -27,7 +27,7 @@ from jaxtyping import Array
 from dpjax.core import arguments, tracing
 from dpjax.core.pytree import frozen, static
 from dpjax.data import pac
-from dpjax.data.algorithm import Algorithm
+from dpjax.data.algorithm import Algorithm, of_dpjax
 from dpjax.data.sample import bucket
 from dpjax.trials import devices, engine, estimates
 from dpjax.trials.estimates import Estimate
@@ -257,9 +257,7 @@ def compare(asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper) -> N
     strangers = [
         (cell, experiment)
         for cell, experiment in asked
-        if cell.first
-        and not isinstance(cell.algorithm, Algorithm)
-        and not hasattr(cell.algorithm, "population_failure")
+        if cell.first and not of_dpjax(cell.algorithm) and not hasattr(cell.algorithm, "population_failure")
     ]
     for (cell, experiment), law in zip(strangers, _by_draw(strangers, store, lambda amount: None), strict=True):
         key = {**_law_key(cell, experiment), "runs": RUNS}

@@ -8,9 +8,10 @@ import jax
 import numpy as np
 
 from dpjax.core import tracing
+from dpjax.data.algorithm import of_dpjax
 from dpjax.verify.audit import audit_samples
 from dpjax.verify.family import Family
-from dpjax.verify.runs import Incomparable, of_dpjax, runner
+from dpjax.verify.runs import Incomparable, runner
 
 RUNS, LOOPED_RUNS, DATASETS = 4096, 512, 8
 ERROR = 2e-5  # probability of accusing a law that is right

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from dpjax.core import tracing
-from dpjax.data.algorithm import Algorithm
+from dpjax.data.algorithm import of_dpjax
 from dpjax.data.outcome import Outcome, Status
 
 BLOCK = 2048  # runs of a compiled program
@@ -94,17 +94,6 @@ def _on_a_line(numbers: np.ndarray, statuses: np.ndarray) -> np.ndarray:
 def _observed(algorithm: Any, make: Callable[[Any, Any], Any], key: jax.Array, values: Any, size: Any) -> jax.Array:
     """What one run released."""
     return released(algorithm(key, make(values, size)))
-
-
-def of_dpjax(algorithm: Any) -> bool:
-    """Whether it is an algorithm of dpjax, with all that it calls: nothing of somebody else's class."""
-    return isinstance(algorithm, Algorithm) and _ours(algorithm)
-
-
-def _ours(part: Any) -> bool:
-    if not type(part).__module__.startswith("dpjax."):
-        return False
-    return all(_ours(each) for each in vars(part).values() if callable(each))
 
 
 def runner(
