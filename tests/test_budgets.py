@@ -439,8 +439,7 @@ def test_a_way_without_a_slope_is_refused(opened: budgets.Budgeted) -> None:
 @pytest.mark.parametrize("optimizer", [optax.polyak_sgd(f_min=-5.0), builders.thorough(optax.lbfgs())])
 def test_optimizers_may_look_at_the_value_and_along_a_line(opened: budgets.Budgeted, optimizer: Any) -> None:
     def failure(algorithm: Any, data: Any) -> Any:  # of which the program is small
-        shares = jax.tree.leaves(floats.partition(algorithm)[0])
-        return 0.5 + 0.4 * jnp.tanh(sum(jnp.sum(each**2) for each in shares))
+        return jnp.mean(algorithm.split.choices**2)
 
     found = tune.tune(opened, np.zeros((1, 1)), failure=failure, steps=2, optimizer=optimizer)
     assert found.losses[1] < found.losses[0] and found.guarantee.covers(opened.total.epsilon, opened.total.delta)
