@@ -161,7 +161,8 @@ class Cell:
         Refuses a law that they contradict: by Hoeffding's bound a right one with probability ALARM. What JAX cannot trace, or what draws
         from elsewhere than its key, has nothing to be compared.
         """
-        if tracing.untraced(pac.trial, jax.random.key(0), experiment):
+        keys = jax.random.split(jax.random.key(0), 2)
+        if tracing.untraced(jax.vmap(pac.trial, in_axes=(0, None)), keys, experiment):  # as they will run
             return []
         root, draws = engine.root_key(self.effort.seed), min(SAMPLES, len(law))
         seen = engine.evaluate(_runs, experiment, root=root, cell=self.number, draws=draws, batch=draws).mean(axis=0)
@@ -259,9 +260,15 @@ def compare(asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper) -> N
         for cell, experiment in asked
         if cell.first and not of_dpjax(cell.algorithm) and not hasattr(cell.algorithm, "population_failure")
     ]
-    for (cell, experiment), law in zip(strangers, _by_draw(strangers, store, lambda amount: None), strict=True):
-        key = {**_law_key(cell, experiment), "runs": RUNS}
-        store.get_or_compute(key, functools.partial(cell.compared, experiment, law))
+    for cell, experiment in strangers:
+        law_key = _law_key(cell, experiment)
+        marker = {**law_key, "runs": RUNS}
+        passed, known = devices.as_the_first([marker in store, law_key in store])
+        if not passed:
+            # What is refused is not stored: whoever mends it has no law to come upon.
+            (law,) = _by_draw([(cell, experiment)], store if known else Memory(), lambda amount: None)
+            for key, values in ((marker, cell.compared(experiment, law)), (law_key, law)):
+                store.get_or_compute(key, functools.partial(list, values))
 
 
 def _by_draw(

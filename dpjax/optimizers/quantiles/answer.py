@@ -240,6 +240,10 @@ def quantiles(
     PermuteAndFlip
     """
     points, decode = _points(data)
+    if arguments.is_traced(key) or arguments.is_traced(points.x):
+        raise TypeError(
+            "key and data must be known: answers are read on the host; under jit or vmap run the algorithm itself"
+        )
     origin = 0
     if isinstance(data, Column):
         if bits is not None:

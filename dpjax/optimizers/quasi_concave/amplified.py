@@ -43,8 +43,8 @@ class Amplified(QuasiConcave):
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.budget)
 
     def sound(self) -> Bool[Array, ""]:
-        beta = (2 * self.levels + 2) * self.budget.beta  # the whole
-        return super().sound() & sound(self.budget) & (beta > 0) & (beta < 1)
+        beta = (2 * self.levels + 2) * self.budget.beta  # the whole, which may be rounded to 1
+        return super().sound() & sound(self.budget) & (beta > 0) & (beta <= 1)
 
     def fits(self, data: Problem) -> Bool[Array, ""]:
         # Values of F, up to 2 alpha p, are counts and their halves.
