@@ -407,11 +407,13 @@ def frequency(released: Any, points: Points, alpha: float, key: int, lanes: int 
     return int((jax.vmap(lambda function: function.distance(points))(functions) <= alpha).sum())
 
 
-def test_recursive_quantiles_reckon_with_equal_points() -> None:
-    def release(bits: int) -> Any:
-        solver = interior_point.exponential(bits=BITS + bits, epsilon=EPSILON)
-        return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, depth=2, m=60))
+def release(bits: int) -> Any:
+    """Recursive quantiles of which so many bits break ties."""
+    solver = interior_point.exponential(bits=BITS + bits, epsilon=EPSILON)
+    return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, depth=2, m=60))
 
+
+def test_recursive_quantiles_reckon_with_equal_points() -> None:
     with pytest.raises(ValueError, match=r"solver\.bits must be larger, for 0 bits do not break the ties"):
         release(0).sample_size(alpha=0.125 + ALPHA, beta=BETA)
     alone = quantiles.recursive(solver=interior_point.exponential(bits=BITS, epsilon=EPSILON), bits=BITS, depth=1, m=60)
@@ -425,8 +427,7 @@ def test_recursive_quantiles_reckon_with_equal_points() -> None:
 @pytest.mark.thorough
 def test_recursive_quantiles_of_equal_points_keep_their_promise() -> None:
     """Half of all points are one; without random bits every release missed by a quarter, at the size said and at ten times that."""
-    solver = interior_point.exponential(bits=BITS + 8, epsilon=EPSILON)
-    told_apart = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, depth=2, m=60))
+    told_apart = release(8)
     n = told_apart.sample_size(alpha=0.125 + ALPHA, beta=BETA)
     points = as_points([*range(n // 4), *[500] * (n - 2 * (n // 4)), *range(501, 501 + n // 4)], BITS, 2047)
     least = int(stats.binom.ppf(FALSE_ALARM, 100, 1 - BETA))

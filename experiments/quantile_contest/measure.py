@@ -67,7 +67,7 @@ def _errors(
     number: int, wanted: Wanted, sample: Column, context: Context, name: str, first: int, draws: int
 ) -> np.ndarray:
     """Largest rank errors of the runs first, ..., first + draws - 1."""
-    at = {"cell": number, "method": name, "from": first, "draws": draws}
+    at = {"cell": number, "method": name, "from": first, "runs": draws}
     if name not in METHODS:
         peer = peers.PEERS[name][1]
         return np.asarray(context.store.get_or_compute(at, lambda: _of_peer(peer, sample, wanted, first, draws)))
