@@ -20,7 +20,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
     cells = sorted((row for row in ratios.values() if row.series == METHOD), key=lambda row: row.value)
     means = {(row.panel, row.series, row.x): row.value for row in rows}
     with style.house():
-        fig, axes = style.figure(figsize=(10, 2.2 + 0.19 * len(cells)))
+        fig, axes = style.figure(figsize=(10, max(5.0, 2.2 + 0.19 * len(cells))))
         for place, row in enumerate(cells):
             colour = style.COLOURS[1 if row.low > NEAR else 0]
             low, value, high = map(_shown, (row.low, row.value, row.high))
