@@ -46,7 +46,7 @@ from jaxtyping import Array, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, basic, calibrate, optimal
-from dpjax.core import arguments
+from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.weighted import Weighted
@@ -89,7 +89,7 @@ class MultiplicativeWeights(DenseSanitizer):
     def _answers(self, view: Counted, p: Float[Array, "points"]) -> Float[Array, "answers"]:
         """Of n (S - p), multiples of a power of two up to 1 of which a float holds those up to 2 n: their differences are exact."""
         digits = arguments.most_counted().bit_length() - 1
-        unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[32 - lax.clz(view.n)]
+        unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[bits.bit_length(view.n)]
         expected = view.n.astype(float) * self.queries.answers(p)
         return self.queries.answers(view.counts).astype(float) - unit * jnp.round(expected / unit)
 
