@@ -24,6 +24,7 @@ from dpjax.concepts import agnostic
 from dpjax.learners import label_private
 from dpjax.multi import tables
 from dpjax.plotting import style
+from dpjax.trials.store import as_json
 from experiments import __main__ as command
 from experiments import compilation, exponents, records, runner, settings, sweeps
 from experiments.labels.measure import each_epsilon, unanimous
@@ -226,6 +227,33 @@ def test_every_setting_can_be_set_to_what_it_is(name):
     for preset in runner.load(name).presets.values():
         same = [f"{key}={value}" for key, value in leaves(preset)]
         assert settings.changed(preset, same) == json.loads(json.dumps(preset))
+
+
+class _Reached(Exception):
+    """A record is asked for."""
+
+
+class _Looking:
+    """A store that has no results and takes none: it refuses keys as a store does, and ends the experiment there."""
+
+    def __contains__(self, key):
+        return False
+
+    def get_or_compute(self, key, compute):
+        raise _Reached(as_json(key))
+
+
+FAR = {"benchmarks", "papers", "tuning"}  # they measure, or compare with published numbers, before they keep anything
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", sorted(set(runner.EXPERIMENTS) - FAR))
+def test_every_experiment_gets_as_far_as_its_first_record(name):
+    """One that asks for what is no longer there, or whose keys a record refuses, would be seen by its users first."""
+    experiment = runner.load(name)
+    # All numbers of a sweep look at one sample, drawn again for each: that is meant.
+    with jax.debug_key_reuse(False), pytest.raises(_Reached):
+        experiment.measure(experiment.presets["smoke"], runner.Context(store=_Looking(), root=jax.random.key(0)))
 
 
 def leaves(given, above=""):

@@ -324,7 +324,8 @@ def _groups(wanted: Iterable[int], asked: Sequence[tuple[Cell, pac.Experiment]])
     for i in wanted:
         cell, experiment = asked[i]
         leaves, structure = jax.tree.flatten(dataclasses.replace(experiment, distribution=None))
-        shapes = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
+        # NumPy is asked about the dtype of a JAX array, not about the array: the newest JAX warns of that.
+        shapes = tuple((np.shape(leaf), np.result_type(getattr(leaf, "dtype", leaf))) for leaf in leaves)
         data = _as_bytes(experiment.distribution)
         groups.setdefault((structure, shapes, data, cell.number, experiment.n), []).append(i)
     return [group[i : i + TOGETHER] for group in groups.values() for i in range(0, len(group), TOGETHER)]
