@@ -207,6 +207,22 @@ def test_a_domain_smaller_than_the_distribution_s_is_refused_by_name() -> None:
         least_n({"one": exponential}, **wider)
 
 
+@pytest.mark.parametrize("sweep_of", [least_n, dpjax.failures])
+def test_runs_that_take_no_data_are_refused_by_name(sweep_of: Any) -> None:
+    """Their failures would look like those of too few examples."""
+    numbers = {"beta": 0.1, "maximum": 60, "start": 60} if sweep_of is least_n else {"n": [30, 60]}
+    with pytest.raises(ValueError, match=r"series 'one' at {'bits': 4} .* got runs that ended with OUTSIDE_DOMAIN"):
+        sweep_of(
+            {"one": exponential},
+            distribution=lambda bits: concept.log_uniform(bits=bits + 1),
+            over={"bits": [4]},
+            alpha=0.25,
+            by="trials",
+            trials=64,
+            **numbers,
+        )
+
+
 def test_a_law_that_is_none_is_refused_by_name() -> None:
     class Lawless(Largest):
         """As of data outside its domain."""

@@ -28,6 +28,7 @@ from dpjax.core import arguments, tracing
 from dpjax.core.pytree import frozen, static
 from dpjax.data import pac
 from dpjax.data.algorithm import Algorithm, of_dpjax
+from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
 from dpjax.trials import devices, engine, estimates
 from dpjax.trials.estimates import Estimate
@@ -36,6 +37,7 @@ from dpjax.trials.shared import Keeper, Memory, open_shared
 LAW, TRIALS = "law", "trials"
 BATCH = 8  # samples in a block of a law
 SAMPLES, RUNS = 16, 64  # on so many samples, at most, so many runs each are held against a stranger's law
+STATUSES = 16  # runs whose status is looked at where none succeeds
 ALARM = 2e-5  # probability of refusing a law that is right
 TOGETHER = 16  # cells that look at one sample
 DEEPEST = 32  # objects within objects that are told apart
@@ -175,6 +177,15 @@ class Cell:
             "failed; probability(sample, event) returns (P[event], P[not, or bottom])"
         )
 
+    def refuse_unheard(self, experiment: pac.Experiment) -> None:
+        """Refuses an algorithm whose every run ends with a status that says so; among failures that would look like too few examples."""
+        root = engine.root_key(self.effort.seed)
+        seen = engine.evaluate(_status, experiment, root=root, cell=self.number, draws=STATUSES, batch=STATUSES)
+        status = Status(int(seen.min()))
+        if status not in (Status.OK, Status.BOTTOM):
+            rule = f"must take what its distribution draws{_widths(self)}"
+            raise ValueError(f"{self.where()} {rule}, got runs that ended with {status.name}: {status.message}")
+
     def where(self) -> str:
         """For a message."""
         return f"series {self.name!r} at {dict(self.setting)}"
@@ -218,6 +229,10 @@ def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
     key_coins, sample = pac.draw(key, experiment)
     outcome = pac.as_outcome(experiment.learner(key_coins, sample))
     return outcome.hypothesis, outcome.status
+
+
+def _status(key: Array, experiment: pac.Experiment) -> Array:
+    return _answer(key, experiment)[1]
 
 
 def rows_for(n: int, least: int = 255) -> int:

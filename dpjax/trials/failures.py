@@ -75,8 +75,8 @@ def failures(
       `Failures`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
-      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, or whose
-        `probability` some of its runs contradict.
+      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, whose
+        `probability` some of its runs contradict, or none of whose runs takes the data.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds
@@ -108,16 +108,20 @@ def failures(
             [(cell, rows_of(cell, sizes[0], targets[0])) for cell in grid if ways[cell] == cells.LAW], store=keeper
         )
         laws = iter(cells.laws(by_law, store=keeper, report=bar.done))
-        rows = []
+        rows, succeeded = [], set()
         for cell, experiment in asked:
             if ways[cell] == cells.LAW:
                 estimate = next(laws)
             else:
                 events = resumable.count(**cells.trials(cell, experiment, store=keeper), trials=trials)["failed"]
+                succeeded |= {cell} if events < trials else set()
                 estimate = estimates.clopper_pearson(events, trials, level=level)
                 bar.done(1)
             numbers = {"n": experiment.n, "alpha": experiment.alpha, "failure": estimate.value}
             rows.append(cells.row(cell, **numbers, low=estimate.low, high=estimate.high, by=ways[cell]))
+        for cell in grid:
+            if ways[cell] == cells.TRIALS and cell not in succeeded:
+                cell.refuse_unheard(rows_of(cell, sizes[0], targets[0]))
     return Failures(tuple(rows), tuple(over), level)
 
 

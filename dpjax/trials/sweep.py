@@ -105,8 +105,8 @@ def least_n(
 
     Raises:
       TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, whose
-        `probability` some of its runs contradict, or that holds what cannot be copied (a generator, an open file), so that it could not
-        be told from another.
+        `probability` some of its runs contradict, none of whose runs takes the data, or that holds what
+        cannot be copied (a generator, an open file), so that it could not be told from another.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds
@@ -146,6 +146,9 @@ def least_n(
         by_law = [(one.cell, one.at(start)) for one in searches if one.by == cells.LAW]
         cells.compare(by_law, store=keeper)
         found = _together(searches, questions, functools.partial(cells.laws, store=keeper), rate, bar)
+        for one, least in zip(searches, found, strict=True):
+            if least.n is None and one.by == cells.TRIALS:
+                one.cell.refuse_unheard(one.at(start))
     rows = []
     for one, least in zip(searches, found, strict=True):
         reason = None if least.n is not None else least.status
