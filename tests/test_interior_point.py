@@ -531,6 +531,13 @@ def test_the_pieces_are_the_same_on_a_domain_of_any_width(bits):
     assert pieces.values.tolist() == narrow.values.tolist()
 
 
+def test_rec_concave_of_a_single_level_spends_no_delta() -> None:
+    """It is the exponential mechanism alone."""
+    single, two = (interior_point.rec_concave(bits=bits, epsilon=1.0, delta=1e-6, promise=20.0) for bits in (5, 8))
+    assert (single.levels, single.guarantee().delta) == (1, 0.0) and (two.levels, two.guarantee().delta) == (2, 1e-6)
+    assert single.guarantee().epsilon == two.guarantee().epsilon == 1.0
+
+
 @pytest.mark.parametrize("solver", [builders.thorough("exponential"), builders.slow("rec_concave")])
 def test_solvers_take_whole_points_of_many_limbs(solver):
     more = {"rec_concave": {"delta": 1e-6, "promise": 450.0}}.get(solver, {})

@@ -55,12 +55,8 @@ class DepthRecConcave(ByDepth):
         return optimizer.law(self._problem(pieces), self._optimizer().budget(), self.levels, goal)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta), or the sums of the split, under ADD_OR_REMOVE_ONE."""
-        if self.split is not None:
-            return self.split.total(ADD_OR_REMOVE_ONE)
-        return Guarantee(
-            arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta), ADD_OR_REMOVE_ONE
-        )
+        """(epsilon, delta), or the sums of the split, under ADD_OR_REMOVE_ONE; delta is 0 if a single level runs."""
+        return self._optimizer().guarantee()
 
     def points_needed(self, beta: float) -> int:
         """Twice the promise, so that the median keeps it, if the promise is large enough for `quasi_concave`'s derived error.
