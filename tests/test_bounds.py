@@ -13,6 +13,7 @@ from scipy import stats
 
 from dpjax import accounting, bounds
 from dpjax.accounting import set_cover
+from dpjax.bounds import packing, parities
 from dpjax.fingerprinting import boneh_shaw
 from dpjax.verify.plain.choosing import choosing_law
 
@@ -814,3 +815,15 @@ def test_point_learner_as_printed_pays_for_answers_that_rarely_err():
     """At a tiny beta it is (480/(alpha epsilon)) ln(960/(alpha beta)): Algorithm 2 at alpha/60 errs with beta/4."""
     found = bounds.point_learner_exact(0.1, 1e-12, 1.0, 0.1, calibration="printed")
     assert found == math.ceil(4800 * math.log(9600 / 1e-12))
+
+
+@pytest.mark.parametrize("bits", [np.int64(96), np.uint64(96), np.uint8(96)])
+def test_the_modules_take_numpys_numbers_as_the_package_does(bits):
+    assert packing.pure_proper_thresholds(bits, 0.1, 0.1, 1.0) == bounds.pure_proper_thresholds(96, 0.1, 0.1, 1.0)
+    assert parities.exponential_parities(bits, 0.1, 1.0) == bounds.exponential_parities(96, 0.1, 1.0)
+
+
+def test_the_histogram_of_a_wide_domain_needs_as_many_rows_as_its_noise_is_large():
+    """The deviation of a sum of 2^d noises doubles with every second bit, as far as a float holds their number."""
+    sizes = [bounds.histogram_thresholds(bits, 0.1, 0.1, 1.0) for bits in (126, 128, 130, 1021, 1023)]
+    assert sizes[2] / sizes[1] == pytest.approx(2.0, rel=1e-6) == sizes[1] / sizes[0] == sizes[4] / sizes[3]

@@ -282,6 +282,12 @@ def test_boneh_shaw_accuses_somebody_whatever_a_feasible_word_counts(variant):
 # --------------------------------------------------------------------------------------------------------- pirates
 
 
+def test_each_verdict_of_a_batch_names_its_own_user():
+    scores = jnp.asarray([[2.0, 5.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.5, 4.0]])
+    batch = codes.Accusation(accused=scores > 1.0, scores=scores, thresholds=jnp.ones((3, 3)))
+    assert batch.user.tolist() == [1, -1, 2]
+
+
 def test_feasible_is_the_marking_assumption():
     rng = np.random.default_rng(1)
     seen, keeps = set(), jax.jit(feasible)

@@ -357,3 +357,9 @@ def test_tails_in_closed_form_cost_what_their_sums_do(name, function):
         description = added_noise.tails(epsilon=0.7, sensitivity=sensitivity, reach=reach)
         summed = added_noise.coefficients(lambda x: abs(function(x)), description)
         np.testing.assert_allclose(added_noise.coefficients(name, description), summed, rtol=1e-12)
+
+
+def test_a_programme_is_too_large_whatever_kind_of_integer_says_so():
+    """Products of NumPy's integers wrap round."""
+    with pytest.raises(ValueError, match="privacy constraints"):
+        optimal.interior_point(np.int32(2000), 1, epsilon=1.0, delta=0.0, relation="REPLACE_ONE")

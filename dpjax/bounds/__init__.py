@@ -4,6 +4,8 @@
 in (0, 1), as errors, failure probabilities and deltas are, may be as small as 2^-500 (3e-151): formulas multiply two of them, and divide.
 """
 
+import sys
+
 from dpjax.bounds.frequencies import (
     HEAVY,
     SANITIZED,
@@ -253,8 +255,9 @@ __all__ = [
     "vc_of_differences",
 ]
 
-for _name in __all__:  # a sweep over an array asks with NumPy's numbers
-    if callable(globals()[_name]):
-        globals()[_name] = arguments.in_plain_numbers(globals()[_name])
+for _name in __all__:  # a sweep over an array asks with NumPy's numbers, this package or the module that a page names
+    if callable(_function := globals()[_name]):
+        globals()[_name] = arguments.in_plain_numbers(_function)
+        setattr(sys.modules[_function.__module__], _name, globals()[_name])
 
 __getattr__, __dir__ = lazy.modules(__name__)

@@ -51,7 +51,7 @@ def point_release(epsilon: float, delta: float, alpha: float, beta: float) -> in
 
 
 def histogram_margin(epsilon: Any, delta: Any, *, log: Callable[[Any], Any] = math.log) -> Any:
-    """1 + (2/epsilon) ln(1/(2 delta)): how far above the last count that is never released a noisy count must be, delta <= 1/2.
+    """1 + (2/epsilon) ln(1/(2 delta)): how far above the last count that is never released a noisy count must be.
 
     Example:
         >>> histogram_margin(2.0, 0.5)

@@ -112,8 +112,8 @@ def interior_point(
     >>> round(best.failure, 6), round(best.lower_bound, 6), round(1 / (1 + math.e), 6)
     (0.268941, 0.268941, 0.268941)
     """
-    arguments.counts(at_least=2, domain=domain, unbounded=True)
-    arguments.count("n", n, at_most=MAX_POINTS)
+    # Python's numbers: products of NumPy's wrap round.
+    domain, n = arguments.integer("domain", domain, at_least=2), arguments.count("n", n, at_most=MAX_POINTS)
     arguments.positive(epsilon=epsilon)
     if epsilon > MAX_EPSILON:
         raise ValueError(f"epsilon must be <= {MAX_EPSILON}, got {epsilon!r}")

@@ -201,7 +201,7 @@ def noise_deviation(noises: int, log_odds: float) -> float:
         (12.9, 64.76)
     """
 
-    arguments.count("noises", noises)
+    arguments.integer("noises", noises, at_least=1, at_most=2**1023)
     arguments.number("log_odds", log_odds, at_least=0.0, below=math.inf)
 
     def short(s: float) -> bool:

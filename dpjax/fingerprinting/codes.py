@@ -58,18 +58,20 @@ class Accusation:
       accused: by user, scores > thresholds.
       scores: by user; what they are is the code's business.
       thresholds: by user.
+
+    Of a batch of verdicts users are the last axis, and `user` has the others.
     """
 
-    accused: Bool[Array, "users"]
-    scores: Float[Array, "users"]
-    thresholds: Float[Array, "users"]
+    accused: Bool[Array, "... users"]
+    scores: Float[Array, "... users"]
+    thresholds: Float[Array, "... users"]
 
     @property
     @jax.jit
-    def user(self) -> Int[Array, ""]:
+    def user(self) -> Int[Array, "..."]:
         """Definition 41's Trace: the accused user whose score is farthest above the threshold, -1 for ⊥."""
         margin = jnp.where(self.accused, self.scores - self.thresholds, -jnp.inf)
-        return jnp.where(jnp.any(self.accused), jnp.argmax(margin), -1).astype(jnp.int32)
+        return jnp.where(jnp.any(self.accused, axis=-1), jnp.argmax(margin, axis=-1), -1).astype(jnp.int32)
 
 
 class Code:
