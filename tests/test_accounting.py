@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpjax import accounting
-from dpjax.accounting import Guarantee, rounding
+from dpjax.accounting import Guarantee, losses, rounding
 from dpjax.accounting.composition import composed_delta, few_losses
 
 REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
@@ -728,3 +728,15 @@ def test_advanced_composition_is_not_below_its_exact_value():
         for e, k, slack in itertools.product((0.01, 0.3, 0.7, 1.0), (1, 3, 100, 12345), (1e-6, 0.1, 0.7)):
             exact = Decimal(e) * (-2 * k * Decimal(slack).ln()).sqrt() + 2 * k * Decimal(e) ** 2
             assert Decimal(accounting.advanced(Guarantee(e, 0.0, REPLACE), k, slack).epsilon) >= exact
+
+
+def test_a_budget_is_never_below_its_grid():
+    """Where it lies just above a multiple, the quotient is rounded down to a whole number."""
+    above = [math.nextafter(k * 1e-4, 9.0) for k in range(1, 20_000)]
+    assert all(0 <= losses.on_grid(epsilon, 1e-4) - epsilon < 1.001e-4 for epsilon in above)
+
+
+def test_rates_of_rho_at_the_ends_of_floats():
+    for rho, count in itertools.product((1e308, 1e-320, 3e-323, 1.0), (1, 3, 7, 10**6)):
+        rate = accounting.exponential_epsilon(count, rho=rho)
+        assert 0 < rate < math.inf and count * Fraction(rate) ** 2 <= 8 * Fraction(rho)

@@ -2,6 +2,7 @@
 
 import collections
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -16,6 +17,7 @@ from dpjax.optimizers.quantiles import answer
 
 pytest.importorskip("sklearn", reason="dpjax[sklearn]")
 
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -109,7 +111,7 @@ def test_estimators_release_what_their_algorithms_do():
     box = PrivateRectangle(20.0, 0.01, low=0, high=15, unit=1, random_state=3).fit(x, y)
     learner = rectangles.rectangles(axes=2, bits=4, epsilon=20.0, delta=0.01, beta=0.1)
     examples = Examples.create(wide.from_ints(x.ravel().tolist(), 4).reshape(500, 2, 1), y.astype(int))
-    found = learner(columns.fresh_key(3), examples).hypothesis
+    found = learner(columns.fresh_key(columns.coins(3)), examples).hypothesis
     assert box.low_.tolist() == wide.to_ints(found.low) and box.high_.tolist() == wide.to_ints(found.high)
     assert box.predict(x).tolist() == np.all((box.low_ <= x) & (x <= box.high_), axis=1).tolist()
     assert box.guarantee_ == learner.guarantee() and np.isfinite(box.low_).all()
@@ -182,3 +184,48 @@ def test_quantiles_in_a_pipeline():
 def test_refusals(estimator, words):
     with pytest.raises((TypeError, ValueError), match=words):
         estimator.fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
+def test_without_a_seed_coins_come_from_the_operating_system():
+    """NumPy's global state may be seeded by any line of a script, and is inherited by forked workers."""
+    keys = []
+    for _ in range(2):
+        np.random.seed(0)
+        keys.append(jax.random.key_data(columns.fresh_key(columns.coins(None))).tolist())
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize("kind", [PrivateThreshold, PrivateRectangle, PrivateQuantiles])
+def test_a_first_fit_that_fails_leaves_an_estimator_unfitted(kind):
+    x, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    estimator = kind(epsilon=-1.0, low=0, high=7, unit=1)
+    with pytest.raises(ValueError, match="epsilon"):
+        estimator.fit(x, y)
+    with pytest.raises(NotFittedError):
+        (estimator.predict if hasattr(estimator, "predict") else estimator.transform)(x)
+
+
+def test_a_later_fit_that_fails_leaves_the_last_one():
+    x = np.arange(8.0)[:, None]
+    learner = PrivateThreshold(20.0, low=0, high=7, unit=1, random_state=0).fit(x, np.where(x[:, 0] > 3, "b", "a"))
+    before = learner.predict(x).tolist()
+    learner.set_params(epsilon=-1.0, above=False, low=-8)
+    with pytest.raises(ValueError, match="epsilon"):
+        learner.fit(x, x[:, 0] > 3)
+    assert learner.predict(x).tolist() == before
+
+
+def test_sides_beyond_the_bounds_hold_nothing(monkeypatch):
+    """What is shown is what is predicted: codes 10 to 15 of 4 bits stand for no value up to 9."""
+
+    class Beyond:
+        def __call__(self, key, examples):
+            return Outcome.of(concept.rectangle(bits=4, low=[12], high=[14]), Status.OK, {})
+
+        def guarantee(self):
+            return Guarantee(1.0, 0.0, "ADD_OR_REMOVE_ONE")
+
+    monkeypatch.setattr(rectangles, "rectangles", lambda **given: Beyond())
+    x = np.arange(10.0)[:, None]
+    fit = PrivateRectangle(low=0, high=9, unit=1).fit(x, x[:, 0] < 5)
+    assert fit.predict(x).sum() == np.sum((fit.low_ <= x) & (x <= fit.high_)) == 0

@@ -464,3 +464,12 @@ def test_straight_through_is_the_private_draw_and_the_soft_derivative():
     np.testing.assert_allclose(
         pullback(row)[0], jax.vjp(lambda scores: choose(key, scores), scores)[1](row)[0], rtol=1e-5
     )
+
+
+def test_traced_labels_beyond_0_and_1_make_no_threshold():
+    """An example of label -1 would count by -1 or 2, and epsilon be more than is promised. What does not count is not looked at."""
+    stump = soft.threshold(epsilon=1.0, temperature=0.0, low=0.0, high=1.0)
+    law = jax.jit(lambda y, where: stump.law(jnp.array([0.5, 0.25]), y, where=where)[1])
+    both, one = jnp.array([True, True]), jnp.array([True, False])
+    assert all(jnp.isnan(law(jnp.array([label, 1.0]), both)).all() for label in (-1.0, 2.0))
+    assert (law(jnp.array([0.0, 1.0]), both) > 0).all() and not jnp.isnan(law(jnp.array([1.0, -1.0]), one)).any()

@@ -129,7 +129,8 @@ def exponential_epsilon(
     currency(epsilon, delta, rho)
     if rho is not None:
         rho = arguments.number("rho", rho, above=0.0, below=math.inf)
-        return math.sqrt(8 * rho / count) * (1 - 2.0**-50)
+        # Root by root: 8 rho may be beyond floats, rho / count so small that digits are lost.
+        return math.sqrt(8) * (math.sqrt(rho) / math.sqrt(count)) * (1 - 2.0**-50)
     total = Guarantee(
         arguments.number("epsilon", epsilon, above=0.0, below=math.inf),
         arguments.number("delta", delta, at_least=0.0, below=1.0),

@@ -20,7 +20,8 @@ Law = tuple[np.ndarray, np.ndarray]  # losses (some may be infinite) and their m
 
 def on_grid(epsilon: float, interval: float) -> float:
     """`epsilon` rounded up to a multiple of `interval`."""
-    return math.ceil(epsilon / interval) * interval
+    steps = math.ceil(epsilon / interval)  # the quotient may have been rounded down to a whole number
+    return (steps if steps * interval >= epsilon else steps + 1) * interval
 
 
 def worst(epsilon: float, delta: float, interval: float) -> Any:

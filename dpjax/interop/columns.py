@@ -67,9 +67,14 @@ def codes(column: Column) -> np.ndarray:
     return np.array(wide.to_ints(column.points.x), np.uint64)
 
 
-def fresh_key(random_state: Any) -> Any:
-    """A key, from scikit-learn's random states."""
-    words = check_random_state(random_state).randint(2**32, size=2, dtype=np.uint32)
+def coins(random_state: Any) -> np.random.RandomState:
+    """What keys are drawn from; if None, from the operating system's entropy: any line of a script may seed NumPy's global state."""
+    return np.random.RandomState() if random_state is None else check_random_state(random_state)
+
+
+def fresh_key(random: np.random.RandomState) -> Any:
+    """A key."""
+    words = random.randint(2**32, size=2, dtype=np.uint32)
     return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
 
 

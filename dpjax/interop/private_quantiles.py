@@ -28,7 +28,8 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
       algorithm: as of `dpjax.quantiles`; by default it chooses by the fractions. "rank_exponential" compiles fastest.
-      random_state: as in scikit-learn.
+      random_state: None for coins of the operating system, or a seed or `RandomState`, for tests: whoever knows it, or holds the estimator
+        that holds it, knows the coins, and clones share them (all folds and candidates of a search get the same noise).
 
     Attributes:
       quantiles_: (fractions, columns).
@@ -69,7 +70,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         x = validate_data(self, X, dtype=np.float64)
         total = Guarantee(arguments.number("epsilon", self.epsilon, above=0.0, below=math.inf), 0.0, ADD_OR_REMOVE_ONE)
         each = calibrate(total, x.shape[1], accountant="basic")
-        found, spent, random = [], [], columns.check_random_state(self.random_state)
+        found, spent, random = [], [], columns.coins(self.random_state)
         for column in columns.encoded(x, self.low, self.high, self.unit):
             given = {"bits": column.bits, "origin": column.encoding.origin, "fractions": self.fractions}
             mechanism = answer.of_choice(self.algorithm, **given, epsilon=each.epsilon)
@@ -82,7 +83,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     def transform(self, X: Any) -> np.ndarray:
         """The bin of each value, as floats."""
-        check_is_fitted(self)
+        check_is_fitted(self, "quantiles_")
         x = validate_data(self, X, dtype=np.float64, reset=False)
         edges = zip(self.quantiles_.T, x.T, strict=True)
         return np.stack([np.searchsorted(edge, column, side="right") for edge, column in edges], axis=1).astype(float)

@@ -26,7 +26,8 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
       classes: both classes; None for those in y.
-      random_state: as in scikit-learn.
+      random_state: None for coins of the operating system, or a seed or `RandomState`, for tests: whoever knows it, or holds the estimator
+        that holds it, knows the coins, and clones share them (all folds and candidates of a search get the same noise).
 
     Attributes:
       low_, high_: the sides, both inclusive, for values moved between the bounds and rounded to the unit; infinity and -infinity for the
@@ -71,16 +72,22 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> "PrivateRectangle":
         """One private run on the rows."""
         x, y = validate_data(self, X, y, dtype=np.float64)
-        self.classes_, label = columns.two_classes(y, self.classes)
-        self._asked = self.low, self.high, self.unit
-        data = columns.encoded(x, *self._asked)
+        classes, label = columns.two_classes(y, self.classes)
+        asked = self.low, self.high, self.unit
+        data = columns.encoded(x, *asked)
         codes, bits = columns.stacked(data)
         learner = rectangles.rectangles(
             axes=x.shape[1], bits=bits, epsilon=self.epsilon, delta=self.delta, beta=self.beta
         )
-        outcome = learner(columns.fresh_key(self.random_state), Examples.create(codes, label))
+        outcome = learner(columns.fresh_key(columns.coins(self.random_state)), Examples.create(codes, label))
         sides = (wide.to_ints(outcome.hypothesis.low), wide.to_ints(outcome.hypothesis.high))
-        self._empty = int(outcome.status) != Status.OK or any(low > high for low, high in zip(*sides, strict=True))
+        # All at once: a fit that fails leaves the last one as it was.
+        self.classes_, self._asked = classes, asked
+        # No value has a code between its bound's and the end of the domain, which is the same for all columns.
+        most = [min(high, column.encoding.last) for high, column in zip(sides[1], data, strict=True)]
+        self._empty = int(outcome.status) != Status.OK or any(
+            low > high for low, high in zip(sides[0], most, strict=True)
+        )
         self._sides = sides
         ends = ((float("inf"), float("-inf")), sides)
         self.low_, self.high_ = (
@@ -97,7 +104,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "low_")
         x = validate_data(self, X, dtype=np.float64, reset=False)
         inside = np.full(len(x), not self._empty)
         for column, low, high in zip(columns.encoded(x, *self._asked), *self._sides, strict=True):

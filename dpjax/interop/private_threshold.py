@@ -29,7 +29,8 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       column: which column of X is looked at, by its number or, of a DataFrame, by its name.
       above: whether the second class is the one above the threshold, else below.
       classes: both classes; None for those in y.
-      random_state: as in scikit-learn.
+      random_state: None for coins of the operating system, or a seed or `RandomState`, for tests: whoever knows it, or holds the estimator
+        that holds it, knows the coins, and clones share them (all folds and candidates of a search get the same noise).
 
     Attributes:
       threshold_: the second class is predicted from here on (below it, if not `above`), of values moved between the bounds and rounded to
@@ -73,14 +74,15 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> "PrivateThreshold":
         """One private run on the rows."""
         x, y = validate_data(self, X, y, dtype=np.float64)
-        self.classes_, label = columns.two_classes(y, self.classes)
-        self._asked = {name: getattr(self, name) for name in ("column", "low", "high", "unit")}
-        self._above = arguments.flag("above", self.above)
-        data = self._encoded(x)
+        classes, label = columns.two_classes(y, self.classes)
+        asked = {name: getattr(self, name) for name in ("column", "low", "high", "unit")}
+        above = arguments.flag("above", self.above)
+        data = self._encoded(x, asked)
         learner = thresholds.exponential(bits=data.bits, epsilon=self.epsilon)
-        sample = Sample(x=data.points.x, y=label != self._above)
-        released = learner(columns.fresh_key(self.random_state), sample).hypothesis
-        self._code = wide.to_ints(released)[0]
+        sample = Sample(x=data.points.x, y=label != above)
+        released = learner(columns.fresh_key(columns.coins(self.random_state)), sample).hypothesis
+        # All at once: a fit that fails leaves the last one as it was.
+        self.classes_, self._asked, self._above, self._code = classes, asked, above, wide.to_ints(released)[0]
         beyond = self._code > data.encoding.last
         self.threshold_ = float("inf") if beyond else float(data.encoding.value(self._code))
         self.guarantee_ = learner.guarantee()
@@ -88,14 +90,14 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "threshold_")
         x = validate_data(self, X, dtype=np.float64, reset=False)
-        reached = columns.codes(self._encoded(x)) >= self._code
+        reached = columns.codes(self._encoded(x, self._asked)) >= self._code
         return self.classes_[(reached == self._above).astype(int)]
 
-    def _encoded(self, x: np.ndarray) -> Any:
-        """By the parameters of the last fit."""
-        column, low, high, unit = self._asked.values()
+    def _encoded(self, x: np.ndarray, asked: dict[str, Any]) -> Any:
+        """By these parameters: of this fit, or of the last one."""
+        column, low, high, unit = asked.values()
         if isinstance(column, str):
             names = getattr(self, "feature_names_in_", np.zeros(0, object)).tolist()
             if names.count(column) != 1:

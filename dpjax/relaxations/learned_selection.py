@@ -49,13 +49,12 @@ from dpjax.data.sample import Sample
 from dpjax.domains.events import Accurate
 from dpjax.learners.thresholds.rec_concave import ThresholdRecConcave
 from dpjax.mechanisms import exponential
-from dpjax.mechanisms.base import Candidates, Chooser, Number, largest, with_bottom
+from dpjax.mechanisms.base import LARGEST, Candidates, Chooser, Number, largest, with_bottom
 from dpjax.optimizers.quasi_concave import recursion
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 2.0**-6, 20.0
 _DIGITS = 40.0  # levels of the winner that have a relative e^-40 of each probability left are not looked at
 _MARGIN = 2.0**-20  # what the descent leaves of epsilon for roundings
-_LARGEST_SCORE = 2**30  # differences of scores are int32
 
 
 @frozen
@@ -248,8 +247,8 @@ def learn(
         raise ValueError(
             f"scores must be whole numbers of shape (problems, candidates), got {whole.dtype} {whole.shape}"
         )
-    if np.max(np.abs(whole.astype(float))) > _LARGEST_SCORE:
-        raise ValueError(f"scores must be from -{_LARGEST_SCORE} to {_LARGEST_SCORE}, got {scores!r}")
+    if whole.min() < -LARGEST or whole.max() > LARGEST:
+        raise ValueError(f"scores must be from {-LARGEST} to {LARGEST}, as mechanisms take them, got {scores!r}")
     if paid.shape != whole.shape or not np.all((paid >= 0) & (paid <= 1)):
         raise ValueError(f"costs must be numbers in [0, 1] of shape {whole.shape}, got {costs!r}")
     exists = np.ones(whole.shape, bool) if where is None else arguments.array("where", where)

@@ -55,7 +55,11 @@ class SoftThreshold(SoftInterval):
         below = jnp.concatenate([jnp.zeros((1,), x.dtype), jnp.cumsum(one)])
         above = jnp.concatenate([jnp.cumsum(zero[::-1])[::-1], jnp.zeros((1,), x.dtype)])
         factor = jnp.asarray(self.epsilon, x.dtype) / 2
-        return intervals.weighed(ordered, below + above, low=self.low, high=self.high, factor=factor)
+        # Of traced labels beyond 0 and 1 an example would count by more than 1, and epsilon would be more than is promised.
+        labelled = jnp.all(~mask | ((y >= 0) & (y <= 1)))
+        return intervals.weighed(
+            ordered, jnp.where(labelled, below + above, jnp.nan), low=self.low, high=self.high, factor=factor
+        )
 
 
 def _labels(y: Any, x: Array) -> Array:
