@@ -740,3 +740,13 @@ def test_rates_of_rho_at_the_ends_of_floats():
     for rho, count in itertools.product((1e308, 1e-320, 3e-323, 1.0), (1, 3, 7, 10**6)):
         rate = accounting.exponential_epsilon(count, rho=rho)
         assert 0 < rate < math.inf and count * Fraction(rate) ** 2 <= 8 * Fraction(rho)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "count", "share"),
+    [(0.013812145832942397, 8.065045865712636e-11, 5, 0.0), (6.243933127526241, 2.1678048758456338e-07, 10, 0.5)],
+)
+def test_what_is_calibrated_covers_the_total_at_its_delta(epsilon, delta, count, share):
+    """The total epsilon that is told for a delta is rounded up."""
+    each = accounting.calibrate(Guarantee(epsilon, delta, "REPLACE_ONE"), count, delta_share=share)
+    assert accounting.optimal({each: count}, delta=delta).covers(epsilon, delta)

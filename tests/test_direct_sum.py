@@ -578,8 +578,13 @@ def test_a_sanitizer_and_the_choices_share_one_delta(accountant):
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
 def test_what_a_label_may_spend_is_sound_or_shows(epsilon):
-    learner = generic_thresholds(epsilon=2.5)
-    assert learner.sound() and not dataclasses.replace(learner, each_epsilon=np.float64(epsilon)).sound()
+    sanitizer = point_sanitizers.histogram(bits=1, n=3, epsilon=0.8, delta=0.1)
+    learner = generic.learner(sanitizer=sanitizer, concepts=generic.points(bits=1), k=2, epsilon=2.0, delta=0.1)
+    wrong = dataclasses.replace(learner, each_epsilon=np.float64(epsilon))
+    assert learner.sound() and not wrong.sound()
+    sample = MultiSample.create(wide.from_ints([0, 1, 1], 1), [[1, 0], [0, 1], [0, 1]])
+    _, probabilities, status = wrong.law_of_choices(jax.random.key(0), sample)
+    assert status == wrong(jax.random.key(0), sample).status == Status.BAD_PARAMETER and jnp.isnan(probabilities).all()
 
 
 def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):

@@ -479,3 +479,13 @@ def test_points_of_another_shape_have_no_labels() -> None:
         square.predict(box, [[1, 2]])
     with pytest.raises(ValueError, match=r"x must have shape \(rows, 2, 1\), got \(1, 3, 1\)"):
         square.predict(box, np.zeros((1, 3, 1), np.uint32))
+
+
+def test_boxes_are_listed_where_their_table_fits():
+    """Of one place an axis there are few boxes, but 3^20 places."""
+    for axes in (11, 12, 15):
+        assert (2 * label_private.rectangles(bits=2, axes=axes).most + 1) ** axes <= 2**24
+    with pytest.raises(ValueError, match="axes must be from 1 to 15, got 20"):
+        label_private.rectangles(bits=2, axes=20)
+    with pytest.raises(ValueError, match=r"most must leave at most .* and 16777216 cells"):
+        label_private.rectangles(bits=2, axes=11, most=2)

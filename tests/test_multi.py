@@ -162,12 +162,21 @@ def test_a_generic_learner_promises_nothing_for_more_points_than_it_has_room_for
     def histogram(low):
         return point_sanitizers.histogram(bits=12, n=60_000, epsilon=1.0, delta=1e-6, low=low)
 
+    def told(n):
+        return point_sanitizers.histogram(bits=16, n=n, epsilon=1.0, delta=1e-6)
+
+    wide_points = generic.points(bits=16, most=2**16)
     with pytest.raises(ValueError, match=r"concepts\.most must be at least 4096, .* got 256"):
         size(histogram(0.0), generic.points(bits=12))
     assert histogram(299.0).most_points == 200
     assert size(histogram(299.0), generic.points(bits=12, most=200)) > 0
     with pytest.raises(ValueError, match=r"concepts\.most must be at least 200, .* got 199"):
         size(histogram(299.0), generic.points(bits=12, most=199))
+
+    # Whatever it is told, the size is that for as many points as so many examples may name.
+    assert size(told(10), wide_points) == size(told(60_000), wide_points) == size(told(10**6), wide_points)
+    with pytest.raises(ValueError, match=r"concepts\.most must be at least 6\d{4}, .* got 256"):
+        size(told(10), generic.points(bits=16, most=256))
 
     solver = interior_point.exponential(bits=32, epsilon=0.05)
     release = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=5, m=900))

@@ -584,6 +584,16 @@ def test_a_law_that_may_be_rounding_is_none():
     assert known.success_probability(small, error=4 / 9) > 0.999
 
 
+def test_labels_that_rounding_hides_make_the_law_none():
+    """Two points side by side of a wide domain, and three that are nearly on a line: their pieces are rounded to nothing."""
+    a = 2**29
+    side_by_side = examples([(a, a), (a + 1, a)], [1, 0], 30)
+    assert np.isnan(halfplanes.exponential(bits=30, epsilon=30.0).success_probability(side_by_side, error=0.0))
+    nearly = examples([(0, 0), (28748, 20231), (58647, 41272)], [0, 1, 0], 16)
+    assert np.isnan(halfplanes.exponential(bits=16, epsilon=60.0).success_probability(nearly, error=0.0))
+    assert halfplanes.exponential(bits=16, epsilon=2.0).success_probability(nearly, error=0.4) > 0.5
+
+
 def test_batches_are_shown():
     region = halfplane_concept.halfplane(bits=2, p=1, q=0, r=1)
     several = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), region)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpjax.accounting.composition import advanced, total_delta
+from dpjax.accounting.composition import TOTAL_PRECISION, advanced, total_delta
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments, bisection
@@ -135,9 +135,11 @@ def _advanced(total: Guarantee, count: int, delta: float) -> float:
 
 def _optimal(total: Guarantee, count: int, delta: float) -> float:
     """Bisection from basic composition, which always fits, to the whole budget; returns the fitting end."""
+    # Who asks for the total epsilon at this delta is told one that is rounded up: it must not be above ours.
+    most = total.epsilon * (1.0 - 2.0 * TOTAL_PRECISION)
 
     def fits(epsilon: float) -> bool:
         each = Guarantee(epsilon, delta, total.relation)
-        return total_delta({each: count}, total.epsilon) <= total.delta
+        return total_delta({each: count}, most) <= total.delta
 
     return bisection.largest_float(fits, _basic(total, count, delta), total.epsilon, precision=_PRECISION)

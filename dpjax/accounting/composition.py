@@ -37,7 +37,7 @@ _MOST_PARTS = 2**24  # more would fill the memory
 _NEARLY = 1.0 + 2.0**-48
 # Relative allowance for a handful of correctly rounded operations.
 _UP = 1.0 + 2.0**-48
-_PRECISION = 2.0**-40  # relative, of a total epsilon that is searched for
+TOTAL_PRECISION = 2.0**-40  # relative, of a total epsilon that is searched for
 MOST_LOSSES = 2**20  # whose sum takes some ten milliseconds, as a convolution does
 
 
@@ -290,7 +290,7 @@ def _least_epsilon(keeps: Callable[[float], bool], most: float) -> float:
     """The least epsilon up to `most` that keeps a delta, rounded up; infinite if none does."""
     if keeps(0.0):
         return 0.0
-    return bisection.least_float(keeps, 0.0, most, precision=_PRECISION) if keeps(most) else math.inf
+    return bisection.least_float(keeps, 0.0, most, precision=TOTAL_PRECISION) if keeps(most) else math.inf
 
 
 def _hopeless(parts: Counter[Guarantee]) -> bool:

@@ -31,6 +31,7 @@ something under add/remove alone is converted (twice its epsilon); one that know
     (True, True)
 """
 
+import dataclasses
 import math
 from typing import Any
 
@@ -48,7 +49,7 @@ from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thres
 from dpjax.core import arguments
 from dpjax.core.logspace import any_fails
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import whole
+from dpjax.data.algorithm import status, whole
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.pac import excess
@@ -118,7 +119,8 @@ class GenericLearner(KLearner):
         return (agreement.astype(jnp.int32) + sample.n_valid) // 2
 
     def law_of_choices(self, key: Array, sample: MultiSample) -> tuple[Any, Float[Array, "k h"], Int[Array, ""]]:
-        """(H, P[h_j = h | D~] for every label and concept of H, status): exact given the D~ that this key draws in a run.
+        """(H, P[h_j = h | D~] for every label and concept of H, status): exact given the D~ that this key draws in a run; NaN where a run
+        would end with another status than OK or BOTTOM.
 
         Averaged over keys, the failure probability that follows is unbiased and less noisy than counted failures.
         """
@@ -136,7 +138,7 @@ class GenericLearner(KLearner):
     def population_failure(self, key: Array, sample: MultiSample, distribution: Any, alpha: Any) -> Float[Array, ""]:
         """P[some population error > best of the class + alpha, or bottom | sample, D~] for the D~ that this key draws in a run."""
         alpha = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float)
-        concepts, probabilities, status = self.law_of_choices(key, sample)
+        concepts, probabilities, code = self.law_of_choices(key, sample)
 
         def errors(concept: Any) -> Array:
             every = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.k, *leaf.shape)), concept)
@@ -144,7 +146,7 @@ class GenericLearner(KLearner):
 
         bad = jax.vmap(errors, out_axes=1)(concepts) > alpha
         failures = jnp.sum(jnp.where(bad, probabilities, 0.0), axis=1)
-        return jnp.where(status == Status.OK, any_fails(failures), 1.0)
+        return jnp.where(code == Status.OK, any_fails(failures), jnp.where(code == Status.BOTTOM, 1.0, jnp.nan))
 
     def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
         return self.concepts.predict(hypothesis, x)
@@ -164,7 +166,7 @@ class GenericLearner(KLearner):
         """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)` and `most_points`.
 
         On R points, as many as the sanitizer's database may have, a class of VC dimension v does C(R, 0) + ... + C(R, v) things at most
-        (Sauer's lemma): |H|.
+        (Sauer's lemma): |H|. Where R grows with the number of examples that the sanitizer is told, it is that of the size answered.
 
         Raises:
           ValueError: alpha or beta outside (0, 1); a class that does not tell its `vc`, or has no room for so many points (`most`); a
@@ -174,16 +176,22 @@ class GenericLearner(KLearner):
         if vc is None:
             raise ValueError(f"concepts must tell their VC dimension `vc`, got {self.concepts!r}")
         vc = arguments.size("concepts.vc", vc)
-        points = getattr(self.sanitizer, "most_points", None)
-        if points is None:
+        if getattr(self.sanitizer, "most_points", None) is None:
             raise ValueError(f"sanitizer must tell how many points it may name, `most_points`, got {self.sanitizer!r}")
+        needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
+        each = float(self.each_epsilon)
+
+        def size(points: int) -> int:
+            known = math.log(sum(math.comb(points, size) for size in range(min(vc, points) + 1)))
+            return whole(bounds.generic_learner(needed, vc, self.k, alpha, beta, each, log_hypotheses=known))
+
+        points = _most_points(self.sanitizer, needed)
+        while (more := _most_points(self.sanitizer, size(points))) > points:
+            points = more
         room = getattr(self.concepts, "most", points)
         if room < points:
             raise ValueError(f"concepts.most must be at least {points}, as the sanitizer may name so many, got {room}")
-        needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
-        known = math.log(sum(math.comb(points, size) for size in range(min(vc, points) + 1)))
-        each = float(self.each_epsilon)
-        return whole(bounds.generic_learner(needed, vc, self.k, alpha, beta, each, log_hypotheses=known))
+        return size(points)
 
     def sound(self) -> Bool[Array, ""]:
         each = jnp.asarray(self.each_epsilon, float)
@@ -198,11 +206,18 @@ class GenericLearner(KLearner):
         return sample
 
 
+def _most_points(sanitizer: Any, n: int) -> int:
+    """How many points it may name if it is told n examples."""
+    told = dataclasses.is_dataclass(sanitizer) and hasattr(sanitizer, "n")
+    return (dataclasses.replace(sanitizer, n=n) if told else sanitizer).most_points  # type: ignore[type-var]
+
+
 @jax.jit
 def _law_of_choices(generic: GenericLearner, key: Array, sample: MultiSample) -> tuple[Any, Array, Array]:
     sanitized = generic.sanitize(jax.random.split(key)[0], sample)
     concepts, probabilities, fit = _law_given(generic, *sanitized.hypothesis.support(), sample)
-    return concepts, probabilities, jnp.where(fit, sanitized.status, jnp.int32(Status.BOTTOM))
+    code = status(generic, sample, (sanitized.status == Status.OK) & fit)
+    return concepts, jnp.where(code <= Status.BOTTOM, probabilities, jnp.nan), code
 
 
 @jax.jit

@@ -22,6 +22,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 
 MAX_BOXES = 1 << 22
+MAX_CELLS = 1 << 24  # of the table that boxes are summed from
 
 
 @frozen
@@ -120,23 +121,25 @@ def rectangles(*, bits: int, axes: int, most: int | None = None) -> RectangleCla
 
     Args:
       bits: d, 1 to 4096.
-      axes: D.
-      most: distinct points of which all boxes are listed: (most (most + 1) / 2)^axes <= 2^22. By default as many as can be, at most 63.
+      axes: D, at most 15.
+      most: distinct points of which all boxes are listed: (most (most + 1) / 2)^axes <= 2^22 and (2 most + 1)^axes <= 2^24. By default as
+        many as can be, at most 63.
 
     Raises:
-      TypeError, ValueError: an argument out of range, too many boxes.
+      TypeError, ValueError: an argument out of range, too many boxes or places.
 
     >>> rectangles(bits=16, axes=1).most, rectangles(bits=16, axes=2).most, rectangles(bits=16, axes=3).most
     (63, 63, 17)
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
-    axes = arguments.integer("axes", axes, at_least=1, at_most=22)
+    axes = arguments.integer("axes", axes, at_least=1, at_most=15)
     if most is None:
-        most = max(m for m in range(1, 64) if _boxes(m, axes) <= MAX_BOXES)
+        most = max(m for m in range(1, 64) if _boxes(m, axes) <= MAX_BOXES and _cells(m, axes) <= MAX_CELLS)
     most = arguments.size("most", most)
-    if _boxes(most, axes) > MAX_BOXES:
+    if _boxes(most, axes) > MAX_BOXES or _cells(most, axes) > MAX_CELLS:
         raise ValueError(
-            f"most must leave at most {MAX_BOXES} boxes to list on {axes} axes, got {most}, which has {_boxes(most, axes)}"
+            f"most must leave at most {MAX_BOXES} boxes and {MAX_CELLS} cells to list on {axes} axes, got {most}, "
+            f"which has {_boxes(most, axes)} and {_cells(most, axes)}"
         )
     return RectangleClass(bits=np.int32(bits), axes=axes, limbs=wide.limbs_for(bits), most=most)
 
@@ -144,3 +147,8 @@ def rectangles(*, bits: int, axes: int, most: int | None = None) -> RectangleCla
 def _boxes(most: int, axes: int) -> int:
     """How many pairs of coordinates there are on all axes."""
     return math.comb(most + 1, 2) ** axes
+
+
+def _cells(most: int, axes: int) -> int:
+    """How many places coordinates leave for points, on all axes."""
+    return (2 * most + 1) ** axes

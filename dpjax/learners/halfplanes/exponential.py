@@ -29,6 +29,7 @@ import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
@@ -99,9 +100,10 @@ class Exponential(Algorithm):
             )
         x = self._coordinates(data)
         y, valid = data.y == 1, data.valid
-        parts = []
-        for chart in range(self.selection.grid.charts):
-            width, gap, order, slope, height = arrangement.slabs(self.selection.grid, chart, x[0], x[1], jnp)
+        parts, hidden = [], []
+        grid, net = self.selection.grid, _net(data)
+        for chart in range(grid.charts):
+            width, gap, order, slope, height = arrangement.slabs(grid, chart, x[0], x[1], jnp)
             # Piece j deletes the points at places below j.
             change = jnp.where(valid, jnp.where(y, 1, -1), 0)[order]
             none = jnp.zeros((order.shape[0], 1), jnp.int32)
@@ -112,6 +114,7 @@ class Exponential(Algorithm):
             rounded = ROUNDED * jnp.finfo(area.dtype).eps
             thin = (width <= rounded * (1 + jnp.abs(slope))) | (gap <= rounded * (1 + jnp.abs(height)))
             parts.append((area, errors, self._good(event, data, errors, order), thin))
+            hidden.append(_hidden(width, gap, slope, height, rounded, net[order], errors))
         log_area, errors, good, thin = (
             jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True)
         )
@@ -122,7 +125,12 @@ class Exponential(Algorithm):
         every = jnp.logaddexp(inside, outside)
         # What is as thin as a rounding may be none: between lines that meet in one point, say, are labels that no halfplane gives.
         doubtful = logspace.logsumexp(jnp.where(thin, log_mass, -jnp.inf)) - every
-        known = doubtful <= math.log(jnp.finfo(log_area.dtype).eps) / 2
+        most_doubt = math.log(jnp.finfo(log_area.dtype).eps) / 2
+        known = doubtful <= most_doubt
+        if 3 * grid.bits > jnp.finfo(log_area.dtype).nmant + 1:  # pieces of area 1/(2 D^3) may be rounded to nothing
+            area, fewest = (jnp.concatenate([part.ravel() for part in each]) for each in zip(*hidden, strict=True))
+            lost = logspace.logsumexp(area - jnp.asarray(self.epsilon, float) * (fewest - least).astype(float)) - every
+            known &= lost <= most_doubt
         law = jnp.where(known, jnp.exp(jnp.stack([inside, outside]) - every), jnp.nan)
         # Labels of some of the examples are no event.
         return law if isinstance(event, Accurate) else jnp.where(data.n_valid <= event.shape[0], law, jnp.nan)
@@ -182,6 +190,34 @@ class Exponential(Algorithm):
           ValueError: alpha or beta outside (0, 1).
         """
         return whole(bounds.finite_class(self.selection.grid.log_size, alpha, beta, float(self.epsilon)))
+
+
+def _net(data: Examples) -> Int[Array, "rows"]:
+    """What deleting a point adds to the errors, at the first example of each; 0 at others."""
+    same = jnp.all(data.x[:, None] == data.x[None], axis=(2, 3)) & data.valid[:, None] & data.valid[None]
+    net = jnp.sum(jnp.where(same, jnp.where(data.y == 1, 1, -1)[None], 0), axis=1, dtype=jnp.int32)
+    return jnp.where(jnp.any(jnp.tril(same, -1), axis=1), 0, net)
+
+
+def _hidden(
+    width: Array, gap: Array, slope: Array, height: Array, rounded: Any, net: Array, errors: Array
+) -> tuple[Float[Array, "slabs pieces"], Int[Array, "slabs pieces"]]:
+    """(ln of an area that rounding may hide at each piece, the fewest errors there) of one chart.
+
+    Lines as near as a rounding may cross there in any order, so that some of their points are held and the others not.
+    """
+    pieces = gap.shape[1]
+    near = gap <= rounded * (1 + jnp.abs(height))
+    place = jnp.arange(pieces, dtype=jnp.int32)[None]
+    # Piece j lies between lines j - 1 and j: lines that are near each other belong together.
+    first = lax.cummax(jnp.where(near, 0, place), axis=1)
+    last = lax.cummin(jnp.where(near, pieces - 1, place), axis=1, reverse=True)
+    saved = jnp.pad(jnp.cumsum(jnp.minimum(net, 0), axis=1, dtype=jnp.int32), ((0, 0), (1, 0)))
+    before, saved_before, saved_after = (
+        jnp.take_along_axis(each, at, axis=1) for each, at in ((errors, first), (saved, first), (saved, last))
+    )
+    area = jnp.log(jnp.maximum(width, rounded * (1 + jnp.abs(slope)))) + jnp.log(rounded * (1 + jnp.abs(height)))
+    return jnp.where(near, area, -jnp.inf), before + saved_after - saved_before
 
 
 def _majorities(select: SelectHalfplane, view: Placed) -> tuple[UInt32[Array, "2 words points"], Int[Array, "points"]]:

@@ -26,7 +26,7 @@ Both sizes are derived in `dpjax.bounds.labels`. They need labels of the class; 
 |---|---|---|---|
 | `thresholds`, `points` | n + 1 | 1 | any n |
 | `parities` | 2^rank | d | rank <= 16, any d <= 1024 |
-| `rectangles` | at most sum_(i <= 2D) C(n, i) | 2D | (n (n + 1) / 2)^D <= 2^22 |
+| `rectangles` | at most sum_(i <= 2D) C(n, i) | 2D | (n (n + 1) / 2)^D <= 2^22, (2n + 1)^D <= 2^24 |
 
 More points than can be listed are refused; where they are traced the answer is bottom, which tells of points only. Rectangles take
 `dpjax.data.examples.Examples`.
