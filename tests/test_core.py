@@ -597,6 +597,7 @@ def test_bucket_is_the_least_one(n):
         (lambda: arguments.several("points", np.array(3)), TypeError, r"points must be a list, got array\(3\)"),
         (lambda: arguments.array("y", [[0], [0, 1]]), TypeError, "y must be an array of numbers"),
         (lambda: arguments.instance("plan", None, dict), TypeError, "plan must be a dict, got None of type NoneType"),
+        (lambda: arguments.instance("n", "7", int), TypeError, "n must be an int, got '7' of type str"),
     ],
 )
 def test_checks_refuse(check, error, message):

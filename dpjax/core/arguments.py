@@ -301,9 +301,10 @@ def several(name: str, value: Any) -> list[Any]:
     return list(value)
 
 
-def instance(name: str, value: Any, kind: type, *, article: str = "a") -> Any:
+def instance(name: str, value: Any, kind: type) -> Any:
     """Something of this class; TypeError for the rest."""
     if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
         raise TypeError(f"{name} must be {article} {kind.__name__}, got {value!r} of type {type(value).__name__}")
     return value
 

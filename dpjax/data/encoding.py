@@ -201,7 +201,7 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
     >>> int(decode(7, encode([1, 2], low=-5, high=10).encoding))
     2
     """
-    arguments.instance("encoding", encoding, Encoding, article="an")
+    arguments.instance("encoding", encoding, Encoding)
     if getattr(outputs, "dtype", None) == np.uint32 and np.ndim(outputs):
         limbs = wide.limbs_for(encoding.bits)
         if np.shape(outputs)[-1] != limbs:

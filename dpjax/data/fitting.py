@@ -127,7 +127,7 @@ def fitted_assignments(data: Any, variables: int) -> Assignments:
       TypeError: another kind, or arrays of other types, in data put together by hand.
       ValueError: another number of variables, shapes that do not fit, or, as far as it is not traced, a wrong number of examples.
     """
-    arguments.instance("data", data, Assignments, article="an")
+    arguments.instance("data", data, Assignments)
     for name, array, axes in (("data.x", data.x, 2), ("data.y", data.y, 1)):
         _check_words(name, array)
         if array.ndim != axes:

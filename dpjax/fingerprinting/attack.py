@@ -296,7 +296,7 @@ def audit(
     >>> evidence.victim, round(evidence.epsilon, 2), round(evidence.measured, 2), round(evidence.implied, 2)
     (1, 8.66, 3.28, 7.56)
     """
-    arguments.instance("attack", attack, Attack, article="an")
+    arguments.instance("attack", attack, Attack)
     root = arguments.key(root, "root")
     delta = arguments.known("delta", arguments.delta(delta, positive=False))
     trials, level = arguments.integer("trials", trials, at_least=1), arguments.known_fraction("level", level)

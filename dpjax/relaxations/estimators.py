@@ -48,7 +48,7 @@ def expectation(algorithm: Algorithm, data: Any, losses: Float[Array, "outcomes"
     >>> jax.grad(expectation, argnums=1)(choose, jnp.array([1.0, 1.0]), losses).tolist()
     [-0.25, 0.25]
     """
-    pmf = arguments.instance("algorithm", algorithm, Algorithm, article="an").pmf(data)
+    pmf = arguments.instance("algorithm", algorithm, Algorithm).pmf(data)
     losses = jnp.asarray(losses, float)
     if losses.shape != pmf.shape:
         raise ValueError(f"losses must have shape {pmf.shape}, one an output and one for ⊥, got {losses.shape}")
@@ -119,7 +119,7 @@ def score_function(
     >>> bool(jnp.allclose(jax.grad(mean)(scores), jnp.array([-0.25, 0.25]), atol=0.05))
     True
     """
-    arguments.instance("algorithm", algorithm, Algorithm, article="an")
+    arguments.instance("algorithm", algorithm, Algorithm)
     arguments.function("loss", loss)
     alone = isinstance(baseline, str) and arguments.choice("baseline", baseline, BASELINES) == "none"
     draws = arguments.size("draws", draws, at_least=2 if isinstance(baseline, str) and not alone else 1)

@@ -103,7 +103,7 @@ def tune(
     if drawn and key is None:
         raise ValueError("key must be given for data that are drawn")
     if optimizer is not None:
-        arguments.instance("optimizer", optimizer, optax.GradientTransformation, article="an")
+        arguments.instance("optimizer", optimizer, optax.GradientTransformation)
     like: Any = jax.tree.structure(budgeted.start)
     if start is not None and like != jax.tree.structure(start):
         raise TypeError(f"start must be a point like {budgeted.start!r}, got {start!r}")

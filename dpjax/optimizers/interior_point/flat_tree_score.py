@@ -162,7 +162,7 @@ def flat_tree_score(*, bits: int, epsilon: Any, n: int, offsets: Offsets, curve:
     ValueError: curve must keep 24 points private at epsilon = 1, which no programme shows for share = 0.7
     """
     fields = base.domain(bits)
-    arguments.instance("offsets", offsets, Offsets, article="an")
+    arguments.instance("offsets", offsets, Offsets)
     arguments.instance("curve", curve, Curve)
     n = arguments.integer("n", n, at_least=1, at_most=_MOST_POINTS)
     made = FlatTreeScore(

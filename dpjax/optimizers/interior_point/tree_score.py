@@ -414,5 +414,5 @@ def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> Tr
     [35, 49]
     """
     fields = base.domain(bits)
-    offsets = planning.plain(bits) if offsets is None else arguments.instance("offsets", offsets, Offsets, article="an")
+    offsets = planning.plain(bits) if offsets is None else arguments.instance("offsets", offsets, Offsets)
     return TreeScore(**fields, epsilon=arguments.epsilon(epsilon), offsets=offsets)
