@@ -317,6 +317,14 @@ def test_lemma_3_14_pays_for_every_step_of_its_proof():
                 assert promise >= bounds.exponential_mechanism(math.log(size + 1), alpha, beta, epsilon)
 
 
+def test_lemma_3_14_rounds_every_logarithm_up():
+    """Of T = 2^64 + 1 they are 65 and 7, of 2^64 they are 64 and 6."""
+    at = (2, 0.1, 0.1, 1.0, 1e-6)
+    for size, rounded in ((2**64, 6.0), (2**64 + 1, 7.0)):
+        promise = 8.0**2 * 4 / 0.1 * (math.log2(32 / (0.1 * 1e-6)) + rounded)
+        assert bounds.rec_concave_lemma(size, *at, calibration="printed") == pytest.approx(promise)
+
+
 def test_the_lemma_asks_for_twice_the_printed_at_small_epsilon():
     printed, proved = (
         bounds.rec_concave_lemma(2**64, 2, 0.1, 0.1, 0.5, 1e-6, calibration=which) for which in ("printed", "proved")
@@ -827,3 +835,15 @@ def test_the_histogram_of_a_wide_domain_needs_as_many_rows_as_its_noise_is_large
     """The deviation of a sum of 2^d noises doubles with every second bit, as far as a float holds their number."""
     sizes = [bounds.histogram_thresholds(bits, 0.1, 0.1, 1.0) for bits in (126, 128, 130, 1021, 1023)]
     assert sizes[2] / sizes[1] == pytest.approx(2.0, rel=1e-6) == sizes[1] / sizes[0] == sizes[4] / sizes[3]
+
+
+def test_point_learner_as_printed_pays_for_heavy_points_that_rarely_show():
+    """At an epsilon so large that noise costs nothing it is (200/(81 alpha)) ln(4/(alpha beta))."""
+    found = bounds.point_learner_exact(0.1, 1e-60, 1e6, 0.1, calibration="printed")
+    assert found == math.ceil(2000 / 81 * math.log(40 / 1e-60))
+
+
+def test_the_theorem_of_parities_leaves_half_of_beta_to_the_gap():
+    """Where epsilon is small, A_dist costs most: (4/3) (2 + (2/eps) (ln(1/(2 delta)) + ln(1/b))) times d + 3."""
+    each = math.ceil(4 / 3 * (2 + 20 * (math.log(5e5) + math.log(10))))
+    assert bounds.parity_learner_theorem(bits=256, epsilon=0.1, delta=1e-6, beta=0.1) == 259 * each

@@ -230,6 +230,14 @@ def test_too_many_outputs_are_not_listed():
         ({"accountant": "advanced"}, "advanced composition needs"),
         ({"make": lambda each: thresholds.exponential(bits=8, epsilon=2 * each.epsilon)}, "keeps its budget"),
         ({"make": lambda each: thresholds.erm(bits=8)}, "keeps its budget"),
+        (
+            {
+                "make": lambda e: one_point.learn_points(bits=8, epsilon=e.epsilon, delta=1.01 * e.delta),
+                "delta": 1e-3,
+                "delta_share": 0.5,
+            },
+            "keeps its budget",
+        ),
         # As much, for labels alone.
         (
             {"make": lambda e: label_private.label_private(concepts=label_private.points(bits=1), epsilon=e.epsilon)},
@@ -352,6 +360,47 @@ def test_point_representatives_are_the_named_points_and_zero():
     assert mask.tolist() == [True, True, True, False] and bool(fits)
     assert labels[:, :3].astype(int).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert not represented(generic.points(bits=8, most=1), points, where, x)[2]
+
+
+@frozen
+class Two:
+    """A database that is known, and a promise of no leak."""
+
+    bits: int = static(default=8)
+
+    def __call__(self, key, points):
+        return Outcome(hypothesis=self, status=jnp.int32(Status.OK), info={})
+
+    def support(self):
+        return wide.from_ints([3, 5], 8), jnp.ones(2, bool)
+
+    def guarantee(self):
+        return Guarantee(0.0, 0.0, REPLACE_ONE)
+
+
+def test_every_label_of_a_generic_learner_has_coins_and_a_share_of_its_own():
+    """900 labels alike, each with an epsilon of 0.05: three hypotheses right on 0, 20 and 40 of the examples."""
+    k = 900
+    learner = generic.learner(sanitizer=Two(), concepts=generic.thresholds(bits=8), k=k, epsilon=0.05 * k)
+    sample = MultiSample.create(wide.from_ints([3, 5] * 20, 8), np.ones((40, k), int))
+    found = np.array(wide.to_ints(learner(jax.random.key(0), sample).hypothesis))
+    chances = np.exp(0.05 / 2 * np.array([0, 20, 40]))
+    counts = [np.sum(found == threshold) for threshold in (0, 4, 6)]
+    assert stats.chisquare(counts, k * chances / chances.sum()).pvalue > FALSE_ALARM
+
+
+def test_thresholds_drawn_together_have_the_law_of_one():
+    """900 labels alike of a realizable sample: each threshold by how many examples it is right on."""
+    law = concept.several(concept.uniform(bits=3, target=0), bits=3, targets=[5] * 900)
+    sample = law.sample(jax.random.key(1), 15, 12)
+    learner = thresholds.exponential(bits=3, epsilon=0.6)
+    found = jax.jit(learner.together)(jax.random.split(jax.random.key(0), 900), sample).hypothesis
+    x = np.array(wide.to_ints(sample.x))[:12]
+    wrong = np.array([np.sum((x < threshold) != (x < 5)) for threshold in range(9)])
+    weights = np.exp(-0.6 / 2 * wrong)
+    expected = 900 * weights / weights.sum()
+    assert sample.realizable and expected.min() > 5
+    assert stats.chisquare(np.bincount(found[:, -1], minlength=9), expected).pvalue > FALSE_ALARM
 
 
 @pytest.mark.slow

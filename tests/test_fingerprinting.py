@@ -221,6 +221,21 @@ def test_tardos_is_proved_to_meet_its_security(score):
     assert tardos(10, length=100, score=score).completeness() == 1  # nothing is claimed for short codes
 
 
+def test_codes_state_the_chance_that_their_proofs_leave():
+    """An innocent user is accused with probability e^-l: l = ceil(ln(n/xi)) of Tardos, ln(2n/xi) of Boneh and Shaw."""
+    stated = [(code.innocent(), code.soundness()) for code in (CODES["tardos"], CODES["boneh-shaw"])]
+    np.testing.assert_allclose(stated, [(math.exp(-4), 5 * math.exp(-4)), (0.01, 0.05)], rtol=1e-12)
+
+
+def test_the_traced_user_is_farthest_above_a_threshold_of_his_own():
+    verdict = codes.Accusation(
+        accused=jnp.array([True, True, False]),
+        scores=jnp.array([5.0, 4.0, 9.0]),
+        thresholds=jnp.array([4.9, 1.0, 10.0]),
+    )
+    assert int(verdict.user) == 1
+
+
 @pytest.mark.parametrize("members", [1, 2, 3, 4])
 def test_the_mean_score_of_a_coalition_is_what_the_completeness_proof_says(members):
     """min over the pirates' choices of E[s U_T], by quadrature over the bias, for n = 4."""
@@ -277,6 +292,20 @@ def test_boneh_shaw_accuses_somebody_whatever_a_feasible_word_counts(variant):
     short = boneh_shaw(6, xi=0.3, copies=slow[-1])  # negative control: as many copies as that growth reaches
     accused_by_few = jax.jit(lambda tally: short.accuse(tally).accused)(np.array(slow, np.int32))
     assert short.completeness() == 1 and not np.asarray(accused_by_few).any()
+
+
+def test_boneh_shaw_counts_no_column_beyond_its_length():
+    """Three types of a hundred columns in a block of 1024, and a word of ones only."""
+    code = boneh_shaw(2, xi=0.5, copies=100)
+    columns = code.columns(code.secret(jax.random.key(0)), jnp.int32(0))
+    assert code.part(columns, jnp.ones(codes.BLOCK, bool)).tolist() == [100, 100, 100]
+
+
+def test_the_original_code_accuses_the_ends_for_a_word_that_only_they_explain():
+    """User 1 where a one stands for type 1, user n where a zero stands for type n - 1: never in words of the others."""
+    code = boneh_shaw(3, xi=0.1, variant="original", copies=10)
+    for first, second, ends in ((0, 10, [False, False]), (1, 10, [True, False]), (0, 9, [False, True])):
+        assert code.accuse(jnp.array([0, first, second, 0])).accused[jnp.array([0, 2])].tolist() == ends
 
 
 # --------------------------------------------------------------------------------------------------------- pirates
@@ -342,6 +371,7 @@ def test_strategies_do_what_they_are_called():
         return {name: strategy(jax.random.key(0), *seen) for name, strategy in pirates.STRATEGIES.items()}
 
     together, alone, keeps = words(rows, coalition), words(rows[coalition]), jax.jit(feasible)
+    assert not any(word.any() for word in words(rows, np.zeros(6, bool)).values())  # nobody writes nothing
     for name, word in jax.device_get(together).items():
         assert (word == np.asarray(alone[name])).all() and bool(keeps(rows[coalition], word))
         if name in expected:
@@ -446,6 +476,7 @@ def test_pirates_have_coins_of_their_own_for_every_block():
     experiment = pirates.Experiment(code=tardos(4, length=6 * codes.BLOCK), coalition=alone, strategy=turned)
     counts = engine.count(pirates.trial, experiment, root=engine.root_key(0), cell=0, trials=200)
     assert stats.binomtest(counts["infeasible"], 200, 63 / 64).pvalue > 2e-5
+    assert counts["incomplete"] + counts["infeasible"] <= 200  # codes owe nothing to a word that is not feasible
 
 
 # ------------------------------------------------------------------------------------------------------- bad input

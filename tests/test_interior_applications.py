@@ -376,6 +376,24 @@ def test_threshold_learner_succeeds_at_its_sample_size() -> None:
     assert float(failures.mean()) <= BETA
 
 
+def test_the_ways_to_thresholds_and_back_state_what_their_parts_keep_and_need() -> None:
+    """A record more moves two of those that the other sees, and each part has half of beta."""
+    solver = interior_point.exponential(bits=BITS + 1, epsilon=EPSILON)
+    m, fewer = (interior.half_slice(solver, beta=beta) for beta in (BETA / 2, BETA))
+    learner = interior.threshold_learner(solver=solver, m=m)
+    n = learner.sample_size(alpha=ALPHA, beta=BETA)
+    assert 2 * stats.binom.cdf(m - 1, n, ALPHA) <= BETA / 2 < 2 * stats.binom.cdf(m - 1, n - 1, ALPHA)
+    with pytest.raises(ValueError, match="m must be >="):
+        interior.threshold_learner(solver=solver, m=fewer).sample_size(alpha=ALPHA, beta=BETA)
+    inner = thresholds.exponential(bits=3, epsilon=EPSILON)
+    half = -(-inner.sample_size(alpha=0.25, beta=BETA) // 2)
+    back = interior.solver(learner=inner, m=half)
+    assert learner.guarantee() == back.guarantee() == Guarantee(2 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
+    assert back.points_needed(BETA) == 2 * half
+    with pytest.raises(ValueError, match=f"m must be >= {half}"):
+        interior.solver(learner=inner, m=half - 1).points_needed(BETA)
+
+
 @pytest.mark.slow
 def test_direct_quantiles_succeed_at_their_sample_size() -> None:
     solver = interior_point.exponential(bits=BITS, epsilon=EPSILON)

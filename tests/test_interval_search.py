@@ -8,11 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpjax import Sample, bounds
+from dpjax.accounting.calibration import closed_form_epsilon
 from dpjax.concepts import thresholds as concept
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
+from dpjax.learners.thresholds import intervals
 from dpjax.verify.plain import interval_search as twin
 from dpjax.verify.plain.laplace import laplace_tail
 
@@ -96,6 +99,56 @@ def test_the_parts_add_up_to_the_guarantee(name: str) -> None:
     printed = make(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2, calibration="printed").guarantee()
     assert printed.epsilon == 1.5
     np.testing.assert_allclose(printed.delta, 1e-6 / parts * (parts - 2 + np.exp(0.5)))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_part_has_its_share_of_delta(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Two A_dists, and the comparisons of lengths, where these are composed with a delta."""
+    make, _, parts = SEARCHES[name]
+    learner = make(bits=64, epsilon=1.0, delta=1e-2, alpha=0.2)
+    gap, both = jnp.array([20.0, 50.0]), jnp.ones(2, bool)
+    monkeypatch.setattr(intervals, "best_blocks", lambda *seen: types.SimpleNamespace(gap=gap, exists=both))
+    unit = 2 / 0.25
+    keep = [laplace_tail((2 + unit * np.log(parts / (2 * 1e-2)) - float(one)) / unit) for one in gap]
+    np.testing.assert_allclose(np.exp(learner._blocks(None, jnp.int32(0))[1]), keep, rtol=1e-5)
+    if name == "length":
+        expected = closed_form_epsilon(3 / 8, 1e-2 / 3, 64)
+        np.testing.assert_allclose(learner.comparison_epsilon(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_turn_by_coins_of_their_own_as_their_law_says(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Each comparison comes out large with probability 0.3, whatever is compared: runs beside the law of the length."""
+    learner = SEARCHES[name][0](bits=3, epsilon=1.0, delta=0.1, alpha=0.2)
+    both = jnp.log(jnp.array([0.3, 0.7]))
+    monkeypatch.setattr(type(learner), "log_turns", lambda *seen: (both[0], both[1]))
+    pieces: Any = types.SimpleNamespace(exponent=jnp.int32(3), last=wide.from_ints([8], 4)[0])
+    law = np.exp(np.asarray(learner.log_search(pieces)[:4], np.float64))
+    expected = 1000 * law / law.sum()
+    search = jax.jit(jax.vmap(lambda key: learner.search(key, pieces)[0]))
+    counts = np.bincount(search(jax.random.split(jax.random.key(0), 1000)), minlength=4)
+    assert stats.chisquare(counts, expected).pvalue > 2e-5 > stats.chisquare(counts[::-1], expected).pvalue
+
+
+def test_the_first_block_that_is_kept_gives_the_hypotheses_and_one_is_chosen_by_its_law(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A is kept with probability 1/2 and B with 1/4: ends from 0 on, from 32 on where A is not kept, or nothing."""
+    learner = thresholds.power_search(bits=6, epsilon=1.0, delta=0.1, alpha=0.2)
+    keep, choice = jnp.array([0.5, 0.25]), np.array([0.1, 0.3, 0.2, 0.25, 0.15])
+    blocks = types.SimpleNamespace(start=wide.from_ints([0, 32], 7))
+    monkeypatch.setattr(type(learner), "search", lambda self, key, pieces: (jnp.int32(3), {}))
+    monkeypatch.setattr(type(learner), "_blocks", lambda *seen: (blocks, jnp.log(keep), jnp.log1p(-keep)))
+    monkeypatch.setattr(type(learner), "_log_choice", lambda *seen: (None, jnp.log(choice)))
+    pieces: Any = types.SimpleNamespace(exponent=jnp.int32(6), last=wide.from_ints([64], 7)[0], limbs=1)
+    draw = jax.jit(jax.vmap(lambda key: learner.draw(key, pieces)[:2]))
+    ends, kept = draw(jax.random.split(jax.random.key(0), 4000))
+    seen = np.where(kept, ends[:, 0] // 4, 16)  # quarters of 16 points
+    expected = np.zeros(17)
+    expected[:5], expected[8:13], expected[16] = 0.5 * choice, 0.125 * choice, 0.375
+    there = expected > 0
+    counts = np.bincount(seen, minlength=17)
+    assert not counts[~there].any() and stats.chisquare(counts[there], 4000 * expected[there]).pvalue > 2e-5
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from scipy import optimize, sparse, stats
 
 import dpjax
 from dpjax import bounds
-from dpjax.bounds import optimal, towers
+from dpjax.bounds import optimal, packing, towers
 from experiments import records
 
 ABOVE = 1 + 1e-6  # past the tolerance of the solver
@@ -205,6 +205,17 @@ def test_k_points_directly_and_by_learning():
     assert small < bounds.agnostic(2, 0.02, 1 / 50) < large / 1e6
 
 
+def test_a_learner_made_of_a_sanitizer_pays_for_noisy_sizes():
+    """Lemma 5.4 has 1/(m eps) more blocks; Theorem 5.9 asks for the least m that makes enough of them."""
+    alpha, beta, rows, epsilon = 0.1, 0.2, 10, 0.02
+    blocks = math.ceil(18 / beta * math.log(2 / (alpha * beta)) * (1 + 5))  # 1/(m eps) = 5
+    assert bounds.sanitizer_to_learner(rows, alpha, beta, epsilon) == 600 * blocks * rows
+    rows = bounds.sanitizer_k_points_by_learning(64, 2**33, epsilon, calibration="printed")
+    learned = bounds.pure_points(64, 2**33, 9 / 50, 1 / 15, 6 * epsilon, calibration="printed")
+    fewer, enough = (bounds.sanitizer_to_learner(m, 1 / 150, 1 / 150, epsilon) for m in (rows - 1, rows))
+    assert rows > 1 and fewer < learned <= enough
+
+
 def test_k_points_at_alpha_near_one_half_and_for_many_concepts():
     """m from c to 1.0000002 c, c copies, is excluded for all c < L/epsilon, one by one; and the bound grows with k."""
     needed = math.ceil((math.log(2**64 - 2) + math.log(9)) / 1e-6) - 1
@@ -280,6 +291,20 @@ def test_lemma_5_7_with_its_mean_says_more_than_as_printed():
     assert bounds.pure_points(16, 2, 0.1, 0.5, 9.0, calibration="printed") == 0
 
 
+def test_lemma_5_7_says_nothing_of_fewer_examples_than_its_proof_excludes():
+    """16 bits, 2 concepts: it excludes 147.8 examples at alpha = 0.01; its proof asks for 5 ln(4)/(3 alpha) = 231."""
+    needed = (math.log((2**16 - 1) / (8 * math.e**2) - 1) - math.log(3)) / (0.08 * 0.5)
+    assert math.log(4) / 0.01 < needed < 5 * math.log(4) / 0.03
+    assert bounds.pure_points(16, 2, 0.01, 0.5, 0.5, calibration="printed") == 0
+    assert bounds.pure_points(16, 2, 0.01, 0.5, 0.25, calibration="printed") == math.ceil(2 * needed)
+
+
+def test_a_number_of_rows_that_is_hardly_random_is_taken_at_its_largest():
+    """Beyond a mean of 10^9 it is the greatest in the tail's reach: the bound may not be too large."""
+    n, mass, epsilon = 10**10, 0.2, 1e-4
+    assert packing._succeeds(n, epsilon * n * mass, mass, epsilon) > 0.5
+
+
 def test_what_suffices_is_more_than_what_is_needed():
     """Upper bounds of learners and sanitizers here, under the same definition, beside the lower bounds."""
     for bits, epsilon in itertools.product([8, 64, 1024], [0.05, 1.0]):
@@ -344,6 +369,31 @@ def test_one_step_of_the_tower_executed():
     assert failure >= (1 - delta) / (1 + math.exp(epsilon)) - 1e-9
     assert failure <= best.failure + math.exp(epsilon) / base + delta + 1e-9
     assert failure > best.failure  # negative control: the step is not free
+
+
+@pytest.mark.parametrize(
+    ("spare", "steps", "factor", "delta"), [(0.3, 1, 1.0, 0.0), (0.2, 2, 2.7, 0.01), (0.5, 1, 1.25, 0.25)]
+)
+def test_the_base_of_a_tower_is_the_least_that_leaves_a_failure(spare, steps, factor, delta):
+    """Each step costs factor / base + delta, all together less than what the copies have to spare."""
+    base = towers._base(spare, steps, factor, delta)
+    assert steps * (factor / base + delta) < spare <= steps * (factor / (base - 1) + delta)
+
+
+def test_a_step_of_the_tower_costs_a_guess_of_a_digit():
+    """Its probability is e^epsilon/b + delta: 400 values are too few for a second level, and enough without either."""
+    for epsilon, delta, domain, beta in ((1.0, 0.0, 400, 0.1), (0.3, 0.01, 10**4, 0.2)):
+        n = bounds.approximate_interior_point(domain, beta, epsilon, delta)
+        free = [towers._excluded(domain, beta, epsilon, delta, *step) for step in ((1.0, 0.0), (1.0, delta))]
+        assert n < max(copies + levels for copies, levels in free[0])
+    assert n == 6 and max(copies + levels for copies, levels in free[0]) == 7
+
+
+def test_a_larger_delta_leaves_proper_thresholds_fewer_examples():
+    """Delta of a learner is e^epsilon + 1 times as large for the interior point problem."""
+    at = (64, 0.05, 0.05)
+    needed = [bounds.approximate_proper_thresholds(*at, delta, learner="empirical") for delta in (0.0, 1e-3, 1e-2)]
+    assert needed == [48, 41, 21]
 
 
 def doubled(base, copies):
@@ -474,6 +524,49 @@ def test_each_epsilon_adds_up():
         each = bounds.each_epsilon(k, 0.8, delta)
         total = k * each if delta == 0 else math.sqrt(2 * k * math.log(1 / delta)) * each + 2 * k * each**2
         assert total == pytest.approx(0.8)
+
+
+def test_one_concept_gets_all_of_epsilon_whatever_delta_is():
+    assert bounds.each_epsilon(1, 0.8, 1e-6) == 0.8
+    assert bounds.each_epsilon(4, 0.8, 1e-6) == 0.2
+
+
+def test_k_labels_share_beta_in_theorem_12_and_in_lemma_36():
+    """Theorem 12 counts k hypotheses; Lemma 36 counts 2^|B|, |B| = VC ln(1/a)/a^2, unless it is told how many."""
+    one, ten = (bounds.empirical_to_pac(2, 0.1, 0.1, concepts=k, agnostic=True, calibration="printed") for k in (1, 10))
+    assert ten - one == pytest.approx(6400 * math.log(10))
+    found = bounds.generic_learner(1.0, 3, 7, 0.1, 0.2, 1e-3)
+    assert found == pytest.approx(1e5 * (3 * math.log(10) / 0.01 * math.log(2) + math.log(5 * 7 / 0.2)))
+
+
+def test_corollary_38_pays_for_two_thresholds_a_difference():
+    """The sanitizer's alpha is a tenth; where labels cost more, thresholds do ceil(5/alpha) + 1 things on its rows."""
+    at = (5, 3, 0.1, 0.1, 0.5, 1e-6)
+    sanitizer = bounds.threshold_sanitizer(5, 0.01, 0.02, 0.5, 1e-6)
+    assert bounds.generic_thresholds(*at, 1e6) == sanitizer
+    recursion = 2**5 * 5 * math.log(5 / (0.5 * 1e-6)) * math.log(50) * math.log(100) ** 2.5
+    assert sanitizer == pytest.approx(recursion / (0.01 * 0.5))
+    assert bounds.generic_thresholds(*at, 1e-6) == pytest.approx(1e8 * (math.log(51) + math.log(5 * 3 / 0.1)))
+
+
+def test_generic_learners_spend_what_their_sanitizer_leaves():
+    """Half of epsilon and delta for k labels: where they cost most, (10/(a e'))(1 + ln R + ln(5k/b))."""
+    k, log_domain, log_concepts = 10**14, 44.0, 50.0
+    each = bounds.each_epsilon(k, 0.5, 5e-7)
+
+    def labels(rows):
+        return 100 / each * (1 + math.log(rows) + math.log(5 * k / 0.1))
+
+    rows = bounds.approximating_rows(bounds.vc_of_differences(1), 0.01)
+    found = bounds.generic_weights(log_domain, log_concepts, 1, k, 0.1, 0.1, 1.0, 1e-6)
+    assert found == pytest.approx(labels(rows))
+    # The same on the database whose constant the papers leave out: it costs nothing if that is tiny, and BLR too much.
+    rows = bounds.approximating_rows(bounds.vc_of_differences(1), 0.02)
+    found = bounds.any_class(1e12, 1e12, 1, k, 0.1, 0.1, 1.0, 1e-6, constant=1e-30)
+    assert found == pytest.approx(labels(rows))
+    # And where that database costs most: for the |C|^2 symmetric differences, within alpha/5 but for beta/5.
+    weights = bounds.multiplicative_weights(44.0, 2e6, 0.02, 0.02, 0.5, 5e-7, constant=1e-2)
+    assert bounds.any_class(44.0, 1e6, 1, 10**4, 0.1, 0.1, 1.0, 1e-6, constant=1e-2) == weights
 
 
 def test_corollary_37_pays_for_every_label():

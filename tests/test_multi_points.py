@@ -61,6 +61,16 @@ def test_the_gap_is_that_between_the_two_best_sets_of_vectors() -> None:
     assert float(gap(sample_of(pairs), jnp.zeros((31,), bool))) == np.inf  # a single candidate, the empty set
 
 
+def test_heavy_points_that_nobody_else_comes_near_are_kept_and_named() -> None:
+    """Two points of 500 examples each, one labelled by each concept: in fifty runs nothing is lost."""
+    learner = points.point_learner(bits=8, k=2, epsilon=1.0, delta=1e-3, alpha=0.5)
+    many, none = jnp.full(2, 500, jnp.int32), jnp.zeros(2, jnp.int32)
+    items = base.Items(jnp.array([[3], [5]], jnp.uint32), jnp.array([[1], [2]], jnp.uint32), many, many, none)
+    draw = jax.jit(jax.vmap(lambda key: learner.draw(key, base.View(items, None))[:2]))
+    found, kept = draw(jax.random.split(jax.random.key(0), 50))
+    assert kept.all() and not found.zero.any() and (found.position[..., 0] == jnp.array([[3, 5]], jnp.uint32)).all()
+
+
 def test_items_are_points_with_their_most_frequent_vector() -> None:
     @jax.jit
     def both(sample: MultiSample) -> Any:

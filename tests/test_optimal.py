@@ -363,3 +363,13 @@ def test_a_programme_is_too_large_whatever_kind_of_integer_says_so():
     """Products of NumPy's integers wrap round."""
     with pytest.raises(ValueError, match="privacy constraints"):
         optimal.interior_point(np.int32(2000), 1, epsilon=1.0, delta=0.0, relation="REPLACE_ONE")
+
+
+def test_places_stand_for_all_integers_and_their_multiples_for_whole_tails():
+    """A law added up over the places, each as often as it counts, is added up over all integers."""
+    for sensitivity, reach in ((1, 2), (2, 4), (3, 7)):
+        description = added_noise.tails(epsilon=0.7, sensitivity=sensitivity, reach=reach)
+        law = np.arange(1.0, reach + 2)
+        column, periods = (part[abs(description.places)] for part in description.beyond)
+        everywhere = description.multiples() @ (law[column] * np.exp(-0.7 * periods))
+        assert everywhere == pytest.approx(added_noise.coefficients("zero_one", description)[1] @ law)

@@ -460,6 +460,10 @@ def test_rounds_of_san_points_choose_by_coins_of_their_own() -> None:
     assert law[3] == law[5] == law[6] > 0.2
     counts = np.bincount(sets, minlength=8)[[3, 5, 6]]
     assert stats.chisquare(counts).pvalue > 2e-5
+    # Each is as likely as its law says, and each count has the noise of a round.
+    assert stats.binomtest(int(counts.sum()), 600, float(law[[3, 5, 6]].sum())).pvalue > 2e-5
+    noise = (np.asarray(draws.answers) * 60 - 20)[np.asarray(draws.where)]
+    assert stats.kstest(noise, stats.laplace(scale=1 / float(mechanism.round_epsilon())).cdf).pvalue > 2e-5
 
 
 @pytest.mark.slow
@@ -687,6 +691,9 @@ def test_released_answers_have_a_density_beside_millions_too():
     values, keep = jax.jit(made.noisy)(jax.random.key(0), counts)
     density = jax.jit(made.log_density)(counts, values / made.n.astype(np.float32))
     assert np.sum(keep) > 100 and np.all(density[keep] > -np.inf)
+    few = sanitizer.histogram(bits=8, n=100, epsilon=4.0, delta=0.1)
+    density = few.log_density(jnp.array([50]), jnp.array([0.53]))
+    assert float(density[0]) == pytest.approx(stats.laplace(scale=0.5).logpdf(3.0) + math.log(100), rel=1e-3)
 
 
 def test_shapes_of_a_release_do_not_tell_how_many_different_points_there_are():

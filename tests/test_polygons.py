@@ -1,6 +1,7 @@
 """Halfplanes, the exact draw of one, polygons: sides, areas, laws, privacy over all neighbours, and what is learned."""
 
 import functools
+import importlib
 import math
 from fractions import Fraction
 
@@ -592,6 +593,23 @@ def test_labels_that_rounding_hides_make_the_law_none():
     nearly = examples([(0, 0), (28748, 20231), (58647, 41272)], [0, 1, 0], 16)
     assert np.isnan(halfplanes.exponential(bits=16, epsilon=60.0).success_probability(nearly, error=0.0))
     assert halfplanes.exponential(bits=16, epsilon=2.0).success_probability(nearly, error=0.4) > 0.5
+
+
+def test_a_halfplane_is_drawn_at_the_epsilon_that_is_paid_for(monkeypatch):
+    """An example more or less moves every score by 1 at most, and all one way: the rate is epsilon itself."""
+    rates = []
+
+    def drawn(key, problem):
+        rates.append(float(problem.rate))
+        raise StopIteration
+
+    module = importlib.import_module("dpjax.learners.halfplanes.exponential")
+    monkeypatch.setattr(module, "draw", drawn)
+    monkeypatch.setattr(module, "_majorities", lambda *seen: (None, jnp.zeros(2, jnp.int32)))
+    learner = halfplanes.exponential(bits=6, epsilon=0.5)
+    with pytest.raises(StopIteration):
+        learner.draw(jax.random.key(0), examples([(0, 1), (2, 3)], [0, 1], 6))
+    assert rates == [0.5]
 
 
 def test_batches_are_shown():

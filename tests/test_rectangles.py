@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import types
 from fractions import Fraction
 
 import jax
@@ -15,9 +16,10 @@ from scipy import stats
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, slicing
 from dpjax.concepts import rectangles as concept
 from dpjax.data import algorithm
-from dpjax.data.outcome import Status
+from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.learners import pac, rectangles
+from dpjax.learners.rectangles import planning
 from dpjax.optimizers import interior_point
 from dpjax.optimizers import slicing as paradigm
 from dpjax.verify import exact
@@ -551,6 +553,30 @@ def test_the_guarantee_follows_from_the_numbers_in_use(accountant):
     if chosen.slice_epsilon is not None:
         tight = dataclasses.replace(learner, size=np.int32(chosen.capacity))  # no room for noise
         assert not tight.guarantee().covers(1.0, BUDGET["delta"])
+
+
+def test_slices_beyond_their_capacity_are_paid_for():
+    """Noise passes the room of one with probability exp(-s (spare + 1)); each of 2 D costs 1 + e^epsilon of that."""
+    axes, rate, compute = 3, 0.2, Guarantee(0.1, 0.0, ADD_OR_REMOVE_ONE)
+    given = "slicing_printed", axes, rate, compute, 1e-3
+    tight, roomy = (planning.promised(*given, spare) for spare in (120, 10**4))
+    cost = 6 * (1 + math.exp(roomy.epsilon))
+    assert tight.epsilon == roomy.epsilon and tight.delta - roomy.delta == pytest.approx(cost * math.exp(-rate * 121))
+    most = planning._noises(axes, rate, 0.1, 1.0, 1e-6)[1]
+    fewer, enough = (6 * (1 + math.e) * math.exp(-rate * room) for room in (most - 1, most))
+    assert enough <= 2.0**-20 * 1e-6 < fewer
+
+
+def test_sizes_and_counts_have_the_noise_that_is_paid_for():
+    """Sizes grow by 4 or more with probability e^(-4 s); a count four below its threshold has geometric noise of e."""
+    learner = small(size=2, rate=0.3, epsilon=0.5, threshold=9, axes=1, bits=2, capacity=63)
+    keys = jax.random.split(jax.random.key(0), 1000)
+    grown = np.asarray(jax.jit(jax.vmap(lambda key: learner.sizes(key, 10**6)))(keys)) - 2
+    assert stats.binomtest(int(np.sum(grown >= 4)), grown.size, math.exp(-1.2)).pvalue > 2e-5
+    faces = Outcome(hypothesis=jnp.zeros((2, 1), jnp.uint32), status=jnp.zeros(2, jnp.int32), info=None)
+    slices = types.SimpleNamespace(remaining=jnp.int32(5), sizes=jnp.full((1, 2), 2, jnp.int32))
+    enough = jax.jit(jax.vmap(lambda key: learner.answer(key, faces, slices)[2]["enough"]))(keys)
+    assert stats.binomtest(int(enough.sum()), 1000, stats.dlaplace(0.5).sf(3)).pvalue > 2e-5
 
 
 @pytest.mark.slow  # sampler and law: conformance

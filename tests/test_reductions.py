@@ -212,7 +212,11 @@ def test_the_sampler_of_algorithm_b_follows_its_law() -> None:
 
 def test_sizes_and_databases_have_coins_of_their_own(monkeypatch: Any) -> None:
     """Privacy adds up the costs of independent draws: of both parts, neither the size nor the database gets a key of another."""
-    algorithm, used = label(rows=2), []
+    algorithm, used, rates, plain_laplace = label(rows=2), [], set(), laplace.laplace
+
+    def noted(*given: Any, epsilon: Any) -> Any:
+        rates.add(float(epsilon))
+        return plain_laplace(*given, epsilon=epsilon)
 
     def recorded(draw: Any, place: int) -> Any:
         def drawn(*given: Any, **named: Any) -> Any:
@@ -222,11 +226,12 @@ def test_sizes_and_databases_have_coins_of_their_own(monkeypatch: Any) -> None:
         return drawn
 
     sanitizer = type(algorithm.sanitizer)
-    monkeypatch.setattr(laplace, "laplace", recorded(laplace.laplace, 0))
+    monkeypatch.setattr(laplace, "laplace", recorded(noted, 0))
     monkeypatch.setattr(sanitizer, "__call__", recorded(sanitizer.__call__, 1))
     jax.jit(algorithm.draw)(jax.random.key(0), labelled([0, 3, 2, 1, 3]))
     jax.effects_barrier()
     assert len(np.unique(used, axis=0)) == len(used) == 4
+    assert rates == {float(algorithm.epsilon)}  # and both sizes are told with the epsilon that is paid for
 
 
 def test_cut_padded_and_empty_parts() -> None:
@@ -330,6 +335,25 @@ def test_sizes_of_the_printed_theorem_are_not_needed() -> None:
     printed = bounds.sanitizer_to_learner(1000, 0.024, 0.02, 0.1)
     proved = bounds.label_class(1000, 0.6 / 8, 0.6 / 4, 0.2 / 6, 0.1)
     assert proved < printed / 10**4
+
+
+def test_every_reduction_asks_its_sanitizer_for_its_share_of_alpha_and_beta() -> None:
+    """Blocks: alpha/2 but for alpha/4. Labels: alpha/2 but for beta/3, a part. A learner: alpha/4 but for beta/2."""
+    points = dense.blr(queries=BIT, rows=40, epsilon=1.0)
+    alpha, beta = 0.2, 0.1
+    block = points.sample_size(alpha=alpha / 2, beta=alpha / 4)
+    many = [reductions.block_sanitizer(points, block=size) for size in (block, block - 1)]
+    assert many[0].sample_size(alpha=alpha, beta=beta) == block * bounds.sanitizer_blocks(alpha / 4, failure=beta)
+    part = points.sample_size(alpha=alpha / 2, beta=beta / 3)
+    labels = [reductions.label_class(points, block=size, epsilon=1.0) for size in (part, part - 1)]
+    needed = bounds.label_class(part, alpha / 2, alpha, beta / 3, 1.0)
+    assert labels[0].sample_size(alpha=alpha, beta=beta) == math.ceil(needed)
+    for short in (many[1], labels[1]):
+        with pytest.raises(ValueError, match="block must be >="):
+            short.sample_size(alpha=alpha, beta=beta)
+    learner = reductions.learn_by_sanitizing(labels[0], dichotomies.thresholds(bits=1))
+    seen = bounds.agnostic(1, 2 * alpha, beta)
+    assert learner.sample_size(alpha=4 * alpha, beta=2 * beta) == math.ceil(needed) > seen
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from builders import assignments_of, thorough
+from scipy import stats
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, set_cover
@@ -80,6 +81,13 @@ def test_the_noise_of_a_round_and_its_choice_have_coins_of_their_own(monkeypatch
     mine.choose(jax.random.key(0), mine.prepare(data), data.valid, None, None)
     assert len(used) == 2
     assert len(np.unique([jax.random.key_data(key) for key in (*used, jax.random.key(0))], axis=0)) == 3
+
+
+def test_a_round_draws_noise_for_all_rounds_together():
+    """floor(Lap(R/e_w)) is 8 or more with probability exp(-8 e_w/R)/2: all R rounds tell one noisy test."""
+    noise = jax.jit(jax.vmap(learner(noise=0.4, rounds=3)._noise))(jax.random.split(jax.random.key(0), 1000))
+    for far in (np.sum(noise >= 8), np.sum(noise < -8)):
+        assert stats.binomtest(int(far), 1000, math.exp(-8 * 0.4 / 3) / 2).pvalue > 2e-5
 
 
 def test_counts_that_are_kept_are_those_made_anew():

@@ -291,6 +291,13 @@ def test_laws_of_the_sampler_are_refused():
         SelectTriangle(bits=3, measure="axes").hypotheses()
 
 
+def test_a_sampler_that_is_not_exact_promises_nothing():
+    """No privacy, whatever it was planned for; the list of a tiny grid keeps its budget."""
+    given = {"sides": 4, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.2}
+    sampled, listed = (polygons.union(bits=bits, **given) for bits in (8, 1))
+    assert sampled.guarantee() == Guarantee.none(ADD_OR_REMOVE_ONE) and listed.guarantee().covers(1.0, 1e-6)
+
+
 def test_bad_input_is_refused_by_name():
     good = {"bits": 6, "sides": 6, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.2}
     for name, wrong in (

@@ -50,6 +50,7 @@ from dpjax.verify import (
     stability_specimen,
     worst_pair,
 )
+from dpjax.verify.audit import _codes as audited_codes
 from dpjax.verify.audit import runs as audited_runs
 from dpjax.verify.exact import worst_of_table
 
@@ -457,6 +458,13 @@ def test_of_an_odd_number_of_outcomes_the_larger_half_is_held_out() -> None:
     found = audit_samples([0] * 2001, [1] * 2001)
     low, high = (proportions.clopper_pearson(count, 1001, level=found.level) for count in (1001, 0))
     assert found.p_low == pytest.approx(low[0], rel=1e-12) and found.q_high == pytest.approx(high[1], rel=1e-12)
+
+
+def test_cells_of_real_outcomes_are_made_of_the_half_that_is_not_held_out() -> None:
+    """Else the event would be chosen by the outcomes that it is tested on."""
+    first, second = np.random.default_rng(0).random((2, 400))
+    moved = [np.concatenate([one[:200], one[200:] + 7]) for one in (first, second)]
+    np.testing.assert_array_equal(audited_codes(first, second, 200)[0], audited_codes(*moved, 200)[0])
 
 
 def test_a_number_that_repeats_is_a_cell_of_its_own_and_so_is_nan() -> None:
