@@ -5,6 +5,7 @@ dots, such as "success.bits".
 """
 
 import json
+import math
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -93,9 +94,11 @@ def _parsed(key: str, text: str, before: Any) -> Any:
 
 
 def _number(value: Any, kind: type) -> Any:
-    """An integer stays one, unless a float stood there."""
-    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+    """An integer stays one, unless a float stood there; finite; true and false only where one of them stood."""
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, int if kind is int else int | float):
         raise TypeError
+    if not math.isfinite(value):
+        raise ValueError
     return kind(value)
 
 

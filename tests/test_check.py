@@ -15,12 +15,15 @@ import pytest
 
 from dpjax import Outcome, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import of_dpjax
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import thresholds
 from dpjax.multi import direct_sum
+from dpjax.sanitizers import dense
+from dpjax.sanitizers.dense.queries import Thresholds
+from dpjax.sanitizers.dense.queries import thresholds as threshold_queries
 from dpjax.verify import agreement, check, dominating, histograms, laws, neighbours, runs, suspects
 from dpjax.verify.family import family, kind_of
 from dpjax.verify.laws import least_epsilon
@@ -987,3 +990,102 @@ def test_multisets_are_counted_before_they_are_listed() -> None:
         family(kind_of(None, Points, 1), 3, REPLACE_ONE, ordered=False)
     with pytest.raises(ValueError, match="1001 multisets of 2 kinds of records and up to 2002000 neighbouring pairs"):
         family(kind_of(None, Points, 2), 1000, REPLACE_ONE, ordered=False)
+
+
+# ------------------------------------------------------------------------------------------- what once was not seen
+
+ONE: dict[str, Any] = {"n": 1, "domain": 1, "delta": 0.0, "trials": 400}
+
+
+@frozen
+class Mine(Thresholds):
+    bits: int = static()
+
+
+def test_a_part_that_is_not_called_may_be_somebody_elses_too() -> None:
+    def with_(queries: Any) -> Any:
+        return dense.multiplicative_weights(queries=queries, rounds=1, epsilon=0.5)
+
+    assert of_dpjax(with_(threshold_queries(bits=1))) and not of_dpjax(with_(Mine(bits=1)))
+
+
+def test_outcomes_that_are_rare_each_count_together() -> None:
+    class Tail:  # 2^15 outcomes of 5e-7 each on one dataset, of 0 on the other, in single precision
+        def pmf(self, sample: Any) -> Any:
+            low = jnp.where((jnp.arange(2**16) < 2**15) & (sample.y[0] == 0), jnp.float32(5e-7), jnp.float32(0.0))
+            return low.at[-1].set(1 - low.sum())
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            raise NotImplementedError
+
+    assert math.isinf(check(Tail(), n=1, domain=1).epsilon_at(0.0))
+
+
+@pytest.mark.parametrize("forms", [lambda x: ([x], (x,)), lambda x: (x, np.array([x])), lambda x: ({"a": x}, {"b": x})])
+def test_in_what_a_real_number_comes_is_released_too(forms: Any) -> None:
+    with pytest.raises(TypeError, match="always in one structure"):
+        check(lambda key, sample: forms(float(jax.random.normal(key)))[int(sample.y[0])], **ONE)
+
+
+def test_a_status_without_a_hypothesis_is_no_number() -> None:
+    def run(key: Any, sample: Any) -> Any:
+        if int(jax.random.bits(key)) % 2:
+            return Outcome(hypothesis=0.5, status=0, info={})
+        return (
+            Outcome(hypothesis=None, status=1, info={})
+            if int(sample.y[0])
+            else Outcome(hypothesis=1.0, status=0, info={})
+        )
+
+    assert check(run, **ONE).holds is False
+
+
+def test_a_dataset_may_have_bottom_alone_whichever_comes_first() -> None:
+    def run(y: int) -> Any:
+        blank = Outcome(hypothesis=None, status=1, info={})
+        return lambda key, sample: (
+            blank if int(sample.y[0]) == y else Outcome(hypothesis=float(jax.random.normal(key)), status=0, info={})
+        )
+
+    assert [check(run(y), **ONE).holds for y in (0, 1)] == [False, False]
+
+
+def test_single_precision_inside_is_single_precision() -> None:
+    class Inside:
+        def pmf(self, sample: Any) -> Any:
+            weights = jnp.exp(
+                jnp.where(sample.y[0] == 1, jnp.array([0.0, 1.1], jnp.float32), jnp.array([1.1, 0.0], jnp.float32))
+            ).astype(float)
+            return weights / weights.sum()
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            raise NotImplementedError
+
+    assert check(Inside(), n=1, domain=1, epsilon=1.1, delta=0.0).holds
+
+
+def test_whole_numbers_that_seldom_repeat_are_told_by_their_order() -> None:
+    def run(key: Any, points: Any) -> Any:
+        return jnp.round(1e6 * (points.x[0, 0].astype(jnp.float32) + 0.05 * jax.random.laplace(key))).astype(jnp.int32)
+
+    assert check(run, n=1, domain=2, delta=0.0, data=Points).delta > 0.9
+
+
+def test_what_promises_nothing_does_not_hold() -> None:
+    class Promises(Vote):
+        def guarantee(self) -> Guarantee:
+            return Guarantee.none(REPLACE_ONE)
+
+    assert check(Promises(1.0), n=1, domain=1).holds is None
+
+
+def test_what_comes_seldom_on_one_dataset_and_never_on_the_first_follows_its_law() -> None:
+    class Sometimes:
+        def pmf(self, sample: Any) -> Any:
+            p = jnp.where(sample.y[0] == 0, 0.5, 0.0)
+            return jnp.stack([p, 1 - p])
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            return 0.5 if int(sample.y[0]) == 0 and int(jax.random.bits(key)) % 2 else None
+
+    assert check(Sometimes(), n=1, domain=1, trials=200).disagreement is None

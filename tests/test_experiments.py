@@ -550,6 +550,10 @@ def test_true_is_no_number():
     for change in ("n=true", "rates=1,true", "epsilon=false"):
         with pytest.raises(ValueError, match="must be of the type of"):
             settings.changed({"n": 1, "epsilon": 1.0, "rates": [1.0, 2.0]}, [change])
+    assert settings.changed({"shown": True}, ["shown=false"]) == {"shown": False}
+    for change in ("shown=1", "rate=NaN", "rate=Infinity", "rate=1e400"):
+        with pytest.raises(ValueError, match="must be of the type of"):
+            settings.changed({"shown": True, "rate": 1.0}, [change])
 
 
 @pytest.mark.parametrize("name", ["alpha", "beta", "delta", "level", "rtol", "xi", "bits", "draws", "trials", "users"])

@@ -1,6 +1,7 @@
 """The store against kills at every byte, real kill -9, other runs, damage and a second writer."""
 
 import errno
+import gc
 import json
 import math
 import os
@@ -296,3 +297,13 @@ def test_a_failing_computation_stores_nothing(tmp_path):
             store.get_or_compute({"step": 0}, lambda: 1 / 0)
         assert len(store) == 0
         assert store.get_or_compute({"step": 0}, lambda: 5) == 5
+
+
+def test_a_store_that_nobody_holds_is_free(tmp_path):
+    """A cell of a notebook that is run again."""
+    store = open_store(tmp_path / "s", {})
+    with pytest.raises(BlockingIOError, match="not closed"):
+        open_store(tmp_path / "s", {}, resume=True)
+    del store
+    gc.collect()
+    open_store(tmp_path / "s", {}, resume=True).close()

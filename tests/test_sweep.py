@@ -223,6 +223,47 @@ def test_runs_that_take_no_data_are_refused_by_name(sweep_of: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("by", ["law", "trials"])
+def test_a_distribution_that_draws_with_numpy_is_refused(by: str) -> None:
+    """It would be drawn once and for all, as it is compiled."""
+    law = concept.log_uniform(bits=4)
+
+    class WithNumPy:
+        within, error = law.within, law.error
+
+        def sample(self, key: Any, capacity: int, n: Any) -> Any:
+            return law.sample(jax.random.key(np.random.randint(2**31)), capacity, n)
+
+    given: Any = {"distribution": WithNumPy, "over": {"bits": [4]}, "n": 15, "alpha": 0.2, "by": by}
+    with pytest.raises(TypeError, match=r"distribution .* must draw with jax\.random"):
+        dpjax.failures({"exponential": exponential}, **given)
+
+
+def test_probabilities_beyond_1_are_refused_whatever_setting_has_them() -> None:
+    """The first setting of a series is compared with runs, the others are not."""
+
+    class Beyond(Largest):
+        def __init__(self, above: float) -> None:
+            super().__init__(4)
+            self.above = above
+
+        def probability(self, sample: Any, event: Any) -> Any:
+            answer = self(jax.random.key(0), sample)
+            inside = jnp.where(wide.less_equal(event[0], answer) & wide.less(answer, event[1]), 1.0, 0.0)
+            return jnp.stack([inside - self.above, 1 - inside + self.above])
+
+    given: Any = {"distribution": lambda: concept.log_uniform(bits=4), "n": 15, "alpha": 0.2}
+    with pytest.raises(ValueError, match="must have a law whose probabilities are from 0 to 1"):
+        dpjax.failures({"beyond": functools.cache(Beyond)}, over={"above": [0.0, 2.0]}, **given)
+
+
+def test_a_large_array_is_told_apart_by_a_short_key() -> None:
+    one, other = np.arange(10**5), np.arange(10**5)
+    other[-1] += 1
+    described = [as_json(cells._described(each)) for each in (one, one.copy(), other)]
+    assert described[0] == described[1] != described[2] and len(described[0]) < 200
+
+
 def test_a_law_that_is_none_is_refused_by_name() -> None:
     class Lawless(Largest):
         """As of data outside its domain."""

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.core import arguments
@@ -312,10 +313,13 @@ class Ordered(Algorithm):
 
 def of_dpjax(algorithm: Any) -> bool:
     """Whether it is an algorithm of dpjax, with all that it calls: nothing of somebody else's class."""
-    return isinstance(algorithm, Algorithm) and _ours(algorithm)
+    return isinstance(algorithm, Algorithm) and ours(algorithm)
 
 
-def _ours(part: Any) -> bool:
-    if not type(part).__module__.startswith("dpjax."):
+def ours(part: Any) -> bool:
+    """Whether neither it nor anything that it holds is somebody else's: numbers and arrays call nothing."""
+    if isinstance(part, int | float | str | None | np.ndarray | np.generic | jax.Array):
+        return True
+    if type(part) not in (tuple, list) and not type(part).__module__.startswith("dpjax."):
         return False
-    return all(_ours(each) for each in vars(part).values() if callable(each))
+    return all(map(ours, part if isinstance(part, tuple | list) else vars(part).values()))

@@ -27,7 +27,7 @@ from jaxtyping import Array
 from dpjax.core import arguments, tracing
 from dpjax.core.pytree import frozen, static
 from dpjax.data import pac
-from dpjax.data.algorithm import Algorithm, of_dpjax
+from dpjax.data.algorithm import Algorithm, of_dpjax, ours
 from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
 from dpjax.trials import devices, engine, estimates
@@ -38,8 +38,10 @@ LAW, TRIALS = "law", "trials"
 BATCH = 8  # samples in a block of a law
 SAMPLES, RUNS = 16, 64  # on so many samples, at most, so many runs each are held against a stranger's law
 STATUSES = 16  # runs whose status is looked at where none succeeds
+OFF = 1e-4  # what a probability of a law may be wrong by
 ALARM = 2e-5  # probability of refusing a law that is right
 TOGETHER = 16  # cells that look at one sample
+SPELT_OUT = 64  # numbers of an array that a key holds as they are; of more it holds a hash
 DEEPEST = 32  # objects within objects that are told apart
 
 
@@ -114,6 +116,7 @@ class Cell:
 
     def by(self, experiment: pac.Experiment) -> str:
         """LAW or TRIALS, as wanted, or LAW where there is one; refuses what is neither, before anything is compiled."""
+        self._refuse_draws_of_their_own(experiment)
         wanted = self.effort.by
         if wanted != TRIALS and self._has_law(experiment, required=wanted == LAW):
             return LAW
@@ -121,7 +124,7 @@ class Cell:
         refusal = tracing.refusal(_answer, jax.random.key(0), experiment)
         if refusal is not None:
             raise TypeError(f"{where} must be written with jax.numpy, so that JAX can trace its __call__: {refusal}")
-        if not (isinstance(self.algorithm, Algorithm) or tracing.is_pure(_answer, [(experiment,)])):
+        if not (of_dpjax(self.algorithm) or tracing.is_pure(_answer, [(experiment,)])):
             raise TypeError(
                 f"{where} must draw with jax.random, from the key of its __call__ alone: it is no pure function"
             )
@@ -134,6 +137,17 @@ class Cell:
                 f"{where} must return a hypothesis as distribution.error takes it, got {shapes}: {error}"
             ) from error
         return TRIALS
+
+    def _refuse_draws_of_their_own(self, experiment: pac.Experiment) -> None:
+        """Refuses a stranger's distribution that is no function of its key: it would be drawn once and for all, as it is compiled."""
+        if ours(self.distribution):
+            return
+        rule = f"distribution of {self.where()} must draw with"
+        refusal = tracing.refusal(_data, jax.random.key(0), experiment)
+        if refusal is not None:
+            raise TypeError(f"{rule} jax.numpy, so that JAX can trace its sample: {refusal}")
+        if not tracing.is_pure(_data, [(experiment,)]):
+            raise TypeError(f"{rule} jax.random, from the key of its sample alone: it is no pure function")
 
     def _has_law(self, experiment: pac.Experiment, *, required: bool) -> bool:
         """Whether there is a law for this distribution; if a law is required, what stands against it is raised."""
@@ -224,6 +238,11 @@ def _runs(key: Array, experiment: pac.Experiment) -> Array:
     return pac.runs(key, experiment, RUNS)
 
 
+def _data(key: Array, experiment: pac.Experiment) -> Any:
+    """The data of one run."""
+    return pac.draw(key, experiment)[1]
+
+
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
     """(The hypothesis, its status) of one run."""
     key_coins, sample = pac.draw(key, experiment)
@@ -309,6 +328,9 @@ def _by_draw(
             batch=min(BATCH, cell.effort.draws),
         )
         table = failures.T[: len(group)]
+        for i in np.flatnonzero(((table < -OFF) | (table > 1 + OFF)).any(axis=1)).tolist():
+            rule = "must have a law whose probabilities are from 0 to 1"
+            raise ValueError(f"{asked[group[i]][0].where()} {rule}, got P[not, or bottom] = {table[i].tolist()}")
         for i in np.flatnonzero(np.isnan(table).any(axis=1)).tolist():
             wrong = asked[group[i]][0]
             raise ValueError(
@@ -492,7 +514,11 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
     if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
         given = jax.random.key_data(given)
     if isinstance(given, np.ndarray | np.generic | jax.Array):
-        return np.asarray(given).tolist()
+        array = np.asarray(given)
+        if array.size <= SPELT_OUT:
+            return array.tolist()
+        content = hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
+        return {"array": content, "shape": list(array.shape), "dtype": array.dtype.str}
     if isinstance(given, list | tuple):
         return [_described(part, depth - 1) for part in given]
     named = given if hasattr(given, "__qualname__") else type(given)

@@ -59,7 +59,7 @@ def failures(
 ) -> Failures:
     """P[population error > alpha, or nothing released], for each series, setting, n and alpha.
 
-    All meet the same data as far as they go, exactly as in `least_n`. The whole grid of numbers (epsilons, deltas, alphas; all n) is
+    All draw their data from the same keys, exactly as in `least_n`. The whole grid of numbers (epsilons, deltas, alphas; all n) is
     one compiled program a series, unless a setting changes shapes (bits, rounds), and all that ask for one n of one distribution look
     at the same samples, drawn once.
 

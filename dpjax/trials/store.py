@@ -73,6 +73,10 @@ class Store:
             os.close(self._lock)
             self._lock = -1
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # else it was never opened, and whoever took the lock lets go
+            self.close()
+
     def __enter__(self) -> "Store":
         return self
 
@@ -167,7 +171,8 @@ def _lock(directory: pathlib.Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise BlockingIOError(f"directory {directory} is in use by another process; wait for it or stop it") from None
+        who = "another process (wait for it or stop it), or by a store of this one that was not closed"
+        raise BlockingIOError(f"directory {directory} is in use by {who}") from None
     return descriptor
 
 

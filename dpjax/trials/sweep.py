@@ -73,9 +73,10 @@ def least_n(
     """The least n with P[population error > alpha, or nothing released] <= beta, for each series and setting.
 
     Assumes that failure does not increase with n, and searches by doubling and halving (`trials.search`). All series meet the same
-    data, so do all settings of which the distribution is made of the same (all epsilons, if it takes none), and so do all n as far as they
-    go: draws depend on the seed and on that alone, so more series or settings change nothing. Those that differ in numbers only share a
-    compiled program, and their laws samples.
+    data, and so do all settings of which the distribution is made of the same (all epsilons, if it takes none): draws depend on the seed
+    and on that alone, so more series or settings change nothing. Samples of different n are drawn from the same keys. Cells that differ
+    in numbers only share a compiled program, and their laws samples. What an algorithm reads from globals is part of that program:
+    whoever changes them calls `jax.clear_caches()`, or hands them in.
 
     Args:
       algorithms: by the name of its series, a function that makes an algorithm of a setting: `make(**setting)`. What it makes is

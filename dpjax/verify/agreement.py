@@ -46,7 +46,7 @@ def disagreement(
         how = runner(algorithm, datasets.kind.make, *given[-1], others=[datasets.first_of_most])
         keys = jax.random.split(jax.random.key(seed), len(chosen))
         asked = trials or (RUNS if how.compiled else LOOPED_RUNS)
-        seen = [how.outcomes(key, *each, asked) for each, key in zip(given, keys, strict=True)]
+        seen = how.several(keys, given, asked)
     except Incomparable as why:
         return f"could not be compared with this law: {why}", ""
     against = _of_frequencies(seen, p[chosen]) or _of_pairs(seen, p[chosen])

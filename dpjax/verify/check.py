@@ -147,8 +147,8 @@ class Report:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the stated guarantee holds on all datasets enumerated; None if there is none, or that is not known."""
-        if self.guarantee is None:
+        """Whether the stated guarantee holds on all datasets enumerated; None if it promises nothing, or that is not known."""
+        if self.guarantee is None or math.isinf(self.guarantee.epsilon):
             return None
         if self.refutes(self.guarantee):
             return False

@@ -39,10 +39,10 @@ class Laws:
 
         Each step ends at a larger epsilon, at which its pair is within delta for good: no pair comes twice.
         """
-        if delta == 0.0:
-            return self._pure()[0]
-        delta += self.rounding  # an event of exactly this probability is within it
-        epsilon = 0.0
+        epsilon = self._pure()[0] if delta == 0.0 else 0.0
+        delta += (
+            self.rounding
+        )  # an event of exactly this probability is within it; outcomes that are less, each, may be more together
         while True:
             found, first, second = self.delta_at(epsilon)
             if found <= delta or math.isinf(epsilon):
@@ -107,6 +107,7 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
         raise ValueError(f"n and domain must be smaller: {found}; at most {MOST_NUMBERS} probabilities are held")
     table = evaluated(law, both, batch_size=_BATCH) if refusal is None else _looped(law, both)
     p, rounding = _checked_law(table, datasets)
+    rounding = max(rounding, SINGLE) if single else rounding
     blur = SINGLE_MOST_OFF if single or rounding > ROUNDING else 4 * rounding
     for turn in range(1, 1 + orders):
         _check_order(p[:count], p[turn * count : (turn + 1) * count], datasets, blur)

@@ -17,6 +17,8 @@ from dpjax.data.outcome import Outcome, Status
 
 BLOCK = 2048  # runs of a compiled program
 _MIXED = "the algorithm must return always one real number or never, got one and something else"
+_FORMS = "the algorithm must return its real number always in one structure, of one shape: which of several comes is released, too"
+_FORM = "form"
 _REAL = "real"  # where a book says whether results are real numbers
 _NOTHING = -1  # the status of None, which no outcome has
 
@@ -56,6 +58,18 @@ class Runner:
         rows = np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
         return _on_a_line(*rows.T) if _is_real(rows) else rows
 
+    def several(self, keys: Any, datasets: Sequence[tuple[np.ndarray, Any]], runs: int) -> list[np.ndarray]:
+        """`outcomes` on each: in a Python loop coded together, for what comes on one says what nothing is beside."""
+        if self.compiled:
+            return [self.outcomes(key, *each, runs) for key, each in zip(keys, datasets, strict=True)]
+        results = [
+            self.algorithm(one, data)
+            for key, each in zip(keys, datasets, strict=True)
+            for data in [self.make(*each)]
+            for one in jax.random.split(key, runs)
+        ]
+        return np.split(self._coded(results), len(datasets))
+
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
         """Many runs at once: a program that lives as long as this runner, which it does not know."""
@@ -63,11 +77,15 @@ class Runner:
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
         """Real numbers (see `_on_a_line`), or equal codes for equal results of one structure."""
-        rows = [released(result, np) for result in results if result is not None]
+        rows = [released(result, np) for result in results if not _is_blank(result)]
         if any(map(_is_real, rows)) or self.book.get(_REAL, False):
             if self.book.setdefault(_REAL, True) is False:
                 raise Incomparable(_MIXED)
-            return _on_a_line(*np.array([_real(result) for result in results]).T)
+            numbers = [_real(result) for result in results]
+            forms = {_form(result) for result, (_, status) in zip(results, numbers, strict=True) if status == Status.OK}
+            if forms and len(forms | {self.book.setdefault(_FORM, next(iter(forms)))}) > 1:
+                raise Incomparable(_FORMS)
+            return _on_a_line(*np.array(numbers).T)
         if rows:
             self.book[_REAL] = False
         return np.array([self.book.setdefault(_token(result), len(self.book)) for result in results])
@@ -78,9 +96,22 @@ def _real(result: Any) -> tuple[float, int]:
     if result is None:
         return math.nan, _NOTHING
     number, *others = _shown(result)[1]
+    if _is_blank(result):
+        number, others = math.nan, [number]  # a status alone
     if np.size(number) != 1 or len(others) > isinstance(result, Outcome):
         raise Incomparable(_MIXED)
     return float(np.reshape(number, ())), int(others[0]) if others else Status.OK
+
+
+def _is_blank(result: Any) -> bool:
+    """Whether it holds no hypothesis."""
+    return result is None or (isinstance(result, Outcome) and not jax.tree.leaves(result.hypothesis))
+
+
+def _form(result: Any) -> Any:
+    """The structure and the shape in which a real number comes."""
+    structures, leaves = _shown(result)
+    return structures, np.shape(leaves[0])
 
 
 def _on_a_line(numbers: np.ndarray, statuses: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dpjax.verify.audit import audit_samples, excess
+from dpjax.verify.audit import audit_samples, excess, seldom_repeat
 from dpjax.verify.exact import in_parts, sticks
 from dpjax.verify.family import Family
 from dpjax.verify.runs import BLOCK, Runner, runner
@@ -52,29 +52,25 @@ def audits_of(algorithm: Any, datasets: Family, epsilon: float, trials: int | No
     last = datasets.values[-1], datasets.sizes[-1]
     how = runner(algorithm, datasets.kind.make, *last, others=[datasets.first_of_most])
     key_pilot, key_runs = jax.random.split(jax.random.key(seed))
-    pilot = [
-        how.outcomes(
-            jax.random.fold_in(key_pilot, i),
-            datasets.values[i],
-            datasets.sizes[i],
-            BLOCK if how.compiled else LOOPED_PILOT,
-        )
-        for i in range(count)
-    ]
+    pilot = how.several(
+        [jax.random.fold_in(key_pilot, i) for i in range(count)],
+        list(zip(datasets.values, datasets.sizes, strict=True)),
+        BLOCK if how.compiled else LOOPED_PILOT,
+    )
     chosen = _suspects(_tallies(pilot), datasets.pairs, epsilon, CANDIDATES if how.compiled else 1)
     runs = trials or (RUNS if how.compiled else LOOPED_RUNS)
-    keys = iter(jax.random.split(key_runs, 2 * len(chosen)))
-    outcomes = [
-        tuple(how.outcomes(next(keys), datasets.values[i], datasets.sizes[i], runs)[:runs] for i in pair)
-        for pair in chosen
-    ]
+    places = [i for pair in chosen for i in pair]
+    given = [(datasets.values[i], datasets.sizes[i]) for i in places]
+    drawn = [one[:runs] for one in how.several(jax.random.split(key_runs, len(places)), given, runs)]
+    outcomes = list(zip(drawn[::2], drawn[1::2], strict=True))
     return Audits(chosen, outcomes, 1 - (1 - level) / len(chosen), how)  # type: ignore[arg-type]
 
 
 def _tallies(outcomes: list[np.ndarray], most: int = 512) -> np.ndarray:
     """How often each outcome came, a row a dataset; rare outcomes are put together, real ones sorted into cells."""
     whole = np.concatenate(outcomes)
-    if whole.dtype.kind == "f":
+    if whole.dtype.kind == "f" or seldom_repeat(whole):
+        whole = whole.reshape(-1)
         codes = np.searchsorted(np.unique(np.sort(whole)[:: max(1, len(whole) // 64)]), whole)
     else:
         codes = np.unique(whole, return_inverse=True, axis=0)[1].reshape(-1)

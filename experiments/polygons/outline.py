@@ -42,7 +42,7 @@ def triangles(corners: list[Corner]) -> list[list[Corner]]:
     """A simple polygon cut into triangles, ear by ear: an ear is a corner whose triangle holds no other corner.
 
     >>> triangles([(0, 0), (4, 0), (1, 1), (0, 4)])
-    [[(0, 4), (0, 0), (1, 1)], [(0, 0), (4, 0), (1, 1)]]
+    [[(0, 0), (4, 0), (1, 1)], [(0, 0), (1, 1), (0, 4)]]
     """
     left, found = list(corners if _area(corners) > 0 else reversed(corners)), []
     while len(left) > 3:
