@@ -256,6 +256,7 @@ THRESHOLDS = [
         0.6,
         twin=_exponential_twin,
         law_of="quasi_concave.exponential",
+        thorough=True,
     ),
     Entry(
         "thresholds.binary_search",
@@ -263,6 +264,7 @@ THRESHOLDS = [
         builders.mixed_sample,
         3.0,
         twin=_binary_search_twin,
+        thorough=True,
     ),
     Entry(
         "thresholds.binary_search with delta",
@@ -306,6 +308,7 @@ THRESHOLDS = [
         twin=_rec_concave_twin("proved"),
         alpha=0.8,  # its own
         law_of="quasi_concave.rec_concave",
+        thorough=True,
     ),
     Entry(
         "thresholds.rec_concave with a split",
@@ -428,6 +431,7 @@ LABEL_PRIVATE = [
         0.4,
         twin=_threshold_of_dichotomies_twin,
         law_of="label_private.parities",
+        thorough=True,
     ),
     Entry(
         "label_private.semi_private",
@@ -556,6 +560,7 @@ INTERIOR_POINTS = [
         error=0.0,
         alpha=0.0,
         law_of="quasi_concave.exponential",
+        thorough=True,
     ),
     Entry(
         "interior_point.rec_concave",
@@ -1007,6 +1012,7 @@ QUERIES = [
         error=0.2,
         alpha=None,
         law_of="quasi_concave.exponential",  # of each run, whose solver has that law
+        thorough=True,
     ),
     Entry(
         "quantiles.approximate",
@@ -1019,6 +1025,7 @@ QUERIES = [
         error=None,
         alpha=None,  # with so few extra bits there is no error on all data
         law_of="quantiles.rank_exponential",
+        thorough=True,
     ),
     Entry(
         "quantiles.inverse_sensitivity",
@@ -1647,6 +1654,7 @@ BY_SANITIZING = [
         sweeps=False,  # its epsilon is that of its sanitizer
         sized=True,
         **_BY_SIZES,
+        thorough=True,
     ),
     Entry(
         "multi.reductions.label_class",
@@ -1654,6 +1662,7 @@ BY_SANITIZING = [
         _labels_of_four_points,
         0.7,
         **_BY_SIZES,
+        thorough=True,
     ),
     Entry(
         "multi.reductions.learn_by_sanitizing",

@@ -151,7 +151,7 @@ def test_log_uniform_borders_of_wide_domains(bits, alpha):
     np.testing.assert_allclose(errors(law, [low, high - 1]), [exact(law, low), exact(law, high - 1)], rtol=5e-7)
 
 
-@pytest.mark.parametrize("bits", [31, 32, 33, 64, builders.slow(1024)])
+@pytest.mark.parametrize("bits", [31, 32, builders.thorough(33), 64, builders.slow(1024)])
 @pytest.mark.parametrize("alpha", [0.0, 2.0**-32, 0.1, 0.5, 0.75])
 def test_uniform_borders_are_exact(bits, alpha):
     for target in (0, 1, (1 << bits) // 3, 1 << bits):
@@ -216,7 +216,7 @@ def test_log_uniform_samples_are_log_uniform_within_an_octave():
     assert stats.kstest(linear, stats.uniform.cdf).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize("bits", [8, 32, 64])
+@pytest.mark.parametrize("bits", [builders.thorough(8), 32, 64])
 def test_uniform_samples_are_uniform(bits):
     law, n = thresholds.uniform(bits=bits, target=1 << (bits - 1)), 50_000
     points = wide.to_ints(law.sample(jax.random.key(3), 2**16 - 1, n).x)[:n]
@@ -245,7 +245,7 @@ def laws(bits):
     ]
 
 
-@pytest.mark.parametrize("bits", [2, 33, *map(builders.slow, (8, 12, 31, 32, 64))])
+@pytest.mark.parametrize("bits", [builders.thorough(2), 33, *map(builders.slow, (8, 12, 31, 32, 64))])
 def test_samples_are_sorted_labelled_and_have_the_limbs_of_the_domain(bits):
     """Thresholds go up to 2^bits and may need one limb more; points do not, so a sample serves every mechanism on X_bits."""
     solver = interior_point.exponential(bits=bits, epsilon=1.0)
@@ -262,7 +262,7 @@ def test_samples_are_sorted_labelled_and_have_the_limbs_of_the_domain(bits):
         assert int(solver(jax.random.key(1), sample).status) == Status.OK
 
 
-@pytest.mark.parametrize("bits", [2, *map(builders.slow, (12, 31, 64))])
+@pytest.mark.parametrize("bits", [builders.thorough(2), 33, *map(builders.slow, (12, 31, 64))])
 def test_more_rows_change_no_point(bits):
     for law in laws(bits):
         plain, padded = (wide.to_ints(law.sample(jax.random.key(5), rows, 40).x) for rows in (63, 127))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import decimal
+import functools
 import math
 from fractions import Fraction
 
@@ -195,18 +196,21 @@ def test_weights_that_break_the_promise_are_refused(learned, epsilon, delta):
         learned_noise.mechanism(noise.log_weights, rate=1.01 * epsilon, delta=0.0, **given)
 
 
+@functools.partial(jax.jit, static_argnames="sensitivity")
+@functools.partial(jax.value_and_grad, argnums=(0, 1, 2), has_aux=True)
+def logarithm_of_cost(parameters, epsilon, delta, cost, sensitivity):
+    """(ln cost, the parts), and derivatives: one program for all budgets."""
+    made = learned_noise.parts(parameters, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    return jnp.log(cost @ made.law()), made
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 0.0), (1e-6, 1e-300), (1.0, 0.1), (50.0, 1e-300), (50.0, 0.0)])
 def test_every_point_is_private_and_has_a_gradient(x64, epsilon, delta):
     """At random points of the parametrisation: the hockey-stick of the law, and finite gradients at the edges of both parameters."""
     sensitivity, reach = 2, 9
     cost, mass = bound.coefficients("square", bound.tails(epsilon=epsilon, sensitivity=sensitivity, reach=reach))
-
-    def loss(parameters, epsilon, delta):
-        made = learned_noise.parts(parameters, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-        return jnp.log(jnp.asarray(cost) @ made.law()), made
-
     point = learned_noise.Parameters(*(np.random.default_rng(0).normal(size=k, scale=3.0) for k in (10, 8, 8)))
-    (_, made), slopes = jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2), has_aux=True))(point, epsilon, delta)
+    (_, made), slopes = logarithm_of_cost(point, epsilon, delta, cost, sensitivity=sensitivity)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slopes))
     assert np.any(np.asarray(slopes[0].pure) != 0)
     law = np.asarray(made.law())

@@ -832,7 +832,8 @@ def test_choosing_needs_its_sample_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "least"), [(1.0, 1e-6, 28), (0.1, 1e-8, 310), (0.05, 1e-9, 683), (3.0, 0.4, None)]
+    ("epsilon", "delta", "least"),
+    [(1.0, 1e-6, 28), thorough(0.1, 1e-8, 310), thorough(0.05, 1e-9, 683), (3.0, 0.4, None)],
 )
 def test_partition_selection_against_the_recursion(epsilon: float, delta: float, least: int | None) -> None:
     p, q = keep_table(epsilon, delta)
@@ -922,7 +923,7 @@ def test_scores_of_16_bits_are_subtracted_in_32(dtype: Any) -> None:
     np.testing.assert_allclose(half.pmf(far), half.pmf(far.astype(np.float32)))
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+@pytest.mark.parametrize("dtype", [np.int8, thorough(np.int16), np.int32])
 def test_narrow_integers_are_the_same_traced(dtype: Any) -> None:
     scores = jnp.array([0, 5, 100], dtype)
     for mechanism in (exponential.mechanism(epsilon=1.0), report_noisy_max.mechanism(epsilon=1.0)):
@@ -954,6 +955,7 @@ def test_keys_of_the_older_form_draw_the_same() -> None:
 
 
 def test_above_threshold_law_has_right_derivatives_where_kinks_meet_cuts(x64: None) -> None:
+    @jax.jit
     def law(epsilon: Any) -> Any:
         return jnp.exp(above_threshold.log_pmf(np.array([8, 6, 12]), 10, epsilon=epsilon))
 

@@ -129,8 +129,9 @@ def test_weights_are_checked_by_name(weights, error, message):
 def test_points_beyond_the_domain_are_no_error_of_few_points():
     """Of which all are counted: NaN, where they would be left out."""
     one, other = (Weighted.create(wide.from_ints([0, j], 64), [1, 1]) for j in (6, 2**32 + 7))
-    assert float(one.threshold_error(one, points=8)) == 0.0
-    assert np.isnan(one.threshold_error(one, points=6)) and np.isnan(one.threshold_error(other, points=8))
+    error = jax.jit(Weighted.threshold_error, static_argnames="points")
+    assert float(error(one, one, points=8)) == 0.0
+    assert np.isnan(error(one, one, points=6)) and np.isnan(error(other, other, points=8))
     with pytest.raises(ValueError, match="points must be >= 1"):
         one.threshold_error(other, points=0)
 
