@@ -87,7 +87,7 @@ def _parsed(key: str, text: str, before: Any) -> Any:
             return _number(value, type(before))
         kinds = {type(each) for each in before}
         return [_number(each, *kinds) for each in value] if len(kinds) == 1 and kinds <= {int, float} else list(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise ValueError(
             f"--set {key} must be of the type of {before!r} ({type(before).__name__}), got {text!r}"
         ) from None
@@ -97,7 +97,7 @@ def _number(value: Any, kind: type) -> Any:
     """An integer stays one, unless a float stood there; finite; true and false only where one of them stood."""
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, int if kind is int else int | float):
         raise TypeError
-    if not math.isfinite(value):
+    if kind is float and not math.isfinite(value):
         raise ValueError
     return kind(value)
 

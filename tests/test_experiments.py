@@ -551,7 +551,8 @@ def test_true_is_no_number():
         with pytest.raises(ValueError, match="must be of the type of"):
             settings.changed({"n": 1, "epsilon": 1.0, "rates": [1.0, 2.0]}, [change])
     assert settings.changed({"shown": True}, ["shown=false"]) == {"shown": False}
-    for change in ("shown=1", "rate=NaN", "rate=Infinity", "rate=1e400"):
+    assert settings.changed({"n": 1}, ["n=" + "9" * 400]) == {"n": 10**400 - 1}
+    for change in ("shown=1", "rate=NaN", "rate=Infinity", "rate=1e400", "rate=" + "9" * 400):
         with pytest.raises(ValueError, match="must be of the type of"):
             settings.changed({"shown": True, "rate": 1.0}, [change])
 

@@ -252,5 +252,5 @@ def test_refusals():
 
 def test_scores_beyond_int32_are_refused():
     for score in (2**40, -(2**31)):
-        with pytest.raises(ValueError, match="scores must be from -1073741823 to 1073741823"):
+        with pytest.raises(ValueError, match="scores must be from -1073741824 to 1073741823"):
             learned_selection.learn([[0, score]], [[1, 0]], epsilon=1.0, reach=4, steps=2)

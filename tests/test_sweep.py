@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import dpjax
-from dpjax import Outcome, Status, least_n
+from dpjax import Outcome, Sample, Status, least_n
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm
@@ -660,3 +660,29 @@ def test_k_concepts_are_all_to_be_learned() -> None:
     each = EachLargest(6)
     one, two = least_n({"each": lambda targets: each}, **given).to_rows()
     assert one["by"] == two["by"] == "trials" and one["n"] < two["n"]
+
+
+class Bell:
+    """Points of 40 bits from floats: compiled, their last digits are others."""
+
+    def sample(self, key: Any, capacity: int, n: Any) -> Any:
+        z = jnp.clip(0.5 + 0.1 * jax.random.normal(key, (capacity,)), 0.0, 0.999)
+        high = jnp.floor(z * 2.0**8)
+        return Sample(
+            x=jnp.stack([high, (z * 2.0**8 - high) * 2.0**32], axis=1).astype(jnp.uint32), y=z < 0.5, n_valid=n
+        )
+
+    def error(self, hypothesis: Any) -> Any:
+        return jnp.float32(0.0)
+
+
+def test_a_distribution_whose_digits_depend_on_the_program_is_one() -> None:
+    never = functools.cache(lambda bits: lambda key, sample: jnp.uint32(0))
+    given: Any = {"distribution": Bell, "over": {"bits": [40]}, "n": 15, "alpha": 0.2, "trials": 16}
+    assert dpjax.failures({"never": never}, **given).rows[0]["failure"] == 0.0
+
+
+def test_words_among_many_are_told_apart_by_themselves() -> None:
+    """Their bytes are addresses, others in every process."""
+    one, other = (np.array([f"bin {i}" for i in range(100)], dtype=object) for _ in range(2))
+    assert as_json(cells._described(one)) == as_json(cells._described(other))

@@ -134,7 +134,7 @@ def _advanced(total: Guarantee, count: int, delta: float) -> float:
 
 
 def _optimal(total: Guarantee, count: int, delta: float) -> float:
-    """Bisection from basic composition, which always fits, to the whole budget; returns the fitting end."""
+    """Bisection from basic composition, which never spends more than the total, to the whole budget; returns the fitting end."""
     # Who asks for the total epsilon at this delta is told one that is rounded up: it must not be above ours.
     most = total.epsilon * (1.0 - 2.0 * TOTAL_PRECISION)
 

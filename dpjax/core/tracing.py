@@ -33,6 +33,26 @@ def untraced(function: Callable[..., Any], *arguments: Any) -> str | None:
     return None
 
 
+def _keys() -> jax.Array:
+    return jax.random.split(jax.random.key(1), 4)
+
+
+def _runs(function: Callable[..., Any], arguments: Sequence[Any]) -> list[np.ndarray]:
+    """What comes by each of the keys, leaf by leaf."""
+    plain = [jax.tree.leaves(function(key, *arguments)) for key in _keys()]
+    return [np.stack(leaves) for leaves in zip(*plain, strict=True)]
+
+
+def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether some runs function(key, *arguments) come out by the same key as before, to the bit. Nothing is compiled as a whole.
+
+    >>> repeats(lambda key: jax.random.uniform(key)), repeats(lambda key: np.random.default_rng().random())
+    (True, False)
+    """
+    pairs = zip(*(_runs(function, arguments) for _ in range(2)), strict=True)
+    return all(one.tobytes() == other.tobytes() for one, other in pairs)
+
+
 def is_pure(function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),)) -> bool:
     """Whether some runs function(key, *arguments) come out by the same key as before, to the bit, and compiled as they do without.
 
@@ -46,19 +66,12 @@ def is_pure(function: Callable[..., Any], several: Sequence[Sequence[Any]] = (()
     (True, False)
     """
 
-    def keys() -> jax.Array:
-        return jax.random.split(jax.random.key(1), 4)
-
-    def columns(arguments: Sequence[Any]) -> list[np.ndarray]:
-        plain = [jax.tree.leaves(function(key, *arguments)) for key in keys()]
-        return [np.stack(leaves) for leaves in zip(*plain, strict=True)]
-
     program = jax.jit(jax.vmap(function, in_axes=(0, *([None] * len(several[0])))))
     for arguments in several:
-        plain, again = columns(arguments), columns(arguments)
-        if any(one.tobytes() != other.tobytes() for one, other in zip(plain, again, strict=True)):
+        if not repeats(function, *arguments):
             return False  # before anything is compiled
-        compiled = jax.tree.leaves(program(keys(), *arguments))
+        compiled = jax.tree.leaves(program(_keys(), *arguments))
+        plain = _runs(function, arguments)
         near = (np.allclose(one, two, rtol=1e-4, equal_nan=True) for one, two in zip(compiled, plain, strict=True))
         if not all(near):
             return False

@@ -208,7 +208,8 @@ class GenericLearner(KLearner):
 
 def _most_points(sanitizer: Any, n: int) -> int:
     """How many points it may name if it is told n examples."""
-    told = dataclasses.is_dataclass(sanitizer) and hasattr(sanitizer, "n")
+    fields = dataclasses.fields(sanitizer) if dataclasses.is_dataclass(sanitizer) else ()
+    told = any(field.name == "n" for field in fields)
     return (dataclasses.replace(sanitizer, n=n) if told else sanitizer).most_points  # type: ignore[type-var]
 
 

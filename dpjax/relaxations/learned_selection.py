@@ -247,8 +247,8 @@ def learn(
         raise ValueError(
             f"scores must be whole numbers of shape (problems, candidates), got {whole.dtype} {whole.shape}"
         )
-    if whole.min() < -LARGEST or whole.max() > LARGEST:
-        raise ValueError(f"scores must be from {-LARGEST} to {LARGEST}, as mechanisms take them, got {scores!r}")
+    if whole.min() < -LARGEST - 1 or whole.max() > LARGEST:
+        raise ValueError(f"scores must be from {-LARGEST - 1} to {LARGEST}, as mechanisms take them, got {scores!r}")
     if paid.shape != whole.shape or not np.all((paid >= 0) & (paid <= 1)):
         raise ValueError(f"costs must be numbers in [0, 1] of shape {whole.shape}, got {costs!r}")
     exists = np.ones(whole.shape, bool) if where is None else arguments.array("where", where)

@@ -116,7 +116,6 @@ class Cell:
 
     def by(self, experiment: pac.Experiment) -> str:
         """LAW or TRIALS, as wanted, or LAW where there is one; refuses what is neither, before anything is compiled."""
-        self._refuse_draws_of_their_own(experiment)
         wanted = self.effort.by
         if wanted != TRIALS and self._has_law(experiment, required=wanted == LAW):
             return LAW
@@ -137,17 +136,6 @@ class Cell:
                 f"{where} must return a hypothesis as distribution.error takes it, got {shapes}: {error}"
             ) from error
         return TRIALS
-
-    def _refuse_draws_of_their_own(self, experiment: pac.Experiment) -> None:
-        """Refuses a stranger's distribution that is no function of its key: it would be drawn once and for all, as it is compiled."""
-        if ours(self.distribution):
-            return
-        rule = f"distribution of {self.where()} must draw with"
-        refusal = tracing.refusal(_data, jax.random.key(0), experiment)
-        if refusal is not None:
-            raise TypeError(f"{rule} jax.numpy, so that JAX can trace its sample: {refusal}")
-        if not tracing.is_pure(_data, [(experiment,)]):
-            raise TypeError(f"{rule} jax.random, from the key of its sample alone: it is no pure function")
 
     def _has_law(self, experiment: pac.Experiment, *, required: bool) -> bool:
         """Whether there is a law for this distribution; if a law is required, what stands against it is raised."""
@@ -192,13 +180,13 @@ class Cell:
         )
 
     def refuse_unheard(self, experiment: pac.Experiment) -> None:
-        """Refuses an algorithm whose every run ends with a status that says so; among failures that would look like too few examples."""
+        """Refuses an algorithm whose runs all end with a status that says so; among failures that would look like too few examples."""
         root = engine.root_key(self.effort.seed)
         seen = engine.evaluate(_status, experiment, root=root, cell=self.number, draws=STATUSES, batch=STATUSES)
-        status = Status(int(seen.min()))
-        if status not in (Status.OK, Status.BOTTOM):
-            rule = f"must take what its distribution draws{_widths(self)}"
-            raise ValueError(f"{self.where()} {rule}, got runs that ended with {status.name}: {status.message}")
+        for status in (Status.OUTSIDE_DOMAIN, Status.BAD_PARAMETER):
+            if seen.min() == status:
+                rule = f"must take what its distribution draws{_widths(self)}"
+                raise ValueError(f"{self.where()} {rule}, got runs that ended with {status.name}: {status.message}")
 
     def where(self) -> str:
         """For a message."""
@@ -269,6 +257,22 @@ def rows_for(n: int, least: int = 255) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------------------ laws
+
+
+def refuse_draws_of_their_own(asked: Iterable[tuple[Cell, pac.Experiment]]) -> None:
+    """Refuses strangers' distributions that are no functions of their key: they would be drawn once and for all, as they are compiled.
+
+    Looks once at those that are made of the same.
+    """
+    for cell, experiment in {cell.number: (cell, experiment) for cell, experiment in asked}.values():
+        rule = f"distribution of {cell.where()} must draw with"
+        if ours(cell.distribution):
+            continue
+        refusal = tracing.refusal(_data, jax.random.key(0), experiment)
+        if refusal is not None:
+            raise TypeError(f"{rule} jax.numpy, so that JAX can trace its sample: {refusal}")
+        if not tracing.repeats(_data, experiment):
+            raise TypeError(f"{rule} jax.random, from the key of its sample alone: it is no pure function")
 
 
 def laws(
@@ -515,7 +519,7 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
         given = jax.random.key_data(given)
     if isinstance(given, np.ndarray | np.generic | jax.Array):
         array = np.asarray(given)
-        if array.size <= SPELT_OUT:
+        if array.size <= SPELT_OUT or array.dtype == object:  # whose bytes are addresses
             return array.tolist()
         content = hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
         return {"array": content, "shape": list(array.shape), "dtype": array.dtype.str}

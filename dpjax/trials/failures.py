@@ -97,6 +97,7 @@ def failures(
     targets = [arguments.known("alpha", one, at_least=0.0, at_most=1.0) for one in _listed("alpha", alpha)]
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)
     rows_of = functools.partial(cells.Cell.experiment, capacity=bucket(max(sizes)))
+    cells.refuse_draws_of_their_own((cell, rows_of(cell, sizes[0], targets[0])) for cell in grid)
     ways = {cell: cell.by(rows_of(cell, sizes[0], targets[0])) for cell in grid}
     asked = [(cell, rows_of(cell, size, target)) for cell, size, target in itertools.product(grid, sizes, targets)]
     with (
@@ -121,7 +122,7 @@ def failures(
             rows.append(cells.row(cell, **numbers, low=estimate.low, high=estimate.high, by=ways[cell]))
         for cell in grid:
             if ways[cell] == cells.TRIALS and cell not in succeeded:
-                cell.refuse_unheard(rows_of(cell, sizes[0], targets[0]))
+                cell.refuse_unheard(rows_of(cell, max(sizes), targets[0]))
     return Failures(tuple(rows), tuple(over), level)
 
 

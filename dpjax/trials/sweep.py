@@ -128,6 +128,7 @@ def least_n(
     rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)
     searches = [_Search(cell, alpha, start, _room(cell.algorithm, alpha, beta, start)) for cell in grid]
+    cells.refuse_draws_of_their_own((one.cell, one.at(start)) for one in searches)
     questions = [search.steps(beta=beta, start=start, maximum=maximum, rtol=rtol, reach=REACH) for _ in searches]
     with (
         cells.opened(store, "dpjax.least_n") as keeper,
@@ -149,7 +150,7 @@ def least_n(
         found = _together(searches, questions, functools.partial(cells.laws, store=keeper), rate, bar)
         for one, least in zip(searches, found, strict=True):
             if least.n is None and one.by == cells.TRIALS:
-                one.cell.refuse_unheard(one.at(start))
+                one.cell.refuse_unheard(one.at(least.evaluations[-1][0]))
     rows = []
     for one, least in zip(searches, found, strict=True):
         reason = None if least.n is not None else least.status

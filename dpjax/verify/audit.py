@@ -31,8 +31,7 @@ class Audit:
       delta: the delta it is for.
       level: 1 - the probability that a mechanism within its guarantee is accused by these runs.
       swapped: whether the event is more likely on the second dataset.
-      event: the outcomes in the event; of real outcomes, and of whole numbers that seldom repeat, rows (low, high) for low < outcome <=
-        high, and (inf, nan) for NaN.
+      event: the outcomes in the event; of real outcomes, rows (low, high) for low < outcome <= high, and (inf, nan) for NaN.
       p_low: P[event] on the dataset that favours it is at least this. q_high: on the other, at most this.
     """
 
@@ -123,24 +122,11 @@ def _codes(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray
     """(what each code stands for, the codes of each side's outcomes)."""
     if "f" in first.dtype.kind + second.dtype.kind:
         return _cells(first, second, half)
-    if seldom_repeat(np.concatenate([first[:half], second[:half]])):
-        return _cells(first.reshape(-1).astype(np.float64), second.reshape(-1).astype(np.float64), half)
     if np.result_type(first, second).kind == "f":  # unsigned and signed integers of 64 bits, which floats would merge
         first, second = _signs_and_words(first), _signs_and_words(second)
     whole = np.concatenate([first, second])
     labels, codes = np.unique(whole, return_inverse=True, axis=None if whole.ndim == 1 else 0)
     return labels, (codes.reshape(-1)[: len(first)], codes.reshape(-1)[len(first) :])
-
-
-def seldom_repeat(values: np.ndarray) -> bool:
-    """Whether these are single whole numbers that a double holds, of which so few are equal that only their order tells of them."""
-    if (
-        values.size != len(values)
-        or values.dtype.kind not in "iu"
-        or np.abs(values.astype(np.float64)).max() >= 2.0**53
-    ):
-        return False
-    return len(np.unique(values)) * _FEW > len(values)
 
 
 def _signs_and_words(values: np.ndarray) -> np.ndarray:

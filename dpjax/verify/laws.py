@@ -40,9 +40,8 @@ class Laws:
         Each step ends at a larger epsilon, at which its pair is within delta for good: no pair comes twice.
         """
         epsilon = self._pure()[0] if delta == 0.0 else 0.0
-        delta += (
-            self.rounding
-        )  # an event of exactly this probability is within it; outcomes that are less, each, may be more together
+        # An event of exactly this probability is within it; outcomes each of which is less may be more together.
+        delta += self.rounding
         while True:
             found, first, second = self.delta_at(epsilon)
             if found <= delta or math.isinf(epsilon):

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dpjax.verify.audit import audit_samples, excess, seldom_repeat
+from dpjax.verify.audit import audit_samples, excess
 from dpjax.verify.exact import in_parts, sticks
 from dpjax.verify.family import Family
 from dpjax.verify.runs import BLOCK, Runner, runner
@@ -69,8 +69,7 @@ def audits_of(algorithm: Any, datasets: Family, epsilon: float, trials: int | No
 def _tallies(outcomes: list[np.ndarray], most: int = 512) -> np.ndarray:
     """How often each outcome came, a row a dataset; rare outcomes are put together, real ones sorted into cells."""
     whole = np.concatenate(outcomes)
-    if whole.dtype.kind == "f" or seldom_repeat(whole):
-        whole = whole.reshape(-1)
+    if whole.dtype.kind == "f":
         codes = np.searchsorted(np.unique(np.sort(whole)[:: max(1, len(whole) // 64)]), whole)
     else:
         codes = np.unique(whole, return_inverse=True, axis=0)[1].reshape(-1)
