@@ -182,7 +182,7 @@ def released(result: Any, xp: Any = jnp) -> Any:
     number, *others = leaves
     alone = not others or (isinstance(result, Outcome) and len(others) == 1)
     if not (alone and number.size == 1 and jnp.issubdtype(number.dtype, jnp.floating)):
-        rule = "integers, or one real number: round, bin or index what it returns"
+        rule = "integers, or one real number: round, bin or index what it returns, to so few values that they repeat"
         raise Incomparable(
             f"the algorithm must return {rule}; got arrays {[(leaf.dtype.name, leaf.shape) for leaf in leaves]}"
         )
