@@ -37,10 +37,16 @@ def _keys() -> jax.Array:
     return jax.random.split(jax.random.key(1), 4)
 
 
-def _runs(function: Callable[..., Any], arguments: Sequence[Any]) -> list[np.ndarray]:
-    """What comes by each of the keys, leaf by leaf."""
-    plain = [jax.tree.leaves(function(key, *arguments)) for key in _keys()]
-    return [np.stack(leaves) for leaves in zip(*plain, strict=True)]
+def _repeated(function: Callable[..., Any], arguments: Sequence[Any]) -> list[np.ndarray] | None:
+    """What comes by each of the keys, leaf by leaf; None if it is not the same, to the bit, a second time."""
+
+    def columns() -> list[np.ndarray]:
+        plain = [jax.tree.leaves(function(key, *arguments)) for key in _keys()]
+        return [np.stack(leaves) for leaves in zip(*plain, strict=True)]
+
+    plain, again = columns(), columns()
+    same = all(one.tobytes() == other.tobytes() for one, other in zip(plain, again, strict=True))
+    return plain if same else None
 
 
 def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
@@ -49,8 +55,7 @@ def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
     >>> repeats(lambda key: jax.random.uniform(key)), repeats(lambda key: np.random.default_rng().random())
     (True, False)
     """
-    pairs = zip(*(_runs(function, arguments) for _ in range(2)), strict=True)
-    return all(one.tobytes() == other.tobytes() for one, other in pairs)
+    return _repeated(function, arguments) is not None
 
 
 def is_pure(function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),)) -> bool:
@@ -65,13 +70,12 @@ def is_pure(function: Callable[..., Any], several: Sequence[Sequence[Any]] = (()
     >>> is_pure(lambda key: jax.random.uniform(key)), is_pure(lambda key: np.random.default_rng().random())
     (True, False)
     """
-
     program = jax.jit(jax.vmap(function, in_axes=(0, *([None] * len(several[0])))))
     for arguments in several:
-        if not repeats(function, *arguments):
+        plain = _repeated(function, arguments)
+        if plain is None:
             return False  # before anything is compiled
         compiled = jax.tree.leaves(program(_keys(), *arguments))
-        plain = _runs(function, arguments)
         near = (np.allclose(one, two, rtol=1e-4, equal_nan=True) for one, two in zip(compiled, plain, strict=True))
         if not all(near):
             return False

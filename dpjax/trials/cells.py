@@ -242,6 +242,21 @@ def _status(key: Array, experiment: pac.Experiment) -> Array:
     return _answer(key, experiment)[1]
 
 
+def refuse_draws_of_their_own(asked: Iterable[tuple[Cell, pac.Experiment]]) -> None:
+    """Refuses strangers' distributions that are no functions of their key: they would be drawn once and for all, as they are compiled.
+
+    Looks once at those that are made of the same.
+    """
+    once = {cell.number: (cell, experiment) for cell, experiment in asked if not ours(cell.distribution)}
+    for cell, experiment in once.values():
+        rule = f"distribution of {cell.where()} must draw with"
+        refusal = tracing.refusal(_data, jax.random.key(0), experiment)
+        if refusal is not None:
+            raise TypeError(f"{rule} jax.numpy, so that JAX can trace its sample: {refusal}")
+        if not tracing.repeats(_data, experiment):
+            raise TypeError(f"{rule} jax.random, from the key of its sample alone: it is no pure function")
+
+
 def rows_for(n: int, least: int = 255) -> int:
     """Rows of a sample of n examples: 255, 1023, 4095, ...
 
@@ -257,22 +272,6 @@ def rows_for(n: int, least: int = 255) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------------------ laws
-
-
-def refuse_draws_of_their_own(asked: Iterable[tuple[Cell, pac.Experiment]]) -> None:
-    """Refuses strangers' distributions that are no functions of their key: they would be drawn once and for all, as they are compiled.
-
-    Looks once at those that are made of the same.
-    """
-    for cell, experiment in {cell.number: (cell, experiment) for cell, experiment in asked}.values():
-        rule = f"distribution of {cell.where()} must draw with"
-        if ours(cell.distribution):
-            continue
-        refusal = tracing.refusal(_data, jax.random.key(0), experiment)
-        if refusal is not None:
-            raise TypeError(f"{rule} jax.numpy, so that JAX can trace its sample: {refusal}")
-        if not tracing.repeats(_data, experiment):
-            raise TypeError(f"{rule} jax.random, from the key of its sample alone: it is no pure function")
 
 
 def laws(
@@ -365,7 +364,7 @@ def _groups(wanted: Iterable[int], asked: Sequence[tuple[Cell, pac.Experiment]])
     for i in wanted:
         cell, experiment = asked[i]
         leaves, structure = jax.tree.flatten(dataclasses.replace(experiment, distribution=None))
-        # NumPy is asked about the dtype of a JAX array, not about the array: the newest JAX warns of that.
+        # NumPy is asked about the dtype of a JAX array, not about the array: JAX warns of that.
         shapes = tuple((np.shape(leaf), np.result_type(getattr(leaf, "dtype", leaf))) for leaf in leaves)
         data = _as_bytes(experiment.distribution)
         groups.setdefault((structure, shapes, data, cell.number, experiment.n), []).append(i)

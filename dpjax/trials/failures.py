@@ -75,8 +75,8 @@ def failures(
       `Failures`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
-      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, whose
-        `probability` some of its runs contradict, or none of whose runs takes the data.
+      TypeError, ValueError: an argument out of range; an algorithm or a distribution that JAX cannot trace, or that draws from anything but
+        its key; an algorithm whose `probability` some of its runs contradict, or none of whose runs takes the data.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds
@@ -109,13 +109,14 @@ def failures(
             [(cell, rows_of(cell, sizes[0], targets[0])) for cell in grid if ways[cell] == cells.LAW], store=keeper
         )
         laws = iter(cells.laws(by_law, store=keeper, report=bar.done))
-        rows, succeeded = [], set()
+        rows, succeeded = [], set[cells.Cell]()
         for cell, experiment in asked:
             if ways[cell] == cells.LAW:
                 estimate = next(laws)
             else:
                 events = resumable.count(**cells.trials(cell, experiment, store=keeper), trials=trials)["failed"]
-                succeeded |= {cell} if events < trials else set()
+                if events < trials:
+                    succeeded.add(cell)
                 estimate = estimates.clopper_pearson(events, trials, level=level)
                 bar.done(1)
             numbers = {"n": experiment.n, "alpha": experiment.alpha, "failure": estimate.value}

@@ -105,8 +105,8 @@ def least_n(
       `Curve`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
-      TypeError, ValueError: an argument out of range; an algorithm that JAX cannot trace, that draws from anything but its key, whose
-        `probability` some of its runs contradict, none of whose runs takes the data, or that holds what
+      TypeError, ValueError: an argument out of range; an algorithm or a distribution that JAX cannot trace, or that draws from anything but
+        its key; an algorithm whose `probability` some of its runs contradict, none of whose runs takes the data, or that holds what
         cannot be copied (a generator, an open file), so that it could not be told from another.
 
     >>> from dpjax.concepts import thresholds as concept
