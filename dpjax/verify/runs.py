@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,8 +52,7 @@ class Runner:
     def outcomes(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> np.ndarray:
         """The outcomes of `runs` runs (or, compiled, of whole blocks): rows of integers, or real numbers; see `audit_samples`."""
         if not self.compiled:
-            data = self.make(values, size)
-            return self._coded([self.algorithm(one, data) for one in jax.random.split(key, runs)])
+            return self._coded(self._looped(key, values, size, runs))
         given = jnp.asarray(values), jnp.asarray(size)
         blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
         rows = np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
@@ -62,13 +62,13 @@ class Runner:
         """`outcomes` on each: in a Python loop coded together, for what comes on one says what nothing is beside."""
         if self.compiled:
             return [self.outcomes(key, *each, runs) for key, each in zip(keys, datasets, strict=True)]
-        results = [
-            self.algorithm(one, data)
-            for key, each in zip(keys, datasets, strict=True)
-            for data in [self.make(*each)]
-            for one in jax.random.split(key, runs)
-        ]
-        return np.split(self._coded(results), len(datasets))
+        results = [self._looped(key, *each, runs) for key, each in zip(keys, datasets, strict=True)]
+        return np.split(self._coded([*itertools.chain(*results)]), len(datasets))
+
+    def _looped(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> list[Any]:
+        """What so many runs return, one after another."""
+        data = self.make(values, size)
+        return [self.algorithm(one, data) for one in jax.random.split(key, runs)]
 
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
