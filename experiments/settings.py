@@ -78,8 +78,10 @@ def _value(key: str, text: str, before: Any) -> Any:
 
 
 def _parsed(key: str, text: str, before: Any) -> Any:
-    """A number, or a list of numbers if there are only such before."""
+    """A number, or a list of numbers or of words if there are only such before."""
     if isinstance(before, list) and not text.startswith("["):
+        if {type(each) for each in before} == {str} and '"' not in text:
+            return [word.strip() for word in text.split(",") if word.strip()]
         text = f"[{text}]"
     try:
         value = json.loads(text)

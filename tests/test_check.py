@@ -19,7 +19,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import of_dpjax
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
-from dpjax.learners import thresholds
+from dpjax.learners import parities, thresholds
 from dpjax.multi import direct_sum
 from dpjax.sanitizers import dense
 from dpjax.sanitizers.dense.queries import Thresholds
@@ -314,12 +314,12 @@ def test_runs_that_are_refused_on_some_data_are_seen() -> None:
 
 
 def test_a_class_of_ones_own_is_compared_with_its_runs_whatever_it_inherits() -> None:
-    ours = thresholds.exponential(bits=1, epsilon=1.0)
+    ours = parities.exponential(bits=1, epsilon=1.0)
 
     class Best(type(ours)):
-        def draw(self, key: Any, view: Any) -> Any:
-            found, ok, info = super().draw(key, view)
-            return jnp.zeros_like(found) + view.values.argmax().astype(found.dtype), ok, info
+        def draw(self, key: Any, scores: Any) -> Any:
+            found, ok, info = super().draw(key, scores)
+            return scores.right.argmax().astype(found.dtype)[None], ok, info
 
     frozen(Best)
     mine = Best(**{field.name: getattr(ours, field.name) for field in dataclasses.fields(ours) if field.init})

@@ -244,6 +244,7 @@ def test_too_many_outputs_are_not_listed():
             "keeps its budget",
         ),
         ({"make": lambda each: None}, "must be a learner of one concept"),
+        ({"make": lambda each: direct_sum.of(thresholds.erm(bits=8), k=2)}, "from a Sample"),
         ({"make": None}, "make must be callable"),
         ({"delta": "x"}, "delta must be"),
     ],

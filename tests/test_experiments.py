@@ -552,6 +552,8 @@ def test_true_is_no_number():
             settings.changed({"n": 1, "epsilon": 1.0, "rates": [1.0, 2.0]}, [change])
     assert settings.changed({"shown": True}, ["shown=false"]) == {"shown": False}
     assert settings.changed({"n": 1}, ["n=" + "9" * 400]) == {"n": 10**400 - 1}
+    for listed in ("erm, rec_concave", '["erm", "rec_concave"]'):
+        assert settings.changed({"learners": ["x"]}, [f"learners={listed}"]) == {"learners": ["erm", "rec_concave"]}
     for change in ("shown=1", "rate=NaN", "rate=Infinity", "rate=1e400", "rate=" + "9" * 400):
         with pytest.raises(ValueError, match="must be of the type of"):
             settings.changed({"shown": True, "rate": 1.0}, [change])

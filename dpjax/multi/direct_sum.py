@@ -46,6 +46,7 @@ from dpjax.core.logspace import all_happen, any_fails
 from dpjax.core.pytree import frozen, static
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
+from dpjax.data.sample import Sample
 from dpjax.domains.events import Accurate
 from dpjax.multi.base import KLearner
 
@@ -239,7 +240,7 @@ def of(learner: Any, *, k: int) -> DirectSum:
     """k runs of a learner as it is, private or not: what it promises is composed by basic composition.
 
     Raises:
-      TypeError, ValueError: no learner of a single concept, or k < 1.
+      TypeError, ValueError: no learner of a single concept from a `Sample`, or k < 1.
 
     >>> from dpjax.learners import thresholds
     >>> of(thresholds.exponential(bits=8, epsilon=0.5), k=4).guarantee().epsilon
@@ -251,7 +252,8 @@ def of(learner: Any, *, k: int) -> DirectSum:
 
 
 def _single(name: str, learner: Any) -> Any:
-    """TypeError unless it is a learner of one concept."""
-    if not callable(learner) or not all(hasattr(learner, part) for part in ("bits", "guarantee", "predict")):
-        raise TypeError(f"{name} must be a learner of one concept, as of dpjax.learners, got {learner!r}")
+    """TypeError unless it is a learner of one concept from a `Sample`."""
+    complete = callable(learner) and all(hasattr(learner, part) for part in ("bits", "guarantee", "predict"))
+    if not complete or getattr(learner, "kind", Sample) is not Sample:
+        raise TypeError(f"{name} must be a learner of one concept from a Sample, as of dpjax.learners, got {learner!r}")
     return learner

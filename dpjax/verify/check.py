@@ -113,7 +113,8 @@ class Report:
     def zcdp(self) -> float:
         """The least rho with D_order <= rho order for all orders > 1 and all pairs enumerated, from above, to a relative 2^-12.
 
-        Of outcomes that are likelier than the laws' rounding (1e-12): what is less likely is not looked at, and may cost more.
+        Of outcomes that are likelier than the laws' rounding (1e-12, of laws in single precision 1e-6; see `check`): what is less likely
+        is not looked at, however many outcomes there are, and may cost more.
 
         Raises:
           TypeError: an audit, which knows no laws.

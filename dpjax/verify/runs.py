@@ -68,7 +68,10 @@ class Runner:
     def _looped(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> list[Any]:
         """What so many runs return, one after another."""
         data = self.make(values, size)
-        return [self.algorithm(one, data) for one in jax.random.split(key, runs)]
+        keys = jax.random.split(key, runs)
+        # An array of keys hands them out by programs of a hundred, and compiling one takes a second.
+        each = functools.partial(jax.random.wrap_key_data, impl=jax.random.key_impl(keys))
+        return [self.algorithm(each(words), data) for words in np.asarray(jax.random.key_data(keys))]
 
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
