@@ -54,7 +54,9 @@ def test_predictions_are_those_of_the_last_fit():
 def test_scikit_learns_own_checks(estimator):
     """All of them: none is expected to fail. The classifiers' tags say that they are binary and may score poorly on few rows."""
     results = check_estimator(estimator, on_skip=None)
-    assert len(results) > 40 and {result["status"] for result in results} == {"passed"}
+    others = {result["check_name"] for result in results if result["status"] != "passed"}
+    # Since 1.9 that one is skipped unless SciPy is told of other arrays.
+    assert len(results) > 40 and others <= {"check_array_api_input"}
 
 
 def test_thresholds_follow_the_law():
@@ -95,7 +97,8 @@ def test_a_column_of_a_data_frame_is_found_by_its_name():
     for data, names in ((frame, r"\['age', 'income'\]"), (frame.to_numpy(), r"\[\]")):
         with pytest.raises(ValueError, match=f"column must be .* name of one of X's columns, {names}, got 'wage'"):
             PrivateThreshold(column="wage", **given).fit(data, y)
-    with pytest.raises(ValueError, match="name of one of X's columns"):
+    # From 1.9 on scikit-learn says it itself.
+    with pytest.raises(ValueError, match=r"name of one of X's columns|unique column names"):
         PrivateThreshold(column="age", **given).fit(frame.set_axis(["age", "age"], axis=1), y)
 
 

@@ -72,7 +72,7 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         e0 = max{ epsilon / k,  (sqrt(2 L + 2 epsilon) - sqrt(2 L)) / sqrt(k) },   L = ln(1/delta).
 
     Derivation. e0-DP gives (e0^2 / 2)-zCDP, and k such mechanisms rho = k e0^2 / 2 (Bun, Steinke 2016,
-    Proposition 1.4 and Lemma 1.7). rho-zCDP gives (rho + 2 sqrt(rho L), delta)-DP (Proposition 1.3). Since
+    Proposition 1.4 and Lemma 2.3). rho-zCDP gives (rho + 2 sqrt(rho L), delta)-DP (Proposition 1.3). Since
     rho + 2 sqrt(rho L) = (sqrt(rho) + sqrt(L))^2 - L, it equals epsilon at sqrt(rho) = sqrt(L + epsilon) -
     sqrt(L); put in rho and multiply by sqrt(2). The other branch is basic composition. The difference of
     roots is written 2 epsilon over their sum, which cancels nothing, and a millionth is given up so that

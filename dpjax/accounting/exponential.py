@@ -8,7 +8,7 @@ long.
 **Concentration** (Cesar, Rogers 2021): such a pair is r^2/8-zCDP. Proof: K(s) = ln E_Q[e^(s l)] has K(0) = K(1) = 0, and K''(s) is the
 variance of l under a tilted law, r^2/4 at most as l lies in an interval of length r. So K(s) - (r^2/8) s (s - 1) is concave and 0 at s = 0
 and 1, hence at most 0 beyond: D_s(P || Q) = K(s)/(s - 1) <= s r^2/8 for all s > 1. Sums of rho are kept by adaptive composition (Bun,
-Steinke 2016, Lemma 1.7).
+Steinke 2016, Lemma 2.3).
 
 **From rho to (epsilon, delta)** (Canonne, Kamath, Steinke 2020, Proposition 12). delta = E_P[(1 - e^(epsilon - l))_+], and with a = alpha -
 1 > 0, 1 - e^(-x) <= e^(a x) (a/(a+1))^(a+1)/a for all x > 0, with equality at e^(-x) = a/(a+1). So rho-zCDP gives, for every a > 0,

@@ -169,10 +169,11 @@ class Run:
     def guarantee(self, *, delta: float, accountant: str = "numerical") -> Guarantee:
         """The run's guarantee at a total delta, by one of the accountants.
 
-        printed: Lemma 2.6 says that a call is (s + 2 k e, 2 k exp(2 e) d)-private, Lemmas 2.7 and 2.8 that there are more
-        than w = `printed_calls(d^)` of them with probability at most d^; so (w (s + 2 k e), d^ + 2 k n T exp(2 e) d) for n
-        applications of T slices (Theorems 2.1, 2.3, Corollary 2.2; s < 1), extras added. The deltas of the computes do not
-        depend on d^, and w falls with it: all the rest of `delta` is spent on d^.
+        printed: Lemma 2.6 says (for k = 1, s = e) that a call is (s + 2 k e, 2 k exp(2 e) d)-private, Lemmas 2.7 and 2.8 that
+        there are more than w = `printed_calls(d^)` of them with probability at most d^; so (w (s + 2 k e),
+        d^ + 2 k n T exp(2 e) d) for n applications of T slices (Theorems 2.1, 2.3, Corollary 2.2, which lose the lemma's
+        exp(2 e); s < 1), extras added. The deltas of the computes do not depend on d^, and w falls with it: all the rest of
+        `delta` is spent on d^.
 
         basic, advanced, optimal: the same run by plain composition. With given sizes two slices have one element replaced (or
         are equal, or have one more), each of the k n T computes costs `compute_apart`, and slice noise is not

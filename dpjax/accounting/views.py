@@ -17,7 +17,8 @@ For d > 0 there is an outcome with Q = 0 < P, and D_a is infinite for every a >=
 **Zero-concentrated** (d = 0): D_a <= rho a for all a > 1 holds with rho = e tanh(e/2) and with no smaller one; it is below the
 e^2 / 2 of Bun and Steinke. Proof: put u = (a - 1/2)^2, so that a (a - 1) = u - 1/4. L(u) = ln cosh(e sqrt(u)) is concave, because its
 derivative e^2/2 tanh(x)/x, x = e sqrt(u), falls. So it lies below its tangent at u = 1/4, whose slope is e tanh(e/2):
-(a - 1) D_a = L(u) - L(1/4) <= (u - 1/4) e tanh(e/2) = a (a - 1) rho. The limit a -> 1 shows that rho cannot be smaller.
+(a - 1) D_a = L(u) - L(1/4) <= (u - 1/4) e tanh(e/2) = a (a - 1) rho. The limit a -> 1 shows that rho cannot be smaller. (Steinke 2024,
+"Tight RDP & zCDP bounds from pure DP", has both results.)
 
 **Trade-off** (Wasserman, Zhou 2010; Dong, Roth, Su 2022): a test of S against S' that errs under S with probability
 at most t errs under S' with probability at least

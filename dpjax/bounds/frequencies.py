@@ -141,7 +141,7 @@ def san_points_private(epsilon: float, delta: float, alpha: float) -> int:
 
 
 def san_points(epsilon: float, delta: float, alpha: float, beta: float) -> int:
-    """An n for which SanPoints is private and within alpha except with probability beta (BNS Theorem 4.6 with its constants).
+    """An n for which SanPoints is private and within alpha except with probability beta (BNS Theorem 4.6, for the mechanisms that run).
 
     Every round meets Lemma 4.5 with beta/(2R), and none of the R noises exceeds alpha n: R exp(-e alpha n) <= beta/2.
 

@@ -3,7 +3,7 @@
 Proper agnostic PAC k-learners; neighbours: one example is replaced. Two ways: k times the exponential mechanism over the whole class
 (Corollary 34), or one sanitized database for all labels and the exponential mechanism over what the class does on it (Lemmas 35, 36).
 
-Lemma 36 counts 2^|B| hypotheses on the |B| points of the sanitized database, hence VC ln(1/alpha)/(alpha^3 eps') in Lemma 35 and
+Lemma 36 counts 2^|B| hypotheses on the |B| points of the sanitized database, hence VC ln(1/alpha)/(alpha^3 eps') there and in
 Corollaries 37 and 38. By Sauer's lemma there are at most (e |B|/VC)^VC: that term becomes VC ln(1/alpha)/(alpha eps'), and so it stands
 here.
 """

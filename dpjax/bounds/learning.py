@@ -1,4 +1,4 @@
-"""Sample sizes of non-private learning: VC bounds (BNS §2.2.1). All are numbers of examples, as floats."""
+"""Sample sizes of non-private learning: VC bounds (BNS §2.2.3). All are numbers of examples, as floats."""
 
 import math
 

@@ -16,8 +16,9 @@ def empirical_to_pac(
 
     Not agnostic: (32/a)(VC ln(32/a) + ln(8/beta)), VC that of H xor C. Agnostic, printed: (64/a^2)(VC ln(6/a) + ln(8k/beta)), VC that of H.
     The proof of the agnostic half uses that empirical errors are right to alpha, which gives 3 alpha: the learner's excess, and a
-    deviation for the hypothesis and one for the best concept. For 2 alpha deviations of alpha/2 are needed: "proved" puts alpha/2 for
-    alpha (C in H).
+    deviation for the hypothesis and one for the best concept. "proved" takes 0.9 alpha for all hypotheses, but for beta/2, and 0.1 alpha
+    for the k best concepts. Those do not depend on the sample: by Hoeffding's bound 50 ln(2k/beta)/alpha^2 examples are enough for them,
+    and these are always more.
 
     Args:
         vc: VC dimension, >= 1.
@@ -41,8 +42,8 @@ def empirical_to_pac(
     arguments.calibration(calibration)
     if not arguments.flag("agnostic", agnostic):
         return 32.0 / alpha * (vc * math.log(32.0 / alpha) + math.log(8.0 / beta))
-    deviation = alpha if calibration == "printed" else alpha / 2.0
-    return 64.0 / square(alpha=deviation) * (vc * math.log(6.0 / deviation) + math.log(8.0 * concepts / beta))
+    deviation, share = (alpha, beta) if calibration == "printed" else (0.9 * alpha, beta / 2.0)
+    return 64.0 / square(alpha=deviation) * (vc * math.log(6.0 / deviation) + math.log(8.0 * concepts / share))
 
 
 def generic_learner(

@@ -1,4 +1,4 @@
-"""How many rows sanitizers need, and how many suffice (BNS §2.3, §4.4, §5; MULTI §2.5, §3). Neighbours: one row is replaced.
+"""How many rows sanitizers need, and how many suffice (BNS §2.4, §4.4, §5; MULTI §2.5, §3). Neighbours: one row is replaced.
 
 An (alpha, beta)-sanitizer for C answers every counting query Q_c, c in C, within alpha but for beta, on every database of m rows. It is
 proper if its answers are those of a database. **Every lower bound here holds for improper sanitizers as well**, with the same constants:

@@ -1,8 +1,8 @@
 """Sample sizes of threshold learners: RecConcave (BNS §3.3, §3.4), its baselines, and lower bounds.
 
-Logarithms. The paper writes "ln" for the natural logarithm and "log" for base 2, both within Theorem 3.18;
-so here. (Its proofs use nothing stronger than the natural one for log(1/(beta delta)): the printed reading
-is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers of examples, as floats.
+Logarithms. The paper writes "ln" for the natural logarithm and "log" for base 2, both within Theorem 3.18; so here, but for A_dist,
+where "log" is read as ln (`mechanisms.stability`). (Its proofs use nothing stronger than the natural one for log(1/(beta delta)): the
+printed reading is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers of examples, as floats.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Parities PAR_d = {c_v : v in {0,1}^d}, c_v(x) = <v, x> mod 2, under the uniform distribution on {0,1}^d (MULTI §2.1, Definition 14).
+"""Parities PAR_d = {c_v : v in {0,1}^d}, c_v(x) = <v, x> mod 2, under the uniform distribution on {0,1}^d (MULTI §2.2.1, Definition 14).
 
 Points and concepts are d-bit integers, 1 <= d <= 1024, as wide numbers (`dpjax.domains.wide`). Two parities agree everywhere or on
 exactly half of the points, so errors are 0 or 1/2.

@@ -29,7 +29,7 @@ from dpjax.mechanisms.laplace import log_tails
 def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth: int = 1) -> int:
     """The least n for which Lemma 4.4's proof gives (epsilon, delta); see `dpjax.bounds.choosing_mechanism_privacy`.
 
-    The lemma as stated asks for more, and beta plays no part in privacy.
+    The lemma as stated asks for more, but for some epsilon > 4.8 (see there); beta plays no part in privacy.
 
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
     451

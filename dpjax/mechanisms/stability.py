@@ -12,6 +12,9 @@ Why: between neighbours the gap moves by at most s (2 in general: one score up, 
 under add/remove). If both runs have the same best candidate, Lap(s/eps) makes the two coins exp(eps)-close.
 If not, the two gaps add up to at most s, so the best is kept with probability at most P[Lap(s/eps) >=
 threshold - s] = delta.
+
+The paper prints "log" in its threshold, which is ln here. Read as log2, as in its Theorem 3.18, the printed test is
+(2 eps, exp(2 eps) delta^1.44 / 2)-private, and no more (eps, delta)-private than by ln.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The two tables of MULTI §1.3 as data: how many examples k concepts take, up to constants, logarithms, accuracy and privacy.
+"""The tables of MULTI §1.3 as data: how many examples k concepts take, up to constants, logarithms, accuracy and privacy.
 
 >>> from dpjax.multi import tables
 >>> [entry.upper for entry in tables.find(privacy="approximate", concepts="POINT", setting="PAC")]
@@ -50,7 +50,7 @@ class Entry:
 
 
 _HALF, _THIRD, _ONE, _ZERO = Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(0)
-_BBKN, _FX, _BNSV = "Beimel et al. 2014", "Feldman, Xiao 2014", "Bun et al. 2015, Alon et al. 2018"
+_BBKN, _FX, _BNSV = "Beimel et al. 2014", "Feldman, Xiao 2014", "Bun et al. 2015, Alon et al. 2019"
 _PURE_GENERAL = "min{k log|C|, k VC(C) + log|X| VC(C)}"
 _GENERAL = "min{sqrt(k) log|C|, sqrt(k) VC(C) + log|X| VC(C), sqrt(k) VC(C) + sqrt(log|X|) log|C|}"
 _THRESHOLDS = "2^(log*|X|) + sqrt(k)"

@@ -14,7 +14,7 @@ of slope above 1 in (x, y) has a slope below 1 in (y, x)). GEO draws lines unifo
 **Areas.** What lies between lines of the dual plane, those of points (u, v) and the edges of the chart, has area 1/(2 D^3) at least:
 its corners have rational coordinates (p/q, r/q) with a common denominator q <= D - 1 (two points' lines cross at slope (v1 - v2)/(u1 - u2);
 at the edges, slopes are whole and heights are whole or over u). A triangle of three of them has area |det (p, r, q)|/(2 q1 q2 q3), and the
-determinant is a whole number. GEO's Claim 4.6 says 1/(4 D^4), by an argument that does not hold (an area is no square of a side).
+determinant is a whole number. GEO's Claim 4.6 says 1/(4 (D - 1)^4), by an argument that does not hold (an area is no square of a side).
 
 **Lattice.** Slopes and heights are multiples of 2^-t, so that sides are decided by whole numbers: nothing is rounded. Privacy is that of
 the exponential mechanism over these finitely many halfplanes. t is large enough that of the lattice points in a piece as above there

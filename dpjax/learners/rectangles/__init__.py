@@ -1,4 +1,5 @@
-"""Axis-aligned rectangles in D dimensions by 2D slices (CLNSS §1.3.4, Corollary 1.7), over X_d^D, X_d = {0, ..., 2^d - 1}.
+"""Axis-aligned rectangles in D dimensions by 2D slices, over X_d^D, X_d = {0, ..., 2^d - 1} (the warm-up of Sadigurschi, Stemmer 2021;
+CLNSS §1.3.4, Corollary 1.7).
 
 Axis after axis, cut the m smallest (+ noise) and the m largest (+ noise) of the positive examples that remain, and find an interior point
 of each slice's projection privately: the two faces of this axis. If too few remain at the end, answer the all-zero hypothesis.

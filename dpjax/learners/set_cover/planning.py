@@ -59,7 +59,7 @@ def _composed(log_size: float, k: int, epsilon: float, delta: float, alpha: floa
 
 
 def printed(k: int, epsilon: float, delta: float, alpha: float, beta: float) -> Plan:
-    """GEO's constants, at alpha/2 (Claim 3.1 leaves alpha n/2 examples wrong where Theorem 2.5 wants alpha n/4): R = ceil(2k ln(4/alpha)).
+    """GEO's constants, R = ceil(2k ln(4/alpha)), at alpha/2: Claim 3.1 leaves more than alpha n/2 examples wrong, Theorem 2.5 no more.
 
     >>> printed(3, 1.0, 1e-6, 0.2, 0.1)[1:]  # doctest: +ELLIPSIS
     (18, 0.0337484..., 1.0, 94)

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `erm` | uniform among the thresholds of least empirical error | none | VC theory |
 | `exponential` | exponential mechanism over all thresholds (Kasiviswanathan et al.) | (epsilon, 0) | d / (alpha epsilon) |
-| `binary_search` | noisy binary search for the threshold (BNS §3.2) | (epsilon, delta), delta >= 0 | d (delta = 0), d^1/2 |
+| `binary_search` | noisy binary search for the threshold (a baseline) | (epsilon, delta), delta >= 0 | d (delta = 0), d^1/2 |
 | `length_search` | noisy binary search for the length of an interval (BNS §3.2) | (epsilon, delta) | d^1/2 log d |
 | `power_search` | noisy binary search for its power of two (BNS §3.2) | (epsilon, delta) | log d log log d |
 | `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |

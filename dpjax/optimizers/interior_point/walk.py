@@ -1,4 +1,5 @@
-"""TreeLog: the interior point problem by recursion on the levels of a trie (CLNSS §1.3.3; completed here).
+"""TreeLog: the interior point problem by recursion on the levels of a trie (Kaplan, Ligett, Mansour, Naor, Stemmer 2020;
+CLNSS §1.3.3; completed here).
 
 One level, on a multiset in {0, ..., 2^h - 1}, under add/remove. Let p be the law of optimal partition selection at (eps, d), g the
 least count it surely keeps, and p~(c) = p(c - t1 + 1), q~ = 1 - p~: a coin that never falls below t1 and surely from t2 = t1 + g - 1

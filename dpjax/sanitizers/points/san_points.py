@@ -127,7 +127,7 @@ class SanPoints(PointSanitizer):
         return Guarantee(epsilon, delta, REPLACE_ONE) if private else Guarantee.none(REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Theorem 4.6 with its constants.
+        """Theorem 4.6; see `bounds.san_points`.
 
         Raises:
           ValueError: an alpha below this mechanism's own.
