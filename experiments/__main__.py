@@ -12,6 +12,8 @@ import pathlib
 import secrets
 import sys
 
+os.environ.setdefault("MPLBACKEND", "Agg")  # pictures are files: nothing here may need a screen
+
 import dpjax
 from dpjax.core import arguments
 from dpjax.trials import devices

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
@@ -51,7 +52,9 @@ def write(rows: Iterable[Row], path: pathlib.Path) -> None:
     writer.writerow(FIELDS)
     for row in rows:
         writer.writerow([row.panel, row.series, *(repr(float(v)) for v in (row.x, row.value, row.low, row.high))])
-    path.write_text(text.getvalue(), newline="")
+    unborn = path.with_name(f"{path.name}.new")
+    unborn.write_text(text.getvalue(), newline="")
+    os.replace(unborn, path)
 
 
 def read(path: pathlib.Path) -> list[Row]:

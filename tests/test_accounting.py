@@ -754,3 +754,14 @@ def test_what_is_calibrated_covers_the_total_at_its_delta(epsilon, delta, count,
     """The total epsilon that is told for a delta is rounded up."""
     each = accounting.calibrate(Guarantee(epsilon, delta, "REPLACE_ONE"), count, delta_share=share)
     assert accounting.optimal({each: count}, delta=delta).covers(epsilon, delta)
+
+
+def test_rates_and_rho_are_computed_in_float64_whatever_they_are_given_in():
+    """In half precision rho was too large by 3e-5 of itself."""
+    for kind in (np.float16, np.float32):
+        delta = kind(0.13671875)  # a number of either
+        assert accounting.largest_rho(1.0, delta) == accounting.largest_rho(1.0, float(delta))
+        given = {"ranges": 10, "squares": 10}
+        assert accounting.exponential_rate(1.0, delta, **given) == accounting.exponential_rate(
+            1.0, float(delta), **given
+        )

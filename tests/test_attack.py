@@ -604,3 +604,13 @@ def test_accuracy_for_some_users_implies_nothing():
     alone = np.array([True, False, False, False])
     found = evidence(toy("zeros"), coalition=alone, trials=50, victim=0)
     assert found.implied == 0.0 and found.epsilon == 0.0 and found.inaccurate.value == 0.0
+
+
+def test_what_an_attack_implies_is_computed_in_float64():
+    given = {"users": 10, "completeness": 0.1, "inaccuracy": 0.1}
+    for kind in (np.float16, np.float32):
+        innocent = kind(0.01)
+        assert implied_epsilon(**given, innocent=innocent) == implied_epsilon(**given, innocent=float(innocent))
+    code = boneh_shaw(users=2, xi=0.1)
+    with pytest.raises(TypeError, match="predict must be callable"):
+        against(lambda key, sample: None, code=code, form=forms.thresholds(code.users), predict=1.5)

@@ -595,3 +595,14 @@ def test_many_mechanisms_are_counted_at_once() -> None:
     assert len(inside) == 16_384
     assert choices[[0, 1, 2, -1]].tolist() == [0.0, *(math.log(math.comb(16_383, k)) for k in (1, 2)), 0.0]
     assert choices[8_191] == pytest.approx(math.log(math.comb(16_383, 8_191)), rel=1e-15)
+
+
+def test_totals_and_counts_that_are_none_are_refused():
+    """Six epsilons for one total gave one number, a mixture."""
+    with pytest.raises(ValueError, match="epsilon must be a single number"):
+        accountant.total_delta([0.1, 0.2], [0.01, 0.01], jnp.arange(6.0), [1, 2])
+    with pytest.raises(TypeError, match="times must be a list"):
+        accountant.total_delta([0.1], [0.01], 1.0, 3)
+    for name, wrong in (("total", -1.0), ("total", True), ("times", [1, 0]), ("times", [1, -2]), ("times", 2)):
+        with pytest.raises((TypeError, ValueError), match=f"{name}.* must"):
+            budgets.shares(jnp.zeros(2), **{"total": 1.0, "times": [1, 2], name: wrong})

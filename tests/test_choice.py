@@ -863,3 +863,11 @@ def test_slices_by_basic_composition_spend_no_more_delta_than_is_asked_and_get_t
     learner = offer.make(offer.n)
     assert 0.0 < learner.guarantee().delta <= 1e-6 and learner.guarantee().epsilon <= 1.0
     assert learner.sample_size(alpha=0.2, beta=0.1) <= offer.n
+
+
+def test_laws_of_nearly_nothing_raise_no_warnings():
+    """SciPy's quantiles of binomial laws warn near alpha = 1e-9; a beta is rounded up, as all that is promised."""
+    chosen = dpjax.choose("points", n=2, epsilon=0.1, bits=8, delta=0.9, beta=0.999999999)
+    assert chosen.name == "learn_points" and chosen.alpha < 1.1e-9
+    chosen = dpjax.choose("points", n=2000, epsilon=1.0, bits=8, delta=1e-6, beta=0.12345649)
+    assert "has probability 0.123457 at most" in repr(chosen)

@@ -254,6 +254,15 @@ def test_nothing_is_shown_unless_released(entry: Entry) -> None:
         assert np.all(outcomes.status == Status.OUTSIDE_DOMAIN) and blank(outcomes)
 
 
+@over(ENTRIES, also_thorough={entry.name for entry in ENTRIES})
+@pytest.mark.parametrize("wide", [False, True])
+def test_data_of_an_outer_trace_are_checked_in_either_width(entry: Entry, wide: bool) -> None:
+    """What surrounds the run records every operation on arrays: a check must make none. And 32 and 64 bits do not mix."""
+    with jax.enable_x64(wide):
+        algorithm, data = entry.make(entry.epsilon), jax.tree.map(jnp.asarray, entry.data())
+        jax.eval_shape(lambda key: algorithm(key, data), jax.random.key(0))
+
+
 def test_rows_that_are_added_do_not_hide_a_wrong_count() -> None:
     """One more than there are rows, and then there are more: known on the host, and traced. Of every kind of data."""
     kinds = {type(data): data for data in (entry.data() for entry in ENTRIES) if hasattr(data, "padded")}

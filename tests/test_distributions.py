@@ -511,3 +511,32 @@ def test_an_experiment_refuses_an_error_that_is_none(alpha):
     law, learner = thresholds.log_uniform(bits=8), one_threshold.exponential(bits=8, epsilon=1.0)
     with pytest.raises(ValueError, match="alpha must be"):
         pac.Experiment(learner=learner, distribution=law, n=5, alpha=alpha, capacity=7)
+
+
+@pytest.mark.parametrize(
+    "hypothesis", [None, 3, True, np.array([2**32 + 5]), np.array([7.9]), np.zeros((1, 1), np.uint32)]
+)
+def test_what_is_no_wide_integer_is_no_hypothesis(hypothesis):
+    """It was cut off, or broadcast."""
+    for law in (thresholds.uniform(bits=6, target=5), thresholds.log_uniform(bits=6, target=5)):
+        with pytest.raises((TypeError, ValueError), match="hypothesis must"):
+            law.error(hypothesis)
+    with pytest.raises(TypeError, match="hypothesis must have predict"):
+        points.uniform(bits=6, target=5).error(hypothesis)
+
+
+def test_a_threshold_beyond_the_domain_errs_as_the_last_one_does():
+    law = thresholds.uniform(bits=6, target=16)
+    assert float(law.error(np.array([70], np.uint32))) == float(law.error(np.array([64], np.uint32))) == 0.75
+
+
+@pytest.mark.parametrize("capacity", [0, None, np.nan, 2**31])
+def test_a_capacity_that_is_no_length_is_refused(capacity):
+    with pytest.raises((TypeError, ValueError), match="capacity must be"):
+        pac.Experiment(
+            learner=one_threshold.erm(bits=4),
+            distribution=thresholds.uniform(bits=4, target=3),
+            n=1,
+            alpha=0.1,
+            capacity=capacity,
+        )

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import errno
 import json
+import math
 import os
 import pathlib
 import re
@@ -352,6 +353,41 @@ def test_what_is_too_small_for_the_cache_is_no_miss():
 
 
 # ------------------------------------------------------------------------------------------- pictures and their texts
+
+
+@pytest.mark.parametrize(("x", "high"), [([8, 16, 32], [110, math.inf, 440]), ([8], [110])])
+def test_a_band_is_seen_wherever_there_is_an_interval(x, high):
+    """Where it has no end, and of a single point, too."""
+    fig, axes = style.figure()
+    value = [100 * 2**i for i in range(len(x))]
+    style.interval(axes, x, value, [0.5 * v for v in value], high)
+    seen = [path.vertices for each in axes.collections for path in each.get_paths() if len(path.vertices)]
+    assert all(any((v[:, 0] == place).any() and np.ptp(v[:, 1]) > 0 for v in seen) for place in x)
+    lines = any(type(each).__name__ == "LineCollection" for each in axes.collections)
+    assert lines == (len(x) == 1) and (len(axes.lines) == 2) == (math.inf in high)
+    style.points(axes, x, value, value, high)
+    assert all(np.isfinite(np.asarray(line.get_ydata(), float)).all() for line in axes.lines)
+    style.plt.close(fig)
+
+
+def test_names_of_pictures_may_have_dots(tmp_path):
+    for name in ("eps_0.5", "eps_0.25"):
+        style.save(style.figure()[0], tmp_path / name)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_table_that_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch):
+    rows = [records.Row("a", "b", 1.0, 2.0, 1.5, 2.5)]
+    records.write(rows, tmp_path / "table.csv")
+
+    def full(*args, **kwargs):
+        raise OSError("no space")
+
+    monkeypatch.setattr(pathlib.Path, "write_text", full)
+    with pytest.raises(OSError, match="no space"):
+        records.write(rows * 2, tmp_path / "table.csv")
+    monkeypatch.undo()
+    assert records.read(tmp_path / "table.csv") == rows
 
 
 ELSEWHERE = ("epsilon", "slice_epsilon", "compute_epsilon", "repeats")

@@ -134,7 +134,7 @@ def test_small_failures_are_drawn_on_a_logarithmic_axis_beside_none_at_all() -> 
     cell = {"series": "mine", "alpha": 0.1, "low": 0.0, "high": 1.0}
     rows = [{**cell, "n": n, "failure": failure} for n, failure in ((10, 0.9), (20, 1e-6), (40, 0.0))]
     axes = curves.failures(types.SimpleNamespace(rows=rows, over={}, to_rows=lambda: rows))
-    assert axes.get_yscale() == "log" and axes.get_ylabel() == "P[error > 0.1]"
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "P[error > 0.1, or nothing released]"
     axes.figure.clf()
 
 

@@ -1000,3 +1000,53 @@ def test_whole_numbers_that_no_float_holds_get_no_laplace_noise() -> None:
     run = jax.jit(lambda value: noise(jax.random.key(0), value).status)
     assert run(jnp.int32(2**24)) == Status.OK and run(jnp.int32(2**24 + 1)) == Status.OUTSIDE_DOMAIN
     assert noise(jax.random.key(0), 2.0**30).status == Status.OK
+
+
+def test_pure_functions_look_at_what_they_are_given() -> None:
+    """What counts as true halves the noise, what is no integer was none of the releases, a complex number lost a part."""
+    given: dict[str, Any] = {"epsilon": 1.0}
+    for wrong in ("False", math.nan, 1):
+        with pytest.raises(TypeError, match="monotone must be True or False"):
+            report_noisy_max.log_pmf([1, 2], **given, monotone=wrong)
+    for law in (one_sided_geometric.log_pmf, one_sided_geometric.log_sf, one_sided_geometric.log_cdf):
+        with pytest.raises(TypeError, match="noise must hold signed integers"):
+            law(2.9, **given)
+    for value in (np.array(3 + 4j), np.array(["3"]), np.array(None), jnp.array(3 + 4j)):
+        with pytest.raises(TypeError, match="value must"):
+            laplace.laplace(jax.random.key(0), value, **given)
+        with pytest.raises(TypeError, match="output must"):
+            laplace.log_cdf(value, 0.0, **given)
+    for threshold in (math.nan, [1.0, 2.0]):
+        with pytest.raises(ValueError, match="threshold must be a single number"):
+            above_threshold.log_pmf([1, 2], threshold, **given)
+    with pytest.raises(TypeError, match="gap must hold"):
+        stability.log_keep(1 + 1j, **given, delta=0.1)
+    with pytest.raises(TypeError, match="delta must be a real number"):
+        choosing.private_sample_size(epsilon=1.0, delta="0.1", alpha=0.5)
+
+
+@pytest.mark.parametrize("key", [None, 3, [0, 0]])
+def test_pure_functions_take_keys(key: Any) -> None:
+    for draw in (
+        lambda: laplace.laplace(key, 0.0, epsilon=1.0),
+        lambda: geometric.geometric(key, 0, epsilon=1.0),
+        lambda: one_sided_geometric.one_sided_geometric(key, epsilon=1.0),
+        lambda: exponential.exponential(key, [1, 2], epsilon=1.0),
+        lambda: report_noisy_max.report_noisy_max(key, [1, 2], epsilon=1.0),
+        lambda: above_threshold.above_threshold(key, [1, 2], 1, epsilon=1.0),
+        lambda: stability.stability(key, [1, 2], epsilon=1.0, delta=0.1),
+        lambda: choosing.choosing(key, [1, 2], n=3, epsilon=1.0, alpha=0.5),
+        lambda: partition_selection.partition_selection(key, jnp.array([3]), epsilon=1.0, delta=0.1),
+    ):
+        with pytest.raises(TypeError, match="key must be a single PRNG key"):
+            draw()
+
+
+def test_an_epsilon_whose_inverse_is_no_float_shows_in_the_status() -> None:
+    status = jax.jit(lambda epsilon: laplace.mechanism(epsilon=epsilon)(jax.random.key(0), 3.0).status)
+    assert status(np.float32(1e-38)) == Status.BAD_PARAMETER and status(np.float32(1e-30)) == Status.OK
+
+
+def test_the_host_computes_in_float64_whatever_it_is_given() -> None:
+    kept = partition_selection.probabilities(1.0, 0.1)[0]
+    assert (partition_selection.probabilities(np.float32(1.0), 0.1)[0] == kept).all()

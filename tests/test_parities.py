@@ -240,3 +240,16 @@ def test_no_pair_of_neighbours_refutes_the_guarantee_and_twice_epsilon_is_refute
 def test_targets_may_be_an_array_of_numbers():
     found, wanted = (concept.uniform(bits=6, targets=targets) for targets in (np.array([1, 2]), [1, 2]))
     assert np.array_equal(found.targets, wanted.targets)
+
+
+@pytest.mark.parametrize(
+    "hypotheses", [None, 3, 3.7, np.array([3, 4]), jnp.array([3, 4], jnp.uint32), jnp.array([[3.0], [4.0]])]
+)
+def test_what_is_no_row_of_parities_is_no_hypothesis(hypotheses: Any) -> None:
+    """It was broadcast: two targets that were found had an error of 1/2."""
+    law = concept.uniform(bits=6, targets=[3, 4])
+    assert law.errors(jnp.array([[3], [5]], jnp.uint32)).tolist() == [0.0, 0.5]
+    with pytest.raises((TypeError, ValueError), match="hypotheses must"):
+        law.errors(hypotheses)
+    with pytest.raises(ValueError, match="hypotheses must be 2, one for each target, got 3"):
+        law.errors(jnp.zeros((3, 1), jnp.uint32))

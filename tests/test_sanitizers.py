@@ -630,3 +630,28 @@ def test_sizes_are_compared_before_they_are_rounded() -> None:
     made = points.histogram(bits=4, n=2**24, epsilon=1.0, delta=1e-3)
     data = Weighted.create(wide.from_ints([3, 9], 4), [2**24, 1])
     assert jax.jit(made)(jax.random.key(0), data).status == Status.OUTSIDE_DOMAIN
+
+
+@pytest.mark.parametrize("bits", [40, 0, -1, 1.5, True])
+def test_a_database_of_a_domain_that_its_points_are_not_of_is_refused(bits: Any) -> None:
+    function = cdf.StepFunction(points=wide.from_ints([3, 9], 4), heights=jnp.array([0.25, 0.5, 0.75]))
+    with pytest.raises((TypeError, ValueError), match="bits must"):
+        function.database(bits)
+    with pytest.raises(TypeError, match="x must be a uint32 array"):
+        function.evaluate(np.array([[2**32 + 3]]))
+
+
+def test_steps_of_san_thresholds_add_up_to_the_total_and_are_held() -> None:
+    """A step's delta was rounded to nearest, and could be 0 in the floats of a run."""
+    for bits, epsilon, delta, alpha in (
+        (16, 0.1, 5.855325104058287e-15, 0.1334680540533421),
+        (33, 0.44, 0.00048322378240390357, 0.1426319487939234),
+    ):
+        made = thresholds.san_thresholds(bits=bits, n=2**50, epsilon=epsilon, delta=delta, alpha=alpha)
+        assert made.guarantee().covers(epsilon, delta)
+    given = {"bits": 16, "n": 2**24, "epsilon": 10.0, "delta": 1e-6, "alpha": 0.5}
+    with pytest.raises(ValueError, match="delta must be at least"):
+        thresholds.san_thresholds(**{**given, "delta": 1e-36})
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        thresholds.san_thresholds(**{**given, "epsilon": 1e-40}, allow_unproved=True)
+    assert thresholds.san_thresholds(**{**given, "bits": np.uint8(255)}).exponents == 256

@@ -379,3 +379,31 @@ def test_long_numbers_are_not_written_out():
 def test_a_shared_test_costs_its_rate_at_least() -> None:
     """By heads alone; the price of tails is below 0 at a large delta."""
     assert set_cover.shared_test(rate=1.0, noise_epsilon=0.25, delta=0.9).epsilon == pytest.approx(1.25)
+
+
+def test_plans_of_numbers_out_of_range_are_refused():
+    """A misspelt accountant was the other one."""
+    given = {
+        "log_size": 10.0,
+        "k": 2,
+        "epsilon": 1.0,
+        "delta": 1e-3,
+        "alpha": 0.1,
+        "beta": 0.1,
+        "accountant": "shared_test",
+    }
+    assert set_cover_learner.plan(**given) == set_cover_learner.plan(**{**given, "log_size": np.array(10.0)})
+    for name, wrong in (
+        ("accountant", "compositon"),
+        ("epsilon", np.inf),
+        ("delta", 0.0),
+        ("k", 0),
+        ("log_size", None),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must"):
+            set_cover_learner.plan(**{**given, name: wrong})
+    for name, wrong in (("epsilon", -1.0), ("delta", 5.0), ("alpha", 1.0)):
+        with pytest.raises(ValueError, match=f"{name} must"):
+            set_cover_learner.printed(
+                **{key: given[key] for key in ("k", "epsilon", "delta", "alpha", "beta")} | {name: wrong}
+            )

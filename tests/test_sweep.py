@@ -546,6 +546,35 @@ def test_axes_are_logarithmic_from_a_factor_of_8_on() -> None:
         axes.figure.clf()
 
 
+def drawn(*rows: tuple[Any, ...]) -> Any:
+    names = ("series", "kind", "n", "low", "high")
+    rows = tuple(dict(zip(names, row, strict=True)) for row in rows)
+    return sweep.Curve(rows, ("kind",), 0.1, 0.1, 0.95).plot()
+
+
+def test_words_stand_in_the_order_given_beside_numbers_too() -> None:
+    """Also where the first line lacks one of them."""
+    none = ("one", "a", None, 1, None)
+    axes = drawn(none, ("one", 8, 20, 18, 22), ("two", "a", 10, 9, 11), ("two", 8, 15, 14, 16))
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "8"]
+    assert [bars.lines[0].get_xdata().tolist() for bars in axes.containers] == [[1], [0, 1]]
+    assert "nothing released" in axes.get_ylabel()
+    axes.figure.clf()
+
+
+def test_an_interval_without_an_end_does_not_look_like_one_with() -> None:
+    known, unknown = (drawn(("one", 8, 10, 9, high), ("one", 9, 12, 11, 12)) for high in (10, None))
+    assert len(unknown.lines) == len(known.lines) + 1
+    for axes in (known, unknown):
+        axes.figure.clf()
+
+
+def test_more_lines_than_colours_look_different() -> None:
+    axes = drawn(*((f"{i}", kind, 9 + i, 9, 30) for i in range(12) for kind in (8, 9)))
+    assert len({(bars.lines[0].get_color(), bars.lines[0].get_linestyle()) for bars in axes.containers}) == 12
+    axes.figure.clf()
+
+
 def test_progress_is_shown_on_request(capsys: Any) -> None:
     least_n({"exponential": exponential}, **ONE)
     assert capsys.readouterr().err == ""

@@ -511,3 +511,9 @@ def test_an_event_is_learned_for_the_epsilon_that_is_to_be_refuted() -> None:
     assert audit_samples(first, second).event.tolist() == [2]
     told = audit_samples(first, second, epsilon=0.5)
     assert set(told.event.tolist()) == {1, 2} and told.delta_at(0.5) > 0.35
+
+
+def test_sequences_of_numpys_integers_have_the_neighbours_of_pythons():
+    """8-bit ones wrapped around."""
+    for small in (np.uint8, np.int8):
+        assert (verify.sequence_neighbours(small(4), small(4)) == verify.sequence_neighbours(4, 4)).all()

@@ -141,3 +141,14 @@ def test_weights_put_together_by_hand_that_pass_their_integers_are_no_data():
         x=wide.from_ints([1, 2, 3], 8), weights=jnp.array([2**31 - 1, 2**31 - 1, 12], jnp.int32), n_valid=jnp.int32(3)
     )
     assert int(made.total) == 10 and not made.in_domain(8)
+
+
+@pytest.mark.parametrize("x", [np.array([[2**32 + 2]]), np.array([[2.9]]), 5, np.uint32([2])])
+def test_shares_of_what_is_no_point_are_refused(x):
+    """They were those of another one, cut off."""
+    weighted = Weighted.create(wide.from_ints([1, 2, 3], 4), [1, 2, 3])
+    for share in (weighted.share, weighted.names, weighted.share_below):
+        with pytest.raises((TypeError, ValueError), match="must"):
+            share(x)
+    with pytest.raises(TypeError, match="truth must be a Weighted"):
+        weighted.point_error(Points.create(wide.from_ints([1], 4)))

@@ -1,6 +1,7 @@
 """Worst data and worst neighbours: what a search finds is the worst where all can be listed, and its numbers are the laws' own."""
 
 import functools
+import types
 from typing import Any
 
 import builders
@@ -148,6 +149,7 @@ def test_records_that_are_none_are_refused() -> None:
     weighted = Weighted.create(records.x, [1] * 8)
     for wrong in (
         {"algorithm": 1, "records": records},
+        {"algorithm": types.SimpleNamespace(failure_probability=lambda data, error: 0.5), "records": records},
         *({"algorithm": algorithm, "records": one} for one in ([1, 2], packed, weighted)),
     ):
         with pytest.raises(TypeError, match=r"algorithm|records"):

@@ -36,6 +36,7 @@ _LESSER = np.geomspace(1 / 8, 2.0**44, 321)
 _SAFE = 1.0 - 4e-6
 
 
+@arguments.in_plain_numbers
 def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     """Nearly the largest rho for which every rho-zCDP mechanism is known to be (epsilon, delta)-private: see the module; 0 if delta is 0.
 
@@ -71,6 +72,7 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     return xp.where(delta > 0, xp.maximum(xp.max(rho), 0.0) * _SAFE, 0.0)
 
 
+@arguments.in_plain_numbers
 def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp: Any = np) -> Any:
     """The largest lambda at which exponential mechanisms are together (epsilon, delta)-private, by sums of ranges or of their squares.
 

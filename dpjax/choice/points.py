@@ -55,9 +55,10 @@ def learn_points_failure(n: int, alpha: float, epsilon: float, delta: float) -> 
     """The largest failure over all distributions and targets; see the module."""
     from scipy.stats import binom
 
-    # All but 1e-14 of the binomial law; the rest counts as failure.
-    first, last = (int(x) for x in binom.ppf([5e-15, 1 - 5e-15], n, alpha))
-    counts = np.arange(first, last + 1)
+    # All but 1e-14 of the binomial law, by Bernstein's inequality; the rest counts as failure.
+    mean, rare = n * alpha, -math.log(5e-15)
+    apart = rare / 3 + math.sqrt((rare / 3) ** 2 + 2 * rare * mean * (1 - alpha))
+    counts = np.arange(max(0, math.floor(mean - apart)), min(n, math.ceil(mean + apart)) + 1)
     dropped = np.where(counts == 0, 1.0, drops(counts, epsilon, delta))
     return float(binom.pmf(counts, n, alpha) @ dropped) + 1e-14
 

@@ -103,6 +103,7 @@ class Product(Distribution):
 
         A disjunction differs from another where the conjunctions of their negated literals do.
         """
+        arguments.instance("hypothesis", hypothesis, Literals)
         return self._error(hypothesis.of_variables(self.odds.shape[0]))
 
     @jax.jit

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from dpjax.core import arguments
+from dpjax.data.sample import wide_row, wide_rows
 from dpjax.domains.events import Near
 
 
@@ -19,6 +20,32 @@ def of_tolerance(within: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     @functools.wraps(within)
     def checked(self: Any, alpha: Any) -> Any:
         return within(self, jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float))
+
+    return checked
+
+
+def of_hypothesis(error: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The error of one wide integer, as wide as `target`, compiled; of another shape it would be broadcast, or cut."""
+    compiled = jax.jit(error)
+
+    @functools.wraps(error)
+    def checked(self: Any, hypothesis: Any) -> Any:
+        return compiled(self, wide_row("hypothesis", hypothesis, self.target.shape[-1]))
+
+    return checked
+
+
+def of_hypotheses(errors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The errors of as many wide integers as there are `targets`, likewise."""
+    compiled = jax.jit(errors)
+
+    @functools.wraps(errors)
+    def checked(self: Any, hypotheses: Any) -> Any:
+        k, limbs = self.targets.shape
+        hypotheses = wide_rows("hypotheses", hypotheses, limbs)
+        if len(hypotheses) != k:
+            raise ValueError(f"hypotheses must be {k}, one for each target, got {len(hypotheses)}")
+        return compiled(self, hypotheses)
 
     return checked
 
@@ -80,7 +107,7 @@ class Distribution:
         ...
         ValueError: n must be at most the capacity, 7, got 50
         """
-        capacity = arguments.integer("capacity", capacity, at_least=1)
+        capacity = arguments.size("capacity", capacity)
         if not arguments.is_traced(n):
             n = arguments.integer("n", np.asarray(n)[()], at_least=1)
             if n > capacity:

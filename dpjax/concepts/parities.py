@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, UInt32
 
-from dpjax.concepts.distribution import Distribution, of_tolerance
+from dpjax.concepts.distribution import Distribution, of_hypotheses, of_hypothesis, of_tolerance
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
@@ -83,10 +83,10 @@ class UniformParities(Distribution):
         y = gf2.product(x, self.targets)
         return MultiSample(x=x, y=y, n_valid=n, k=self.targets.shape[0])
 
-    @jax.jit
-    def errors(self, hypothesis: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
+    @of_hypotheses
+    def errors(self, hypotheses: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
         """P[h_j differs from c_j]: 0 if they are equal, else 1/2."""
-        return jnp.where(jnp.all(hypothesis == self.targets, axis=-1), 0.0, 0.5)
+        return jnp.where(jnp.all(hypotheses == self.targets, axis=-1), 0.0, 0.5)
 
     @of_tolerance
     @jax.jit
@@ -107,7 +107,7 @@ class UniformParity(Distribution):
         x = _points(key, capacity, self.bits)
         return Sample.tree_unflatten((False, False), (x, label(self.target, x), n))
 
-    @jax.jit
+    @of_hypothesis
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """0 if the hypothesis is the target, else 1/2."""
         return jnp.where(jnp.all(hypothesis == self.target), 0.0, 0.5)

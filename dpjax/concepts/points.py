@@ -150,15 +150,13 @@ class PointDistribution(Distribution):
         labels = self.targets.predict(x)
         return labels.astype(jnp.int32) if labels.ndim == 1 else packed.pack(labels)
 
-    @jax.jit
     def error(self, hypothesis: Any) -> Float[Array, ""]:
         """D[hypothesis and target differ], for one target and anything with `predict` and `share`."""
-        return self._error(hypothesis, self.targets)
+        return self._one_error(_checked_concept("hypothesis", hypothesis))
 
-    @jax.jit
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
-        return jax.vmap(self._error)(hypotheses, self.targets)
+        return self._all_errors(_checked_concept("hypotheses", hypotheses))
 
     @of_tolerance
     @jax.jit
@@ -192,6 +190,14 @@ class PointDistribution(Distribution):
             zero=good(zero),
         )
 
+    @jax.jit
+    def _one_error(self, hypothesis: Any) -> Float[Array, ""]:
+        return self._error(hypothesis, self.targets)
+
+    @jax.jit
+    def _all_errors(self, hypotheses: Any) -> Float[Array, "k"]:
+        return jax.vmap(self._error)(hypotheses, self.targets)
+
     def _error(self, hypothesis: Any, target: Point) -> Float[Array, ""]:
         """Exact but for rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""
         differ = hypothesis.predict(self.heavy.points) != target.predict(self.heavy.points)
@@ -203,6 +209,13 @@ class PointDistribution(Distribution):
         everything = self.background == np.uint32(0xFFFFFFFF)
         background = jnp.where(everything, 1.0, self.background.astype(float) * 2.0**-32)
         return background * spread + (1 - background) * heavy
+
+
+def _checked_concept(name: str, hypothesis: Any) -> Any:
+    """TypeError for what does not say what it predicts, and on how much of a domain 1."""
+    if not all(hasattr(hypothesis, part) for part in ("predict", "share")):
+        raise TypeError(f"{name} must have predict(x) and share(bits), as of dpjax.concepts.points, got {hypothesis!r}")
+    return hypothesis
 
 
 def point_masses(

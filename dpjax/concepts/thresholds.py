@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
-from dpjax.concepts.distribution import Distribution, of_tolerance
+from dpjax.concepts.distribution import Distribution, of_hypotheses, of_hypothesis, of_tolerance
 from dpjax.core import arguments, random
 from dpjax.core import bits as packed
 from dpjax.core.bisection import first_where
@@ -184,7 +184,7 @@ class LogUniform(ThresholdDistribution):
         within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
         return wide.high_product(distance, octaves).astype(jnp.int32), _digits(within)
 
-    @jax.jit
+    @of_hypothesis
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """log2(1 + target - h) / (2 octaves) on the left, log2(h - target) / (2 octaves) on the right, at most 1/2."""
         right = wide.less(self.target, hypothesis)
@@ -226,12 +226,13 @@ class Uniform(ThresholdDistribution):
         points = wide.from_uint32(v >> jnp.clip(32 - bits, 0, 31).astype(jnp.uint32), self.target.shape[-1])
         return wide.shift_left(points, jnp.broadcast_to(jnp.maximum(bits - 32, 0), v.shape))
 
-    @jax.jit
+    @of_hypothesis
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """The share of grid points between hypothesis and target."""
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
-        between = wide.subtract(self._rank(high), self._rank(low))
         bits = jnp.asarray(self.bits, jnp.int32)
+        top = wide.power_of_two(jnp.minimum(bits, 32), self.target.shape[-1])  # a hypothesis may lie beyond the domain
+        between = wide.subtract(wide.minimum(self._rank(high), top), self._rank(low))
         count = between[-1].astype(float)
         if between.shape[-1] > 1:  # 2^32 itself: the whole grid
             count = count + between[-2].astype(float) * 2.0**32
@@ -282,7 +283,7 @@ class PointMasses(ThresholdDistribution):
         method = "compare_all" if self.cumulative.shape[0] <= 64 else "scan"
         return jnp.searchsorted(self.cumulative, v, side="right", method=method).astype(jnp.int32) - 1
 
-    @jax.jit
+    @of_hypothesis
     def error(self, hypothesis: UInt32[Array, "limbs"]) -> Float[Array, ""]:
         """Mass of the points between hypothesis and target."""
         low, high = wide.minimum(hypothesis, self.target), wide.maximum(hypothesis, self.target)
@@ -334,7 +335,7 @@ class Several(Distribution):
         y = packed_labels(self.targets, drawn.x)
         return MultiSample(x=drawn.x, y=y, n_valid=drawn.n_valid, k=self.targets.shape[0])
 
-    @jax.jit
+    @of_hypotheses
     def errors(self, hypotheses: UInt32[Array, "k limbs"]) -> Float[Array, "k"]:
         """The mass between each hypothesis and its target."""
         return jax.vmap(lambda target, h: self._with(target).error(h))(self.targets, hypotheses)

@@ -254,14 +254,14 @@ def _if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
 
 
 def sound(parameters: Any) -> Bool[Array, ""]:
-    """Whether `epsilon` (finite, > 0) and `delta` (in [0, 1)), where there are any, are in their ranges, and those of algorithms within."""
+    """Whether `epsilon` (finite, > 0, not subnormal) and `delta` (in [0, 1)), where there are any, are in their ranges; within, too."""
     good = jnp.bool_(True)
     for part in vars(parameters).values():
         if isinstance(part, Algorithm):
             good &= part.sound()
     if hasattr(parameters, "epsilon"):
         epsilon = jnp.asarray(parameters.epsilon, float)
-        good &= (epsilon > 0) & (epsilon < jnp.inf)
+        good &= (epsilon >= jnp.finfo(epsilon.dtype).tiny) & (epsilon < jnp.inf)  # 1 over what is subnormal is infinite
     if hasattr(parameters, "delta"):
         delta = jnp.asarray(parameters.delta, float)
         good &= (delta >= 0) & (delta < 1)

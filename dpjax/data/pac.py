@@ -47,7 +47,8 @@ class Experiment:
       capacity: rows of the padded sample, 2^b - 1 (see `dpjax.data.sample.bucket`).
 
     Raises:
-      TypeError, ValueError: an n outside 1, ..., capacity, or an alpha outside [0, 1] (as far as they have a number).
+      TypeError, ValueError: a capacity that is no length, an n outside 1, ..., capacity, or an alpha outside [0, 1] (as far as they have
+        a number).
     """
 
     learner: Any
@@ -57,6 +58,7 @@ class Experiment:
     capacity: int = static()
 
     def __post_init__(self) -> None:
+        arguments.size("capacity", self.capacity)
         if _is_number(self.n):
             arguments.integer("n", np.asarray(self.n)[()], at_least=1, at_most=self.capacity)
         if _is_number(self.alpha):

@@ -279,7 +279,7 @@ def labels_of(y: Any, rows: int) -> Array:
             y = np.asarray(y)
         except ValueError as error:
             raise ValueError("y must have the length of x, and one axis, got rows of different lengths") from error
-    if y.dtype.kind not in "biuf":
+    if getattr(y.dtype, "kind", "key") not in "biuf":  # PRNG keys have none
         raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.shape != (rows,):
         raise ValueError(f"y must have the length of x, shape ({rows},), got {y.shape}")

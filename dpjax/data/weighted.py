@@ -161,6 +161,7 @@ class Weighted:
 
     def share_below(self, j: UInt32[Array, "q more"]) -> Float[Array, "q"]:
         """Q of the thresholds c_j(x) = 1 iff x < j, wide integers of any width."""
+        j = wide_rows("j", j)
         limbs = max(j.shape[-1], self.x.shape[-1])
         x, j = self._wide(limbs), wide.resize(j, limbs)
         return self._shares_up_to()[jax.vmap(lambda one: wide.search(x, one))(j)]
@@ -210,6 +211,7 @@ class Weighted:
 
         It is that of the k points with the greatest shares too much, or of those with the greatest shares too little.
         """
+        truth = arguments.instance("truth", truth, Weighted)
         k = min(arguments.size("k", k), self.rows + truth.rows)
         too_much = jnp.where(self.valid, self._shares() - truth.share(self.x), 0.0)
         unnamed = jnp.where(truth.valid & ~self.names(truth.x), -truth._shares(), 0.0)
@@ -234,6 +236,7 @@ class Weighted:
 
     def _find(self, x: UInt32[Array, "q limbs"]) -> tuple[Int[Array, "q"], Bool[Array, "q"]]:
         """(the row of each point, whether there is one)."""
+        x = wide_rows("x", x)
         limbs = max(x.shape[-1], self.x.shape[-1])
         mine, x = self._wide(limbs), wide.resize(x, limbs)
         at = jnp.minimum(jax.vmap(lambda one: wide.search(mine, one))(x), self.rows - 1)

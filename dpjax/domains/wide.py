@@ -52,7 +52,7 @@ def from_ints(values: Iterable[int], bits: int, name: str = "values") -> UInt32[
       or bits is not in 1, ..., 4097 (4096-bit points have thresholds up to 2^4096).
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MAX_BITS + 1)
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"{name} must be a list of ints, got {values!r} of type {type(values).__name__}")
     values = list(values)
     for position, value in enumerate(values):

@@ -340,6 +340,7 @@ def audit(
     )
 
 
+@arguments.in_plain_numbers
 def implied_epsilon(
     *, users: int, completeness: float, innocent: float, inaccuracy: float, delta: float = 0.0
 ) -> float:
@@ -368,6 +369,8 @@ def _learner(learner: Any, predict: Callable[..., Any] | None) -> Any:
     """A pytree with `predict`: the learner itself if it is one."""
     if not callable(learner):
         raise TypeError(f"learner must be callable, got {learner!r}")
+    if predict is not None:
+        arguments.function("predict", predict)
     if predict is None and not callable(getattr(learner, "predict", None)):
         raise TypeError(f"predict must be given for a learner without a method of that name, got {learner!r}")
     if predict is None and not jax.tree_util.all_leaves([learner]):

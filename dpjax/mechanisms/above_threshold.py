@@ -28,6 +28,8 @@ def _margins(queries: ArrayLike, threshold: ArrayLike, epsilon: Number, sensitiv
     sensitivity = arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
     unit = jnp.asarray(arguments.epsilon(epsilon) / (2 * sensitivity), float)
     queries, threshold = jnp.asarray(queries), array("threshold", threshold)
+    if threshold.shape != () or (not arguments.is_traced(threshold) and np.isnan(threshold)):
+        raise ValueError(f"threshold must be a single number, not NaN, got {threshold!r}")
     return unit * beyond(queries, threshold)
 
 
@@ -105,7 +107,7 @@ def above_threshold(
     >>> int(above_threshold(jax.random.key(0), jnp.array([0, 3, 900]), 500, epsilon=1.0).index)
     2
     """
-    key_threshold, key_queries = jax.random.split(key)
+    key_threshold, key_queries = jax.random.split(arguments.key(key))
     queries, mask = scored(queries, where, "queries")
     margins = _margins(queries, threshold, epsilon, sensitivity)
     noisy = margins + 2 * standard_laplace(key_queries, margins.shape)

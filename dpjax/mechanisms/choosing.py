@@ -34,7 +34,8 @@ def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
     451
     """
-    size = bounds.choosing_mechanism_privacy(growth, float(alpha), float(epsilon), float(delta))
+    alpha, delta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("delta", delta)
+    size = bounds.choosing_mechanism_privacy(growth, alpha, arguments.known("epsilon", epsilon), delta)
     return math.ceil(size * (1 + 1e-12))
 
 
@@ -109,7 +110,7 @@ def choosing(
     >>> int(out.index), bool(out.ok)
     (1, True)
     """
-    key_test, key_choose = jax.random.split(key)
+    key_test, key_choose = jax.random.split(arguments.key(key))
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
     chosen = em.exponential(key_choose, scores, epsilon=arguments.epsilon(epsilon) / 2, where=supported(scores, where))
     return Selection(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))

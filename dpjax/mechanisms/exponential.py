@@ -37,7 +37,7 @@ def log_weights(
     """ln of the unnormalised weights, scores taken relative to the best; -inf where masked."""
     scores, mask = scored(scores, where)
     factor = arguments.epsilon(epsilon) / arguments.real("sensitivity", sensitivity, above=0.0, below=math.inf)
-    factor = jnp.asarray(factor if monotone else factor / 2, float)
+    factor = jnp.asarray(factor if arguments.flag("monotone", monotone) else factor / 2, float)
     # Integer scores are subtracted before rounding to float: counts past 2^24 keep their last digits.
     top = jax.lax.stop_gradient(staging.greatest(jnp.where(mask, scores, lowest(scores))))
     weights = factor * jnp.where(mask, scores - top, jnp.zeros((), scores.dtype)).astype(float)
@@ -131,7 +131,7 @@ def exponential(
         where=where,
         monotone=monotone,
     )
-    return draw(key, weights)
+    return draw(arguments.key(key), weights)
 
 
 @frozen

@@ -51,14 +51,15 @@ def geometric(key: Array, value: Int[ArrayLike, "*s"], *, epsilon: Number, sensi
     at rates >= COARSE sizes above 46/rate, of probability 2e-20, are never drawn; no cryptographic generator.
 
     Raises:
-      TypeError: a value that is no integer. ValueError: epsilon too small, infinite or NaN; sensitivity below 1; a value past int32.
+      TypeError: no key, or a value that is no integer. ValueError: epsilon too small, infinite or NaN; sensitivity below 1; a value past
+        int32.
 
     >>> import jax
     >>> geometric(jax.random.key(0), 5, epsilon=1.0).dtype
     dtype('int32')
     """
     rate, value = jnp.asarray(_rate(epsilon, sensitivity), float), array("value", value, whole=True)
-    return value + _noises(key, rate, value.shape)
+    return value + _noises(arguments.key(key), rate, value.shape)
 
 
 @functools.partial(jax.jit, static_argnames="shape", inline=True)

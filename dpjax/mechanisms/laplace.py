@@ -37,8 +37,16 @@ def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "
 
 def _standardised(output: ArrayLike, value: ArrayLike, epsilon: Number, sensitivity: Number) -> Array:
     """(output - value) in units of the noise's scale."""
-    scale = _scale(epsilon, sensitivity)
-    return (jnp.asarray(output, float) - jnp.asarray(value, float)) / scale
+    return (_reals("output", output) - _reals("value", value)) / _scale(epsilon, sensitivity)
+
+
+def _reals(name: str, values: Any) -> Float[Array, "..."]:
+    """Real numbers, or booleans, as floats; TypeError for the rest."""
+    traced = any(map(arguments.is_traced, jax.tree.leaves(values)))
+    given = jnp.asarray(values) if traced or isinstance(values, jax.Array) else arguments.array(name, values)
+    if not any(jnp.issubdtype(given.dtype, kind) for kind in (jnp.bool_, jnp.integer, jnp.floating)):
+        raise TypeError(f"{name} must hold real numbers, got {values!r} of type {given.dtype}")
+    return jnp.asarray(given, float)
 
 
 def _scale(epsilon: Number, sensitivity: Number) -> Array:
@@ -99,13 +107,14 @@ def laplace(
     protection from floating-point side channels (Mironov 2012), or a cryptographic generator.
 
     Raises:
-      ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: no key, or other things than real numbers. ValueError: epsilon or sensitivity not a finite positive number.
 
     >>> import jax
     >>> laplace(jax.random.key(0), 5, epsilon=1.0).shape
     ()
     """
-    return jnp.asarray(value, float) + _scale(epsilon, sensitivity) * standard_laplace(key, jnp.shape(value))
+    value = _reals("value", value)
+    return value + _scale(epsilon, sensitivity) * standard_laplace(arguments.key(key), value.shape)
 
 
 def _stretch(near: Float[Array, "*s"], far: Float[Array, "*s"]) -> Float[Array, "*s"]:

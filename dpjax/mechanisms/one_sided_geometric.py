@@ -15,7 +15,7 @@ from dpjax.accounting.guarantee import RELATIONS, Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.logspace import log1mexp
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.base import Between, Noise, Number, difference
+from dpjax.mechanisms.base import Between, Noise, Number, array, difference
 
 DIGITS = 31
 SMALLEST_RATE = (
@@ -67,26 +67,25 @@ def one_sided_geometric(key: Array, shape: tuple[int, ...] = (), *, epsilon: Num
     >>> bool(one_sided_geometric(jax.random.key(0), (9,), epsilon=0.5).min() >= 0)
     True
     """
-    return _draw(key, _rate(epsilon), shape)
+    return _draw(arguments.key(key), _rate(epsilon), shape)
 
 
 def log_pmf(noise: Int[ArrayLike, "*s"], *, epsilon: Number) -> Float[Array, "*s"]:
     """ln P[draw = noise]; -inf below 0."""
-    rate = _rate(epsilon)
-    log_p = log1mexp(-rate) - rate * jnp.asarray(noise, float)
-    return jnp.where(jnp.asarray(noise) >= 0, log_p, -jnp.inf)
+    rate, noise = _rate(epsilon), array("noise", noise, whole=True)
+    return jnp.where(noise >= 0, log1mexp(-rate) - rate * noise.astype(float), -jnp.inf)
 
 
 def log_sf(noise: Int[ArrayLike, "*s"], *, epsilon: Number) -> Float[Array, "*s"]:
     """ln P[draw > noise] = -epsilon (noise + 1), from noise = -1 on."""
-    return -_rate(epsilon) * (jnp.maximum(jnp.asarray(noise), -1).astype(float) + 1.0)
+    noise = array("noise", noise, whole=True)
+    return -_rate(epsilon) * (jnp.maximum(noise, -1).astype(float) + 1.0)
 
 
 def log_cdf(noise: Int[ArrayLike, "*s"], *, epsilon: Number) -> Float[Array, "*s"]:
     """ln P[draw <= noise]; -inf below 0."""
-    inside = jnp.asarray(noise) >= 0
-    log_p = log1mexp(log_sf(jnp.maximum(jnp.asarray(noise), 0), epsilon=epsilon))
-    return jnp.where(inside, log_p, -jnp.inf)
+    noise = array("noise", noise, whole=True)
+    return jnp.where(noise >= 0, log1mexp(log_sf(jnp.maximum(noise, 0), epsilon=epsilon)), -jnp.inf)
 
 
 @frozen

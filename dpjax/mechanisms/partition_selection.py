@@ -112,6 +112,7 @@ def log_keep(
     return log_p, jnp.where(sure, -jnp.inf, jnp.where(none, 0.0, log_q))
 
 
+@arguments.in_plain_numbers
 def probabilities(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
     """(p(c), 1 - p(c)) for c = 0, ..., g, in float64 on the host: what `log_keep` tells of traced parameters, in logs.
 
@@ -157,7 +158,7 @@ def partition_selection(
     """
     log_p, log_q = log_keep(counts, epsilon=epsilon, delta=delta, at=at)
     # A certain event is not left to the coin: its complement has probability 0, not 5e-20.
-    return (random.bernoulli(key, log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
+    return (random.bernoulli(arguments.key(key), log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
 
 
 @frozen

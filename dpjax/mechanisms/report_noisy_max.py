@@ -78,7 +78,7 @@ def report_noisy_max(
     1
     """
     weights = log_weights(scores, epsilon=epsilon, sensitivity=sensitivity, where=where, monotone=monotone)
-    winner = jnp.argmax(weights + random.fine_exponential(key, weights.shape)).astype(jnp.int32)
+    winner = jnp.argmax(weights + random.fine_exponential(arguments.key(key), weights.shape)).astype(jnp.int32)
     return Selection(winner, jnp.any(weights > -jnp.inf) & ~jnp.any(jnp.isnan(weights)))
 
 

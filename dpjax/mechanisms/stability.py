@@ -29,7 +29,7 @@ from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, largest, scored
 from dpjax.mechanisms.laplace import log_tails
 
 CALIBRATIONS = ("printed", "proved", "proved_counts")
@@ -63,7 +63,7 @@ def log_keep(
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln P[kept], ln P[not kept]) given the gap, each accurate however small; (0, -inf) at gap +inf."""
     scale, threshold = noise(calibration, epsilon, delta)
-    gap = jnp.asarray(gap).astype(float)
+    gap = array("gap", gap).astype(float)
     alone = gap == jnp.inf
     # A harmless gap where the real one is infinite: otherwise gradients would be inf * 0.
     log_q, log_p = log_tails((threshold - jnp.where(alone, 0.0, gap)) / scale)
@@ -141,7 +141,7 @@ def stability(
     """
     best, gap = leader(scores, where)
     log_p, log_q = log_keep(gap, epsilon=epsilon, delta=delta, calibration=calibration)
-    return Selection(best.index, best.ok & (gap >= 0) & random.bernoulli(key, log_p, log_q))
+    return Selection(best.index, best.ok & (gap >= 0) & random.bernoulli(arguments.key(key), log_p, log_q))
 
 
 @frozen

@@ -169,9 +169,10 @@ class GenericLearner(KLearner):
         (Sauer's lemma): |H|. Where R grows with the number of examples that the sanitizer is told, it is that of the size answered.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1); a class that does not tell its `vc`, or has no room for so many points (`most`); a
-          sanitizer that does not say how many there may be.
+          TypeError, ValueError: alpha or beta no numbers in (0, 1); a class that does not tell its `vc`, or has no room for so many points
+          (`most`); a sanitizer that does not say how many there may be.
         """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         vc = getattr(self.concepts, "vc", None)
         if vc is None:
             raise ValueError(f"concepts must tell their VC dimension `vc`, got {self.concepts!r}")

@@ -6,13 +6,15 @@ from typing import Any
 from matplotlib import pyplot
 
 from dpjax.core.show import as_chosen
+from dpjax.plotting import style
 
 
 def least_n(curve: Any, ax: Any = None) -> Any:
     """Draws a `dpjax.trials.sweep.Curve` with its intervals, and returns the axes.
 
     n against the first setting that varies, both on logarithmic axes where they span a factor of 8; a line for each series, and for each
-    value of the other settings. Where no n was found, there is no point, and no bar on a side on which the interval has no end.
+    value of the other settings. Words stand in the order in which they were given. Where no n was found, there is no point; an arrowhead
+    stands where an interval has no upper end.
 
     Args:
       curve: what `dpjax.least_n` returned.
@@ -20,21 +22,26 @@ def least_n(curve: Any, ax: Any = None) -> Any:
     """
     ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
     x, *others = _varied(curve, curve.over) or curve.over[:1]
-    for label, rows in _lines(curve, others).items():
-        found = [row for row in rows if row["n"] is not None]
-        if all(isinstance(row[x], int | float) for row in found):
-            found.sort(key=lambda row: row[x])
-        n = [row["n"] for row in found]
-        below = [max(0, row["n"] - row["low"]) for row in found]
-        above = [max(0, (row["high"] or row["n"]) - row["n"]) for row in found]
-        ax.errorbar([row[x] for row in found], n, yerr=[below, above], marker="o", capsize=2, label=label)
     rows = curve.to_rows()
+    places = list(dict.fromkeys(row[x] for row in rows))
+    words = not all(isinstance(place, int | float) for place in places)
+    at = {place: number if words else place for number, place in enumerate(places)}  # words in the order given
+    for number, (label, line) in enumerate(_lines(curve, others).items()):
+        found = sorted((row for row in line if row["n"] is not None), key=lambda row: at[row[x]])
+        n = [row["n"] for row in found]
+        below = [row["n"] - row["low"] for row in found]
+        above = [(row["high"] or row["n"]) - row["n"] for row in found]
+        given = [at[row[x]] for row in found]
+        bars = ax.errorbar(given, n, yerr=[below, above], fmt=f"o{_stroke(number)}", capsize=2, label=label)
+        style.no_end(ax, [(at[row[x]], row["n"]) for row in found if row["high"] is None], bars[0].get_color())
+    if words:
+        ax.set_xticks(range(len(places)), [as_chosen(place) for place in places])
     if _wide([row["n"] for row in rows]):
         ax.set_yscale("log")
-    if _wide([row[x] for row in rows]):
+    if not words and _wide([row[x] for row in rows]):
         ax.set_xscale("log", base=2)
     ax.set_xlabel(x)
-    ax.set_ylabel(f"least n: P[error > {curve.alpha:g}] ≤ {curve.beta:g}")
+    ax.set_ylabel(f"least n: P[error > {curve.alpha:g}, or nothing released] ≤ {curve.beta:g}")
     ax.legend()
     return ax
 
@@ -50,20 +57,25 @@ def failures(table: Any, ax: Any = None) -> Any:
       ax: matplotlib axes; default new ones.
     """
     ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-    for label, rows in _lines(table, _varied(table, (*table.over, "alpha"))).items():
+    for number, (label, rows) in enumerate(_lines(table, _varied(table, (*table.over, "alpha"))).items()):
         rows = sorted(rows, key=lambda row: row["n"])
         value = [row["failure"] for row in rows]
         ends = [[row["failure"] - row["low"] for row in rows], [row["high"] - row["failure"] for row in rows]]
-        ax.errorbar([row["n"] for row in rows], value, yerr=ends, marker="o", capsize=2, label=label)
+        ax.errorbar([row["n"] for row in rows], value, yerr=ends, fmt=f"o{_stroke(number)}", capsize=2, label=label)
     if _wide([row["n"] for row in table.rows]):
         ax.set_xscale("log", base=2)
     if _wide([row["failure"] for row in table.rows if row["failure"] > 0]):
         ax.set_yscale("log", nonpositive="clip")
     alphas = {row["alpha"] for row in table.rows}
     ax.set_xlabel("n")
-    ax.set_ylabel(f"P[error > {min(alphas):g}]" if len(alphas) == 1 else "P[error > α]")
+    ax.set_ylabel(f"P[error > {f'{min(alphas):g}' if len(alphas) == 1 else 'α'}, or nothing released]")
     ax.legend()
     return ax
+
+
+def _stroke(number: int) -> str:
+    """Another stroke where matplotlib's colours begin anew."""
+    return ("-", "--", ":", "-.")[number // len(pyplot.rcParams["axes.prop_cycle"]) % 4]
 
 
 def _varied(table: Any, names: Sequence[str]) -> list[str]:

@@ -1,12 +1,9 @@
 """How all pictures of dpjax look, and how they are written: PNG and SVG, the same bytes for the same data."""
 
+import math
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-import matplotlib
-
-matplotlib.use("Agg")  # files only: nothing here may need a screen
 
 import matplotlib.pyplot as plt
 
@@ -68,19 +65,39 @@ def doubling(axes: Any, ticks: Iterable[float] | None = None) -> None:
 
 def save(fig: Any, path: pathlib.Path) -> None:
     """Writes path.png and path.svg, without dates, and closes the figure."""
-    fig.savefig(path.with_suffix(".png"), metadata={"Software": None})
-    fig.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    fig.savefig(path.with_name(f"{path.name}.png"), metadata={"Software": None})
+    fig.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
     plt.close(fig)
 
 
 def interval(axes: Any, x: Any, value: Any, low: Any, high: Any, **kwargs: Any) -> None:
-    """A line of values with a band from low to high."""
+    """A line of values with a band from low to high, and an arrowhead where high is infinite."""
     (line,) = axes.plot(x, value, **kwargs)
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    colour, ends = line.get_color(), _drawn_ends(value, high)
+    axes.fill_between(x, low, ends, color=colour, alpha=0.2, linewidth=0)
+    if len(x) == 1:  # of which a band shows nothing
+        axes.vlines(x, low, ends, color=colour, alpha=0.4, linewidth=5)
+    no_end(axes, _without_end(x, value, high), colour)
 
 
 def points(axes: Any, x: Any, value: Any, low: Any, high: Any, **kwargs: Any) -> None:
-    """Points with error bars from low to high."""
+    """Points with error bars from low to high, and an arrowhead where high is infinite."""
     below = [v - a for v, a in zip(value, low, strict=True)]
-    above = [b - v for v, b in zip(value, high, strict=True)]
-    axes.errorbar(x, value, yerr=[below, above], fmt="o", capsize=2, linestyle="none", **kwargs)
+    above = [b - v for v, b in zip(value, _drawn_ends(value, high), strict=True)]
+    bars = axes.errorbar(x, value, yerr=[below, above], fmt="o", capsize=2, linestyle="none", **kwargs)
+    no_end(axes, _without_end(x, value, high), bars[0].get_color())
+
+
+def no_end(axes: Any, at: Sequence[tuple[Any, Any]], colour: Any) -> None:
+    """An arrowhead at each of these points, whose intervals have no upper end."""
+    if at:
+        axes.plot(*zip(*at, strict=True), "^", color=colour, markersize=9, label="_no end")
+
+
+def _drawn_ends(value: Any, high: Any) -> list[Any]:
+    """Where what is drawn ends: at the value itself if there is no end, for nothing is drawn up to infinity."""
+    return [v if math.isinf(end) else end for v, end in zip(value, high, strict=True)]
+
+
+def _without_end(x: Any, value: Any, high: Any) -> list[tuple[Any, Any]]:
+    return [(place, v) for place, v, end in zip(x, value, high, strict=True) if math.isinf(end)]

@@ -64,7 +64,7 @@ def total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[int]) 
     0.1525
     """
     epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
-    epsilon = _numbers("epsilon", epsilon, at_least=0.0)
+    epsilon = _total("epsilon", epsilon, at_least=0.0)
     own = _own(deltas, counts)
     return own + (1 - own) * jnp.exp(_log_excess(epsilons, epsilon, counts))
 
@@ -77,7 +77,7 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
     -690.776
     """
     epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
-    epsilon = _numbers("epsilon", epsilon, at_least=0.0)
+    epsilon = _total("epsilon", epsilon, at_least=0.0)
     own, excess = _own(deltas, counts), _log_excess(epsilons, epsilon, counts)
     some = own > 0
     log_own = jnp.log(jnp.where(some, own, 1.0))
@@ -113,8 +113,8 @@ def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequen
     True 0.001
     """
     ratios, deltas, counts = _groups("ratios", ratios, deltas, times, above=0.0)
-    epsilon = _numbers("epsilon", epsilon, above=0.0, below=math.inf)
-    delta = _numbers("delta", delta, above=0.0, below=1.0)
+    epsilon = _total("epsilon", epsilon, above=0.0, below=math.inf)
+    delta = _total("delta", delta, above=0.0, below=1.0)
     own = _own(deltas, counts)
     # What D leaves for D(E). Its derivatives are taken at a harmless value where nothing is left.
     target = (delta - own) / (1 - own)
@@ -167,13 +167,27 @@ def _groups(
     deltas = _numbers("deltas", deltas, at_least=0.0, below=1.0)
     if epsilons.ndim != 1 or deltas.shape != epsilons.shape:
         raise ValueError(f"{name} and deltas must have one shape (groups,), got {epsilons.shape}, {deltas.shape}")
-    counts = tuple(arguments.integer(f"times[{i}]", many, at_least=1) for i, many in enumerate(times))
+    counts = _counts(times)
     if len(counts) != epsilons.shape[0]:
         raise ValueError(f"times must have one count for each of {epsilons.shape[0]} groups, got {len(counts)}")
     terms = math.prod(many + 1 for many in counts)
     if terms > MOST_TERMS:
         raise ValueError(f"times must make at most {MOST_TERMS} terms, the product of times + 1, got {terms}")
     return epsilons, deltas, counts
+
+
+def _counts(times: Sequence[int]) -> tuple[int, ...]:
+    return tuple(
+        arguments.integer(f"times[{i}]", many, at_least=1) for i, many in enumerate(arguments.several("times", times))
+    )
+
+
+def _total(name: str, value: Any, **bounds: float) -> Array:
+    """A single number, likewise: of several, each term of a sum would take another."""
+    number = _numbers(name, value, **bounds)
+    if number.shape != ():
+        raise ValueError(f"{name} must be a single number (jax.vmap takes arrays), got shape {number.shape}")
+    return number
 
 
 def _own(deltas: Array, counts: tuple[int, ...]) -> Array:

@@ -6,6 +6,7 @@ rows of a dataset of the kind that the algorithm takes.
 """
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -36,7 +37,7 @@ def worst_records(
     """The dataset of n records, copies of the rows given, on which the algorithm fails most, as far as a search finds it.
 
     Args:
-      algorithm: anything with `failure_probability(data, error=)`.
+      algorithm: any pytree with `failure_probability(data, error=)`.
       records: a dataset of the kind it takes (`Points`, `Sample`, `MultiSample`, `Examples`) with one row for every kind of record.
       n: number of records.
       key: PRNG key.
@@ -50,8 +51,8 @@ def worst_records(
     **Formal guarantees**: none; nothing private is computed, and that there are no worse data is not promised.
 
     Raises:
-      TypeError: an algorithm without a law, records that are no dataset, a key that is none.
-      ValueError: too many records, or an argument out of range.
+      TypeError: an algorithm without a law or that is no pytree, records that are no dataset, a key that is none.
+      ValueError: too many records, an argument out of range, or data whose law is NaN.
 
     >>> from dpjax import Points
     >>> from dpjax.domains import wide
@@ -63,6 +64,10 @@ def worst_records(
     ({0: 2, 6: 2, 7: 3}, 0.373)
     """
     arguments.function("algorithm.failure_probability", getattr(algorithm, "failure_probability", None))
+    if jax.tree_util.all_leaves([algorithm]):
+        raise TypeError(
+            f"algorithm must be a pytree: decorate its class with @dpjax.core.pytree.frozen; got {algorithm!r}"
+        )
     rows = _rows(records)
     n, key = arguments.size("n", n), arguments.key(key)
     error = arguments.known("error", error, at_least=0.0)
@@ -73,6 +78,10 @@ def worst_records(
         best = int(np.argmax(path[:, -1]))
         data = jax.device_put(repeated(records, jnp.asarray(counts[best]), bucket(n)))
         failure = float(algorithm.failure_probability(data, error=error))
+    if math.isnan(failure):
+        raise ValueError(
+            "records must be data of which the algorithm's failure_probability is known, got NaN for all of them"
+        )
     return WorstData(
         data=data,
         failure=failure,

@@ -42,6 +42,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.points import Points
+from dpjax.data.sample import wide_rows
 from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.optimizers.quantiles import Quantiles
@@ -70,17 +71,27 @@ class StepFunction:
 
         Its points are 0, those of the function, each with the height of its step, and 2^bits - 1.
 
+        Raises:
+          TypeError, ValueError: bits that are no number of bits, or more than the points have.
+
         >>> f = StepFunction(points=jnp.uint32([[3], [3], [9]]), heights=jnp.array([0.125, 0.375, 0.625, 0.875]))
         >>> f.database(4)
         Weighted(x=[0, 3, 9, 15], weights=[0.125, 0.5, 0.25, 0.125])
         """
         limbs = self.points.shape[1]
+        if not arguments.is_traced(bits):
+            bits = arguments.integer("bits", arguments.plain(bits), at_least=1, at_most=32 * limbs)
         last = wide.largest(jnp.asarray(bits, jnp.int32), limbs)
         x = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), self.points, last[None]])
         return Weighted.merged(x, jnp.diff(self.heights, prepend=0.0, append=1.0))
 
     def evaluate(self, x: UInt32[Array, "n limbs"]) -> Float[Array, "n"]:
-        """Its values at points x: the share of the data estimated to be <= x."""
+        """Its values at points x: the share of the data estimated to be <= x.
+
+        Raises:
+          TypeError, ValueError: no wide integers, one a row.
+        """
+        x = wide_rows("x", x)
         limbs = max(x.shape[-1], self.points.shape[-1])
         points, x = self.resized(limbs).points, wide.resize(x, limbs)
         return self.heights[jax.vmap(lambda one: wide.search(points, one, side="right"))(x)]

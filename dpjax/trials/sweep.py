@@ -48,7 +48,7 @@ class Curve(Table):
         return curves.least_n(self, ax)
 
     def __repr__(self) -> str:
-        title = f"least n with P[error > {self.alpha:g}] <= {self.beta:g}"
+        title = f"least n with P[error > {self.alpha:g}, or nothing released] <= {self.beta:g}"
         return self.text(title, ("n", "low", "high", "by"))
 
 
@@ -115,7 +115,7 @@ def least_n(
     ...     {"exponential": lambda bits: thresholds.exponential(bits=bits, epsilon=1.0)},
     ...     distribution=lambda bits: concept.log_uniform(bits=bits),
     ...     over={"bits": [8]}, alpha=0.2, beta=0.2)
-    least n with P[error > 0.2] <= 0.2
+    least n with P[error > 0.2, or nothing released] <= 0.2
          series  bits   n  low  high   by
     exponential     8  37   36    38  law
     """

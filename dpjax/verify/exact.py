@@ -192,6 +192,7 @@ def sequence_neighbours(domain: int, size: int, relation: str = REPLACE_ONE, *, 
     """
     arguments.choice("relation", relation, (REPLACE_ONE, REPLACE_LABEL))
     values = sequences(domain, size)
+    domain, size = int(domain), int(size)  # NumPy's wrap around
     pairs = []
     for position, (old, new) in itertools.product(range(size), _replacements(domain, relation, labels)):
         before = np.flatnonzero(values[:, position] == old)

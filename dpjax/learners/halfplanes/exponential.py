@@ -82,7 +82,7 @@ class Exponential(Algorithm):
         view = select.prepare(data)
         columns, more = _majorities(select, view)
         weights = jnp.maximum(jnp.stack([more, -more]), 0)
-        kept = jnp.sum(weights[0])
+        kept = jnp.sum(weights[0], dtype=jnp.int32)
 
         def score(zeros: Array, ones: Array) -> Array:
             return -(kept - zeros + ones).astype(float)
@@ -224,7 +224,7 @@ def _majorities(select: SelectHalfplane, view: Placed) -> tuple[UInt32[Array, "2
     """(points, how many more negative than positive examples there are at each)."""
     sign = jnp.where(view.valid, jnp.where(view.y, -view.counts, view.counts), 0)
     if view.columns.shape[-1] < sign.shape[0]:  # every point once for each label
-        return view.columns, jnp.sum(sign.reshape(2, -1), axis=0)
+        return view.columns, jnp.sum(sign.reshape(2, -1), axis=0, dtype=jnp.int32)
     words = view.columns.shape[1]
     found = groups.group(view.columns.reshape(2 * words, -1).T, view.valid)
     return found.rows.T.reshape(2, words, -1), found.sums(sign)

@@ -338,11 +338,11 @@ def _stored(cells: Cells, where: Int[Array, ""], halves: Cells, best: Cells, pro
     """The halves in the table: one in the place of the whole, one in the place of a cell that promises least."""
     whole = lambda leaf, half: leaf.at[where].set(half[0])  # noqa: E731
     promise = _promise(jax.tree.map(whole, cells, halves), best, problem)
-    other = jnp.argmin(promise)
+    other = jnp.argmin(promise).astype(jnp.int32)
     other = jnp.where(halves.score[1] == -jnp.inf, promise.shape[0], other)  # nowhere
     # Of two writes to one place JAX keeps either: where the first half is hopeless, the second may take its place.
     first = jnp.where(where == other, promise.shape[0], where)
-    places = jnp.stack([first, other.astype(jnp.int32)])
+    places = jnp.stack([first, other])
     return jax.tree.map(lambda leaf, new: leaf.at[places].set(new, mode="drop"), cells, halves)
 
 

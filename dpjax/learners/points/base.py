@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.concepts.points import Point
 from dpjax.core import arguments, logspace
-from dpjax.data.algorithm import LARGEST_PMF, Algorithm
+from dpjax.data.algorithm import Algorithm, few_points
 from dpjax.data.fitting import fitted
 from dpjax.data.sample import Sample, wide_rows
 from dpjax.domains import groups, wide
@@ -143,7 +143,7 @@ class OnePointLearner(Algorithm):
 
     def listed(self) -> int:
         """All points, then all-zero."""
-        return (1 << arguments.integer("bits", int(self.domain()[0]), at_least=1, at_most=LARGEST_PMF)) + 1
+        return few_points(self.domain()[0]) + 1
 
     def output(self, index: UInt32[Array, ""]) -> Any:
         bits, limbs = self.domain()

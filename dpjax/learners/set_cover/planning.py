@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpjax.learners.set_cover.rounds import SetCover
 from dpjax.learners.set_cover.selection import Selection
 
 ACCOUNTANTS = ("shared_test", "composition")
+MOST_HYPOTHESES = 2**10  # of a target
 
 
 class Plan(NamedTuple):
@@ -26,13 +27,30 @@ class Plan(NamedTuple):
     shift: int
 
 
-@functools.lru_cache(maxsize=256)
+def _checked(k: int, epsilon: float, delta: float, alpha: float, beta: float, composed: bool) -> tuple[Any, ...]:
+    """Python's numbers, refused when out of range."""
+    k = arguments.integer("k", k, at_least=1, at_most=MOST_HYPOTHESES)
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    delta = arguments.known("delta", arguments.delta(delta, positive=not composed))
+    return k, epsilon, delta, arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+
+
 def plan(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, accountant: str) -> Plan:
     """The rounds and the split of the budget that need the fewest examples, by looking at some of each.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; see `learner`.
 
     >>> plan(math.log(2000), 3, 1.0, 1e-6, 0.2, 0.1, "shared_test").rounds
     12
     """
+    log_size = arguments.known("log_size", log_size, at_least=0.0, below=math.inf)
+    composed = arguments.choice("accountant", accountant, ACCOUNTANTS) == "composition"
+    return _plan(log_size, *_checked(k, epsilon, delta, alpha, beta, composed), accountant)
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, accountant: str) -> Plan:
     rounds = sorted({math.ceil(k * math.log(c / alpha)) for c in np.geomspace(2.5, 40.0, 16)})
     if accountant == "composition":
         return min(_composed(log_size, k, epsilon, delta, alpha, beta, count) for count in rounds)
@@ -61,9 +79,13 @@ def _composed(log_size: float, k: int, epsilon: float, delta: float, alpha: floa
 def printed(k: int, epsilon: float, delta: float, alpha: float, beta: float) -> Plan:
     """GEO's constants, R = ceil(2k ln(4/alpha)), at alpha/2: Claim 3.1 leaves more than alpha n/2 examples wrong, Theorem 2.5 no more.
 
+    Raises:
+      TypeError, ValueError: an argument out of range; see `learner`.
+
     >>> printed(3, 1.0, 1e-6, 0.2, 0.1)[1:]  # doctest: +ELLIPSIS
     (18, 0.0337484..., 1.0, 94)
     """
+    k, epsilon, delta, alpha, beta = _checked(k, epsilon, delta, alpha, beta, composed=False)
     rounds = math.ceil(2 * k * math.log(4 / alpha))
     shift = math.ceil(rounds / epsilon * math.log(rounds / beta))
     return Plan(math.nan, rounds, epsilon / (2 * math.log(math.e / delta)), epsilon, shift)
@@ -106,13 +128,9 @@ def learner(
     (10, True)
     """
     arguments.instance("selection", selection, Selection)
-    k = arguments.integer("k", k, at_least=1, at_most=2**10)
     dual = arguments.flag("dual", dual)
-    arguments.choice("accountant", accountant, ACCOUNTANTS)
-    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
-    composed = accountant == "composition"
-    delta = arguments.known("delta", arguments.delta(delta, positive=not composed))
-    alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+    composed = arguments.choice("accountant", accountant, ACCOUNTANTS) == "composition"
+    k, epsilon, delta, alpha, beta = _checked(k, epsilon, delta, alpha, beta, composed)
     if arguments.calibration(calibration) == "printed":
         if composed:
             raise ValueError(

@@ -67,10 +67,10 @@ class BlockSanitizer(Algorithm):
             raise ValueError(
                 "points must come in a public order, not a sorted one, in which a replaced row moves others"
             )
-        if not arguments.is_traced(points.n_valid) and (points.n_valid == 0 or int(points.n_valid) % self.block):
-            raise ValueError(
-                f"points must be whole blocks of {self.block}, and one at least, got {int(points.n_valid)}"
-            )
+        if not arguments.is_traced(points.n_valid):
+            n = int(points.n_valid)  # no comparison of arrays, which an outer trace would record
+            if n == 0 or n % self.block:
+                raise ValueError(f"points must be whole blocks of {self.block}, and one at least, got {n}")
         return points
 
     def fits(self, points: Points) -> Bool[Array, ""]:

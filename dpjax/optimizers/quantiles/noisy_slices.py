@@ -97,7 +97,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         wanted = base.nearest_rank(self.fractions, counted)
         shifts = jnp.zeros((q,), jnp.int32)
         noises = geometric(key_ranks, shifts, epsilon=self.rank_epsilon, sensitivity=self.levels)
-        ranks = wanted + jnp.sum(jnp.where(_prefixes(q), noises, 0), axis=1)
+        ranks = wanted + jnp.sum(jnp.where(_prefixes(q), noises, 0), axis=1, dtype=jnp.int32)
         apart = jnp.all(jnp.diff(wanted) >= self.spacing) & jnp.all(jnp.diff(ranks) > 2 * m)
         low, high = base.ends(self.bits, self.limbs)
         stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)

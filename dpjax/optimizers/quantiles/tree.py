@@ -163,7 +163,7 @@ class TreeQuantiles(Quantiles):
         counts = counts + weight * (node.total - jnp.sum(counts))
         running = jnp.cumsum(counts)
         exceeds = (running > node.rank) & (jnp.arange(self._children, dtype=jnp.int32) < children)
-        child = jnp.where(jnp.any(exceeds), jnp.argmax(exceeds), children - 1).astype(jnp.int32)
+        child = jnp.where(jnp.any(exceeds), jnp.argmax(exceeds).astype(jnp.int32), jnp.asarray(children - 1, jnp.int32))
         passed = jnp.where(child > 0, running[child - 1], 0.0)
         prefix = wide.shift_left(node.prefix, jnp.int32(self.width))
         prefix = wide.add(prefix, wide.from_uint32(child.astype(jnp.uint32), self.limbs))

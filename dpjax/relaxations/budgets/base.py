@@ -24,13 +24,17 @@ def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> F
 
     Args:
       logits: one for each group; any real numbers.
-      total: > 0.
+      total: >= 0.
       times: how many mechanisms each group has.
+
+    Raises:
+      TypeError, ValueError: a known total that is negative or no number, times that are no counts, another number of logits.
 
     >>> [round(share, 6) for share in shares(jnp.zeros(2), 1.0, times=(1, 5)).tolist()]
     [0.5, 0.1]
     """
-    logits = jnp.asarray(logits, float)
+    logits, total = jnp.asarray(logits, float), arguments.real("total", total, at_least=0.0, below=math.inf)
+    times = [arguments.size(f"times[{i}]", many) for i, many in enumerate(arguments.several("times", times))]
     if logits.shape != (len(times),):
         raise ValueError(f"logits must have one entry for each of {len(times)} groups, got shape {logits.shape}")
     parts = jax.nn.softmax(logits)

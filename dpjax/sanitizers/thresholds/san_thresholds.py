@@ -49,7 +49,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, calibrate, optimal
-from dpjax.accounting.rounding import at_least
+from dpjax.accounting.rounding import at_least, at_most
 from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
@@ -327,10 +327,10 @@ class SanThresholds(OfCounts):
         count, spending = self.mechanisms()
         pure = Guarantee(epsilon, 0.0, REPLACE_ONE)
         if self.calibration == "printed":
-            slack = self.calls * delta
-            return Guarantee(advanced(pure, count, slack).epsilon, at_least(3 * Fraction(slack)), REPLACE_ONE)
-        slack = spending * delta
-        return Guarantee(optimal({pure: count}, delta=slack).epsilon, at_least(2 * Fraction(slack)), REPLACE_ONE)
+            slack = self.calls * Fraction(delta)
+            return Guarantee(advanced(pure, count, at_most(slack)).epsilon, at_least(3 * slack), REPLACE_ONE)
+        slack = spending * Fraction(delta)
+        return Guarantee(optimal({pure: count}, delta=at_most(slack)).epsilon, at_least(2 * slack), REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Theorem 4.13 with its constants, at this sanitizer's own steps: `bounds.san_thresholds`.
@@ -357,8 +357,8 @@ def _steps(epsilon: float, delta: float, calls: int, levels: int, calibration: s
     if calibration == "proved":
         count, spending = _mechanisms(calls, levels)
         each = calibrate(Guarantee(epsilon, delta / 2, REPLACE_ONE), count, delta_share=0.0)
-        return each.epsilon, delta / 2 / spending
-    step_delta = delta / (5 * calls)
+        return each.epsilon, at_most(Fraction(delta) / (2 * spending))
+    step_delta = at_most(Fraction(delta) / (5 * calls))
     linear = math.sqrt(-8.0 * calls * math.log(calls * step_delta))
     # The root of linear e + 8 c e^2 = epsilon, a hair below.
     root = 2.0 * epsilon / (linear + math.sqrt(linear**2 + 32.0 * calls * epsilon))
@@ -388,7 +388,8 @@ def san_thresholds(
       allow_unproved: simulate below the n that privacy needs; `guarantee()` is then none.
 
     Raises:
-      TypeError, ValueError: an argument out of range, or n < `bounds.san_thresholds_private` at the steps' budget.
+      TypeError, ValueError: an argument out of range, or of which a step gets less than floats can hold; or n <
+        `bounds.san_thresholds_private` at the steps' budget.
 
     >>> from dpjax.domains import wide
     >>> data = Weighted.create(wide.from_ints(range(0, 65536, 256), 16), [2**14] * 256)
@@ -399,6 +400,7 @@ def san_thresholds(
     >>> sanitizer.guarantee().covers(1.0, 1.000001e-6), f"{sanitizer.sample_size(alpha=0.5, beta=0.1):.1e}"
     (True, '2.1e+06')
     """
+    bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     fields = base.domain(bits, n, at_most=MOST_BITS)
     arguments.calibration(calibration)
     epsilon, delta = (
@@ -409,7 +411,7 @@ def san_thresholds(
     calls = bounds.san_thresholds_calls(alpha, calibration=calibration)
     levels = bounds.levels_run(bits, bits)
     step_epsilon, step_delta = _steps(epsilon, delta, calls, levels, calibration)
-    given = {"epsilon": step_epsilon, "delta": step_delta, "alpha": alpha}
+    given = {"epsilon": arguments.epsilon(step_epsilon), "delta": arguments.delta(step_delta), "alpha": alpha}
     what = "BNS Lemma 4.4 in every step"
     base.refuse_small(fields["n"], bounds.san_thresholds_private, what, allow_unproved, **given)
     return SanThresholds(
