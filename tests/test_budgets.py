@@ -1,6 +1,7 @@
 """Budgets that keep their total: the accountant against the host's, its derivatives against differences, every point verified exactly."""
 
 import dataclasses
+import importlib
 import itertools
 import math
 import types
@@ -22,6 +23,7 @@ from dpjax.core import bits
 from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered
 from dpjax.learners import conjunctions, rectangles, thresholds
+from dpjax.mechanisms import partition_selection
 from dpjax.multi import points
 from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.interior_point import planning
@@ -355,6 +357,25 @@ def openings() -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.4, 3e-7), (0.1, 1e-3)])
+def test_the_smooth_saturation_of_a_walk_is_nearly_that_of_its_selection(epsilon: float, delta: float) -> None:
+    smooth = importlib.import_module("dpjax.relaxations.budgets.tree_log")._saturation  # the room names a function so
+    assert 0 < partition_selection.anchors(epsilon, delta).saturation - smooth(epsilon, delta, np) < 1.5
+
+
+def test_sizes_of_slices_are_rounded_to_real_ones_in_the_mean() -> None:
+    """Those of the point, and what its budget asks for."""
+    budgeted = budgets.of(openings()[4])
+    point = {**budgeted.start, "left": np.log(50.25)}
+    weights, rounded = jax.device_get(jax.jit(budgeted.relax)(point))
+    parameters = rounded.parameters
+    left, deep, t1 = (float(weights @ getattr(parameters, name)) for name in ("left", "deep", "never_below"))
+    g = 1 + 2 / 0.4 * math.log1p(math.tanh(0.2) / parameters.walk_delta[0])
+    assert weights.sum() == pytest.approx(1.0) and left == pytest.approx(50.25, rel=1e-5)
+    assert deep == pytest.approx(2 * (t1 + g - 2) + math.exp(point["deep"]), rel=1e-4)
+    assert t1 == pytest.approx(33.7, abs=0.5)  # 35 of the algorithm, which left some of delta
+
+
 @pytest.mark.parametrize("index", [*range(4), *map(builders.thorough, range(4, 7))])
 def test_points_far_away_keep_the_total_after_rounding(index: int) -> None:
     algorithm = openings()[index]
@@ -387,6 +408,9 @@ def test_what_cannot_be_opened_or_tuned_is_refused_by_name(opened: budgets.Budge
         budgets.of(thresholds.exponential(bits=6, epsilon=1.0))
     with pytest.raises(ValueError, match="calibration"):
         budgets.of(learner(calibration="printed"))
+    printed = points.point_learner(bits=64, k=2, epsilon=1.0, delta=1e-6, alpha=0.1, n=10**6, calibration="printed")
+    with pytest.raises(ValueError, match=r"learner\.calibration must be 'proved'"):
+        budgets.of(printed)
     noisy = dataclasses.replace(openings()[4], accountant="slicing")
     with pytest.raises(ValueError, match=r"solver\.accountant must be 'basic' or 'optimal'"):
         budgets.of(noisy)

@@ -84,7 +84,9 @@ def test_a_voting_learner_is_verified() -> None:
     report = check(Vote(1.0), epsilon=0.25, **SMALL)
     delta, pure = truth(1.0)
     assert report.exact and report.holds and not report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE))
-    assert report.delta == pytest.approx(delta, rel=1e-9)
+    assert report.level == 1.0 and report.delta == pytest.approx(delta, rel=1e-9)
+    with pytest.raises(ValueError, match="errors must be <= 1"):
+        report.trade_off([0.5, 1.5])
     assert report.epsilon_at(0.0) == pytest.approx(pure, rel=1e-9)
     assert report.epsilon_at(delta) == pytest.approx(0.25, rel=1e-9)
     assert report.delta_at(pure * (1 + 1e-9)) == 0.0 < report.delta_at(pure * (1 - 1e-6))
@@ -534,7 +536,13 @@ def test_add_or_remove() -> None:
             return Guarantee(0.5, 0.0, ADD_OR_REMOVE_ONE)
 
     assert check(Counted(1.0), **SMALL).relation == ADD_OR_REMOVE_ONE
-    assert check(Counted(1.0), relation=REPLACE_ONE, **SMALL).holds  # (1, 0) follows by group privacy
+    assert check(Counted(1.0), delta=0.1, **SMALL).guarantee == Guarantee(1.0, 0.1, ADD_OR_REMOVE_ONE)
+    replaced = check(Counted(1.0), relation=REPLACE_ONE, **SMALL)
+    assert replaced.holds and replaced.epsilon_at(0.0) > 0.6  # (1, 0) follows by group privacy
+    assert not replaced.refutes(Guarantee(0.5, 0.0, ADD_OR_REMOVE_ONE))
+    assert replaced.refutes(Guarantee(0.2, 0.0, ADD_OR_REMOVE_ONE))
+    with pytest.raises(ValueError, match="does not follow from REPLACE_ONE"):
+        report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE))
 
 
 def test_a_caller_says_what_the_data_are() -> None:
@@ -811,6 +819,21 @@ def test_the_worst_pair_of_an_audit_begins_with_the_dataset_on_which_the_event_i
             trials=4096,
         )
         assert report.delta > 0.4 and report.worst_pair == ([(0, label)], [(0, 1 - label)])
+
+
+def test_an_audit_answers_for_the_epsilon_and_delta_that_it_is_asked_about() -> None:
+    """0 on the one dataset; on the other a tenth is 1 and a tenth 2, of which the former comes here, too, seldom."""
+    first = np.where(np.arange(20_000) % 400 == 0, 1, 0)
+    second = np.select([np.arange(20_000) % 10 == 1, np.arange(20_000) % 10 == 0], [2, 1], 0)
+    found = suspects.Audits([(3, 5)], [(first, second)], 0.95, None)  # type: ignore[arg-type]
+    assert found.epsilon_at(0.25) == 0.0 and found.epsilon_at(0.0) > 4
+    delta, *pair = found.delta_at(1.0)
+    assert pair == [5, 3] and delta > 0.17  # by both of them; by 2 alone it would be a tenth
+
+
+def test_real_outcomes_of_a_pilot_are_told_apart_by_cells() -> None:
+    low, high = suspects._tallies([np.linspace(0, 1, 1000), np.linspace(1, 2, 1000) + 1e-3])
+    assert low.sum() == high.sum() == 1000 and np.minimum(low, high).sum() < 50 and np.count_nonzero(low) > 20
 
 
 def test_pairs_look_bad_by_delta_at_epsilon_and_at_0_and_by_one_likelier_outcome() -> None:

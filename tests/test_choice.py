@@ -728,11 +728,16 @@ def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
     assert few <= many
 
 
-@pytest.mark.parametrize(("k", "delta", "alpha"), [(1, 0.0, 0.3), (1000, 1e-6, 0.1), (30, 1e-3, 0.5)])
-def test_a_generic_learner_is_offered_what_it_asks_for(k, delta, alpha):
-    """Its distribution function is sanitized to alpha/5, an interval to 2 alpha/5, as the learner's proof has it."""
+@pytest.mark.parametrize(
+    ("bits", "k", "delta", "alpha"), [(16, 1, 0.0, 0.3), (16, 1000, 1e-6, 0.1), (16, 30, 1e-3, 0.5), (64, 1, 0.0, 0.5)]
+)
+def test_a_generic_learner_is_offered_what_it_asks_for(bits, k, delta, alpha):
+    """Its distribution function is sanitized to alpha/5, an interval to 2 alpha/5, as the learner's proof has it.
+
+    Of 16 bits the labels ask for most, of 64 the sanitizer.
+    """
     question = base.Question(
-        bits=16,
+        bits=bits,
         n=None,
         epsilon=1.0,
         alpha=alpha,

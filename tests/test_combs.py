@@ -103,6 +103,18 @@ def test_comb_is_its_points(family):
             assert turns[0][:n, :width].tolist() == turns[1][:n, :width].tolist()
 
 
+def test_levels_are_drawn_alike_or_near_one_end():
+    """Of 9 bits; log-uniformly half of them within two of the end, and none at the other end."""
+    drawn = jax.jit(lambda family: combs.zeros(jax.random.key(0), 511, jnp.int32(511), jnp.int32(9), family))
+    for family, numbers, middle in (
+        ("every level", range(10), (4, 5)),
+        ("first levels", range(9), (1, 2)),
+        ("last levels", range(1, 10), (7, 8)),
+    ):
+        k = np.asarray(drawn(np.int32(combs.FAMILIES.index(family))))
+        assert set(k.tolist()) == set(numbers) and np.median(k) in middle
+
+
 def test_interior_of_a_comb_is_between_its_ends():
     rows, bits = 7, 6
     inside = jax.jit(combs.is_interior)

@@ -5,6 +5,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import types
 
 import builders
 import jax
@@ -15,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpjax import Points, Sample, Weighted
-from dpjax.core import arguments, bisection, bits, logarithm, logspace, proportions, random, staging
+from dpjax import MultiSample, Points, Sample, Weighted
+from dpjax.core import arguments, bisection, bits, logarithm, logspace, proportions, random, staging, tracing
 from dpjax.core.pytree import frozen, static
+from dpjax.data import algorithm
+from dpjax.data.assignments import Assignments
 from dpjax.data.examples import Examples
 from dpjax.data.sample import bucket, padded_count
 from dpjax.domains import wide
@@ -474,6 +477,11 @@ X = wide.from_ints([5, 6, 7], 64)
         ({"n_valid": 2.0}, TypeError, "n_valid must be an int, got 2.0"),
         ({"n_valid": True}, TypeError, "n_valid must be an int, got True"),
         ({"n_valid": jnp.float32(2)}, TypeError, "n_valid must be an int"),
+        ({"x": wide.from_ints([6, 5, 7], 64), "ordered": True}, ValueError, "ordered .* row 1 is not in order"),
+        ({"x": wide.from_ints([5, 6, 6], 64), "ordered": True}, ValueError, "ordered .* row 2 is not in order"),
+        ({"x": wide.from_ints([5, 6, 6], 64), "realizable": True}, ValueError, "ordered .* row 2 is not in order"),
+        ({"realizable": True}, ValueError, "realizable .* row 2 is a one"),
+        ({"ordered": 1}, TypeError, "ordered must be True or False"),
     ],
 )
 def test_sample_refuses(given, error, message):
@@ -501,6 +509,59 @@ def test_sample_is_a_frozen_pytree():
     assert jax.tree.map(lambda _: None, sample).x is None
     with pytest.raises(AttributeError, match="frozen"):
         sample.x = X
+
+
+def test_points_that_do_not_count_are_last_in_order():
+    ordered = Points.create(wide.from_ints([5, 3, 4, 1], 8), 2).in_order(2)
+    assert wide.to_ints(ordered.x) == [3, 5, 2**64 - 1, 2**64 - 1] and ordered.ordered
+
+
+def test_what_is_promised_of_a_sample_is_promised_of_the_rows_that_count():
+    """A row of zeros behind them is in no order; who promises a threshold's labels promises their order, too."""
+    sample = Sample(x=wide.from_ints([5, 6, 6, 0], 64), y=[1, 1, 0, 1], n_valid=3, realizable=True)
+    assert sample.ordered and sample.realizable
+    assert not Sample(x=X, y=[1, 0, 1], ordered=True).realizable
+
+
+def test_traced_labels_and_counts_that_a_cast_would_make_good_ones_stay_wrong():
+    """1/2 is no label 0, and 2 - 2^32 is 2 in 32 bits."""
+    assert jax.jit(lambda y: Sample(x=X, y=y).y)(jnp.array([0.5, 1.0, 0.0])).tolist() == [-1, 1, 0]
+    with jax.enable_x64(True):
+        counted = jax.jit(lambda n: Sample(x=X, y=[1, 0, 1], n_valid=n).n_valid)
+        assert [int(counted(jnp.int64(n))) for n in (2, 2 - 2**32, 2 + 2**32)] == [2, -1, -1]
+
+
+def test_a_function_of_several_results_is_pure_if_all_are():
+    """The second says whether it is compiled."""
+
+    def told(key):
+        return jax.random.uniform(key), jnp.float32(isinstance(key, jax.core.Tracer))
+
+    assert not tracing.is_pure(told) and tracing.is_pure(lambda key: told(key)[:1])
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("sound", [True, False])
+def test_no_law_is_told_where_no_run_would_release_anything(fits, sound):
+    """Of data outside the domain, or by numbers out of their ranges."""
+    made = types.SimpleNamespace(fits=lambda data: jnp.bool_(fits), sound=lambda: jnp.bool_(sound))
+    law = algorithm._if_good(made, None, jnp.array([0.25, 0.75]))
+    assert law.tolist() == [0.25, 0.75] if fits and sound else np.isnan(law).all()
+
+
+def test_more_examples_than_floats_count_are_in_no_domain(monkeypatch):
+    """Of every kind of labelled data."""
+    monkeypatch.setattr("dpjax.core.arguments.most_counted", lambda: 3)
+    x, y = wide.from_ints([1, 2, 3, 4], 4), [0, 1, 0, 1]
+    for n, counted in ((3, True), (4, False)):
+        examples = Examples.create(x[:, None], y, n)
+        many = MultiSample.create(x, np.array([y, y]).T, n)
+        assert examples.in_domain(4) == many.in_domain(4) == Sample(x=x, y=y, n_valid=n).in_domain(4) == counted
+        assert Assignments.create(np.eye(4, dtype=bool)[:n], y[:n]).counted() == counted
+
+
+def test_a_theorem_asks_for_one_example_at_least():
+    assert [algorithm.whole(n) for n in (-2.5, 0.3, 7.0, 7.2)] == [1, 1, 7, 8]
 
 
 def test_sample_is_built_under_tracing():
@@ -612,7 +673,7 @@ def test_checks_let_through():
     assert traced.dtype == jnp.float32 and not arguments.is_traced(1.0)
     assert arguments.known("x", jnp.float32(0.5)) == 0.5 and arguments.function("make", max) is max
     assert arguments.epsilon(2.0**120) == 2.0**120 and arguments.extremes(np.zeros(0)) == []
-    assert arguments.extremes(jnp.array([2, -3, 1])) == [-3, 2]
+    assert arguments.extremes(jnp.array([2, -3, 1])) == [-3, 2] and arguments.real("x", math.inf) == math.inf
 
 
 def test_formulas_refuse_numbers_that_are_too_large_or_too_small_together():

@@ -99,8 +99,9 @@ def test_integers_in_steps_of_a_fraction_are_the_floats_that_they_are():
     ):
         dpjax.encode([3.0], unit=1, low=0, high=2**53)
     assert dpjax.encode([3.0], unit=1, low=0, high=2**53 - 1).bits == 53
-    with pytest.raises(ValueError, match=r"low and high must be less than 2.53 units in size"):
-        dpjax.encode([decimal.Decimal(1)], unit=decimal.Decimal("0.01"), low=0, high=2**47)
+    for unit, high in (("0.01", 2**47), ("0.5", 2**52)):
+        with pytest.raises(ValueError, match=r"low and high must be less than 2.53 units in size"):
+            dpjax.encode([decimal.Decimal(1)], unit=decimal.Decimal(unit), low=0, high=high)
     for whole in (2.0, Fraction(2), decimal.Decimal(2), np.array(2)):
         column = dpjax.encode(np.array([2**60 + 2]), unit=whole, low=2**60, high=2**61)
         assert codes(column) == [1] and column.encoding.kind == "integers"
@@ -172,6 +173,7 @@ def test_decimals_far_from_zero_are_exact():
     """Where float64 rounds the bounds, or products of values to half a step, codes are computed one by one."""
     above = np.array([2.0**53 + 2, 2.0**53 + 8])
     assert codes(dpjax.encode(above, unit=1, low=2**53 + 1, high=2**53 + 9)) == [1, 7]
+    assert codes(dpjax.encode(above - 2, unit=1, low=2**53 + 1, high=2**53 + 9)) == [0, 5]  # the nearest float to low
     cents = [10**14 + 0.25, 10**14 + 0.5]
     assert codes(dpjax.encode(cents, unit=0.01, low=10**14, high=10**14 + 1)) == [25, 50]
     low, high = 38032804634565.16, 38099469456053.0  # between them the product with 100 may be half a step off
@@ -284,6 +286,15 @@ def test_the_encoding_does_not_depend_on_the_values():
     assert one.encoding == other.encoding
 
 
+def test_dates_agree_with_dates_alone():
+    """A number of days since 1970 is no date, nor are 24 times as many hours."""
+    bounds = {"low": "2000-01-01", "high": "2000-01-08"}
+    days, hours = (dpjax.encode(np.array(["2000-01-02"], kind), **bounds).encoding for kind in ("M8[D]", "M8[h]"))
+    numbers = dpjax.encode([10958], low=10957, high=10964).encoding
+    assert (days.low, days.last) == (numbers.low, numbers.last)
+    assert days.agrees(days) and not days.agrees(numbers) and not numbers.agrees(days) and not days.agrees(hours)
+
+
 @pytest.mark.parametrize(
     ("values", "given", "origin"),
     [
@@ -301,6 +312,13 @@ def test_the_origin_is_the_code_of_zero(values, given, origin):
     assert encoding.origin == origin
     if 0 < origin <= encoding.last:
         assert encoding.value(origin) == encoding.value(origin) * 0
+
+
+def test_a_code_beyond_the_last_stands_for_the_upper_bound():
+    """Algorithms release any code of so many bits."""
+    for low, high, unit in ((0, 9, None), (0, 4, 0.5), (0.0, 4.0, None)):
+        column = dpjax.encode([3.0] if unit or isinstance(low, float) else [3], low=low, high=high, unit=unit)
+        assert column.encoding.last < 2**column.bits - 1 and column.decode(2**column.bits - 1) == high
 
 
 @pytest.mark.slow

@@ -489,3 +489,27 @@ def test_boxes_are_listed_where_their_table_fits():
         label_private.rectangles(bits=2, axes=20)
     with pytest.raises(ValueError, match=r"most must leave at most .* and 16777216 cells"):
         label_private.rectangles(bits=2, axes=11, most=2)
+
+
+def test_boxes_of_points_cut_out_what_boxes_can_and_count_what_they_label() -> None:
+    """Against all boxes of X_2^2; one point comes twice, two are not named. In four slots they do not fit."""
+    rng, named = np.random.default_rng(0), np.array([True, True, False, True, True, True, False])
+    points = np.array([[0, 1], [2, 3], [1, 0], [2, 3], [3, 1], [2, 1], [3, 3]])
+    ones, zeros = rng.integers(0, 5, (2, len(points))).astype(np.int32)
+
+    @functools.partial(jax.jit, static_argnames="most")
+    def listed(most: int) -> Any:
+        found = label_private.rectangles(bits=2, axes=2, most=most).choices(jnp.asarray(points, jnp.uint32), named)
+        return found.concepts, found.where, found.right(jnp.asarray(ones), jnp.asarray(zeros)), found.fits
+
+    boxes, where, right, fits = jax.device_get(listed(5))
+    assert fits and not listed(4)[3]
+
+    def within(low: Any, high: Any) -> np.ndarray:
+        return np.all((np.asarray(low) <= points) & (points <= np.asarray(high)), axis=1)
+
+    found = [within(low[:, 0], high[:, 0]) for low, high in zip(boxes.low[where], boxes.high[where], strict=True)]
+    sides = list(itertools.combinations_with_replacement(range(4), 2))
+    ways = {tuple(within(*zip(*box, strict=True))[named]) for box in itertools.product(sides, sides)}
+    assert len(found) == len(ways) and {tuple(each[named]) for each in found} == ways
+    assert right[where].tolist() == [int(np.where(each, ones, zeros).sum()) for each in found]

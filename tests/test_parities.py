@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax import Sample, Status, bounds
+from dpjax import Outcome, Sample, Status, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.concepts import parities as concept
+from dpjax.data import pac
 from dpjax.data.sample import bucket
 from dpjax.domains import gf2, wide
-from dpjax.learners import pac, parities
+from dpjax.learners import parities
 from dpjax.verify import histograms, neighbours, probabilities, records
 from dpjax.verify.exact import sticks
 from dpjax.verify.plain.exponential import parity_law
@@ -191,6 +192,32 @@ def test_a_trial_fails_from_errors_above_alpha_on() -> None:
     for alpha in (1.5, -0.1, math.nan):
         with pytest.raises(ValueError, match="alpha must be"):
             pac.Experiment(learner=wrong, distribution=law, n=3, alpha=alpha, capacity=3)
+
+
+def test_a_trial_of_two_concepts_fails_where_one_of_them_is_missed() -> None:
+    """The first is always found, the second if a coin says so; every run has a coin of its own."""
+
+    def half(key: Any, sample: Any) -> Any:
+        return jnp.stack([jnp.uint32(1), 4 + jax.random.bits(key) % 2])[:, None]
+
+    law = concept.uniform(bits=3, targets=[1, 4])
+    experiment = pac.Experiment(learner=jax.tree_util.Partial(half), distribution=law, n=3, alpha=0.4, capacity=3)
+    failed = jax.jit(jax.vmap(lambda key: pac.trial(key, experiment)["failed"]))(
+        jax.random.split(jax.random.key(0), 64)
+    )
+    sure, nearly = pac.runs(jax.random.key(0), experiment, 64)
+    assert 10 < failed.sum() < 54 and 10 < 64 * sure == 64 * nearly < 54
+
+
+def test_a_trial_that_releases_nothing_fails_whatever_the_target() -> None:
+    """All zeros, which are shown then, are the target here."""
+    bottom = jax.tree_util.Partial(
+        lambda key, sample: Outcome.of(jnp.zeros(1, jnp.uint32), jnp.int32(Status.BOTTOM), {})
+    )
+    law = concept.uniform_single(bits=3, target=0)
+    experiment = pac.Experiment(learner=bottom, distribution=law, n=3, alpha=0.4, capacity=3)
+    assert jax.tree.map(bool, pac.trial(jax.random.key(0), experiment)) == {"failed": True, "bottom": True}
+    assert pac.runs(jax.random.key(0), experiment, 2).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.slow

@@ -78,8 +78,8 @@ def test_equal_in_every_number_is_equal(value):
     again = jax.tree.map(lambda leaf: np.array(leaf), value)
     assert (value == again) is True and hash(value) == hash(again) and value in [again]
     leaves, structure = jax.tree.flatten(value)
-    if any(np.size(leaf) for leaf in leaves):
-        assert (value == jax.tree.unflatten(structure, [leaf + 1 for leaf in leaves])) is False
+    for i in (i for i, leaf in enumerate(leaves) if np.size(leaf)):
+        assert (value == jax.tree.unflatten(structure, [*leaves[:i], leaves[i] + 1, *leaves[i + 1 :]])) is False
     assert value != "another thing" and value != Recipe(scale=3.0)
 
 

@@ -124,7 +124,7 @@ def test_public_data_of_another_domain_are_refused():
 def test_public_data_of_another_encoding_are_refused():
     """As many bits, but other bounds or another unit; the width of an integer type does not matter."""
     answer = asked()
-    for given in ({"low": -1, "high": 254}, {"low": 0, "high": 510, "unit": 2}):
+    for given in ({"low": -1, "high": 254}, {"low": 0, "high": 254}, {"low": 0, "high": 510, "unit": 2}):
         with pytest.raises(ValueError, match="data must be encoded as the answer's column"):
             answer.exactly(dpjax.encode(INCOMES, **{"unit": 1} | given))
     encoding = answer.encoding

@@ -1,6 +1,8 @@
 """Numbers of few digits around a centre, held to whole rows: the same rows, lengths, searches and answers."""
 
 import functools
+import math
+import random
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,7 @@ from dpjax.concepts import thresholds as concept
 from dpjax.data import pac
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
-from dpjax.domains import ordered, scaled, wide
+from dpjax.domains import offsets, ordered, scaled, wide
 from dpjax.learners import thresholds
 from dpjax.optimizers import interior_point
 
@@ -66,6 +68,15 @@ def both(points, whole, n, ones, depth):
 @functools.partial(jax.jit, static_argnames="side")
 def counted(starts, queries, side):
     return jax.vmap(lambda query: starts.search(query, side=side))(queries)
+
+
+def test_what_is_less_than_a_row_and_equal_to_it_is_so_of_the_numbers():
+    around = jax.jit(lambda points: jax.vmap(lambda i: scaled.around(points, i))(jnp.arange(ROWS)))
+    for rows in CASES.values():
+        points, values = build(rows)
+        less, equal = (np.asarray(each)[: len(values), : len(values)] for each in around(points))
+        assert less.tolist() == [[x < y for x in values] for y in values]
+        assert equal.tolist() == [[x == y for x in values] for y in values]
 
 
 @pytest.mark.slow
@@ -190,3 +201,50 @@ def test_who_gets_scaled_points():
     ]
     forms = [type(jax.eval_shape(pac.draw, jax.random.key(0), each)[1].x) for each in given]
     assert forms[0] is scaled.Scaled and forms[1] is not scaled.Scaled
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_one_more_is_counted_in_lengths_of_up_to_64_digits(more):
+    lengths = [
+        1,
+        2,
+        3,
+        6,
+        7,
+        12345,
+        *(2**j + d for j in (31, 32, 33, 40, 63) for d in (-2, -1, 0)),
+        2**64 - 2,
+        2**64 - 1,
+    ]
+    sizes = [length.bit_length() for length in lengths]
+    words = np.array([length << 64 - size for length, size in zip(lengths, sizes, strict=True)], np.uint64)
+    high, low = (jnp.asarray((words >> np.uint64(shift)).astype(np.uint32)) for shift in (32, 0))
+    found = jnp.zeros(len(lengths), bool), high, low, jnp.array(sizes, jnp.int32)
+    moved = scaled._one_more(found, jnp.full(len(lengths), more), jnp.ones(len(lengths), jnp.int32))
+    assert scaled._digits(*moved).tolist() == [(length + more).bit_length() for length in lengths]
+
+
+def test_distances_from_a_pivot_are_those_of_whole_numbers():
+    """Of 100 bits, as far as they are known: where more than 46 of 64 digits are left, or there are no others."""
+    rng = random.Random(0)
+    pivot = rng.getrandbits(100) | 1 << 99
+    numbers = [pivot + sign * (rng.getrandbits(8) << rng.randrange(80)) for sign in (-1, 1) for _ in range(12)]
+    numbers += [0, pivot - 1, pivot, pivot + 1, numbers[3] + 1, numbers[5] ^ 1 << 60, pivot ^ (1 << 97) - 1]
+
+    @jax.jit
+    def compared(rows, point):
+        seen = jax.vmap(lambda row: offsets.of(row, point))(rows)
+        one, other = (jnp.repeat if i else jnp.tile for i in (0, 1))
+        n = rows.shape[0]
+        first, second = (seen[way(jnp.arange(n), n)] for way in (other, one))
+        return offsets.less(first, second), offsets.distance(first, second)
+
+    less, found = jax.device_get(compared(wide.from_ints(numbers, 101), wide.from_ints([pivot], 101)[0]))
+    pairs = [(a, b) for a in numbers for b in numbers]
+    known = found.known
+    assert np.array_equal(less[known], np.array([a < b for a, b in pairs])[known])
+    logs = np.array([math.log(abs(a - b)) if a != b else -math.inf for a, b in pairs])
+    np.testing.assert_allclose(found.log[known], logs[known], rtol=1e-6, atol=1e-6)
+    assert known.mean() > 0.9
+    for (a, b), is_known in zip(pairs, known, strict=True):
+        assert is_known or abs(a - b) < max(abs(a - pivot), abs(b - pivot)) >> (offsets.LOST - 2)

@@ -76,6 +76,24 @@ def test_the_interval_is_where_the_mixture_is_small():
     assert estimates.rate_sequence(10**10 - 1, 10**10).high == 1.0  # from below, by less than a float can say
 
 
+def test_the_interval_of_a_mean_is_that_of_its_formula():
+    """Draw by draw: what an estimate or a variance is before a draw decides how the draw is weighed."""
+    draws, log = np.random.default_rng(0).beta(0.5, 5.0, 1000), np.log(2 / 0.1)
+    centre = weighed = spread = total = 0.0
+    mean, variance, squares = 0.5, 0.25, 0.25
+    for t, x in enumerate(draws, start=1):
+        weight = min(0.5, np.sqrt(2 * log / (variance * t * np.log1p(t))))
+        centre, weighed = centre + weight * x, weighed + weight
+        spread += (x - mean) ** 2 * (-np.log1p(-weight) - weight)
+        total += x
+        mean = (0.5 + total) / (t + 1)
+        squares += (x - mean) ** 2
+        variance = squares / (t + 1)
+    found, half = estimates.mean_sequence(draws, level=0.9), (log + spread) / weighed
+    assert found.low > 0 and weight < 0.5
+    np.testing.assert_allclose([found.low, found.high], [centre / weighed - half, centre / weighed + half], rtol=1e-12)
+
+
 def laws(kind, rng, runs, draws):
     """Draws of laws on [0, 1]: rare large failures, a constant, spread out."""
     if kind == "rare":

@@ -2,6 +2,7 @@
 
 import builtins
 import collections
+import contextlib
 import dataclasses
 import fractions
 import functools
@@ -23,7 +24,9 @@ from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
+from dpjax.plotting import style
 from dpjax.trials import cells, engine, search, sweep
+from dpjax.trials.shared import Memory
 from dpjax.trials.store import as_json
 
 
@@ -257,11 +260,41 @@ def test_probabilities_beyond_1_are_refused_whatever_setting_has_them() -> None:
         dpjax.failures({"beyond": functools.cache(Beyond)}, over={"above": [0.0, 2.0]}, **given)
 
 
+def test_probabilities_below_0_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roundings alone are not; a mean over draws would hide them."""
+    effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
+    cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
+    for least, words in ((-1e-5, None), (-0.01, "from 0 to 1"), (1.01, "from 0 to 1"), (math.nan, "got NaN")):
+        law = np.tile([[least], [0.5]], cells.TOGETHER)
+        monkeypatch.setattr(cells.engine, "evaluate", lambda *args, law=law, **kwargs: law)
+        with pytest.raises(ValueError, match=words) if words else contextlib.nullcontext():
+            cells.laws([(cell, cell.experiment(10, 0.1, 255))], store=Memory())
+
+
+def test_runs_of_one_bad_status_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
+    cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
+    for status in Status:
+        monkeypatch.setattr(cells.engine, "evaluate", lambda *args, draws, status=status, **_: np.full(draws, status))
+        refused = status in (Status.OUTSIDE_DOMAIN, Status.BAD_PARAMETER)
+        with pytest.raises(ValueError, match=status.name) if refused else contextlib.nullcontext():
+            cell.refuse_unheard(cell.experiment(10, 0.1, 255))
+
+
+def test_a_law_is_kept_for_what_was_asked() -> None:
+    def key(n: int = 10, alpha: float = 0.1, seed: int = 0, draws: int = 2) -> str:
+        effort = cells.Effort(level=0.95, seed=seed, by=None, draws=draws, trials=1)
+        cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
+        return as_json(cells._law_key(cell, cell.experiment(n, alpha, 255)))
+
+    assert len({key(), key(n=11), key(alpha=0.2), key(seed=1), key(draws=3), key()}) == 5
+
+
 def test_a_large_array_is_told_apart_by_a_short_key() -> None:
     one, other = np.arange(10**5), np.arange(10**5)
     other[-1] += 1
-    described = [as_json(cells._described(each)) for each in (one, one.copy(), other)]
-    assert described[0] == described[1] != described[2] and len(described[0]) < 200
+    described = [as_json(cells._described(each)) for each in (one, one.copy(), other, one.reshape(2, -1))]
+    assert described[0] == described[1] and len(set(described)) == 3 and len(described[0]) < 200
 
 
 def test_a_law_that_is_none_is_refused_by_name() -> None:
@@ -315,6 +348,18 @@ def test_laws_of_strangers_are_not_taken_for_granted(make: Any, error: type[Exce
     given = {"distribution": log_uniform, "over": {"bits": [6]}, "alpha": 0.2, "trials": 16}
     with pytest.raises(error, match=words):
         dpjax.failures({"mine": make}, **given, n=60)
+
+
+def test_a_law_is_held_against_its_runs_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of 1,024 runs fail: what Hoeffding's bound allows is 0.075 more or less."""
+    effort = cells.Effort(level=0.95, seed=0, by=None, draws=16, trials=1)
+    cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
+    monkeypatch.setattr(cells.engine, "evaluate", lambda *args, draws, **kwargs: np.full((draws, 2), 0.5))
+    monkeypatch.setattr(cells.tracing, "untraced", lambda *args: False)
+    monkeypatch.setattr(cells.tracing, "is_pure", lambda *args: True)
+    for stated, right in ((0.0, False), (0.42, False), (0.43, True), (0.57, True), (0.58, False), (1.0, False)):
+        with contextlib.nullcontext() if right else pytest.raises(ValueError, match="a law that its runs follow"):
+            assert cell.compared(cell.experiment(10, 0.1, 255), [stated] * 20) == [0.5, 0.5]
 
 
 def test_a_right_law_of_a_stranger_is_taken() -> None:
@@ -538,10 +583,22 @@ def test_lines_follow_the_setting_that_varies() -> None:
     axes.figure.clf()
 
 
+def test_bars_reach_from_low_to_high() -> None:
+    figure, axes = style.figure()
+    style.points(axes, [1, 2], [5.0, 6.0], [4.0, 2.0], [7.0, 9.0])
+    (bars,) = axes.containers[0].lines[2]
+    assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[4.0, 7.0], [2.0, 9.0]]
+    figure.clf()
+
+
 def test_axes_are_logarithmic_from_a_factor_of_8_on() -> None:
     for last, scale in ((79, "linear"), (80, "log")):
-        rows = tuple({"series": "mine", "bits": b, "n": n, "low": n, "high": n} for b, n in ((8, 10), (9, last)))
+        rows = tuple(
+            {"series": "mine", "bits": b, "n": n, "low": n - 2, "high": n + 5} for b, n in ((8, 10), (9, last))
+        )
         axes = sweep.Curve(rows, ("bits",), 0.1, 0.1, 0.95).plot()
+        (bars,) = axes.containers[0].lines[2]
+        assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[8, 15], [last - 2, last + 5]]
         assert (axes.get_xscale(), axes.get_yscale()) == ("linear", scale)
         axes.figure.clf()
 

@@ -748,6 +748,7 @@ def test_integers_that_would_wrap_around_are_refused():
     assert engine.count(lambda key, p: p, np.int64(-(2**31)), root=ROOT, cell=0, trials=1) == -(2**31)
 
 
-def test_numbers_that_would_be_0_are_refused():
-    with pytest.raises(ValueError, match="params must hold numbers that fit float32, got 1e-300"):
-        engine.count(lambda key, p: jax.random.uniform(key) < p, 1e-300, root=engine.root_key(0), cell=0, trials=4)
+@pytest.mark.parametrize("number", [1e-300, 1e39, np.array([1.0, -1e39])])
+def test_numbers_that_would_be_0_or_infinite_are_refused(number):
+    with pytest.raises(ValueError, match="params must hold numbers that fit float32, got"):
+        engine.count(lambda key, p: jax.random.uniform(key) < p, number, root=engine.root_key(0), cell=0, trials=4)

@@ -240,8 +240,9 @@ def test_datasets_may_be_any_pytree() -> None:
 def test_a_law_that_is_none_is_refused() -> None:
     counts = histograms(2, [2])
     pairs = neighbours(counts, REPLACE_ONE)
-    with pytest.raises(ValueError, match="sum to one"):
-        worst_pair(lambda count: jnp.log(jnp.array([0.5, 0.4])), counts, pairs, 1.0)
+    for second in (0.4, 0.5 - 1e-6):
+        with pytest.raises(ValueError, match="sum to one"):
+            worst_pair(lambda count, second=second: jnp.log(jnp.array([0.5, second])), counts, pairs, 1.0)
     with pytest.raises(ValueError, match="pairs"):
         worst_pair(_log_pmf(exponential.mechanism(epsilon=1.0)), counts, pairs[:0], 1.0)
     with pytest.raises(ValueError, match="epsilon"):
@@ -372,7 +373,7 @@ def test_a_row_of_integers_is_one_outcome() -> None:
 
 def test_pairs_must_name_datasets() -> None:
     counts, law = histograms(2, [2]), _log_pmf(exponential.mechanism(epsilon=1.0))
-    for wrong in (-1, 99):
+    for wrong in (-1, 3, 99):
         for call in (worst_pair, lambda *args: delta_curve(*args[:3], [args[3]])):
             with pytest.raises(ValueError, match=f"indices from 0 to 2 of the datasets, got {wrong}"):
                 call(law, counts, np.array([[0, 1], [0, wrong]]), 1.0)
@@ -480,9 +481,10 @@ def test_a_number_that_repeats_is_a_cell_of_its_own_and_so_is_nan() -> None:
 
 
 def test_integers_of_both_signs_and_64_bits_are_told_apart() -> None:
-    """-1 and 2^64 - 1 have the same bits, and floats merge the latter with 2^64 - 2."""
+    """-1 and 2^64 - 1 have the same bits, and floats merge the latter with 2^64 - 2, and 2^63 - 1 with 2^63."""
     below, above = np.full(1000, -1), np.full(1000, 2**64 - 1, np.uint64)
     assert audit_samples(below, above).epsilon > 3
+    assert audit_samples(np.full(1000, 2**63 - 1), np.full(1000, 2**63, np.uint64)).epsilon > 3
     assert audit_samples(above - np.uint64(1), np.where(np.arange(1000) % 2, above, 0), epsilon=0.0).delta_at(0.0) > 0.9
 
 

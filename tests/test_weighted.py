@@ -85,8 +85,17 @@ def test_the_last_of_all_points_is_compared_beside_rows_that_do_not_count():
     assert data.threshold_error(Points.create(nothing, 0)) == 1
 
 
+def test_what_weighs_nothing_is_left_out():
+    """Of values and counts, and of what is put together."""
+    assert repr(Weighted.create(wide.from_ints([9, 2, 9], 4), [5, 0, 1])) == "Weighted(x=[9], weights=[6])"
+    merged = jax.jit(Weighted.merged)(wide.from_ints([1, 1, 5, 9], 4), jnp.array([1.0, 2.0, 0.0, 4.0]))
+    assert repr(merged) == "Weighted(x=[1, 9], weights=[3.0, 4.0])"
+
+
 def test_rows_that_do_not_count_weigh_nothing():
     data = Weighted.create(wide.from_ints([1, 5], 4), [2, 3]).padded(4)
+    assert wide.to_ints(data.x) == [1, 5, *[2**32 - 1] * 2]  # the whole array increases
+    assert jax.jit(Weighted.names)(data, wide.from_ints([5, 2**32 - 1], 32)).tolist() == [True, False]
     heavy = dataclasses.replace(data, weights=data.weights.at[3].set(1))
     light = dataclasses.replace(data, weights=data.weights.at[0].set(-1))
     assert data.in_domain(4) and not heavy.in_domain(4) and not light.in_domain(4)

@@ -169,9 +169,8 @@ def _gumbel(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Array,
 def _unit(words: UInt32[Array, "*shape 2"]) -> Float[Array, "*shape"]:
     """(64 bits + 1/2) 2^-64."""
     scaled = words.astype(float) * 2.0**-32
-    high, low = scaled[..., 0], scaled[..., 1] + 2.0**-33
-    # high == 0 has probability 2^-32: the second word then carries the leading digits.
-    return jnp.where(high > 0, high + low * 2.0**-32, low * 2.0**-32)
+    # Where the first word is 0, with probability 2^-32, the second one carries the leading digits.
+    return scaled[..., 0] + (scaled[..., 1] + 2.0**-33) * 2.0**-32
 
 
 def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:
