@@ -102,5 +102,5 @@ def tree_log(solver: TreeLog) -> Budgeted:
 
 
 def _saturation(epsilon: Any, delta: Any, xp: Any) -> Any:
-    """The real number z at which partition selection saturates, g = ceil(z), as a smooth function of its budget."""
+    """Where partition selection saturates, as a smooth function of its budget: at most 2 below the whole number g."""
     return 1 + 2 / epsilon * xp.log1p(xp.tanh(epsilon / 2) * (1 - delta) / delta)
