@@ -52,9 +52,13 @@ def write(rows: Iterable[Row], path: pathlib.Path) -> None:
     writer.writerow(FIELDS)
     for row in rows:
         writer.writerow([row.panel, row.series, *(repr(float(v)) for v in (row.x, row.value, row.low, row.high))])
+    path = path.resolve()  # what a link points to is replaced, not the link
     unborn = path.with_name(f"{path.name}.new")
-    unborn.write_text(text.getvalue(), newline="")
-    os.replace(unborn, path)
+    try:
+        unborn.write_text(text.getvalue(), newline="")
+        os.replace(unborn, path)
+    finally:
+        unborn.unlink(missing_ok=True)
 
 
 def read(path: pathlib.Path) -> list[Row]:

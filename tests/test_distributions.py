@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpjax import Points, Sample
-from dpjax.concepts import parities, points, rectangles, thresholds
+from dpjax.concepts import agnostic, conjunctions, parities, points, rectangles, thresholds
 from dpjax.data.examples import Examples
 from dpjax.data.outcome import Status
 from dpjax.domains import wide
@@ -540,3 +540,19 @@ def test_a_capacity_that_is_no_length_is_refused(capacity):
             alpha=0.1,
             capacity=capacity,
         )
+
+
+def test_several_hypotheses_are_not_one():
+    """Of a batch of conjunctions all literals became one conjunction, and an error of points passed 1."""
+    law = conjunctions.product(bits=4, target=[0, 2])
+    with pytest.raises(ValueError, match="hypothesis must be one row of literals"):
+        law.error(conjunctions.Literals(literals=jnp.array([[0, 2], [4, 6]]), disjunction=False))
+    one, two = (points.point_masses(bits=6, points=[1, 5], masses=[1.0, 1.0], target=target) for target in (5, [5, 6]))
+    with pytest.raises(ValueError, match="hypothesis must be one concept"):
+        one.error(two.targets)
+    for hypotheses in (one.targets, points.uniform(bits=6, target=[5, 6, 7]).targets):
+        with pytest.raises(ValueError, match="hypotheses must be 2, one for each target"):
+            two.errors(hypotheses)
+    cut = np.array([2**32 + 5], np.uint64)
+    with pytest.raises(TypeError, match="hypothesis must be a uint32 array"):
+        agnostic.noisy(thresholds.uniform(bits=6, target=5), flip=0.1).error(cut)

@@ -379,15 +379,20 @@ def test_names_of_pictures_may_have_dots(tmp_path):
 def test_a_table_that_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch):
     rows = [records.Row("a", "b", 1.0, 2.0, 1.5, 2.5)]
     records.write(rows, tmp_path / "table.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "table.csv")
 
-    def full(*args, **kwargs):
+    def full(path, text, **kwargs):
+        with path.open("w") as file:
+            file.write(text[:3])
         raise OSError("no space")
 
-    monkeypatch.setattr(pathlib.Path, "write_text", full)
-    with pytest.raises(OSError, match="no space"):
-        records.write(rows * 2, tmp_path / "table.csv")
-    monkeypatch.undo()
-    assert records.read(tmp_path / "table.csv") == rows
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "write_text", full)
+        with pytest.raises(OSError, match="no space"):
+            records.write(rows * 2, tmp_path / "table.csv")
+    assert records.read(tmp_path / "table.csv") == rows and len(list(tmp_path.iterdir())) == 2
+    records.write(rows * 2, tmp_path / "link.csv")
+    assert records.read(tmp_path / "table.csv") == rows * 2
 
 
 ELSEWHERE = ("epsilon", "slice_epsilon", "compute_epsilon", "repeats")

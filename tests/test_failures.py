@@ -110,7 +110,7 @@ def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
     assert len(lines) == 2 + len(table.rows)
     axes = table.plot()
     assert axes.get_xlabel() == "n" and len(axes.get_legend().get_texts()) == len(EPSILONS) * len(ALPHAS)
-    axes.figure.clf()
+    curves.pyplot.close(axes.figure)
     failures({"exponential": exponential}, **{**GIVEN, "progress": True})
     assert "12/12 cells" in capsys.readouterr().err
     given = {**GIVEN, "over": {"epsilon": [1.0]}, "by": "trials", "trials": 8, "progress": True}
@@ -135,7 +135,7 @@ def test_small_failures_are_drawn_on_a_logarithmic_axis_beside_none_at_all() -> 
     rows = [{**cell, "n": n, "failure": failure} for n, failure in ((10, 0.9), (20, 1e-6), (40, 0.0))]
     axes = curves.failures(types.SimpleNamespace(rows=rows, over={}, to_rows=lambda: rows))
     assert axes.get_yscale() == "log" and axes.get_ylabel() == "P[error > 0.1, or nothing released]"
-    axes.figure.clf()
+    curves.pyplot.close(axes.figure)
 
 
 def test_results_are_kept_in_a_store_that_is_open_and_empty(tmp_path: Any, table: Any) -> None:

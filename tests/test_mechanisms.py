@@ -1019,6 +1019,8 @@ def test_pure_functions_look_at_what_they_are_given() -> None:
     for threshold in (math.nan, [1.0, 2.0]):
         with pytest.raises(ValueError, match="threshold must be a single number"):
             above_threshold.log_pmf([1, 2], threshold, **given)
+    assert laplace.laplace(jax.random.key(0), 2**70, **given) > 1e21
+    assert stability.log_keep(np.uint8(3), **given, delta=0.1) == stability.log_keep(3.0, **given, delta=0.1)
     with pytest.raises(TypeError, match="gap must hold"):
         stability.log_keep(1 + 1j, **given, delta=0.1)
     with pytest.raises(TypeError, match="delta must be a real number"):
@@ -1043,6 +1045,7 @@ def test_pure_functions_take_keys(key: Any) -> None:
 
 
 def test_an_epsilon_whose_inverse_is_no_float_shows_in_the_status() -> None:
+    """On CPUs, which take subnormal numbers for 0, it always did."""
     status = jax.jit(lambda epsilon: laplace.mechanism(epsilon=epsilon)(jax.random.key(0), 3.0).status)
     assert status(np.float32(1e-38)) == Status.BAD_PARAMETER and status(np.float32(1e-30)) == Status.OK
 

@@ -637,6 +637,9 @@ def test_a_database_of_a_domain_that_its_points_are_not_of_is_refused(bits: Any)
     function = cdf.StepFunction(points=wide.from_ints([3, 9], 4), heights=jnp.array([0.25, 0.5, 0.75]))
     with pytest.raises((TypeError, ValueError), match="bits must"):
         function.database(bits)
+    with pytest.raises(ValueError, match=r"points must hold points in 0, ..., 2\^3 - 1, got 9"):
+        function.database(3)
+    assert function.evaluate(jnp.zeros((0, 1), jnp.uint32)).shape == (0,)
     with pytest.raises(TypeError, match="x must be a uint32 array"):
         function.evaluate(np.array([[2**32 + 3]]))
 
@@ -650,8 +653,8 @@ def test_steps_of_san_thresholds_add_up_to_the_total_and_are_held() -> None:
         made = thresholds.san_thresholds(bits=bits, n=2**50, epsilon=epsilon, delta=delta, alpha=alpha)
         assert made.guarantee().covers(epsilon, delta)
     given = {"bits": 16, "n": 2**24, "epsilon": 10.0, "delta": 1e-6, "alpha": 0.5}
-    with pytest.raises(ValueError, match="delta must be at least"):
+    with pytest.raises(ValueError, match="delta of a step must be at least"):
         thresholds.san_thresholds(**{**given, "delta": 1e-36})
-    with pytest.raises(ValueError, match="epsilon must be at least"):
+    with pytest.raises(ValueError, match="epsilon of a step must be at least"):
         thresholds.san_thresholds(**{**given, "epsilon": 1e-40}, allow_unproved=True)
     assert thresholds.san_thresholds(**{**given, "bits": np.uint8(255)}).exponents == 256

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 import dpjax
 from dpjax import Outcome, Sample, Status, least_n
@@ -557,7 +558,7 @@ def test_a_curve_is_drawn_and_tabulated(curve: Any, monkeypatch: pytest.MonkeyPa
         "largest",
     ]
     assert curve.plot(axes) is axes
-    axes.figure.clf()
+    pyplot.close(axes.figure)
     real = builtins.__import__
 
     def without_pandas(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -580,7 +581,7 @@ def test_lines_follow_the_setting_that_varies() -> None:
     assert axes.get_xlabel() == "epsilon"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["mine, share = 0.1", "mine, share = 0.3"]
     assert [bars.lines[0].get_xdata().tolist() for bars in axes.containers] == [[0.5, 1.0, 2.0]] * 2
-    axes.figure.clf()
+    pyplot.close(axes.figure)
 
 
 def test_bars_reach_from_low_to_high() -> None:
@@ -588,7 +589,7 @@ def test_bars_reach_from_low_to_high() -> None:
     style.points(axes, [1, 2], [5.0, 6.0], [4.0, 2.0], [7.0, 9.0])
     (bars,) = axes.containers[0].lines[2]
     assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[4.0, 7.0], [2.0, 9.0]]
-    figure.clf()
+    pyplot.close(figure)
 
 
 def test_axes_are_logarithmic_from_a_factor_of_8_on() -> None:
@@ -600,13 +601,13 @@ def test_axes_are_logarithmic_from_a_factor_of_8_on() -> None:
         (bars,) = axes.containers[0].lines[2]
         assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[8, 15], [last - 2, last + 5]]
         assert (axes.get_xscale(), axes.get_yscale()) == ("linear", scale)
-        axes.figure.clf()
+        pyplot.close(axes.figure)
 
 
-def drawn(*rows: tuple[Any, ...]) -> Any:
+def drawn(*rows: tuple[Any, ...], ax: Any = None) -> Any:
     names = ("series", "kind", "n", "low", "high")
     rows = tuple(dict(zip(names, row, strict=True)) for row in rows)
-    return sweep.Curve(rows, ("kind",), 0.1, 0.1, 0.95).plot()
+    return sweep.Curve(rows, ("kind",), 0.1, 0.1, 0.95).plot(ax)
 
 
 def test_words_stand_in_the_order_given_beside_numbers_too() -> None:
@@ -614,22 +615,37 @@ def test_words_stand_in_the_order_given_beside_numbers_too() -> None:
     none = ("one", "a", None, 1, None)
     axes = drawn(none, ("one", 8, 20, 18, 22), ("two", "a", 10, 9, 11), ("two", 8, 15, 14, 16))
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "8"]
-    assert [bars.lines[0].get_xdata().tolist() for bars in axes.containers] == [[1], [0, 1]]
+    assert [bars.lines[0].get_xdata(orig=False).tolist() for bars in axes.containers] == [[1], [0, 1]]
     assert "nothing released" in axes.get_ylabel()
-    axes.figure.clf()
+    pyplot.close(axes.figure)
+
+
+def test_words_of_two_curves_on_one_picture_keep_their_places() -> None:
+    axes = drawn(("one", "a", 10, 9, 11), ("one", "b", 20, 18, 22))
+    drawn(("two", "b", 12, 9, 13), ("two", "c", 25, 18, 28), ax=axes)
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert [bars.lines[0].get_xdata(orig=False).tolist() for bars in axes.containers] == [[0, 1], [1, 2]]
+    pyplot.close(axes.figure)
+
+
+def test_a_cycle_with_strokes_of_its_own_is_kept() -> None:
+    with pyplot.rc_context({"axes.prop_cycle": pyplot.cycler(linestyle=["-", "--"])}):
+        axes = drawn(*((name, kind, 9, 9, 30) for name in "ab" for kind in (8, 9)))
+    assert [bars.lines[0].get_linestyle() for bars in axes.containers] == ["-", "--"]
+    pyplot.close(axes.figure)
 
 
 def test_an_interval_without_an_end_does_not_look_like_one_with() -> None:
     known, unknown = (drawn(("one", 8, 10, 9, high), ("one", 9, 12, 11, 12)) for high in (10, None))
     assert len(unknown.lines) == len(known.lines) + 1
     for axes in (known, unknown):
-        axes.figure.clf()
+        pyplot.close(axes.figure)
 
 
 def test_more_lines_than_colours_look_different() -> None:
     axes = drawn(*((f"{i}", kind, 9 + i, 9, 30) for i in range(12) for kind in (8, 9)))
     assert len({(bars.lines[0].get_color(), bars.lines[0].get_linestyle()) for bars in axes.containers}) == 12
-    axes.figure.clf()
+    pyplot.close(axes.figure)
 
 
 def test_progress_is_shown_on_request(capsys: Any) -> None:

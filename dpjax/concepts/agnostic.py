@@ -61,11 +61,9 @@ class Agnostic(Distribution):
         """The least error of a concept of the class; of k label columns one each."""
         raise NotImplementedError
 
-    @jax.jit
     def excess(self, hypothesis: Any) -> Float[Array, ""]:
         return self.error(hypothesis) - self.best()  # type: ignore[attr-defined]
 
-    @jax.jit
     def excesses(self, hypotheses: Any) -> Float[Array, "k"]:
         return self.errors(hypotheses) - self.best()  # type: ignore[attr-defined]
 
@@ -99,12 +97,10 @@ class Noisy(Agnostic):
         flipped = (random.bits(key_flips, capacity) < units).astype(jnp.int32)
         return _relabelled(drawn, drawn.y ^ flipped)
 
-    @jax.jit
     def error(self, hypothesis: Any) -> Float[Array, ""]:
         """flip + (1 - 2 flip) D[hypothesis and target differ]."""
         return self.flip + (1 - 2 * self.flip) * self.base.error(hypothesis)
 
-    @jax.jit
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for each of k labels."""
         return self.flip + (1 - 2 * self.flip) * self.base.errors(hypotheses)
@@ -112,12 +108,10 @@ class Noisy(Agnostic):
     def best(self) -> Float[Array, "*k"]:
         return jnp.asarray(self.flip, float)
 
-    @jax.jit
     def excess(self, hypothesis: Any) -> Float[Array, ""]:
         """(1 - 2 flip) D[hypothesis and target differ], without a difference."""
         return (1 - 2 * self.flip) * self.base.error(hypothesis)
 
-    @jax.jit
     def excesses(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for each of k labels."""
         return (1 - 2 * self.flip) * self.base.errors(hypotheses)
@@ -160,12 +154,10 @@ class Mixed(Agnostic):
         # By default some devices multiply numbers of eleven bits.
         return jnp.dot(self.weights, values, precision=lax.Precision.HIGHEST)
 
-    @jax.jit
     def error(self, hypothesis: Any) -> Float[Array, ""]:
         """sum_i w_i error_i(hypothesis)."""
         return self._mean(jnp.stack([law.error(hypothesis) for law in self.laws]))
 
-    @jax.jit
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for each of k labels."""
         return self._mean(jnp.stack([law.errors(hypotheses) for law in self.laws]))

@@ -104,6 +104,8 @@ class Product(Distribution):
         A disjunction differs from another where the conjunctions of their negated literals do.
         """
         arguments.instance("hypothesis", hypothesis, Literals)
+        if jnp.ndim(hypothesis.literals) != 1:  # of a batch all literals would be one conjunction
+            raise ValueError(f"hypothesis must be one row of literals, got shape {jnp.shape(hypothesis.literals)}")
         return self._error(hypothesis.of_variables(self.odds.shape[0]))
 
     @jax.jit

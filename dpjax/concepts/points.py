@@ -156,7 +156,15 @@ class PointDistribution(Distribution):
 
     def errors(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for k targets; every leaf of `hypotheses` has a leading axis of length k."""
-        return self._all_errors(_checked_concept("hypotheses", hypotheses))
+        _checked_concept("hypotheses", hypotheses)
+        several = self.targets.position.shape[:-1]
+        for leaf in jax.tree.leaves(hypotheses):
+            if not several or jnp.shape(leaf)[:1] != several:
+                k = several[0] if several else "several"
+                raise ValueError(
+                    f"hypotheses must be {k}, one for each target, got an array of shape {jnp.shape(leaf)}"
+                )
+        return self._all_errors(hypotheses)
 
     @of_tolerance
     @jax.jit
@@ -200,7 +208,13 @@ class PointDistribution(Distribution):
 
     def _error(self, hypothesis: Any, target: Point) -> Float[Array, ""]:
         """Exact but for rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""
-        differ = hypothesis.predict(self.heavy.points) != target.predict(self.heavy.points)
+        mine, labels = hypothesis.predict(self.heavy.points), target.predict(self.heavy.points)
+        if not mine.shape == labels.shape == self.heavy.points.shape[:1]:  # broadcast, errors would pass 1
+            raise ValueError(
+                "hypothesis must be one concept, and the law of one target (errors takes several),"
+                f" got labels of shapes {mine.shape}, {labels.shape}"
+            )
+        differ = mine != labels
         masses = jax.vmap(lambda i: self.heavy._mass(i, i + 1))(jnp.arange(differ.shape[0], dtype=jnp.int32))
         heavy = jnp.sum(jnp.where(differ, masses, 0.0))
         point = target.share(self.bits)

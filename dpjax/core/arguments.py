@@ -288,6 +288,11 @@ def array(name: str, value: Any) -> np.ndarray:
     return found
 
 
+def holds_numbers(array: Any) -> bool:
+    """Whether an array of NumPy's or JAX's holds real numbers or booleans; a PRNG key does not."""
+    return getattr(array.dtype, "kind", "key") in tuple("biuf")
+
+
 def is_row(value: Any) -> bool:
     """Whether it is a list, a tuple, an array or a column: something that has a length and an order."""
     unordered = isinstance(value, str | bytes | Mapping | Set)

@@ -102,7 +102,7 @@ def _labels(y: Any, rows: int) -> Array:
     """y, as numbers (rows, k)."""
     if not isinstance(y, jax.Array):
         y = arguments.array("y", y)
-    if getattr(y.dtype, "kind", "key") not in "biuf":  # PRNG keys have none
+    if not arguments.holds_numbers(y):
         raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.ndim != 2 or y.shape[0] != rows or y.shape[1] == 0:
         raise ValueError(f"y must have one row of k >= 1 labels a point, shape ({rows}, k), got {y.shape}")

@@ -249,9 +249,9 @@ def out_of_order(rows: np.ndarray) -> int | None:
     return int(wrong[0]) + 1 if wrong.size else None
 
 
-def wide_rows(name: str, x: Any, limbs: int | None = None) -> Array:
-    """x as a uint32 array of shape (rows, limbs) with at least one row; of any width, unless limbs are given."""
-    return _wide(name, x, limbs, axes=2, shape="(rows, limbs)")
+def wide_rows(name: str, x: Any, limbs: int | None = None, *, at_least: int = 1) -> Array:
+    """x as a uint32 array of shape (rows, limbs) with at least so many rows; of any width, unless limbs are given."""
+    return _wide(name, x, limbs, axes=2, shape="(rows, limbs)", at_least=at_least)
 
 
 def wide_row(name: str, x: Any, limbs: int | None = None) -> Array:
@@ -259,13 +259,13 @@ def wide_row(name: str, x: Any, limbs: int | None = None) -> Array:
     return _wide(name, x, limbs, axes=1, shape="(limbs,)")
 
 
-def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str) -> Array:
+def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str, at_least: int = 1) -> Array:
     if getattr(x, "dtype", None) != np.uint32:
         got = getattr(x, "dtype", None) or type(x).__name__
         raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
     if x.ndim != axes or x.shape[-1] == 0:
         raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
-    if x.shape[0] == 0:
+    if x.shape[0] < at_least:
         raise ValueError(f"{name} must hold at least one row: it is empty")
     if limbs is not None and x.shape[-1] != limbs:  # cut off, numbers would be others
         raise ValueError(f"{name} must have numbers of {limbs} limbs, got {x.shape[-1]}")
@@ -279,7 +279,7 @@ def labels_of(y: Any, rows: int) -> Array:
             y = np.asarray(y)
         except ValueError as error:
             raise ValueError("y must have the length of x, and one axis, got rows of different lengths") from error
-    if getattr(y.dtype, "kind", "key") not in "biuf":  # PRNG keys have none
+    if not arguments.holds_numbers(y):
         raise TypeError(f"y must hold labels 0 and 1, got {y.dtype}")
     if y.shape != (rows,):
         raise ValueError(f"y must have the length of x, shape ({rows},), got {y.shape}")

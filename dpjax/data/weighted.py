@@ -161,7 +161,7 @@ class Weighted:
 
     def share_below(self, j: UInt32[Array, "q more"]) -> Float[Array, "q"]:
         """Q of the thresholds c_j(x) = 1 iff x < j, wide integers of any width."""
-        j = wide_rows("j", j)
+        j = wide_rows("j", j, at_least=0)
         limbs = max(j.shape[-1], self.x.shape[-1])
         x, j = self._wide(limbs), wide.resize(j, limbs)
         return self._shares_up_to()[jax.vmap(lambda one: wide.search(x, one))(j)]
@@ -236,7 +236,7 @@ class Weighted:
 
     def _find(self, x: UInt32[Array, "q limbs"]) -> tuple[Int[Array, "q"], Bool[Array, "q"]]:
         """(the row of each point, whether there is one)."""
-        x = wide_rows("x", x)
+        x = wide_rows("x", x, at_least=0)
         limbs = max(x.shape[-1], self.x.shape[-1])
         mine, x = self._wide(limbs), wide.resize(x, limbs)
         at = jnp.minimum(jax.vmap(lambda one: wide.search(mine, one))(x), self.rows - 1)

@@ -241,7 +241,7 @@ def _trace(book: Any, word: Bool[Array, "length"]) -> Accusation:
 def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:
     """A word as booleans."""
     word = word if isinstance(word, jax.Array) else np.asarray(word)
-    if getattr(word.dtype, "kind", "key") not in "biuf":  # PRNG keys have none
+    if not arguments.holds_numbers(word):
         raise TypeError(f"{name} must hold bits 0 and 1, got {word.dtype}")
     if word.shape != (length,):
         raise ValueError(f"{name} must have one bit a column, shape ({length},), got {word.shape}")

@@ -101,7 +101,7 @@ def above_threshold(
     floating-point side channels, or a cryptographic generator.
 
     Raises:
-      ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: no key. ValueError: epsilon or sensitivity not a finite positive number, a threshold that is NaN or several numbers.
 
     >>> import jax, jax.numpy as jnp
     >>> int(above_threshold(jax.random.key(0), jnp.array([0, 3, 900]), 500, epsilon=1.0).index)

@@ -55,6 +55,16 @@ def array(name: str, values: Any, *, whole: bool = False) -> Real[Array, "..."]:
     return real.astype(jnp.float32) if real.dtype.itemsize < 4 else real
 
 
+def reals(name: str, values: Any) -> Float[Array, "..."]:
+    """Real numbers of any type, or booleans, as floats; TypeError for the rest."""
+    ours = isinstance(values, jax.Array) or hasattr(values, "__jax_array__")
+    ours = ours or any(map(arguments.is_traced, jax.tree.leaves(values)))
+    given = jnp.asarray(values) if ours else np.asarray(float(values) if isinstance(values, int) else values)
+    if not any(jnp.issubdtype(given.dtype, kind) for kind in (jnp.bool_, jnp.integer, jnp.floating)):
+        raise TypeError(f"{name} must hold real numbers, got {values!r} of type {given.dtype}")
+    return jnp.asarray(given, float)
+
+
 def _native(given: np.ndarray) -> np.ndarray:
     """In the byte order of this machine, the only one that JAX takes."""
     return given.astype(given.dtype.newbyteorder("="), copy=False)

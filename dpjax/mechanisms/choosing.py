@@ -103,7 +103,7 @@ def choosing(
     cryptographic generator.
 
     Raises:
-      ValueError: epsilon or alpha out of range, n negative.
+      TypeError: no key. ValueError: epsilon or alpha out of range, n negative.
 
     >>> import jax, jax.numpy as jnp
     >>> out = choosing(jax.random.key(0), jnp.array([0, 500, 1]), n=501, epsilon=1.0, alpha=0.5)

@@ -117,7 +117,7 @@ def exponential(
     floating-point side channels, or a cryptographic generator.
 
     Raises:
-      ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: no key. ValueError: epsilon or sensitivity not a finite positive number.
 
     >>> import jax, jax.numpy as jnp
     >>> int(exponential(jax.random.key(0), jnp.array([0, 90, 3]), epsilon=1.0).index)

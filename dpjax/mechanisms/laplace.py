@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Real, UInt32
 from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
-from dpjax.mechanisms.base import Between, Noise, Number, sensitivity_of
+from dpjax.mechanisms.base import Between, Noise, Number, reals, sensitivity_of
 
 LN2 = math.log(2.0)
 FAR = 1e4  # scales of noise: beyond them even float64 has no probability left
@@ -37,16 +37,7 @@ def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "
 
 def _standardised(output: ArrayLike, value: ArrayLike, epsilon: Number, sensitivity: Number) -> Array:
     """(output - value) in units of the noise's scale."""
-    return (_reals("output", output) - _reals("value", value)) / _scale(epsilon, sensitivity)
-
-
-def _reals(name: str, values: Any) -> Float[Array, "..."]:
-    """Real numbers, or booleans, as floats; TypeError for the rest."""
-    traced = any(map(arguments.is_traced, jax.tree.leaves(values)))
-    given = jnp.asarray(values) if traced or isinstance(values, jax.Array) else arguments.array(name, values)
-    if not any(jnp.issubdtype(given.dtype, kind) for kind in (jnp.bool_, jnp.integer, jnp.floating)):
-        raise TypeError(f"{name} must hold real numbers, got {values!r} of type {given.dtype}")
-    return jnp.asarray(given, float)
+    return (reals("output", output) - reals("value", value)) / _scale(epsilon, sensitivity)
 
 
 def _scale(epsilon: Number, sensitivity: Number) -> Array:
@@ -113,7 +104,7 @@ def laplace(
     >>> laplace(jax.random.key(0), 5, epsilon=1.0).shape
     ()
     """
-    value = _reals("value", value)
+    value = reals("value", value)
     return value + _scale(epsilon, sensitivity) * standard_laplace(arguments.key(key), value.shape)
 
 

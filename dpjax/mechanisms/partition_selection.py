@@ -150,7 +150,7 @@ def partition_selection(
     protection from floating-point side channels, or a cryptographic generator.
 
     Raises:
-      ValueError: epsilon not finite and positive, delta outside (0, 1).
+      TypeError: no key. ValueError: epsilon not finite and positive, delta outside (0, 1).
 
     >>> import jax, jax.numpy as jnp
     >>> partition_selection(jax.random.key(0), jnp.array([0, 28]), epsilon=1.0, delta=1e-6).tolist()

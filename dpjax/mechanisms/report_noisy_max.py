@@ -71,7 +71,7 @@ def report_noisy_max(
     floating-point side channels, or a cryptographic generator.
 
     Raises:
-      ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: no key. ValueError: epsilon or sensitivity not a finite positive number.
 
     >>> import jax, jax.numpy as jnp
     >>> int(report_noisy_max(jax.random.key(0), jnp.array([0, 90, 3]), epsilon=1.0).index)

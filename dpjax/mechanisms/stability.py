@@ -29,7 +29,7 @@ from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, largest, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, reals, scored
 from dpjax.mechanisms.laplace import log_tails
 
 CALIBRATIONS = ("printed", "proved", "proved_counts")
@@ -63,7 +63,7 @@ def log_keep(
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln P[kept], ln P[not kept]) given the gap, each accurate however small; (0, -inf) at gap +inf."""
     scale, threshold = noise(calibration, epsilon, delta)
-    gap = array("gap", gap).astype(float)
+    gap = reals("gap", gap)
     alone = gap == jnp.inf
     # A harmless gap where the real one is infinite: otherwise gradients would be inf * 0.
     log_q, log_p = log_tails((threshold - jnp.where(alone, 0.0, gap)) / scale)
@@ -132,7 +132,7 @@ def stability(
     generator.
 
     Raises:
-      ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
+      TypeError: no key. ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
 
     >>> import jax, jax.numpy as jnp
     >>> out = stability(jax.random.key(0), jnp.array([1, 200, 3]), epsilon=1.0, delta=1e-9)

@@ -44,6 +44,7 @@ from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.core.logspace import all_happen, any_fails
 from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import Algorithm
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import Sample
@@ -254,6 +255,8 @@ def of(learner: Any, *, k: int) -> DirectSum:
 def _single(name: str, learner: Any) -> Any:
     """TypeError unless it is a learner of one concept from a `Sample`."""
     complete = callable(learner) and all(hasattr(learner, part) for part in ("bits", "guarantee", "predict"))
-    if not complete or getattr(learner, "kind", Sample) is not Sample:
+    if not complete or (
+        isinstance(learner, Algorithm) and learner.kind is not Sample
+    ):  # others may call kind what they like
         raise TypeError(f"{name} must be a learner of one concept from a Sample, as of dpjax.learners, got {learner!r}")
     return learner

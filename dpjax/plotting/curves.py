@@ -25,17 +25,18 @@ def least_n(curve: Any, ax: Any = None) -> Any:
     rows = curve.to_rows()
     places = list(dict.fromkeys(row[x] for row in rows))
     words = not all(isinstance(place, int | float) for place in places)
-    at = {place: number if words else place for number, place in enumerate(places)}  # words in the order given
+    at = {place: as_chosen(place) if words else place for place in places}
+    if words:  # in the order given; axes that have words keep theirs, and each word its place
+        ax.xaxis.update_units(list(at.values()))
+    order = {place: number for number, place in enumerate(places if words else sorted(places))}
     for number, (label, line) in enumerate(_lines(curve, others).items()):
-        found = sorted((row for row in line if row["n"] is not None), key=lambda row: at[row[x]])
+        found = sorted((row for row in line if row["n"] is not None), key=lambda row: order[row[x]])
         n = [row["n"] for row in found]
         below = [row["n"] - row["low"] for row in found]
         above = [(row["high"] or row["n"]) - row["n"] for row in found]
         given = [at[row[x]] for row in found]
-        bars = ax.errorbar(given, n, yerr=[below, above], fmt=f"o{_stroke(number)}", capsize=2, label=label)
+        bars = ax.errorbar(given, n, yerr=[below, above], marker="o", capsize=2, label=label, **_stroke(number))
         style.no_end(ax, [(at[row[x]], row["n"]) for row in found if row["high"] is None], bars[0].get_color())
-    if words:
-        ax.set_xticks(range(len(places)), [as_chosen(place) for place in places])
     if _wide([row["n"] for row in rows]):
         ax.set_yscale("log")
     if not words and _wide([row[x] for row in rows]):
@@ -61,7 +62,7 @@ def failures(table: Any, ax: Any = None) -> Any:
         rows = sorted(rows, key=lambda row: row["n"])
         value = [row["failure"] for row in rows]
         ends = [[row["failure"] - row["low"] for row in rows], [row["high"] - row["failure"] for row in rows]]
-        ax.errorbar([row["n"] for row in rows], value, yerr=ends, fmt=f"o{_stroke(number)}", capsize=2, label=label)
+        ax.errorbar([row["n"] for row in rows], value, yerr=ends, marker="o", capsize=2, label=label, **_stroke(number))
     if _wide([row["n"] for row in table.rows]):
         ax.set_xscale("log", base=2)
     if _wide([row["failure"] for row in table.rows if row["failure"] > 0]):
@@ -73,9 +74,10 @@ def failures(table: Any, ax: Any = None) -> Any:
     return ax
 
 
-def _stroke(number: int) -> str:
-    """Another stroke where matplotlib's colours begin anew."""
-    return ("-", "--", ":", "-.")[number // len(pyplot.rcParams["axes.prop_cycle"]) % 4]
+def _stroke(number: int) -> dict[str, str]:
+    """Another stroke where matplotlib's cycle begins anew; its own before."""
+    again = number // len(pyplot.rcParams["axes.prop_cycle"])
+    return {"linestyle": ("-", "--", ":", "-.")[again % 4]} if again else {}
 
 
 def _varied(table: Any, names: Sequence[str]) -> list[str]:

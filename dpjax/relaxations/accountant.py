@@ -167,7 +167,7 @@ def _groups(
     deltas = _numbers("deltas", deltas, at_least=0.0, below=1.0)
     if epsilons.ndim != 1 or deltas.shape != epsilons.shape:
         raise ValueError(f"{name} and deltas must have one shape (groups,), got {epsilons.shape}, {deltas.shape}")
-    counts = _counts(times)
+    counts = counts_of(times)
     if len(counts) != epsilons.shape[0]:
         raise ValueError(f"times must have one count for each of {epsilons.shape[0]} groups, got {len(counts)}")
     terms = math.prod(many + 1 for many in counts)
@@ -176,10 +176,10 @@ def _groups(
     return epsilons, deltas, counts
 
 
-def _counts(times: Sequence[int]) -> tuple[int, ...]:
-    return tuple(
-        arguments.integer(f"times[{i}]", many, at_least=1) for i, many in enumerate(arguments.several("times", times))
-    )
+def counts_of(times: Sequence[int]) -> tuple[int, ...]:
+    """How many mechanisms each group has, as integers; TypeError or ValueError for what are no counts."""
+    given = map(arguments.plain, arguments.several("times", times))
+    return tuple(arguments.integer(f"times[{i}]", many, at_least=1) for i, many in enumerate(given))
 
 
 def _total(name: str, value: Any, **bounds: float) -> Array:

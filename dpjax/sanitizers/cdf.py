@@ -81,6 +81,8 @@ class StepFunction:
         limbs = self.points.shape[1]
         if not arguments.is_traced(bits):
             bits = arguments.integer("bits", arguments.plain(bits), at_least=1, at_most=32 * limbs)
+            if not arguments.is_traced(self.points):
+                wide.check_below("points", np.asarray(self.points), bits)
         last = wide.largest(jnp.asarray(bits, jnp.int32), limbs)
         x = jnp.concatenate([jnp.zeros((1, limbs), jnp.uint32), self.points, last[None]])
         return Weighted.merged(x, jnp.diff(self.heights, prepend=0.0, append=1.0))
@@ -91,7 +93,7 @@ class StepFunction:
         Raises:
           TypeError, ValueError: no wide integers, one a row.
         """
-        x = wide_rows("x", x)
+        x = wide_rows("x", x, at_least=0)
         limbs = max(x.shape[-1], self.points.shape[-1])
         points, x = self.resized(limbs).points, wide.resize(x, limbs)
         return self.heights[jax.vmap(lambda one: wide.search(points, one, side="right"))(x)]

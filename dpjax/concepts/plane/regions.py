@@ -139,6 +139,10 @@ def check_same_plane(hypothesis: Any, target: Region) -> None:
     arguments.instance("hypothesis", hypothesis, Region)
     if hypothesis.bits != target.bits:
         raise ValueError(f"hypothesis must be a region of {target.bits} bits, got {hypothesis.bits}")
+    if hypothesis.chart.ndim != 2:
+        raise ValueError(
+            f"hypothesis must be one region, with halfplanes of shape (parts, sides), got {hypothesis.chart.shape}"
+        )
 
 
 def difference(one: Region, other: Region) -> Float[Array, ""]:

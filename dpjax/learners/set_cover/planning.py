@@ -44,7 +44,7 @@ def plan(log_size: float, k: int, epsilon: float, delta: float, alpha: float, be
     >>> plan(math.log(2000), 3, 1.0, 1e-6, 0.2, 0.1, "shared_test").rounds
     12
     """
-    log_size = arguments.known("log_size", log_size, at_least=0.0, below=math.inf)
+    log_size = arguments.known("log_size", log_size, above=0.0, below=math.inf)
     composed = arguments.choice("accountant", accountant, ACCOUNTANTS) == "composition"
     return _plan(log_size, *_checked(k, epsilon, delta, alpha, beta, composed), accountant)
 

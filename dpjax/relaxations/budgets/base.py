@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from dpjax.accounting import Guarantee
 from dpjax.core import arguments
+from dpjax.relaxations.accountant import counts_of
 
 # A budget is lowered by the first of these that the host accountant confirms: 2^-50 is rounding in float64, 2^-16 would be a mistake.
 _LOWERED = (0.0, *(2.0**-k for k in range(50, 15, -2)))
@@ -34,7 +35,7 @@ def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> F
     [0.5, 0.1]
     """
     logits, total = jnp.asarray(logits, float), arguments.real("total", total, at_least=0.0, below=math.inf)
-    times = [arguments.size(f"times[{i}]", many) for i, many in enumerate(arguments.several("times", times))]
+    times = counts_of(times)
     if logits.shape != (len(times),):
         raise ValueError(f"logits must have one entry for each of {len(times)} groups, got shape {logits.shape}")
     parts = jax.nn.softmax(logits)

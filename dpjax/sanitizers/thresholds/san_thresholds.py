@@ -400,8 +400,8 @@ def san_thresholds(
     >>> sanitizer.guarantee().covers(1.0, 1.000001e-6), f"{sanitizer.sample_size(alpha=0.5, beta=0.1):.1e}"
     (True, '2.1e+06')
     """
-    bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     fields = base.domain(bits, n, at_most=MOST_BITS)
+    bits = int(fields["bits"])
     arguments.calibration(calibration)
     epsilon, delta = (
         arguments.known("epsilon", epsilon, above=0.0, below=math.inf),
@@ -411,7 +411,9 @@ def san_thresholds(
     calls = bounds.san_thresholds_calls(alpha, calibration=calibration)
     levels = bounds.levels_run(bits, bits)
     step_epsilon, step_delta = _steps(epsilon, delta, calls, levels, calibration)
-    given = {"epsilon": arguments.epsilon(step_epsilon), "delta": arguments.delta(step_delta), "alpha": alpha}
+    arguments.epsilon(step_epsilon, "epsilon of a step")
+    arguments.delta(step_delta, "delta of a step")
+    given = {"epsilon": step_epsilon, "delta": step_delta, "alpha": alpha}
     what = "BNS Lemma 4.4 in every step"
     base.refuse_small(fields["n"], bounds.san_thresholds_private, what, allow_unproved, **given)
     return SanThresholds(
