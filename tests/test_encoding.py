@@ -457,3 +457,47 @@ def test_bad_outputs_are_refused_by_name():
     with pytest.raises(TypeError, match="encoding must be"):
         dpjax.decode(1, column)
     assert dpjax.decode(1, column.encoding) == 1 and dpjax.encode is encoding.encode
+
+
+@pytest.mark.parametrize("low", [b"now", ["now"], b"2020-01-01", ["2020-01-01"], np.array(["now"])])
+def test_the_clock_is_no_bound_however_it_is_wrapped(low):
+    with pytest.raises(TypeError, match="low must be a date or a time"):
+        dpjax.encode(np.array(["2020-05-05"], "M8[s]"), low=low, high="2999-01-01")
+
+
+def test_durations_have_units():
+    with pytest.raises(TypeError, match="low must be a duration"):
+        dpjax.encode(np.array([5], "m8[s]"), low="5", high="7")
+
+
+def test_a_unit_that_is_nearly_whole_is_not_whole():
+    for unit in (Fraction(2 * 10**17 + 1, 2), decimal.Decimal("100000000000000000.5")):
+        with pytest.raises(ValueError, match="whole number of units"):
+            dpjax.encode(np.array([1]), unit=unit, low=0, high=10**17)
+    for unit in (decimal.Decimal("sNaN"), Fraction(10**400)):
+        with pytest.raises(ValueError, match="unit must be"):
+            dpjax.encode(np.array([1]), unit=unit, low=0, high=10)
+
+
+def test_a_tenth_of_32_bits_is_a_tenth():
+    tenth, low, high = np.float32(0.1), np.float32(0), np.float32(0.9)
+    for given in ({"unit": tenth, "low": 0, "high": 1}, {"unit": 0.1, "low": low, "high": high}):
+        assert dpjax.encode(np.array([0.1, 0.3], "f4"), **given).encoding.unit == Fraction(1, 10)
+
+
+def test_codes_that_are_none_are_not_decoded():
+    """Two codes in an array of 32 bits were one wide integer, and whatever was too large the upper bound."""
+    column = dpjax.encode(np.array([525.0, 1999.0]), unit=0.01, low=0, high=10**9)
+    assert column.decode(np.array([52500, 199900])).tolist() == [525.0, 1999.0]
+    with pytest.raises(ValueError, match="codes of 37 bits"):
+        column.decode(np.array([52500, 199900], np.uint32))
+    for wrong in (2**37 + 1, [2**37 + 1], -1):
+        with pytest.raises(ValueError, match="outputs must be from 0 to"):
+            column.decode(wrong)
+
+
+def test_times_of_arrow_keep_their_nanoseconds():
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    times = pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.array([1_234_567_891], arrow.time64("ns"))))
+    column = dpjax.encode(times)
+    assert column.encoding.dtype == "<m8[ns]" and int(column.decode(column.points.x)[0].astype(int)) == 1_234_567_891

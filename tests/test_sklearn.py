@@ -232,3 +232,13 @@ def test_sides_beyond_the_bounds_hold_nothing(monkeypatch):
     x = np.arange(10.0)[:, None]
     fit = PrivateRectangle(low=0, high=9, unit=1).fit(x, x[:, 0] < 5)
     assert fit.predict(x).sum() == np.sum((fit.low_ <= x) & (x <= fit.high_)) == 0
+
+
+def test_estimators_take_no_dates():
+    """Of which scikit-learn makes counts of the unit in which they are stored, and bounds clipped them."""
+    pandas = pytest.importorskip("pandas")
+    x = pandas.DataFrame({"age": [30.0, 40.0], "day": pandas.to_datetime(["2020-01-01", "2021-01-01"])})
+    for each in (x, x[["day"]].to_numpy()):
+        for estimator in (PrivateQuantiles, PrivateThreshold, PrivateRectangle):
+            with pytest.raises(TypeError, match="X must hold numbers, got dates or times"):
+                estimator(low=0, high=100, unit=1).fit(each, [0, 1])

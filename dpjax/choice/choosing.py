@@ -219,9 +219,9 @@ def _own(task: str, kind: Task, given: dict[str, Any]) -> dict[str, Any]:
 def _fractions(value: Any) -> tuple[float, ...]:
     """Fractions strictly between 0 and 1, increasing."""
     fractions = tuple(arguments.known_fraction("fractions", x) for x in arguments.several("fractions", value))
-    if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff(fractions) <= 2.0**-31):
+    if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff([0.0, *fractions, 1.0]) <= 2.0**-31):
         raise ValueError(
-            f"fractions must be 1 to {quantiles.MOST_RUNS} increasing ones, 2^-31 apart at least, got {value!r}"
+            f"fractions must be 1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart and from 0 and 1, got {value!r}"
         )
     return fractions
 

@@ -32,7 +32,12 @@ def read(values: Any) -> np.ndarray:
         _refuse_missing(np.asarray(values.isna()))
         kind: Any = getattr(values, "dtype", None)
         zoned = getattr(kind, "tz", None) is not None
-        values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))  # in UTC
+        if str(kind) == "time64[ns][pyarrow]":  # of which Python's times would keep the microseconds
+            values = values.astype("int64[pyarrow]").to_numpy().view("m8[ns]")
+        else:
+            values = values.to_numpy(
+                dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None)
+            )  # in UTC
     if not arguments.is_row(values):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
     untyped = getattr(values, "dtype", "O") == "O"
@@ -161,7 +166,11 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if it is none that the dtype can hold."""
     plain = _plain(name, bound)
     try:
-        if isinstance(plain, int) or np.asarray(plain).dtype.kind in "biufc" or str(plain).lower() in ("now", "today"):
+        written = np.asarray(plain)
+        text = written.dtype.kind in "US"
+        if written.ndim or written.dtype.kind in "biufcS" or isinstance(plain, int):
+            raise TypeError("a number without a unit, bytes, or several")
+        if text and (dtype.kind == "m" or str(plain).strip().lower() in ("now", "today")):
             raise TypeError("a number without a unit, or the clock, which tells nothing that is written down")
         found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)

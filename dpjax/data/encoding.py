@@ -1,9 +1,11 @@
 """Columns of numbers, dates and times as points of an ordered domain, and back.
 
 An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. (Of a Python
-list or an object array the type is read off the values: where that may not be known, give an array of a fixed type.) It keeps the
-order, so that whatever is found between two codes is found between their values. What lies outside the bounds is told before anything is
-rounded to a step; a float equals the bound that it is the nearest float to.
+list or an object array the type is read off the values, and pandas chose that of a column by them: `read_csv` makes floats of integers
+if one is missing or has a decimal point, `to_datetime` takes the finest unit that occurs. Where that may not be known, fix the type
+beforehand, as by `read_csv(dtype=...)` or `.astype("float64")`.) It keeps the order, so that whatever is found between two codes is found
+between their values. What lies outside the bounds is told before anything is rounded to a step; a float equals the bound that it is the
+nearest float to.
 
 | values | codes |
 |---|---|
@@ -11,7 +13,7 @@ rounded to a step; a float equals the bound that it is the nearest float to.
 | decimals (floats with a unit) | the same; unit and bounds are taken as they are written, so that 0.1 is a tenth |
 | floats | all floats from `low` to `high` in order: the bits of a float are an integer, and negative ones are turned over; -0 is 0 |
 
-A float that misses the middle of two steps by no more than a rounding, as 1.115 does in steps of 0.01, may be given either of them.
+A float that misses the middle of two steps by no more than a few roundings, as 1.115 does in steps of 0.01, may be given either of them.
 """
 
 import dataclasses
@@ -103,7 +105,7 @@ class Column:
     Attributes:
       points: the codes, for any algorithm on points; `points.x` for a `Sample` with labels.
       encoding: how to read them; public.
-      clipped: how many values lay outside the bounds and were moved to the nearer one. Not private.
+      clipped: how many values lay outside the bounds and were moved to the nearer one. Not to be released: it looks at the data.
     """
 
     points: Points
@@ -182,6 +184,9 @@ def _of_integers(unit: Any) -> Any:
     """A unit of integers, an integer itself if it is whole."""
     if isinstance(unit, np.ndarray | np.generic | jax.Array) and unit.dtype.kind not in "mM":
         unit = arguments.plain(unit)
+    if isinstance(unit, decimal.Decimal | Fraction):  # as floats, they would be rounded
+        finite = isinstance(unit, Fraction) or unit.is_finite()
+        return int(unit) if finite and Fraction(unit).denominator == 1 else unit
     return int(unit) if isinstance(unit, FRACTIONAL) and float(unit).is_integer() else unit
 
 
@@ -206,11 +211,16 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
         limbs = wide.limbs_for(encoding.bits)
         if np.shape(outputs)[-1] != limbs:
             raise ValueError(f"outputs must be wide integers of shape (..., {limbs}), got shape {np.shape(outputs)}")
-        found = encoding.values(wide.to_ints(outputs))
+        codes = wide.to_ints(outputs)
+        if max(codes, default=0) > 2**encoding.bits:
+            rule = f"codes of {encoding.bits} bits, limb by limb (or ints)"
+            raise ValueError(f"outputs must be {rule}, got {arguments.brief(max(codes))}")
+        found = encoding.values(codes)
         return found.reshape(np.shape(outputs)[:-1]) if np.ndim(outputs) > 1 else found[0]
     if np.ndim(outputs) == 0:
-        return encoding.value(arguments.integer("outputs", outputs, at_least=0))
-    return encoding.values([arguments.integer("outputs", each, at_least=0) for each in outputs])
+        return encoding.value(arguments.integer("outputs", outputs, at_least=0, at_most=2**encoding.bits))
+    most = 2**encoding.bits  # which a threshold above all points is
+    return encoding.values([arguments.integer("outputs", each, at_least=0, at_most=most) for each in outputs])
 
 
 # --------------------------------------------------------------------------------------------------- three encodings
@@ -337,7 +347,10 @@ def _written(name: str, value: Any, dtype: str) -> Fraction:
     elif isinstance(value, decimal.Decimal | Fraction):
         found = Fraction(value)
     else:
-        found = Fraction(repr(arguments.number(name, value, above=-math.inf, below=math.inf)))
+        number = arguments.number(name, value, above=-math.inf, below=math.inf)
+        found = Fraction(
+            str(value) if isinstance(value, np.floating) else repr(number)
+        )  # a tenth of 32 bits is a tenth
     if dtype == "object" and found.denominator > 1:
         raise ValueError(f"{name} must be a whole number, as the values are, got {value}")
     return found if dtype == "object" else _held(name, found, value, np.dtype(dtype))

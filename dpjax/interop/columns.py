@@ -67,6 +67,15 @@ def codes(column: Column) -> np.ndarray:
     return np.array(wide.to_ints(column.points.x), np.uint64)
 
 
+def no_times(x: Any) -> Any:
+    """X itself; TypeError if it holds dates or times, of which scikit-learn makes counts of whatever unit they are stored in."""
+    dtypes = getattr(x, "dtypes", None)
+    for each in [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes):
+        if getattr(each, "kind", "") in ("m", "M"):
+            raise TypeError(f"X must hold numbers, got dates or times ({each}): use dpjax.encode and dpjax.quantiles")
+    return x
+
+
 def coins(random_state: Any) -> np.random.RandomState:
     """What keys are drawn from; if None, from the operating system's entropy: any line of a script may seed NumPy's global state."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)

@@ -71,7 +71,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> "PrivateRectangle":
         """One private run on the rows."""
-        x, y = validate_data(self, X, y, dtype=np.float64)
+        x, y = validate_data(self, columns.no_times(X), y, dtype=np.float64)
         classes, label = columns.two_classes(y, self.classes)
         asked = self.low, self.high, self.unit
         data = columns.encoded(x, *asked)
@@ -105,7 +105,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
         check_is_fitted(self, "low_")
-        x = validate_data(self, X, dtype=np.float64, reset=False)
+        x = validate_data(self, columns.no_times(X), dtype=np.float64, reset=False)
         inside = np.full(len(x), not self._empty)
         for column, low, high in zip(columns.encoded(x, *self._asked), *self._sides, strict=True):
             code = columns.codes(column)

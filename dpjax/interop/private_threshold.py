@@ -73,7 +73,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> "PrivateThreshold":
         """One private run on the rows."""
-        x, y = validate_data(self, X, y, dtype=np.float64)
+        x, y = validate_data(self, columns.no_times(X), y, dtype=np.float64)
         classes, label = columns.two_classes(y, self.classes)
         asked = {name: getattr(self, name) for name in ("column", "low", "high", "unit")}
         above = arguments.flag("above", self.above)
@@ -91,7 +91,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
         check_is_fitted(self, "threshold_")
-        x = validate_data(self, X, dtype=np.float64, reset=False)
+        x = validate_data(self, columns.no_times(X), dtype=np.float64, reset=False)
         reached = columns.codes(self._encoded(x, self._asked)) >= self._code
         return self.classes_[(reached == self._above).astype(int)]
 

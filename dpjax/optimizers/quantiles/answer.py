@@ -100,7 +100,9 @@ class Answer:
     encoding: Encoding | None
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{fraction:g}: {value}" for fraction, value in zip(self.fractions, self.values, strict=True))
+        shown = ", ".join(
+            f"{fraction:.10g}: {value}" for fraction, value in zip(self.fractions, self.values, strict=True)
+        )
         if len(shown) > 300:
             shown = shown[:300] + " ..."
         error = f"all within {self.rank_error:,.0f} ranks with probability {show.but(self.beta)}"
@@ -220,8 +222,8 @@ def quantiles(
         quantiles and more of few records, fewer than some 8 / epsilon for each, "approximate" is the safe one.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
-    encoding is public: an array of a fixed type, with bounds and unit if any. (Of a Python list or an object array `encode` reads the
-    type off the values.) Outputs also weigh by public intervals of codes, and by their distance from `Encoding.origin`, which is public,
+    encoding is public: an array of a fixed type, with bounds and unit if any. (The type may depend on the
+    values, see `dpjax.data.encoding`.) Outputs also weigh by public intervals of codes, and by their distance from `Encoding.origin`, which is public,
     too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point
     side channels, the time a run takes; a cryptographic generator.
 
