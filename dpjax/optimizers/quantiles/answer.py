@@ -222,8 +222,8 @@ def quantiles(
         quantiles and more of few records, fewer than some 8 / epsilon for each, "approximate" is the safe one.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
-    encoding is public: an array of a fixed type, with bounds and unit if any. (The type may depend on the
-    values, see `dpjax.data.encoding`.) Outputs also weigh by public intervals of codes, and by their distance from `Encoding.origin`, which is public,
+    encoding is public: an array of a fixed type, with bounds and unit if any. (A type may depend on the values, see
+    `dpjax.data.encoding`.) Outputs also weigh by public intervals of codes, and by their distance from `Encoding.origin`, which is public,
     too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point
     side channels, the time a run takes; a cryptographic generator.
 
