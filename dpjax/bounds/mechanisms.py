@@ -138,8 +138,8 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
     picks a solution within alpha m of the best with probability 1 - beta (Lemma 4.5, same formula).
 
     The proof of Lemma 4.4 needs `choosing_mechanism_privacy`, whose 4/a + (16/(a eps)) ln(k/delta) is more than the
-    formula if exp(eps/4) > 16/(a b eps), hence only if eps > 4.8. There the printed lemma may be false, and is
-    at eps = 16, delta = 0.1, a = b = 0.9, k = 1: of three rows, if a solution has one and not none, it is picked with probability 0.123.
+    formula if exp(eps/4) > 16/(a b eps), hence only if eps > 4.8. There the printed lemma may be false, and at
+    eps = 16, delta = 0.1, a = b = 0.9, k = 1 it is: a solution of one row among three is picked with probability 0.123, of none never.
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.

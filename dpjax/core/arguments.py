@@ -283,7 +283,7 @@ def array(name: str, value: Any) -> np.ndarray:
         found = np.asarray(value)
     except (TypeError, ValueError):  # rows of different lengths, a PRNG key
         found = np.asarray("")
-    if found.dtype.kind not in "biuf":
+    if not holds_numbers(found):
         raise TypeError(f"{name} must be an array of numbers, got {value!r} of type {type(value).__name__}")
     return found
 

@@ -35,9 +35,8 @@ def read(values: Any) -> np.ndarray:
         if str(kind) == "time64[ns][pyarrow]":  # of which Python's times would keep the microseconds
             values = values.astype("int64[pyarrow]").to_numpy().view("m8[ns]")
         else:
-            values = values.to_numpy(
-                dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None)
-            )  # in UTC
+            # Of times with a zone, in UTC.
+            values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))
     if not arguments.is_row(values):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
     untyped = getattr(values, "dtype", "O") == "O"

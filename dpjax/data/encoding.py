@@ -348,9 +348,8 @@ def _written(name: str, value: Any, dtype: str) -> Fraction:
         found = Fraction(value)
     else:
         number = arguments.number(name, value, above=-math.inf, below=math.inf)
-        found = Fraction(
-            str(value) if isinstance(value, np.floating) else repr(number)
-        )  # a tenth of 32 bits is a tenth
+        # As it is written in its own precision: a tenth of 32 bits is a tenth.
+        found = Fraction(str(value) if isinstance(value, np.floating) else repr(number))
     if dtype == "object" and found.denominator > 1:
         raise ValueError(f"{name} must be a whole number, as the values are, got {value}")
     return found if dtype == "object" else _held(name, found, value, np.dtype(dtype))

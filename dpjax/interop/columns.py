@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
 
 from dpjax.core import arguments
 from dpjax.data import encoding
@@ -67,13 +68,13 @@ def codes(column: Column) -> np.ndarray:
     return np.array(wide.to_ints(column.points.x), np.uint64)
 
 
-def no_times(x: Any) -> Any:
-    """X itself; TypeError if it holds dates or times, of which scikit-learn makes counts of whatever unit they are stored in."""
+def validated(estimator: Any, x: Any, *y: Any, **given: Any) -> Any:
+    """scikit-learn's `validate_data` as float64; TypeError for dates and times, of which it makes counts of the unit they are stored in."""
     dtypes = getattr(x, "dtypes", None)
     for each in [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes):
         if getattr(each, "kind", "") in ("m", "M"):
             raise TypeError(f"X must hold numbers, got dates or times ({each}): use dpjax.encode and dpjax.quantiles")
-    return x
+    return validate_data(estimator, x, *y, dtype=np.float64, **given)
 
 
 def coins(random_state: Any) -> np.random.RandomState:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, calibrate
 from dpjax.core import arguments
@@ -67,7 +67,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     def fit(self, X: Any, y: Any = None) -> "PrivateQuantiles":
         """One private run a column."""
-        x = validate_data(self, columns.no_times(X), dtype=np.float64)
+        x = columns.validated(self, X)
         total = Guarantee(arguments.number("epsilon", self.epsilon, above=0.0, below=math.inf), 0.0, ADD_OR_REMOVE_ONE)
         each = calibrate(total, x.shape[1], accountant="basic")
         found, spent, random = [], [], columns.coins(self.random_state)
@@ -84,6 +84,6 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def transform(self, X: Any) -> np.ndarray:
         """The bin of each value, as floats."""
         check_is_fitted(self, "quantiles_")
-        x = validate_data(self, columns.no_times(X), dtype=np.float64, reset=False)
+        x = columns.validated(self, X, reset=False)
         edges = zip(self.quantiles_.T, x.T, strict=True)
         return np.stack([np.searchsorted(edge, column, side="right") for edge, column in edges], axis=1).astype(float)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpjax.data.examples import Examples
 from dpjax.data.outcome import Status
@@ -71,7 +71,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> "PrivateRectangle":
         """One private run on the rows."""
-        x, y = validate_data(self, columns.no_times(X), y, dtype=np.float64)
+        x, y = columns.validated(self, X, y)
         classes, label = columns.two_classes(y, self.classes)
         asked = self.low, self.high, self.unit
         data = columns.encoded(x, *asked)
@@ -105,7 +105,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
         check_is_fitted(self, "low_")
-        x = validate_data(self, columns.no_times(X), dtype=np.float64, reset=False)
+        x = columns.validated(self, X, reset=False)
         inside = np.full(len(x), not self._empty)
         for column, low, high in zip(columns.encoded(x, *self._asked), *self._sides, strict=True):
             code = columns.codes(column)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpjax.core import arguments
 from dpjax.data.sample import Sample
@@ -73,7 +73,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> "PrivateThreshold":
         """One private run on the rows."""
-        x, y = validate_data(self, columns.no_times(X), y, dtype=np.float64)
+        x, y = columns.validated(self, X, y)
         classes, label = columns.two_classes(y, self.classes)
         asked = {name: getattr(self, name) for name in ("column", "low", "high", "unit")}
         above = arguments.flag("above", self.above)
@@ -91,7 +91,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
         check_is_fitted(self, "threshold_")
-        x = validate_data(self, columns.no_times(X), dtype=np.float64, reset=False)
+        x = columns.validated(self, X, reset=False)
         reached = columns.codes(self._encoded(x, self._asked)) >= self._code
         return self.classes_[(reached == self._above).astype(int)]
 

@@ -255,8 +255,7 @@ def of(learner: Any, *, k: int) -> DirectSum:
 def _single(name: str, learner: Any) -> Any:
     """TypeError unless it is a learner of one concept from a `Sample`."""
     complete = callable(learner) and all(hasattr(learner, part) for part in ("bits", "guarantee", "predict"))
-    if not complete or (
-        isinstance(learner, Algorithm) and learner.kind is not Sample
-    ):  # others may call kind what they like
+    # Somebody else's may call `kind` what they like.
+    if not complete or (isinstance(learner, Algorithm) and learner.kind is not Sample):
         raise TypeError(f"{name} must be a learner of one concept from a Sample, as of dpjax.learners, got {learner!r}")
     return learner
