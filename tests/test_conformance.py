@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_key_twice")
 
 TRIALS = 4096
 LARGE = 100.0  # an epsilon
+SURE = ("multi.parities.parity_learner", "interior.threshold_learner")  # of their data one record decides nothing
 
 
 def over(entries: list[Entry], only_laws: bool = False, also_slow: Any = (), also_thorough: Any = ()) -> Any:
@@ -54,6 +55,9 @@ def covered_by_families() -> set[str]:
 over_all = over(ENTRIES)
 over_families = over(ENTRIES, also_slow={entry.name for entry in ENTRIES} - first_of_families())
 over_laws = over([entry for entry in ENTRIES if entry.law is not None])
+over_laws_of_rows = over(
+    [entry for entry in ENTRIES if entry.law is not None and entry.private and hasattr(entry.data(), "n_valid")]
+)
 over_own_laws = over(
     [entry for entry in ENTRIES if entry.law is not None],
     only_laws=True,
@@ -350,6 +354,56 @@ def test_gradients_of_the_law_are_finite_and_right(entry: Entry, x64: None) -> N
     np.testing.assert_allclose([forward, reverse], [expected, expected], rtol=1e-5, atol=1e-9)
     for edge in (1e-3, 200.0):
         assert np.isfinite(slopes(edge)).all()
+
+
+def neighbours_of(data: Any, relation: str) -> list[Any]:
+    """Data in the same shapes that differ from these in one record, under this relation."""
+    n, (leaves, structure) = int(data.n_valid), jax.tree_util.tree_flatten_with_path(data)
+
+    def changed(i: int, j: int, only: str = "") -> Any:
+        """Row j in the place of row i."""
+
+        def change(path: Any, leaf: Any) -> Any:
+            rowwise = leaf.shape[:1] == (data.rows,) and jax.tree_util.keystr(path).endswith(only)
+            return jnp.asarray(leaf).at[i].set(leaf[j]) if rowwise else leaf
+
+        return jax.tree.unflatten(structure, [change(*each) for each in leaves])
+
+    some = sorted({0, n // 3, n // 2, n - 1})
+    if relation == "ADD_OR_REMOVE_ONE":
+        return [jax.tree.unflatten(*_with_count(changed(i, n - 1), n - 1)) for i in some]
+    only = ".y" if relation == "REPLACE_LABEL" else ""
+    return [changed(i, j, only) for i in some for j in some if i != j]
+
+
+def divergence(laws: list[np.ndarray], epsilon: float) -> float:
+    """The largest hockey-stick divergence of the first law from one of the others, or the other way round."""
+    first, *others = laws
+    pairs = [(first, other) for other in others] + [(other, first) for other in others]
+    return max(float(np.maximum(p - np.exp(epsilon) * q, 0.0).sum()) for p, q in pairs)
+
+
+def laws_about(entry: Entry, epsilon: float) -> list[np.ndarray]:
+    """The law at this epsilon on the entry's data, and on neighbours."""
+    here = padded(entry.data())
+    every = [here, *neighbours_of(here, entry.make(entry.epsilon).guarantee().relation)]
+    return [pmf_of(entry, epsilon, data) for data in every]
+
+
+@over_laws_of_rows
+def test_neighbours_tell_no_more_than_is_guaranteed(entry: Entry) -> None:
+    """In single precision, about one dataset: quick, for every law. Other tests look at all small datasets in double precision."""
+    guarantee = entry.make(entry.epsilon).guarantee()
+    laws = laws_about(entry, entry.epsilon)
+    assert divergence(laws, guarantee.epsilon) <= guarantee.delta + 3e-5
+    assert divergence(laws, 0.0) > 1e-3 or entry.name in SURE
+
+
+def test_neighbours_tell_when_more_is_spent() -> None:
+    """Negative control: at four times the epsilon."""
+    entry = next(entry for entry in ENTRIES if entry.name == "points.exponential")
+    guarantee = entry.make(entry.epsilon).guarantee()
+    assert divergence(laws_about(entry, 4 * entry.epsilon), guarantee.epsilon) > 0.01
 
 
 @over_all

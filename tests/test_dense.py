@@ -207,6 +207,7 @@ def test_multiplicative_weights_has_the_law_of_its_plain_twin(name: str) -> None
     np.testing.assert_allclose(released, [mean for _, mean in expected], atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_multiplicative_weights_is_private_and_not_more_private() -> None:
     """Two rounds on all data of three rows: what all choices tell together, of which the release is a function."""
     sanitizer = weights("pairs")
@@ -293,7 +294,7 @@ def tiny_samples() -> tuple[Any, np.ndarray]:
     return values, neighbours(counts, REPLACE_ONE)
 
 
-@pytest.mark.parametrize("name", ["thresholds", "points"])
+@pytest.mark.parametrize("name", ["thresholds", builders.thorough("points")])
 def test_theorem_31_has_pure_learners(name: str) -> None:
     """delta = 0: the joint law of the sanitized points and of what is learned from them, over all neighbours."""
     learner = pure_learner(1.0, name)

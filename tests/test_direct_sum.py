@@ -195,6 +195,7 @@ def test_padding_changes_nothing():
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("epsilon", "accountant"), [(0.5, "basic"), (2.0, "basic"), (2.0, "optimal")])
 def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountant):
     """Two labels, two points, two examples: every pair of neighbours, labels arbitrary."""

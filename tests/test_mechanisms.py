@@ -484,7 +484,7 @@ def test_intervals_that_are_wider_than_an_integer_keep_their_probability() -> No
     np.testing.assert_allclose(found, np.array([1.0, math.exp(-1)]) / (1 + math.exp(-1)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("mechanism", [exponential_piecewise, permute_and_flip_piecewise])
+@pytest.mark.parametrize("mechanism", [thorough(exponential_piecewise), permute_and_flip_piecewise])
 def test_what_lies_beyond_the_range_is_never_drawn_however_good_it_is(mechanism: Any) -> None:
     """A quality 0, 0, 3, 3, 3, 3, and 1000 behind: 2,000 draws by chi-square; of all points alike for a control."""
     pieces = ordered.from_breakpoints([0, 2], [0.0, 3.0], 5, beyond=1000.0)

@@ -190,7 +190,7 @@ class Found(NamedTuple):
 # All ordered samples with arbitrary labels: (bits, k, size, n).
 CASES = ((1, 1, 1, 5), (1, 1, 2, 6), (1, 2, 1, 4), (2, 1, 2, 4))
 over_quick_cases = pytest.mark.parametrize(
-    ("bits", "k", "size", "n"), [*CASES[:2], *(builders.thorough(*case) for case in CASES[2:])]
+    ("bits", "k", "size", "n"), [CASES[0], *(builders.thorough(*case) for case in CASES[1:])]
 )
 
 

@@ -186,6 +186,7 @@ def test_no_neighbouring_points_refute_unbounded_quantiles(fractions, direction,
     assert 0.7 < worst <= 1 + 1e-9, worst  # so seven tenths of it are refuted
 
 
+@pytest.mark.thorough
 def test_unbounded_quantiles_are_private_together_by_the_verifier(x64):
     made = quantiles.unbounded(bits=2, fractions=[0.25, 0.5, 0.75], epsilon=1.0, base=2.0)
     report = dpjax.check(made, n=2, domain=4, epsilon=1.0)

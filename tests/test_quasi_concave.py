@@ -377,7 +377,7 @@ def test_kept_promises_make_amplified_neighbours_and_others_need_not(x64: None) 
 
 @pytest.mark.parametrize(
     ("points", "top", "epsilon", "delta", "depth"),
-    [(4, 6, 4.0, 0.2, 1), slow(3, 19, 8.0, 0.05, 2), slow(5, 8, 6.0, 0.1, 1)],
+    [thorough(4, 6, 4.0, 0.2, 1), slow(3, 19, 8.0, 0.05, 2), slow(5, 8, 6.0, 0.1, 1)],
 )
 def test_no_neighbouring_qualities_exceed_the_guarantee(
     points: int, top: int, epsilon: float, delta: float, depth: int

@@ -146,7 +146,7 @@ def kolmogorov(sample, ends, masses):
     return max(np.max(np.arange(1, len(x) + 1) / len(x) - cdf), np.max(cdf - np.arange(len(x)) / len(x)))
 
 
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", [name if name == "threshold" else builders.thorough(name) for name in POINTS])
 def test_the_law_of_points_tends_to_the_exact_one(name):
     ends, masses = map(np.asarray, POINTS[name](temperature=0.0).law(*DATA[name]))
     within = math.sqrt(math.log(2 / 2e-5) / (2 * DRAWS))  # Dvoretzky, Kiefer, Wolfowitz, Massart

@@ -211,7 +211,7 @@ def test_a_domain_smaller_than_the_distribution_s_is_refused_by_name() -> None:
         least_n({"one": exponential}, **wider)
 
 
-@pytest.mark.parametrize("sweep_of", [least_n, dpjax.failures])
+@pytest.mark.parametrize("sweep_of", [least_n, builders.thorough(dpjax.failures)])
 def test_runs_that_take_no_data_are_refused_by_name(sweep_of: Any) -> None:
     """Their failures would look like those of too few examples."""
     numbers = {"beta": 0.1, "maximum": 60, "start": 60} if sweep_of is least_n else {"n": [30, 60]}

@@ -59,7 +59,7 @@ def largest_loss(table, pairs):
     return float(np.max(table[pairs[:, 0]] - table[pairs[:, 1]]))
 
 
-@pytest.mark.parametrize("largest", [3, builders.slow(5)])
+@pytest.mark.parametrize("largest", [builders.thorough(3), builders.slow(5)])
 def test_no_neighbours_tell_more_than_epsilon_and_broken_ones_do(largest):
     """All multisets of so many points of 8: exactly epsilon, and more where weights are doubled or offsets grow with n."""
     found, pairs = tables(8, largest, [(EPSILON, 0.0), (2 * EPSILON, 0.0), (EPSILON, EPSILON)])

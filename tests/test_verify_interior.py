@@ -66,7 +66,7 @@ def everything(domain, largest, capacity):
 @pytest.mark.parametrize(
     ("bits", "largest", "epsilon", "delta", "depth"),
     [
-        (2, 8, 2.0, 0.05, 1),
+        pytest.param(2, 8, 2.0, 0.05, 1, marks=pytest.mark.thorough),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in ((2, 14, 2.0, 0.05, 1), (1, 30, 1.0, 0.1, 1), (2, 14, 1.0, 0.2, 2), (3, 7, 2.0, 0.2, 1))

@@ -358,7 +358,7 @@ def point_learner_law(learner: Any, points_count: int, broken: bool = False) -> 
     return law
 
 
-@pytest.mark.parametrize(("points_count", "k", "n"), [(2, 1, 9), (3, 1, 7), (2, 2, 6)])
+@pytest.mark.parametrize(("points_count", "k", "n"), [thorough(2, 1, 9), thorough(3, 1, 7), (2, 2, 6)])
 def test_no_pair_refutes_the_point_learner(points_count: int, k: int, n: int) -> None:
     """All neighbouring k-labelled datasets: 220, 792 and 1716 of them; without the runner-up in the gap a pair refutes."""
     counts = histograms(points_count * 2**k, [n])
