@@ -1,10 +1,12 @@
 """Distribution functions: the share of records up to every x within alpha, but with probability beta, whatever the data.
 
 Through quantiles at i/(q + 1), whose step function loses 1/(2(q + 1)) and a rank error of t another t/n: n = t/(alpha - 1/(2(q + 1))),
-and q the best of a few around 1/alpha. Where the number of records is public (REPLACE_ONE), also noisy counts of all points
-(`histogram`, `tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a `dpjax.Weighted` database.
+and q the best of a few around 1/alpha, of more where a quantile more costs little. Where the number of records is public (REPLACE_ONE),
+also noisy counts of all points (`histogram`, `tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a
+`dpjax.Weighted` database.
 """
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
+from dpjax.accounting import exponential_rate
 from dpjax.choice import quantiles
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError
 from dpjax.choice.quantiles import MOST_RUNS
@@ -21,6 +24,8 @@ from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.sanitizers import thresholds
 
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
+MANY = (1.0, 2.0, 4.0, 8.0)  # where one more costs little
+FEW = (0.6, 0.75, 0.9, 1.0)  # where each costs much
 MOST_BITS_DENSE = 16
 MOST_LEVELS = 10  # of approximate quantiles, whose nodes are looked at one by one
 _LESS = 0.75  # of n that is reckoned roughly
@@ -141,13 +146,12 @@ def recursive_floor(question: Question) -> float:
 
 
 @functools.lru_cache(maxsize=64)  # an alpha is searched for by many questions
-def _even_quantiles(bits: int, levels: int, epsilon: float) -> Any:
-    return optimizers.approximate(bits=bits, fractions=_even(2**levels).tolist(), epsilon=epsilon)
+def _even_quantiles(bits: int, levels: int, epsilon: float, delta: float) -> Any:
+    return optimizers.approximate(bits=bits, fractions=_even(2**levels).tolist(), epsilon=epsilon, delta=delta)
 
 
 def approximate(question: Question) -> Offer:
     """The median, the medians of both halves of the points, and so on, for the best number of levels."""
-    epsilon, _ = question.step()
     if question.bits > MOST_BITS:
         raise UnavailableError(f"takes at most {MOST_BITS} bits")
     first = _first_level(question.alpha)
@@ -155,7 +159,7 @@ def approximate(question: Question) -> Offer:
     for levels in range(first, min(first + 2, MOST_LEVELS) + 1):
         left = _left(question.alpha, 2**levels)
         if left > 0:
-            made = _even_quantiles(question.bits, levels, epsilon)
+            made = _even_quantiles(question.bits, levels, *question.step())
             found.append((made.sample_size(alpha=left, beta=question.beta), made))
     if not found:
         raise UnavailableError(f"alpha asks for more than {MOST_LEVELS} levels")
@@ -165,8 +169,53 @@ def approximate(question: Question) -> Offer:
 
 def approximate_floor(question: Question) -> float:
     """What the first answer alone asks for."""
-    epsilon, _ = question.step()
-    return _first_level(question.alpha) * question.bits * math.log(2.0) / (epsilon * question.alpha)
+    levels = _first_level(question.alpha)
+    rate = exponential_rate(*question.step(), ranges=levels, squares=levels)
+    return question.bits * math.log(2.0) / (float(rate) * question.alpha)
+
+
+def _through(
+    name: str, offer: Callable[[Question], Offer], floor: Callable[[Question], float] | None, around: tuple[float, ...]
+) -> Candidate:
+    """Evenly spaced quantiles by a candidate of theirs, as many as is best of some numbers."""
+
+    def asked(question: Question) -> dict[int, Question]:
+        """The question that so many pieces leave."""
+        tried = {math.ceil(share / question.alpha) for share in around}
+        # One less than a power of two fills all levels of what has levels.
+        tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
+        counts = [pieces for pieces in sorted(tried) if 2 <= pieces <= MOST_RUNS and _left(question.alpha, pieces) > 0]
+        if not counts:
+            raise UnavailableError(f"alpha asks for more than {MOST_RUNS} quantiles")
+        return {
+            pieces: dataclasses.replace(
+                question, alpha=_left(question.alpha, pieces), fractions=tuple(_even(pieces).tolist())
+            )
+            for pieces in counts
+        }
+
+    def offered(question: Question) -> Offer:
+        found: list[tuple[Offer, int]] = []
+        reason = UnavailableError("")
+        for pieces, of_pieces in asked(question).items():
+            if floor is not None and found and floor(of_pieces) > min(one.n for one, _ in found):
+                continue
+            try:
+                found.append((offer(of_pieces), pieces))
+            except UnavailableError as without:  # of so many pieces, here
+                reason = without
+        if not found:
+            raise reason
+        best, pieces = min(found, key=lambda one: one[0].n)
+        return Offer(best.n, lambda n: _database(best.make(n)), f"{best.name}, {pieces - 1} quantiles")
+
+    def lowest(question: Question) -> float:
+        try:
+            return min(map(floor, asked(question).values())) if floor is not None else 0.0
+        except UnavailableError:
+            return 0.0
+
+    return Candidate(name, offered, None if floor is None else lowest)
 
 
 def _dense(name: str) -> Callable[[Question], Offer]:
@@ -206,12 +255,18 @@ def san_thresholds_floor(question: Question) -> float:
     return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
 
 
-CANDIDATES: tuple[Candidate, ...] = (
+CANDIDATES: tuple[
+    Candidate, ...
+] = (  # who often wins, and is quickly reckoned with, first: others are then left out by their floors
+    _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, AROUND),
+    _through("rank_exponential", quantiles.rank_exponential, None, AROUND),
+    _through("quantiles.tree", quantiles.tree, None, MANY),
     Candidate("histogram", _dense("histogram")),
     Candidate("tree", _dense("tree")),
     Candidate("permute_and_flip", permute_and_flip),
     Candidate("recursive", recursive, recursive_floor),
     Candidate("direct", direct, direct_floor),
     Candidate("approximate", approximate, approximate_floor),
+    _through("inverse_sensitivity", quantiles.inverse_sensitivity, quantiles.inverse_sensitivity_floor, FEW),
     Candidate("san_thresholds", san_thresholds, san_thresholds_floor),
 )

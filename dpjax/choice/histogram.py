@@ -1,14 +1,22 @@
 """Histograms: how often every point occurs within alpha n, but with probability beta, whatever the n records; n is public.
 
-By their theorems: MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), SanPoints.
+By their theorems: MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), SanPoints; on small domains noisy
+counts of all points (`thresholds.histogram`, `thresholds.tree`), and on tiny ones all databases (`blr`), which need no delta. The share of
+a point is the difference of those of two thresholds: a database that has each of these within alpha/2 has that within alpha. (Of two
+points it is that of the only threshold between them, or the rest.)
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dpjax import bounds
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
-from dpjax.sanitizers import points
+from dpjax.sanitizers import dense, points, thresholds
+from dpjax.sanitizers.dense.blr import listed
+from dpjax.sanitizers.thresholds.base import MOST_BITS
+
+_FINER = 1.03  # of numbers of rows that are tried for `blr`, each by so much more than the last
 
 
 def histogram(question: Question) -> Offer:
@@ -42,8 +50,45 @@ def san_points(question: Question) -> Offer:
     return Offer(n, lambda n: points.san_points(bits=question.bits, n=n, **given), "san_points")
 
 
+def blr(question: Question) -> Offer:
+    """By its own statement, for the best number of rows."""
+    question.public_size()
+    if question.bits > MOST_BITS:
+        raise UnavailableError(f"counts every point: up to {MOST_BITS} bits")
+    queries, rows, found = dense.points(bits=question.bits), 1, [(math.inf, 0)]
+    while (databases := listed(queries.size, rows)) is not None:
+        left = question.alpha - queries.rounding(rows)
+        if left > 0:
+            n = bounds.exponential_mechanism(math.log(databases), left, question.beta, question.epsilon)
+            found.append((n, rows))
+        rows = max(rows + 1, math.ceil(rows * _FINER))
+    n, rows = min(found)
+    if n == math.inf:
+        raise UnavailableError("of so many bits, or for so small an alpha, databases cannot be listed")
+    given: dict[str, Any] = {"queries": queries, "rows": rows, "epsilon": question.epsilon}
+    return Offer(math.ceil(n * (1 + 1e-12)), lambda n: dense.blr(**given), f"blr, {rows} rows")
+
+
+def _noisy_counts(factory: Callable[..., Any], size: Callable[..., int]) -> Callable[[Question], Offer]:
+    """By the statement for thresholds."""
+
+    def offer(question: Question) -> Offer:
+        question.public_size()
+        if question.bits > MOST_BITS:
+            raise UnavailableError(f"counts every point: up to {MOST_BITS} bits")
+        each = question.alpha if question.bits == 1 else question.alpha / 2
+        n = size(question.bits, each, question.beta, question.epsilon)
+        given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon}
+        return Offer(n, lambda n: factory(**given, n=n), f"thresholds.{factory.__name__}")
+
+    return offer
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("histogram", histogram),
     Candidate("release", release),
     Candidate("san_points", san_points),
+    Candidate("thresholds.histogram", _noisy_counts(thresholds.histogram, bounds.histogram_thresholds)),
+    Candidate("thresholds.tree", _noisy_counts(thresholds.tree, bounds.tree_thresholds)),
+    Candidate("blr", blr),
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.choice import points, quantiles, thresholds
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, optimal_each
 from dpjax.learners import parities as one_parity
@@ -69,7 +69,29 @@ def _direct(single: Candidate) -> Candidate:
 
         return Offer(best.n, make, f"direct_sum, {composed}, {best.name}")
 
-    return Candidate(f"direct_sum, {single.name}", offer)
+    def floor(question: Question) -> float:
+        """With more for each learner than any composition leaves it, and all of delta."""
+        try:
+            each = dataclasses.replace(question, epsilon=_most_each(question), beta=question.beta / question.k, n=None)
+            return single.floor(each) if single.floor is not None else float(single.offer(each).n)
+        except ValueError:
+            return 0.0
+
+    known = single.floor is not None or single.name in PURE  # whose offers are closed forms
+    return Candidate(f"direct_sum, {single.name}", offer, floor if known else None)
+
+
+def _most_each(question: Question) -> float:
+    """Somewhat above what each of k mechanisms may spend.
+
+    Four times what zCDP leaves it; and where delta is not small beside epsilon, five times what makes a distance of delta in all (of k
+    fair coins with odds e^+-e about e sqrt(k / (2 pi))).
+    """
+    k, epsilon, delta = question.k, question.epsilon, question.delta
+    if k == 1 or delta == 0.0:
+        return epsilon + 5 * delta
+    near = float(closed_form_epsilon(epsilon, min(delta, 1 - 2.0**-20), k))
+    return min(4 * near + 5 * delta / math.sqrt(k), epsilon + 5 * delta)
 
 
 # ---------------------------------------------------------------------------------------------------------------- points

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.choice.base import MOST_RECORDS, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import MOST_DELTA, MOST_RECORDS, Candidate, Offer, Question, UnavailableError
 from dpjax.core import bisection
 from dpjax.learners import points as learners
 
@@ -91,8 +91,15 @@ def _least_n(question: Question, epsilon: float, most: int) -> int:
     return bisection.least_int(suffices, 1, min(enough, most - 1))
 
 
+def learn_points_floor(question: Question) -> float:
+    """Where the target is expected to be seen just as often as A_dist's threshold says, it is dropped in a quarter of all runs at least."""
+    if question.beta >= 0.25 or not 0.0 < question.delta <= MOST_DELTA:
+        return 0.0
+    return bounds.stability_noise(question.epsilon, question.delta)[1] / question.alpha - 1
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("exponential", exponential),
-    Candidate("learn_points", learn_points),
+    Candidate("learn_points", learn_points, learn_points_floor),
     Candidate("hashed", hashed),
 )

@@ -11,8 +11,15 @@
   charged to beta.
 - `inverse_sensitivity`: its own `sample_size`, which counts all tuples; that of `joint` is always larger.
 - `approximate`: its own `sample_size`, for n points at most.
+- `rank_exponential`, where there is a delta: its own `sample_size`. (Without one its rate is that of permute-and-flip.)
+- `tree`: its own `sample_size`, with the best number of children.
+- `noisy_slices`, where there is a delta: its own `sample_size`, with pure solvers, at the best of three splits of epsilon. With M/e for
+  the m that a solver asks for at e, D/r for the error of ranks, C/s for that of the count, their sum is least under 2e + r + s = epsilon
+  where e, r and s are as sqrt(M/2), sqrt(D) and sqrt(C). Where fractions are so many that slices must not meet, it is their distance that
+  n is for: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third is between both.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,14 +31,21 @@ from dpjax.accounting import exponential_rate
 from dpjax.choice import interior_points
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
 from dpjax.domains import wide
+from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
+from dpjax.optimizers.quantiles.noisy_slices import MOST as MOST_SLICES
+from dpjax.optimizers.quantiles.noisy_slices import crowding_error, least_spacing, noise_errors, points_needed
+from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
+from dpjax.optimizers.quantiles.tree import WIDEST
+from dpjax.optimizers.quantiles.tree import error_bound as tree_error
 
 TIES = 32  # bits that break them
 MOST_RUNS = 2**12
 MANY = 2**20  # points, for which ties are reckoned with at least
+_FEWER = 0.9  # of what a floor reckons
 
 
 def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
@@ -173,8 +187,125 @@ def approximate_floor(question: Question) -> float:
     return question.bits * math.log(2.0) / (float(rate) * question.alpha)
 
 
+def rank_exponential(question: Question) -> Offer:
+    """By its own worst case."""
+    epsilon, delta = question.step()
+    if delta == 0.0:
+        raise UnavailableError("needs a delta above 0, without which permute_and_flip is better")
+    ranges, squares = range_sums(np.asarray(question.fractions), np)
+    rate = float(exponential_rate(epsilon, delta, ranges=ranges, squares=squares))
+    ranks = rank_error_bound(question.bits * math.log(2.0), len(question.fractions), rate, question.beta)
+    given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon, "delta": delta}
+    return Offer(_points(ranks + 1, question.alpha), lambda n: quantiles.rank_exponential(**given), "rank_exponential")
+
+
+def tree(question: Question) -> Offer:
+    """By its own worst case: fractions cost next to nothing."""
+    epsilon, _ = question.step()
+    # Of fewer levels each may spend more, but has more children.
+    widths = [width for width in range(1, WIDEST + 1) if epsilon >= SMALLEST_RATE * -(-question.bits // width)]
+    if not widths:
+        raise UnavailableError(f"needs an epsilon of {SMALLEST_RATE} for each level")
+    count = len(question.fractions)
+    errors = {width: tree_error(question.bits, width, count, epsilon, question.beta) for width in widths}
+    width = min(widths, key=errors.__getitem__)
+    given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon}
+    return Offer(
+        _points(errors[width] + 1, question.alpha), lambda n: quantiles.tree(**given, branching=1 << width), "tree"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Slices:
+    """Noisy slices as far as plans look at them.
+
+    Attributes:
+      question: theirs, of which epsilon and delta are those of a step.
+      narrow: what narrow gaps may take of delta, and of beta.
+    """
+
+    question: Question
+    narrow: float
+
+    @classmethod
+    def of(cls, question: Question) -> "_Slices":
+        """UnavailableError without a delta, or for more quantiles than there may be."""
+        question.approximate()
+        if len(question.fractions) > MOST_SLICES:
+            raise UnavailableError(f"takes at most {MOST_SLICES} fractions")
+        epsilon, delta = question.step()
+        return cls(dataclasses.replace(question, epsilon=epsilon, delta=delta), min(delta, question.beta / 4))
+
+    @property
+    def count(self) -> int:
+        return len(self.question.fractions)
+
+    @property
+    def share(self) -> float:
+        """Of beta, for runs, ranks and the count each."""
+        return (self.question.beta - self.narrow) / 3
+
+    def solver(self, epsilon: float) -> tuple[interior_points.Solver, int]:
+        """(the best pure one, m)."""
+        found, points = interior_points.best(self.question.bits, epsilon, 0.0, self.share / self.count, steps=1)
+        return found, max(1, -(-points // 2))
+
+    @property
+    def gap(self) -> float:
+        """The least distance of two fractions, which are rounded; infinite for one."""
+        return min(np.diff(self.question.fractions), default=math.inf) - 2.0**-31
+
+    def splits(self) -> list[tuple[float, float, float]]:
+        """(2e, r, s) for each of the three ways."""
+        epsilon = self.question.epsilon * (1 - 2.0**-40)
+        drift, miscount = noise_errors(self.count, self.share)
+        slices = epsilon / 4 * self.solver(epsilon / 4)[1]
+        near = np.sqrt([2 * slices, drift, miscount])
+        if self.count == 1:
+            return [tuple((epsilon * near / near.sum()).tolist())]
+        room = crowding_error(self.count, self.narrow)
+        wide = np.sqrt([4 * slices, room, miscount * self.gap])
+        ways = [near / near.sum(), wide / wide.sum()]
+        middle = np.sqrt(ways[0] * ways[1])
+        return [tuple((epsilon * way).tolist()) for way in (*ways, middle / middle.sum())]
+
+    def offer(self, both: float, ranks: float, count: float) -> Offer:
+        """With 2e, r and s, of which the slices pay for being met twice."""
+        met_twice = math.log1p(1 / (2 * self.solver(both / 2)[1] + 1))  # m is larger at a smaller e, and this smaller
+        if met_twice >= both / 2:
+            raise UnavailableError("an epsilon so large leaves slices of a few points, each of which may be met twice")
+        solver, m = self.solver((both - met_twice) / 2)
+        spacing = least_spacing(m, self.count, ranks, self.narrow)
+        drift, miscount = noise_errors(self.count, self.share)
+        n = points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
+        given: dict[str, Any] = {"fractions": self.question.fractions, "m": m, "delta": self.narrow}
+        given |= {"rank_epsilon": ranks, "count_epsilon": count, "allow_unproved": True}
+        name = f"noisy_slices, {solver.name}"
+        return Offer(_points(n, 1.0), lambda n: quantiles.noisy_slices(solver=solver.made(), **given), name)
+
+
+def noisy_slices(question: Question) -> Offer:
+    """By its own worst case."""
+    slices = _Slices.of(question)
+    return min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
+
+
+def noisy_slices_floor(question: Question) -> float:
+    """Somewhat less than what the best split asks for: the square of the sum of the roots."""
+    try:
+        slices = _Slices.of(question)
+    except UnavailableError:
+        return 0.0
+    epsilon = slices.question.epsilon
+    parts = (2 * epsilon / 4 * slices.solver(epsilon / 4)[1], *noise_errors(slices.count, slices.share))
+    return _FEWER * sum(map(math.sqrt, parts)) ** 2 / (epsilon * question.alpha)
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("permute_and_flip", permute_and_flip),
+    Candidate("noisy_slices", noisy_slices, noisy_slices_floor),
+    Candidate("rank_exponential", rank_exponential),
+    Candidate("tree", tree),
     Candidate("direct", direct),
     Candidate("recursive", recursive),
     Candidate("inverse_sensitivity", inverse_sensitivity, inverse_sensitivity_floor),

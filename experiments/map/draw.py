@@ -30,13 +30,22 @@ COLOUR = {
     "direct": 2,
     "permute_and_flip": 3,
     "inverse_sensitivity": 4,
+    "noisy_slices": 1,
+    "rank_exponential": 0,
     "recursive": 5,
+    "tree": 7,
     "histogram_learner": 4,
     "hashed": 2,
     "learn_points": 3,
     "slices, basic": 6,
     "slices, optimal": 3,
     "slices, slicing": 2,
+}
+COLOURS = (*style.COLOURS, "#F0E442")
+WORDS = {
+    "noisy_slices": "slices around noisy ranks",
+    "rank_exponential": captions.words("rank exponential"),
+    "tree": "hierarchical histogram",
 }
 AXES = {"d": "d (bits)", "k": "k (concepts)", "n": "n (examples)", "q": "q (quantiles)", "D": "D (axes)"}
 WHITE = "#f4f4f4"
@@ -64,7 +73,7 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         for number, name in enumerate(names):
             for row in found[name]:
                 cells[_nearest(ys, row.value), _nearest(xs, row.x)] = number
-        colours = [_lighter(style.COLOURS[COLOUR.get(name.removeprefix("direct_sum, "), 4)]) for name in names]
+        colours = [_lighter(COLOURS[COLOUR.get(name.removeprefix("direct_sum, "), 4)]) for name in names]
         shade: Any = np.ones((*cells.shape, 3)) * _rgb(WHITE)
         for number, colour in enumerate(colours):
             shade[cells == number] = colour
@@ -72,7 +81,7 @@ def _regions(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
         for part in records.series(rows, f"{panel}, crossing").values():
             axes.plot(*records.curve(part), ".", color="black", markersize=2.5)
         for number, name in enumerate(names):
-            axes.plot([], [], "s", color=colours[number], label=captions.words(name))
+            axes.plot([], [], "s", color=colours[number], label=WORDS.get(name, captions.words(name)))
         if NOTHING in found:
             axes.plot([], [], "s", color=WHITE, markeredgecolor="grey", label=NOTHING)
         axes.set(

@@ -132,11 +132,21 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
             raise ValueError(f"beta must be above {crowded:g}, the probability that a gap is too narrow, got {beta:g}")
         share = (beta - crowded) / 3
         base.require(self.solver, int(self.m), share / q)
-        drift = bounds.noise_deviation(self.levels, math.log(2 * q / share)) * self.levels / float(self.rank_epsilon)
-        miscount = max(0.0, math.log(2 / share) / float(self.count_epsilon))
-        gap = np.min(np.diff(np.asarray(self.fractions, np.float64)), initial=2.0**32) * 2.0**-32
-        roomy = (int(self.spacing) + 1) / gap + miscount if q > 1 else 0.0
-        return whole(max((int(self.m) + drift + miscount + 1) / alpha, roomy))
+        drift, miscount = noise_errors(q, share)
+        drift, miscount = drift / float(self.rank_epsilon), miscount / float(self.count_epsilon)
+        gap = np.min(np.diff(np.asarray(self.fractions, np.float64)), initial=np.inf) * 2.0**-32
+        return whole(points_needed(int(self.m), drift, miscount, int(self.spacing), float(gap), alpha))
+
+
+def noise_errors(count: int, share: float) -> tuple[float, float]:
+    """(what the noise of none of `count` ranks passes, times rank_epsilon; the same of the count), but with probability `share` each."""
+    levels = count.bit_length()
+    return bounds.noise_deviation(levels, math.log(2 * count / share)) * levels, max(0.0, math.log(2 / share))
+
+
+def points_needed(m: int, drift: float, miscount: float, spacing: int, gap: float, alpha: float) -> float:
+    """So many points that ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
+    return max((m + drift + miscount + 1) / alpha, (spacing + 1) / gap + miscount)
 
 
 def _prefixes(count: int) -> Bool[np.ndarray, "prefixes nodes"]:
@@ -154,10 +164,21 @@ def _crowded(room: int, count: int, rank_epsilon: float) -> float:
     """(q - 1) P[a sum of as many noises as two neighbouring prefixes differ by reaches `room`], or 1."""
     if count == 1:
         return 0.0
-    nodes = _prefixes(count)
-    most = int(np.max(np.sum(nodes[1:] != nodes[:-1], axis=1)))
+    # Prefixes i - 1 and i differ by node i and by what node i holds of the others: one node for each zero at the end of i.
+    most = count.bit_length()
     reached = max(room, 0) * rank_epsilon / count.bit_length()
     return min(1.0, (count - 1) * bounds.noise_tail(most, reached))
+
+
+def crowding_error(count: int, delta: float) -> float:
+    """What the noise of no distance between two of `count` > 1 ranks passes, times rank_epsilon, but with probability delta."""
+    levels = count.bit_length()
+    return bounds.noise_deviation(levels, max(0.0, math.log((count - 1) / delta))) * levels
+
+
+def least_spacing(m: int, count: int, rank_epsilon: float, delta: float) -> int:
+    """How far apart wanted ranks must be for gaps to be too narrow with probability delta at most."""
+    return 2 * m + 1 + least_int(lambda room: _crowded(room, count, rank_epsilon) <= delta, 0)
 
 
 def noisy_slices(
@@ -202,12 +223,11 @@ def noisy_slices(
     width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)
     rank_epsilon = _known_rate("rank_epsilon", rank_epsilon, q.bit_length())
     delta = arguments.known_fraction("delta", delta)
-    room = least_int(lambda room: _crowded(room, q, rank_epsilon) <= delta, 0)
     leaves: Any = {
         "fractions": np.asarray(rounded, np.uint32),
         "rank_epsilon": np.float64(rank_epsilon),
         "count_epsilon": np.float64(_known_rate("count_epsilon", count_epsilon, 1)),
-        "spacing": np.int32(2 * int(width["m"]) + 1 + room),
+        "spacing": np.int32(least_spacing(int(width["m"]), q, rank_epsilon, delta)),
     }
     return NoisySlices(solver=solver, **leaves, **width)
 

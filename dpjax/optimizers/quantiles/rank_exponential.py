@@ -188,11 +188,17 @@ class RankExponential(IndependentQuantiles):
     def error(self, *, beta: float) -> float:
         """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
-        return (self._nats() + math.log(self.fractions.shape[0] / beta)) / float(self.slope(np))
+        return error_bound(self._nats(), self.fractions.shape[0], float(self.slope(np)), beta)
 
     def _nats(self) -> float:
         """ln of 1/beta times the probability of an error above ln(1/beta)/lambda, at most."""
         return (int(self.bits) + (self.base == "scales")) * scales.LN2
+
+
+def error_bound(nats: float, count: int, rate: float, beta: float) -> float:
+    """By how many ranks `count` answers miss f n at most, but with probability beta: at this rate one misses it by more than t with
+    probability exp(nats - rate t)."""
+    return (nats + math.log(count / beta)) / rate
 
 
 def range_sums(f: Any, xp: Any) -> tuple[Any, Any]:

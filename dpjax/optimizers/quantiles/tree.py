@@ -180,9 +180,18 @@ class TreeQuantiles(Quantiles):
           ValueError: alpha or beta outside (0, 1).
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        errors = math.log(6 * self.fractions.size / beta) + int(self.bits) * math.log(2)
-        within = bounds.noise_deviation(self.levels * self._children, errors) * self.levels / float(self.epsilon)
+        within = error_bound(int(self.bits), self.width, self.fractions.size, float(self.epsilon), beta)
         return whole((within + 1) / alpha)  # ranks are whole, and f n is rounded to one
+
+
+def error_bound(bits: int, width: int, count: int, epsilon: float, beta: float) -> float:
+    """B of the module: no answer to `count` fractions is further from f n, whatever the points, but with probability beta.
+
+    >>> round(error_bound(32, 4, 9, 1.0, 0.1))
+    1015
+    """
+    levels, errors = -(-bits // width), math.log(6 * count / beta) + bits * math.log(2)
+    return bounds.noise_deviation(levels << width, errors) * levels / epsilon
 
 
 def _named(key: Array, level: Int[Array, ""], prefix: UInt32[Array, "limbs"]) -> Array:

@@ -128,6 +128,14 @@ def databases(bits: int, rows: int) -> Int[np.ndarray, "databases points"]:
     return np.diff(edges, axis=1) - 1
 
 
+def listed(points: int, rows: int) -> int | None:
+    """How many databases of so many rows over so many points there are; None if they are too many to be listed."""
+    if rows > MOST_DATABASES:
+        return None
+    found = math.comb(rows + points - 1, rows)
+    return found if found <= MOST_DATABASES and found * points <= MOST_NUMBERS else None
+
+
 def blr(*, queries: Queries, rows: int, epsilon: Any) -> Blr:
     """The exponential mechanism over all databases of `rows` rows, for tiny domains; see the module.
 
@@ -149,8 +157,8 @@ def blr(*, queries: Queries, rows: int, epsilon: Any) -> Blr:
     """
     arguments.instance("queries", queries, Queries)
     rows = arguments.integer("rows", rows, at_least=1, at_most=MOST_DATABASES)
-    found = math.comb(rows + queries.size - 1, rows)
-    if found > MOST_DATABASES or found * queries.size > MOST_NUMBERS:
+    if listed(queries.size, rows) is None:
+        found = math.comb(rows + queries.size - 1, rows)
         most = min(MOST_DATABASES, MOST_NUMBERS // queries.size)
         count = found if found < 10**18 else f"more than {10**18:,}"
         what = f"there are {count} databases of {rows} rows over {queries.size} points, and at most {most} are listed"
