@@ -19,6 +19,7 @@ from dpjax import Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, basic, total_delta
 from dpjax.data import algorithm
 from dpjax.domains import ordered, wide
+from dpjax.mechanisms import exponential
 from dpjax.optimizers import quasi_concave
 from dpjax.optimizers.quasi_concave import amplification, recursion
 from dpjax.verify import exact
@@ -788,3 +789,33 @@ def test_a_traced_delta_of_zero_answers_nothing() -> None:
         return quasi_concave.amplified(bits=10, epsilon=1.0, delta=delta, depth=1).probability(problem, (0, 1025))
 
     np.testing.assert_allclose(jax.jit(law)(jnp.float32(0.0)), [0.0, 1.0], atol=1e-5)
+
+
+def test_a_choice_among_points_worth_nothing_is_none_and_has_a_derivative() -> None:
+    """It was NaN, and what a law multiplies by it was, too."""
+    quality, where = jnp.array([-jnp.inf, -jnp.inf, 1.0, 0.0]), jnp.array([True, True, False, False])
+
+    def law(epsilon: Any, some: Any) -> Any:
+        return jnp.exp(recursion._log_softmax(quality, some, epsilon))
+
+    assert law(1.0, where).tolist() == [0.0] * 4
+    value, slope = jax.jvp(lambda epsilon: law(epsilon, ~where | (jnp.arange(4) == 0)), (2.0,), (1.0,))
+    p = 1 / (1 + math.exp(-1.0))
+    np.testing.assert_allclose(value, [0.0, 0.0, p, 1 - p], rtol=1e-6)
+    np.testing.assert_allclose(slope, [0.0, 0.0, p * (1 - p) / 2, -p * (1 - p) / 2], rtol=1e-6)
+
+
+@pytest.mark.thorough
+def test_what_is_beyond_the_range_may_be_worth_nothing() -> None:
+    """With a third level the law was NaN and every run at a loss; and with whole scores the longest length was always taken."""
+
+    def law(depth: int, **given: Any) -> Any:
+        pieces = ordered.from_breakpoints([0, 2**20, 2**30], [0.0, 20.0, 0.0], 2**39 + 1, beyond=-math.inf)
+        optimizer = quasi_concave.rec_concave(bits=40, epsilon=3.0, delta=0.2, depth=depth, **given)
+        problem = quasi_concave.problem(pieces, promise=20.0, alpha=0.5)
+        return np.asarray(optimizer.probability(problem, (2**20, 2**30)))
+
+    assert np.isfinite(law(3)).all()
+    split = quasi_concave.Split.equal(3.0, 0.2, 2)
+    last = dataclasses.replace(split, last=exponential.mechanism(epsilon=0.75))  # the equal share
+    np.testing.assert_allclose(law(2, split=last), law(2, split=split), rtol=1e-4)

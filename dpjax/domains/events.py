@@ -161,6 +161,30 @@ class PointSet:
         return jnp.where(jnp.any(same, axis=1), jnp.any(same & self.good[None], axis=1), self.others)
 
 
+def intervals(event: Any, count: int, limbs: int, nouns: str) -> Interval:
+    """One half-open interval for each of so many outputs, from a pair (low, high) of as many ints or wide integers, or an `Interval`.
+
+    Raises:
+      TypeError, ValueError: something else, or another number of rows, `nouns` say of what.
+
+    >>> wide.to_ints(intervals(([1, 2], [5, 2**40]), 2, 2, "2 quantiles").high)
+    [5, 1099511627776]
+    """
+    pair = (event.low, event.high) if isinstance(event, Interval) else event
+    pairs = isinstance(pair, tuple | list) and len(pair) == 2
+    if not pairs or any(not arguments.is_row(end) or len(end) != count for end in pair):
+        raise ValueError(f"event must be (low, high) with a row for each of the {nouns}, got {event!r}")
+    return jax.vmap(lambda low, high: Interval.of((low, high), limbs))(*(numbers("event", end, limbs) for end in pair))
+
+
+def numbers(name: str, values: Any, limbs: int) -> Any:
+    """Wide integers as they are, ints as such."""
+    if getattr(values, "dtype", None) == np.uint32:
+        return values
+    most = (1 << (32 * limbs)) - 1
+    return wide.from_ints([arguments.integer(name, value, at_least=0, at_most=most) for value in values], 32 * limbs)
+
+
 def number(name: str, value: Any, limbs: int) -> Array:
     """An int or a wide number, as a number with `limbs` limbs; TypeError, ValueError for what is none."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):

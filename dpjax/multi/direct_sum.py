@@ -44,11 +44,11 @@ from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.core.logspace import all_happen, any_fails
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm
+from dpjax.data.algorithm import Algorithm, Ordered
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import Sample
-from dpjax.domains.events import Accurate
+from dpjax.domains.events import Accurate, intervals, numbers
 from dpjax.multi.base import KLearner
 
 MOST_OUTPUTS = 2**20  # that `pmf` lists
@@ -112,8 +112,10 @@ class DirectSum(KLearner):
         return self._each(sample, single)
 
     def check_event(self, event: Any) -> Any:
-        """One event for each concept: a pytree with k rows, such as (low, high) = distribution.within(alpha)."""
-        rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
+        """One event for each concept: a pytree with k rows, such as (low, high) = distribution.within(alpha); of ints, too, in order."""
+        if isinstance(self.learner, Ordered):
+            return intervals(event, self.k, self.learner.limbs, f"k = {self.k} concepts")
+        rows = {getattr(leaf, "shape", ())[:1] for leaf in jax.tree.leaves(event)}
         if rows != {(self.k,)}:
             raise ValueError(f"event must have a row for each of the k = {self.k} concepts, got {event!r}")
         return jax.vmap(self.learner.check_event)(event)
@@ -132,6 +134,8 @@ class DirectSum(KLearner):
         return _joint(laws)
 
     def exactly(self, output: Any) -> Any:
+        if isinstance(self.learner, Ordered) and arguments.is_row(output):
+            output = numbers("output", output, self.learner.limbs)
         if {np.shape(leaf)[:1] for leaf in jax.tree.leaves(output)} != {(self.k,)}:
             raise TypeError(f"output must hold one output for each of the {self.k} concepts, got {output!r}")
         return jax.vmap(self.learner.exactly)(output)

@@ -152,6 +152,7 @@ def _last_choice(quality: Array, where: Array, budget: Budget | Split) -> Array:
     """Log law of the last level: the exponential mechanism's, or that of the mechanism the split brings, which takes whole scores."""
     if budget.last is None:
         return _append(_log_softmax(quality, where, budget.choose), -jnp.inf)
+    where = where & ~jnp.isneginf(quality)  # a length that only points beyond the range leave: no score holds that
     return budget.last.log_law(candidates(jnp.where(where, quality, 0.0).astype(jnp.int32), where=where))
 
 
@@ -226,6 +227,7 @@ def _append(values: Array, last: Array | float) -> Array:
 
 def _log_softmax(quality: Array, where: Array, epsilon: Array) -> Array:
     """Log law of the exponential mechanism over the masked-in points; -inf elsewhere (everywhere, if there are none)."""
+    where = where & ~jnp.isneginf(quality)  # what is worth nothing is never drawn, and a block may have nothing else
     best = jnp.max(jnp.where(where, quality, -jnp.inf))  # subtracted, so that float32 keeps the digits that matter
     # Masked before multiplying: -inf times a zero cotangent would make the gradient in epsilon NaN.
     scores = epsilon * jnp.where(where, quality - best, 0.0) / 2
