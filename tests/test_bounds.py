@@ -4,6 +4,7 @@ import functools
 import inspect
 import itertools
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -637,6 +638,28 @@ def test_numbers_of_numpy_give_what_those_of_python_do(bound):
     wanted = bound(**{name: float(np.float32(x)) if type(x) is float else x for name, x in given.items()})
     found = bound(**{name: narrow[type(x)](x) for name, x in given.items()})
     assert found == wanted and type(found) is type(wanted)
+
+
+FRACTIONS = {
+    bounds.labelled_histogram: {"alpha": 0.125, "beta": 0.125, "epsilon": 0.5, "high": 0.5},
+    bounds.pure_packing_padded: {"concepts": 8, "alpha": 0.125, "beta": 0.125, "epsilon": 0.5},
+    bounds.pure_points: {"bits": 9, "concepts": 8, "alpha": 0.125, "beta": 0.125, "epsilon": 0.5},
+    bounds.pure_lower_bound: {"bits": 9, "constant": 0.5},
+}
+
+
+@pytest.mark.parametrize("bound", {**GOOD, **FRACTIONS}, ids=lambda bound: bound.__name__)
+def test_fractions_are_the_nearest_floats(bound):
+    """SciPy took none, and what takes them returned one."""
+    given = {**GOOD, **FRACTIONS}[bound]
+    wanted = bound(**given)
+    found = bound(**{name: Fraction(x) if type(x) is float else x for name, x in given.items()})
+    assert found == wanted and type(found) is type(wanted)
+
+
+def test_fractions_that_floats_do_not_hold_are_refused():
+    with pytest.raises(ValueError, match="epsilon must be a number that float64 can hold"):
+        bounds.pure_points(bits=9, concepts=8, alpha=0.125, beta=0.125, epsilon=Fraction(10**400, 3))
 
 
 def test_a_domain_of_numpys_bits_is_not_empty():

@@ -363,6 +363,36 @@ def test_the_smooth_saturation_of_a_walk_is_nearly_that_of_its_selection(epsilon
     assert 0 < partition_selection.anchors(epsilon, delta).saturation - smooth(epsilon, delta, np) < 1.5
 
 
+def test_a_walk_starts_from_the_plan_that_it_came_with() -> None:
+    """With its budget the sizes are its own, and what a selected element costs is what its delta is multiplied by."""
+    solver = openings()[4]
+    budgeted, held = budgets.of(solver), planning.spent(solver.parameters)
+    assert held is not None
+    made = budgeted.build(dataclasses.asdict(held), budgeted.start).parameters
+    for name in ("left", "deep", "never_below"):
+        assert int(getattr(made, name)) == int(getattr(solver.parameters, name))
+    spread = dataclasses.replace(
+        solver, parameters=dataclasses.replace(solver.parameters, deep=np.int32(made.deep + 9))
+    )
+    assert budgets.of(spread).build(dataclasses.asdict(held), budgets.of(spread).start).parameters.deep == made.deep + 9
+    spent = budgeted.spend(budgeted.start)
+    each = [
+        float(one["select_delta"]) * math.exp(one["select_epsilon"]) / float(one["walk_delta"])
+        for one in (spent, dataclasses.asdict(held))
+    ]
+    assert each[0] == pytest.approx(each[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("point", [-1e30, -800.0, -100.0, -1.0, 0.0, 800.0, 1e30])
+def test_margins_far_out_are_numbers_that_programs_take(point: float) -> None:
+    """They were 0 or more than there are, and runs ended with BAD_PARAMETER."""
+    for depth in (1, 2):
+        budgeted = budgets.of(quasi_concave.amplified(bits=8, epsilon=1.0, delta=1e-3, depth=depth))
+        made = budgeted.rounded({"beta": np.float64(point)})
+        assert np.float32(made.budget.beta) >= 2.0**-120 and made.sound()
+        assert budgeted({"beta": jnp.float32(point)}).sound()
+
+
 def test_sizes_of_slices_are_rounded_to_real_ones_in_the_mean() -> None:
     """Those of the point, and what its budget asks for."""
     budgeted = budgets.of(openings()[4])

@@ -1,6 +1,7 @@
 """`dpjax.check` on algorithms that somebody else might write: right ones, broken ones, odd ones."""
 
 import dataclasses
+import functools
 import gc
 import math
 import types
@@ -94,6 +95,36 @@ def test_a_voting_learner_is_verified() -> None:
     assert len(first) == len(second) == 4 and sum(map(bool, set(first) ^ set(second))) <= 2
     assert abs(sum(y for _, y in first) - sum(y for _, y in second)) == 1
     assert "verified exactly" in repr(report) and "holds" in repr(report) and str(first) in repr(report)
+
+
+class Cached:
+    """One that works something out when it is first asked for, and that is while it is traced."""
+
+    @functools.cached_property
+    def half(self) -> Any:
+        return jnp.array([0.5, 0.5])[0]
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        return jnp.where(jax.random.uniform(key) < self.half, sample.y[0], 0)
+
+
+class CachedConstant(Cached):
+    @functools.cached_property
+    def half(self) -> Any:
+        return jnp.float32(0.5)
+
+
+class CachedLaw(Cached):
+    def pmf(self, sample: Any) -> Any:
+        return jnp.where(sample.y[0] == 1, jnp.stack([1 - self.half, self.half]), jnp.array([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("kind", [Cached, CachedConstant, CachedLaw])
+def test_what_is_kept_of_a_trace_is_named(kind: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"algorithm must keep nothing .* \(now in half\), as a functools\.cached_property"
+    ):
+        check(kind(), n=1, domain=1)
 
 
 def test_programs_do_not_outlive_a_check() -> None:

@@ -334,6 +334,20 @@ def test_outputs_of_algorithms_are_decoded():
     assert column.decode(2**column.bits - 1) == 1_000_000  # beyond the upper bound
 
 
+@pytest.mark.parametrize("held", [np.asarray, jnp.asarray, lambda number: np.array(number, object)])
+def test_units_and_bounds_may_be_arrays_without_axes(held):
+    """As they are written: a tenth of 32 bits is a tenth, of integers, too."""
+    for values in ([1, 2, 3], [1.0, 2.0, 3.0]):
+        for unit in (1, 0.5):
+            wanted = dpjax.encode(values, unit=unit, low=0, high=5)
+            assert dpjax.encode(values, unit=held(unit), low=held(0), high=held(5)).encoding == wanted.encoding
+        tenth = dpjax.encode(values, unit=jnp.float32(0.1), low=0, high=5)
+        assert tenth.encoding == dpjax.encode(values, unit=0.1, low=0, high=5).encoding
+    for unit in (jax.random.key(0), np.array([1])):
+        with pytest.raises(TypeError, match="unit must be"):
+            dpjax.encode([1, 2], unit=unit, low=0, high=5)
+
+
 def test_an_empty_column_has_no_valid_row():
     column = dpjax.encode(np.array([], np.int64), low=0, high=7)
     assert int(column.points.n_valid) == 0 and column.bits == 3
@@ -343,6 +357,8 @@ DAY = np.array(["2024-01-01"], "M8[D]")
 MASKED = np.ma.array([1.0, -999.0, 3.0], mask=[0, 1, 0])
 NOT_A_NUMBER = decimal.Decimal("NaN")
 SECOND = np.timedelta64(1, "s")
+OF_ARRAYS = np.empty(2, object)
+OF_ARRAYS[:] = [np.array([1, 2]), 3]
 NANOSECOND = np.datetime64("2020-01-01T00:00:00.000000001")
 
 WRONG = [
@@ -363,6 +379,9 @@ WRONG = [
     ([decimal.Decimal(1), 0.5], {}, TypeError, r"values\[0\] must be a float or an integer, as there are floats"),
     ([2**53 + 1, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got 9007199254740993"),
     ([2**2000, 0.5], {}, ValueError, r"values\[0\] must be a number that float64 can hold, got an int of 2001 bits"),
+    ([1, True, 2], {}, TypeError, r"values\[1\] must be a number, a date or a time, all of one kind, got True"),
+    ([np.True_, 2], {}, TypeError, r"values\[0\] must be a number, a date or a time"),
+    (OF_ARRAYS, {}, TypeError, r"values\[0\] must be a number, a date or a time, all of one kind, got array"),
     (["1", "2"], {}, TypeError, "make numbers or dates of it first"),
     (np.array(["1", "2"], object), {}, TypeError, "make numbers or dates of text first, got '1'"),
     ({1: 2}, {}, TypeError, "values must be a column of numbers, dates or times, got dict"),

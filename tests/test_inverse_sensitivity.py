@@ -360,6 +360,7 @@ def test_runs_that_look_at_near_points_only_are_as_good():
         ({"base": "wide"}, "base must be one of"),
         ({"origin": 257}, "origin must be"),
         ({"rho": 0.1}, "rho"),
+        ({"epsilon": None, "rho": 1e-30, "base": "places"}, "rho must be >= .* for an epsilon of .*, got 1e-30"),
     ],
 )
 def test_bad_arguments_are_refused(given, match):

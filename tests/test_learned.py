@@ -19,7 +19,7 @@ from dpjax.mechanisms import partition_selection, stability
 from dpjax.relaxations import learned_audit, learned_gate, learned_noise
 from dpjax.verify import audit_samples
 from dpjax.verify.audit import runs
-from dpjax.verify.broken_vectors import broken_vectors, gaussian_delta, sound_vectors
+from dpjax.verify.broken_vectors import DELTA, EPSILON, broken_vectors, gaussian_delta, gaussian_shift, sound_vectors
 from dpjax.verify.exact import histograms, neighbours, worst_pair
 
 REACH = {1: 6, 4: 26}  # by sensitivity: one compiled program each
@@ -548,3 +548,13 @@ def test_tails_leave_room_for_roundings(epsilon):
     """Weights that fall more slowly than epsilon allows, and a rate that is not given."""
     made = learned_noise.mechanism([0.0, -0.4 * epsilon, -0.8 * epsilon, -1.2 * epsilon], epsilon=epsilon)
     assert made.guarantee().covers(epsilon, 0.0) and 0 < epsilon - float(made.rate) < 1e-6 * epsilon
+
+
+@pytest.mark.parametrize("dimension", [4, 8])
+def test_shifts_of_noisy_vectors_are_those_of_their_definitions(dimension):
+    """In standard deviations; where the noise does not go there is no limit."""
+    tight = gaussian_shift(EPSILON, DELTA)
+    broken = [0.7 * math.sqrt(dimension) * tight, math.inf, 3 * tight, math.sqrt(2) / 0.2 * tight]
+    assert [specimen.shift for specimen in broken_vectors(dimension)] == pytest.approx(broken, rel=1e-9)
+    sound = [specimen.shift for specimen in sound_vectors(dimension)]
+    assert sound == pytest.approx([tight / (1 + 1e-6)] * 3, rel=1e-9)

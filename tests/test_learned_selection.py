@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from fractions import Fraction
 
 import builders
 import jax
@@ -97,6 +98,20 @@ def test_permute_and_flip_is_one_of_them():
     scores, epsilon = np.array([3, -2, 0, 7, 6], np.int32), 0.7
     want = report_noisy_max.mechanism(epsilon=epsilon).pmf(scores)
     np.testing.assert_allclose(permute_and_flip(epsilon).pmf(scores), want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.3, 1 / 3, 3.7])
+@pytest.mark.parametrize("shift", [1, 2])
+def test_what_is_too_steep_by_roundings_only_is_taken(epsilon, shift):
+    """Permute-and-flip itself was refused; what is taken is private in exact numbers."""
+    for each in (np.arange(1, 65) * epsilon / shift, np.ceil(np.arange(1, 65) / shift) * epsilon):
+        made = learned_selection.mechanism(each, epsilon=epsilon, shift=shift)
+        first = [*[Fraction(0)] * shift, *map(Fraction, np.asarray(made.fall).tolist())]
+        exact = max(late - early for early, late in zip(first, first[shift:], strict=False))
+        assert exact <= made.guarantee().epsilon <= epsilon
+        np.testing.assert_allclose(made.fall, each, rtol=1e-12)
+    with pytest.raises(ValueError, match="fall must be"):
+        learned_selection.mechanism(np.arange(1, 65) * epsilon / shift * (1 + 1e-13), epsilon=epsilon, shift=shift)
 
 
 def neighbouring(scores):

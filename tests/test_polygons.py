@@ -207,6 +207,12 @@ def test_a_hopeless_first_half_makes_room_for_the_second():
     assert np.array_equal(stored.score[4:], cells.score[4:])
 
 
+def test_up_to_8_bits_every_point_of_the_grid_is_counted():
+    """Between the lines x + y = 100 and 101 is an area of 101.5 cells, and behind the first one are 102 points."""
+    near, far = (halfplane_concept.halfplane(bits=8, p=1, q=1, r=r) for r in (100, 101))
+    assert float(concept.uniform(bits=8, target=near).error(far)) == 102 / 2**16
+
+
 @pytest.mark.thorough
 def test_errors_of_given_points_are_their_probabilities():
     target = concept.convex(bits=4, corners=[(0, 0), (8, 0), (0, 8)])

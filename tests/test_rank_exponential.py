@@ -292,3 +292,13 @@ def test_the_error_stated_is_kept_on_hard_data():
 def test_bad_arguments_are_refused(given, error, match):
     with pytest.raises(error, match=match):
         quantiles.rank_exponential(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
+
+
+def test_an_event_is_a_pair_of_ends_with_a_row_for_each_quantile():
+    """JAX was asked to map over two numbers that have a length."""
+    mechanism = quantiles.rank_exponential(bits=4, fractions=[0.25, 0.75], epsilon=1.0)
+    found = mechanism.check_event([range(2), np.array([3, 16])])
+    assert wide.to_ints(found.low) == [0, 1] and wide.to_ints(found.high) == [3, 16]
+    for event in (range(2), (0, 2), [range(2), range(3)], None, "ab", ({0, 1}, {2, 3})):
+        with pytest.raises(ValueError, match=r"event must be \(low, high\) with a row for each of the 2 quantiles"):
+            mechanism.check_event(event)

@@ -379,6 +379,11 @@ def test_wrong_parts_are_refused_by_name() -> None:
             ValueError,
             "the rows of sample, in whole blocks, must be from 1 to 6",
         ),
+        (
+            lambda: label(block=2**31 - 1)(jax.random.key(0), labelled([0])),
+            ValueError,
+            "the rows of sample, in whole blocks, must be from 1 to 67108864, got 2147483647",
+        ),
         (lambda: label().sample_size(alpha=0.9, beta=0.1), ValueError, "alpha must be >|block must be >="),
         (
             lambda: reductions.learn_by_sanitizing(blr(), dichotomies.thresholds(bits=1)),

@@ -126,6 +126,19 @@ def test_delta_is_the_sum_over_all_outcomes(name):
     assert low <= found <= high * (1 + Decimal("1e-9"))
 
 
+def test_many_computes_on_a_slice_are_bounded_in_groups(monkeypatch):
+    """Of 2^31 of them the lattice would fill the memory, of 256 it took minutes."""
+    monkeypatch.setattr(slicing, "_MOST_COMPUTES", 16)
+    case = run(0.3, 0.01, 1e-9, slices=3, computes=20)
+    exact = max(slicing._excess_of_sum(case, bit, 0.5) for bit in (0, 1))
+    pairs = run(0.3, 0.02, 2e-9, slices=3, computes=10)  # two at once are (0.02, 2e-9)-private
+    assert exact < case.delta(0.5) < 1.5 * exact and case.delta(0.5) == pytest.approx(pairs.delta(0.5), rel=1e-6)
+    many = run(0.3, 1e-12, 1e-14, computes=2**31)
+    assert 1e-3 < many.delta(1.0) < 1e-2
+    assert many.loss_distribution().get_delta_for_epsilon(1.0) == pytest.approx(many.delta(1.0), rel=1e-2)
+    assert run(0.3, 0.1, computes=2**31).delta(1.0) == 1.0
+
+
 def test_total_delta_is_the_run_in_plain_numbers():
     found = slicing.total_delta(
         slice_epsilon=0.2,

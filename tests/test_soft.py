@@ -14,6 +14,7 @@ from dpjax import Outcome, Status
 from dpjax.accounting import Guarantee
 from dpjax.mechanisms import candidates, exponential, laplace, stability
 from dpjax.relaxations import estimators, soft
+from dpjax.relaxations.soft import intervals
 from dpjax.verify.plain import gaps as twin
 
 SCORES = np.array([3.0, 5.0, 4.5, 1.0, 4.0])
@@ -473,3 +474,13 @@ def test_traced_labels_beyond_0_and_1_make_no_threshold():
     both, one = jnp.array([True, True]), jnp.array([True, False])
     assert all(jnp.isnan(law(jnp.array([label, 1.0]), both)).all() for label in (-1.0, 2.0))
     assert (law(jnp.array([0.0, 1.0]), both) > 0).all() and not jnp.isnan(law(jnp.array([1.0, -1.0]), one)).any()
+
+
+def test_no_more_rows_than_floats_count():
+    def shape(rows):
+        given = jax.ShapeDtypeStruct((rows,), jnp.float32)
+        return jax.eval_shape(lambda values: intervals.reals("values", values, None)[0], given).shape
+
+    assert shape(2**24) == (2**24,)
+    with pytest.raises(ValueError, match="values must have at most 16777216 rows, which floats count, got 16777217"):
+        shape(2**24 + 1)

@@ -1,11 +1,13 @@
 """The store against kills at every byte, real kill -9, other runs, damage and a second writer."""
 
+import copy
 import errno
 import gc
 import json
 import math
 import os
 import pathlib
+import pickle
 import random
 import signal
 import subprocess
@@ -307,3 +309,13 @@ def test_a_store_that_nobody_holds_is_free(tmp_path):
     del store
     gc.collect()
     open_store(tmp_path / "s", {}, resume=True).close()
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_store_is_not_copied(tmp_path, duplicate):
+    """The copy, thrown away, let go of the lock and closed the file."""
+    with open_store(tmp_path, IDENTITY) as store:
+        with pytest.raises(TypeError, match=r"not copied or pickled: close it, and .* open_store"):
+            duplicate(store)
+        gc.collect()
+        assert store.get_or_compute({"step": 0}, lambda: 5) == 5

@@ -27,6 +27,7 @@ from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.plotting import style
 from dpjax.trials import cells, engine, search, sweep
+from dpjax.trials.estimates import Estimate
 from dpjax.trials.shared import Memory
 from dpjax.trials.store import as_json
 
@@ -280,6 +281,19 @@ def test_runs_of_one_bad_status_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
         refused = status in (Status.OUTSIDE_DOMAIN, Status.BAD_PARAMETER)
         with pytest.raises(ValueError, match=status.name) if refused else contextlib.nullcontext():
             cell.refuse_unheard(cell.experiment(10, 0.1, 255))
+
+
+def test_runs_that_never_succeed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where trials found no n: a law has told of itself."""
+    asked, known = [], Estimate(1.0, 1.0, 1.0, 0.95, 1)
+    monkeypatch.setattr(cells.Cell, "refuse_unheard", lambda self, experiment: asked.append(int(experiment.n)))
+    monkeypatch.setattr(cells, "refuse_draws_of_their_own", lambda given: None)
+    for by, n, wanted in (("trials", None, [40]), ("trials", 40, []), ("law", None, [])):
+        found = search.LeastN(n, 40, n, "found" if n else "above maximum", ((20, known), (40, known)))
+        monkeypatch.setattr(sweep, "_together", lambda searches, *rest, found=found: [found for _ in searches])
+        least_n({"exponential": exponential}, **{**GIVEN, "over": {"bits": [6]}}, by=by)
+        assert asked == wanted
+        asked.clear()
 
 
 def test_a_law_is_kept_for_what_was_asked() -> None:

@@ -469,6 +469,24 @@ def test_mean_is_student():
     assert estimates.mean(values[::-1], level=0.9) == got
 
 
+@pytest.mark.parametrize("power", [-1000, -600, 600, 1000])
+def test_the_mean_of_draws_whose_squares_are_no_floats(power):
+    """A variance of 0 said that the mean was known exactly, and an infinite one that nothing was."""
+    values, unit = np.array([0.1, 0.4, 0.2, 0.9]), 2.0**power
+    want, got = estimates.mean(values), estimates.mean(values * unit)
+    assert (got.value, got.low, got.high) == (want.value * unit, want.low * unit, want.high * unit)
+
+
+def test_the_mean_of_probabilities_is_one():
+    values = [1e-6, 3e-6, 2e-6]
+    want, got = estimates.mean(values), estimates.mean_probability(values)
+    assert want.low < 0 == got.low and (got.value, got.high) == (want.value, want.high)
+    likely = estimates.mean_probability(1 - np.array(values))
+    assert likely.high == 1.0 and 0 < likely.low < likely.value
+    over = estimates.mean_probability([1 + 1e-7, 1 + 1e-7])
+    assert over.low == over.value == over.high == 1 + 1e-7
+
+
 def test_mean_cannot_see_rare_disasters():
     """Why the docstring warns: 64 clean draws say [0, 0], yet 4.5% of all data may be disastrous."""
     zeros = estimates.mean(np.zeros(64))

@@ -11,6 +11,7 @@ import pytest
 from builders import slow, thorough
 
 from dpjax import Points, Sample, Weighted
+from dpjax.data.fitting import fitted
 from dpjax.domains import wide
 
 A, B = {3: 2, 5: 1, 9: 7}, {0: 1, 5: 4, 9: 1, 12: 4}
@@ -150,6 +151,24 @@ def test_weights_put_together_by_hand_that_pass_their_integers_are_no_data():
         x=wide.from_ints([1, 2, 3], 8), weights=jnp.array([2**31 - 1, 2**31 - 1, 12], jnp.int32), n_valid=jnp.int32(3)
     )
     assert int(made.total) == 10 and not made.in_domain(8)
+
+
+def test_rows_out_of_order_are_refused_where_they_are_known():
+    """Put together by hand: their shares were those of others."""
+    made = Weighted(x=wide.from_ints([9, 2, 5], 8), weights=jnp.array([1, 1, 1], jnp.int32), n_valid=jnp.int32(3))
+    other, ends = Weighted.create(wide.from_ints([2, 5], 8), [1, 1]), wide.from_ints([4], 8)
+    for ask in (made.share_below, made.share, made.names):
+        with pytest.raises(ValueError, match=r"weighted\.x must increase, .* got row 1 out of order"):
+            ask(ends)
+    for one, truth in ((made, other), (other, made)):
+        with pytest.raises(ValueError, match="must increase"):
+            one.threshold_error(truth)
+    twice = dataclasses.replace(made, x=wide.from_ints([2, 2, 9], 8))
+    for wrong, row in ((made, 1), (twice, 1)):
+        with pytest.raises(ValueError, match=f"data.x must increase, as Weighted.create makes it, got row {row}"):
+            fitted(wrong, Weighted, bits=8, name="data")
+    few = dataclasses.replace(made, x=wide.from_ints([2, 9, 5], 8), n_valid=jnp.int32(2))
+    assert fitted(few, Weighted, bits=8).rows >= 2  # what does not count has no order
 
 
 @pytest.mark.parametrize("x", [np.array([[2**32 + 2]]), np.array([[2.9]]), 5, np.uint32([2])])

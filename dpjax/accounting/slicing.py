@@ -74,6 +74,8 @@ _CALLS = 2048
 _CELLS = 64
 # But no more than about so many in the sum of the extras.
 _MOST_CELLS = 2**20
+# W's lattice grows with the square of the computes on a slice: of more than so many, several at once are one.
+_MOST_COMPUTES = 64
 # Sums of positive terms, each good to a few thousand roundings.
 _UP = 1.0 + 2.0**-36
 # exp(2 epsilon) must stay a float64; a larger epsilon counts as no promise.
@@ -159,7 +161,8 @@ class Run:
         Returns:
             delta in [0, 1], at least the hockey-stick divergence of W: above it by 1e-10 of itself for one application
             without extras, otherwise by less than a hundredth down to 1e-12; but 1 where the delta that the analysis gives one
-            compute alone, (1 + e^epsilon) times its own, is 1 or more.
+            compute alone, (1 + e^epsilon) times its own, is 1 or more. Of more than 64 computes on a slice, W is that of up to 64
+            groups of them, each a compute with the sum of their budgets: an upper bound, far above for many.
 
         Raises:
             TypeError, ValueError: epsilon negative, infinite or no number.
@@ -213,6 +216,8 @@ class Run:
         Raises:
             ValueError: something in the run promises nothing.
         """
+        if self.computes > _MOST_COMPUTES:
+            return self._in_groups().loss_distribution()
         if self._hopeless():
             raise ValueError(f"every guarantee must have epsilon <= {LARGEST_EPSILON} and delta < 1, got {self}")
         finest = sum(part.epsilon for part in self.extra) / _MOST_CELLS
@@ -225,6 +230,8 @@ class Run:
 
     def _profile(self) -> Callable[[float], float]:
         """The function from total epsilon to total delta."""
+        if self.computes > _MOST_COMPUTES:
+            return self._in_groups()._profile()
         if self._hopeless():
             return lambda epsilon: 1.0
         if self.applications == 1 and not self.extra:
@@ -235,6 +242,13 @@ class Run:
             return lambda epsilon: 1.0
         allowance = (self.applications + Counter(self.extra).total()) * FFT_ERROR
         return lambda epsilon: min(1.0, _UP * max(0.0, float(losses.get_delta_for_epsilon(epsilon))) + allowance)
+
+    def _in_groups(self) -> "Run":
+        """A run that promises no more, with fewer computes on a slice: by basic composition several at once are one."""
+        each = -(-self.computes // _MOST_COMPUTES)
+        near, apart = (composition.basic({part: each}) for part in (self.compute, self.compute_apart))
+        far = Guarantee(apart.epsilon, apart.delta, REPLACE_ONE)
+        return dataclasses.replace(self, compute=near, replacement=far, computes=-(-self.computes // each))
 
     def _hopeless(self) -> bool:
         """Whether something in the run promises nothing."""

@@ -12,6 +12,7 @@ import math
 import numbers
 import sys
 from collections.abc import Callable, Mapping, Set
+from fractions import Fraction
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -131,8 +132,9 @@ def plain(value: Any) -> Any:
 def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, which gets Python's numbers where NumPy's or arrays without axes are given, and refuses what float64 cannot hold.
 
-    In formulas 2^bits is 0 for 64 bits of an int64, and whatever a float32 has a part in is as narrow. Numbers that are in range one by
-    one may be too large or too small together: a ValueError says so, where Python has an OverflowError, or divides by 0.
+    In formulas 2^bits is 0 for 64 bits of an int64, whatever a float32 has a part in is as narrow, and SciPy takes no fractions, which
+    come as the nearest floats. Numbers that are in range one by one may be too large or too small together: a ValueError says so, where
+    Python has an OverflowError, or divides by 0.
 
     >>> in_plain_numbers(lambda bits: 2**bits)(np.int64(64)) == 2**64
     True
@@ -157,7 +159,11 @@ def _shown(value: Any) -> str:
 
 
 def _of_python(value: Any) -> Any:
-    return value if is_traced(value) else plain(value)
+    found = value if is_traced(value) else plain(value)
+    try:
+        return float(found) if isinstance(found, Fraction) else found
+    except OverflowError:  # to be refused by its name
+        return found
 
 
 def known(name: str, value: Any, **bounds: float | None) -> float:

@@ -1,10 +1,13 @@
 """Whether JAX can compile a function that somebody else wrote, and whether it would then do the same."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+
+from dpjax.core.arguments import is_traced
 
 
 def refusal(function: Callable[..., Any], *arguments: Any) -> str | None:
@@ -31,6 +34,22 @@ def untraced(function: Callable[..., Any], *arguments: Any) -> str | None:
     except Exception as error:  # whatever a stranger's code raises
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
     return None
+
+
+@contextlib.contextmanager
+def keeps_nothing(name: str, owner: Any) -> Iterator[None]:
+    """A TypeError that says what to do, where somebody else's object has kept a value that JAX traced, and uses it later."""
+    try:
+        yield
+    # UnexpectedTracerError, or, of a traced constant, what XLA says of a program that lacks it.
+    except Exception as error:
+        held = getattr(owner, "__dict__", {}).items()
+        kept = [part for part, value in held if any(map(is_traced, jax.tree.leaves(value)))]
+        if not kept and not isinstance(error, jax.errors.UnexpectedTracerError):
+            raise
+        where = f" (now in {', '.join(kept)})" if kept else ""
+        why = "as a functools.cached_property does that is first asked for then: work it out before, or each time"
+        raise TypeError(f"{name} must keep nothing that it computes while JAX traces it{where}, {why}") from error
 
 
 def _keys() -> jax.Array:

@@ -68,16 +68,19 @@ def read(values: Any) -> np.ndarray:
 
 
 def _loses(dtype: np.dtype, values: Any) -> bool:
-    """Whether NumPy may have rounded integers that these floats do not hold, or wrapped dates and times beyond this unit."""
+    """Whether NumPy may have rounded integers that these floats do not hold, wrapped dates and times, or counted True as 1."""
     if dtype.kind in "mM":
         return any(getattr(each, "dtype", None) != dtype for each in values)
+    if dtype.kind in "iu":
+        return any(isinstance(each, bool | np.bool_) for each in values)
     return dtype.kind == "f" and any(isinstance(each, WHOLE) for each in values)
 
 
 def _is_missing(each: Any) -> Any:
     if isinstance(each, decimal.Decimal):
         return each.is_nan()  # a signalling one may not be compared
-    return type(each).__name__ in MISSING or each != each
+    unequal = type(each).__name__ in MISSING or each != each
+    return isinstance(unequal, bool | np.bool_) and unequal  # an array has one answer for each of its numbers
 
 
 def _refuse_missing(missing: np.ndarray) -> None:

@@ -154,6 +154,7 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     """
     clip = arguments.flag("clip", clip)
     array = read(values)
+    unit, low, high = map(_scalar, (unit, low, high))
     if array.dtype.kind in "iu":
         unit = _of_integers(unit)
     for name, given in (("unit", unit), ("low", low), ("high", high)):
@@ -180,10 +181,14 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     return Column(points=points, encoding=encoding, clipped=int(np.count_nonzero(outside)))
 
 
+def _scalar(value: Any) -> Any:
+    """What an array without axes holds, in its own precision, in which it is written."""
+    plain = isinstance(value, np.ndarray | jax.Array) and value.ndim == 0 and isinstance(value.dtype, np.dtype)
+    return np.asarray(value)[()] if plain and not arguments.is_traced(value) else value
+
+
 def _of_integers(unit: Any) -> Any:
     """A unit of integers, an integer itself if it is whole."""
-    if isinstance(unit, np.ndarray | np.generic | jax.Array) and unit.dtype.kind not in "mM":
-        unit = arguments.plain(unit)
     if isinstance(unit, decimal.Decimal | Fraction):  # as floats, they would be rounded
         finite = isinstance(unit, Fraction) or unit.is_finite()
         return int(unit) if finite and Fraction(unit).denominator == 1 else unit
@@ -332,7 +337,8 @@ def _python_numbers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[
 def _grid(unit: Any, low: Any, high: Any, dtype: str) -> Encoding:
     """Steps of a unit, as fractions that are what was written."""
     if unit is None or low is None or high is None:
-        raise ValueError(f"unit, low and high must all be given for these values, got {unit!r}, {low!r} and {high!r}")
+        kinds = "floats with a unit, decimals, fractions and Python's integers"
+        raise ValueError(f"unit, low and high must all be given for {kinds}, got {unit!r}, {low!r} and {high!r}")
     shown = unit, low, high
     unit, low, high = (_written(name, each, dtype) for name, each in zip(("unit", "low", "high"), shown, strict=True))
     return Encoding("decimals", dtype, low, unit, _last(unit, low, high, shown))

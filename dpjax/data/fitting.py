@@ -68,6 +68,8 @@ def fitted(
     traced = any(map(arguments.is_traced, jax.tree.leaves(sample)))
     if not (traced or arguments.is_traced(bits)):
         wide.check_below(f"{name}.x", np.asarray(sample.x)[:n], int(bits))
+    if isinstance(sample, Weighted) and not traced:
+        sample.check_increasing(name)
     return sample if traced and any_rows else sample.padded()
 
 

@@ -242,10 +242,10 @@ def _comparable(rows: np.ndarray) -> np.ndarray:
     return rows.view(f"S{rows.shape[1] * 4}")[:, 0]
 
 
-def out_of_order(rows: np.ndarray) -> int | None:
-    """The first row of limbs that is below the one before it, if any."""
+def out_of_order(rows: np.ndarray, *, strictly: bool = False) -> int | None:
+    """The first row of limbs that is below the one before it, or `strictly` no greater, if any."""
     x = _comparable(rows)
-    wrong = np.flatnonzero(x[1:] < x[:-1])
+    wrong = np.flatnonzero(x[1:] <= x[:-1] if strictly else x[1:] < x[:-1])
     return int(wrong[0]) + 1 if wrong.size else None
 
 

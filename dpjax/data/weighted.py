@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped, UInt32
 from dpjax.core import arguments, show, sums
 from dpjax.core.pytree import frozen
 from dpjax.data.points import Points
-from dpjax.data.sample import below, on_device, padded_rows, valid_rows, wide_rows
+from dpjax.data.sample import below, on_device, out_of_order, padded_rows, valid_rows, wide_rows
 from dpjax.domains import groups, wide
 
 LARGEST = np.uint32(0xFFFFFFFF)
@@ -144,6 +144,14 @@ class Weighted:
             weighed = weighed & (apart < float(jnp.iinfo(self.weights.dtype).max))
         return counted & weighed & below(self, bits)
 
+    def check_increasing(self, name: str, *, strictly: bool = True) -> None:
+        """ValueError unless the points that count increase, as far as they are known: put together by hand they may not."""
+        if self.x.ndim != 2 or any(map(arguments.is_traced, (self.x, self.n_valid))):
+            return
+        row = out_of_order(np.asarray(self.x)[: int(self.n_valid)], strictly=strictly)
+        if row is not None:
+            raise ValueError(f"{name}.x must increase, as Weighted.create makes it, got row {row} out of order")
+
     def padded(self, rows: int | None = None) -> "Weighted":
         """The same with `rows` >= its own rows (default: up to their bucket)."""
         n_valid, x, weights = padded_rows(rows, self.n_valid, self.x, self.weights)
@@ -244,6 +252,7 @@ class Weighted:
 
     def _wide(self, limbs: int) -> UInt32[Array, "rows more"]:
         """x with so many limbs; rows that do not count hold the greatest number of them."""
+        self.check_increasing("weighted", strictly=False)
         return jnp.where(self.valid[:, None], wide.resize(self.x, limbs), LARGEST)
 
     def _shares(self) -> Float[Array, "rows"]:

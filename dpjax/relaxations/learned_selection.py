@@ -34,6 +34,7 @@ f(z + s) - f(z), of the numbers in use: the descent is not trusted.
 
 import functools
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -43,6 +44,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting.rounding import at_least
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.sample import Sample
@@ -125,12 +127,13 @@ class NoisyMax(Chooser):
         Raises:
           ValueError: an f that falls.
         """
-        fall, s = np.asarray(self.fall, np.float64), self.shift
-        # Beyond, all repeats itself.
-        whole = np.concatenate([np.zeros(s), fall, fall[-s:] + arguments.known("rate", self.rate)])
-        if np.any(np.diff(whole) < 0):
+        fall, s, rate = np.asarray(self.fall, np.float64), self.shift, arguments.known("rate", self.rate)
+        first = np.concatenate([np.zeros(s), fall])
+        if np.any(np.diff(np.append(first, fall[-s] + rate)) < 0):  # beyond, all repeats itself
             raise ValueError(f"fall must rise, got {self.fall!r} at rate {self.rate!r}")
-        epsilon = float(np.max(whole[s:] - whole[:-s])) + 2.0**-50 * float(whole[-1])
+        # Differences are fractions: rounded they might pass for less, and with room for that a private f would not pass.
+        exact = list(map(Fraction, first.tolist()))
+        epsilon = at_least(max(Fraction(rate), *(late - early for early, late in zip(exact, exact[s:], strict=False))))
         return Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE if s == 1 else REPLACE_ONE)
 
 
@@ -138,7 +141,8 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
     """The candidate whose whole score plus noise of this f is largest, refused unless it is epsilon-private.
 
     Args:
-      fall: f(1), ..., f(R), rising, R at least the shift. Beyond, it rises by epsilon in `shift` steps, less a millionth for roundings.
+      fall: f(1), ..., f(R), rising, R at least the shift; flattened by roundings where it is too steep by these. Beyond, it rises by
+        epsilon in `shift` steps, less a millionth for roundings.
       epsilon: in [2^-6, 20].
       shift: 2 for scores that move by at most 1 in any direction; 1 under ADD_OR_REMOVE_ONE if all move in one direction.
 
@@ -163,7 +167,12 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
     values = arguments.array("fall", fall).astype(np.float64)
     if values.ndim != 1 or len(values) < shift or not np.all(np.isfinite(values) & (values >= 0)):
         raise ValueError(f"fall must be at least {shift} finite numbers >= 0, got {fall!r}")
-    made = _noisy_max(values, np.float64(epsilon * (1 - _MARGIN)), shift, _levels(epsilon, len(values), shift))
+    rate, levels = np.float64(epsilon * (1 - _MARGIN)), _levels(epsilon, len(values), shift)
+    made = _noisy_max(values, rate, shift, levels)
+    # Multiples of epsilon / 2, say, may be too steep by roundings: of a number half of 2^-52 of it, so of a difference all of that.
+    roundings = 2.0**-52 * float(values[-1])
+    if epsilon < made.guarantee().epsilon <= epsilon + roundings:
+        made = _noisy_max(values * (1 - 4 * roundings / epsilon), rate, shift, levels)
     if not (found := made.guarantee()).covers(epsilon, 0.0):
         raise ValueError(f"fall must be ({epsilon}, 0.0)-private noise, got epsilon = {found.epsilon}")
     return made

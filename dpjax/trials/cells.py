@@ -286,7 +286,8 @@ def laws(
     """
     drawn = _by_draw(asked, store, report or (lambda amount: None))
     return [
-        estimates.mean(np.asarray(each), level=cell.effort.level) for each, (cell, _) in zip(drawn, asked, strict=True)
+        estimates.mean_probability(np.asarray(each), level=cell.effort.level)
+        for each, (cell, _) in zip(drawn, asked, strict=True)
     ]
 
 

@@ -99,8 +99,8 @@ def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     could say 1e-6 from 64 draws: a law that fails surely on a fraction p of all data, and never else, shows
     64 zeros with probability (1-p)^64, which is above 5% up to p = 0.0457 (the "rule of three", about 3/k:
     see `hidden_mass`). Where draws of very different size occur, the mean of a few dozen is led by the
-    largest of them, and the interval is too short. The ends are not cut: a low end below 0 says that the
-    draws disagree by more than their mean.
+    largest of them, and the interval is too short. The ends are not cut (see `mean_probability`): a low end
+    below 0 says that the draws disagree by more than their mean.
 
     Args:
         values: finite numbers, one a draw, at least two.
@@ -125,9 +125,25 @@ def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         raise ValueError(f"values must be finite, got {draws[~np.isfinite(draws)][0]}")
     # fsum: the mean does not depend on the order in which draws were added.
     value = math.fsum(draws) / draws.size
-    variance = math.fsum((draws - value) ** 2) / (draws.size - 1)
-    half = float(special.stdtrit(draws.size - 1, (1 + level) / 2)) * math.sqrt(variance / draws.size)
+    away = draws - value
+    # In units of a power of two, which rounds nothing: the square of 1e-170 is 0, that of 1e170 infinite.
+    unit = math.ldexp(1.0, math.frexp(float(np.max(np.abs(away))))[1] - 1)
+    variance = math.fsum((away / unit) ** 2) / (draws.size - 1)
+    half = float(special.stdtrit(draws.size - 1, (1 + level) / 2)) * math.sqrt(variance / draws.size) * unit
     return Estimate(value, value - half, value + half, float(level), int(draws.size))
+
+
+def mean_probability(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """`mean` of draws that are probabilities, the ends of its interval cut to [0, 1], where the truth lies.
+
+    Example:
+        >>> mean_probability([1e-6, 3e-6, 2e-6]).low
+        0.0
+    """
+    found = mean(values, level=level)
+    # A law may be 1 and a rounding: what is said holds its value.
+    low, high = min(max(found.low, 0.0), found.value), max(min(found.high, 1.0), found.value)
+    return dataclasses.replace(found, low=low, high=high)
 
 
 def rate_sequence(events: int, trials: int, *, level: float = 0.95) -> Estimate:

@@ -77,6 +77,11 @@ class Store:
         if hasattr(self, "_file"):  # else it was never opened, and whoever took the lock lets go
             self.close()
 
+    def __reduce__(self) -> Any:
+        # A copy would share the descriptors: closing either would let go of the lock of both.
+        rule = "close it, and open its directory again by open_store(..., resume=True)"
+        raise TypeError(f"a store holds the lock of its directory, and is not copied or pickled: {rule}")
+
     def __enter__(self) -> "Store":
         return self
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_ONE, Guarantee
 from dpjax.accounting.losses import CELL, discretised
-from dpjax.core import arguments, show
+from dpjax.core import arguments, show, tracing
 from dpjax.verify import dominating
 from dpjax.verify.agreement import disagreement
 from dpjax.verify.family import Family, family, kind_of
@@ -235,15 +235,16 @@ def check(
     relation = relation or (claim.relation if claim else REPLACE_ONE)
     ordered = arguments.flag("ordered", ordered)
     datasets = family(kind_of(algorithm, data, domain), n, relation, ordered=ordered)
-    evidence: Any = laws_of(algorithm, datasets, ordered)
-    if exact := evidence is not None:
-        level = 1.0
-    else:
-        evidence = audits_of(algorithm, datasets, epsilon, trials, level, seed)
-    found, first, second = evidence.delta_at(epsilon)
     against, compared = None, ""
-    if exact:
-        against, compared = disagreement(algorithm, evidence.p, datasets, (first, second), trials, seed)
+    with tracing.keeps_nothing("algorithm", algorithm):
+        evidence: Any = laws_of(algorithm, datasets, ordered)
+        if exact := evidence is not None:
+            level = 1.0
+        else:
+            evidence = audits_of(algorithm, datasets, epsilon, trials, level, seed)
+        found, first, second = evidence.delta_at(epsilon)
+        if exact:
+            against, compared = disagreement(algorithm, evidence.p, datasets, (first, second), trials, seed)
     report = Report(
         epsilon=epsilon,
         delta=found,

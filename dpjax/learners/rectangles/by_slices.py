@@ -157,7 +157,7 @@ class Rectangles(Algorithm):
         """(low, high) with a row for each face, half-open; the all-zero hypothesis is not in it."""
         if isinstance(event, Faces):
             return event
-        rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
+        rows = {getattr(leaf, "shape", ())[:1] for leaf in jax.tree.leaves(event)}
         if rows != {(2 * self.axes,)}:
             raise ValueError(f"event must have a row for each of the {2 * self.axes} faces, got {event!r}")
         return Faces(within=jax.vmap(self.solver.check_event)(event), zero=jnp.bool_(False))

@@ -14,8 +14,8 @@ from dpjax.data.fitting import fitted
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import wide_rows
 from dpjax.domains import gf2, wide
-from dpjax.domains.events import Accurate, Interval
-from dpjax.multi.base import KLearner, intervals
+from dpjax.domains.events import Accurate, Interval, intervals
+from dpjax.multi.base import KLearner
 
 
 class Leading(NamedTuple):
@@ -71,7 +71,7 @@ class ManyParitiesLearner(KLearner):
         return jnp.zeros((outputs + 1,)).at[place].set(jnp.exp(leading.log_p)).at[outputs].set(jnp.exp(leading.log_q))
 
     def check_event(self, event: Any) -> Interval:
-        return intervals(event, self.k, self._limbs())
+        return intervals(event, self.k, self._limbs(), f"k = {self.k} concepts")
 
     def event(self, leading: Leading, event: Interval | Accurate) -> Bool[Array, ""]:
         """Whether the leading vector is in it."""

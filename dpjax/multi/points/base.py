@@ -21,7 +21,7 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import wide_rows
 from dpjax.domains import groups, wide
 from dpjax.domains.events import Accurate, Interval, PointSet
-from dpjax.multi.base import KLearner, intervals
+from dpjax.multi.base import KLearner
 from dpjax.sanitizers.points import NoisyCounts
 
 _FAR = np.int32(2**30)  # above any count
@@ -200,7 +200,7 @@ class ManyPointsLearner(KLearner):
                     f"event must be a PointSet with k = {self.k} rows, got one with points of shape {event.points.shape}"
                 )
             return event
-        return intervals(event, self.k, self.limbs + 1)
+        return intervals(event, self.k, self.limbs + 1, f"k = {self.k} concepts")
 
     def event(self, view: View, event: Any) -> Bool[Array, "more k"]:
         items = self._likely(view.items)

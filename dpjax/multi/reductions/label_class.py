@@ -65,6 +65,7 @@ from dpjax.multi.reductions.block_sanitizer import BlockSanitizer
 from dpjax.multi.reductions.databases import check_sanitizer, database_of, labelled, mixture
 
 MOST_ROWS = 6  # all of whose orders are looked at
+MOST_ROOM = 2**26  # rows that a part is written out to, in whole blocks: some gigabytes
 
 
 @frozen
@@ -92,7 +93,9 @@ class LabelClass(Algorithm):
         return self.sanitizer.bits
 
     def fit(self, sample: Any) -> Sample:
-        return fitted(sample, Sample, bits=self.bits, any_rows=True)
+        sample = fitted(sample, Sample, bits=self.bits, any_rows=True)
+        arguments.integer("the rows of sample, in whole blocks,", self._room(sample), at_least=1, at_most=MOST_ROOM)
+        return sample
 
     def prepare(self, sample: Sample) -> Sample:
         return sample

@@ -194,8 +194,8 @@ def composed(accountant: str, parts: dict[Guarantee, int], delta: Float[Any, ""]
     return basic(parts) if accountant == "basic" else optimal(parts, delta=float(delta))
 
 
-def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float) -> dict[str, Any]:
-    """The fields epsilon and delta, for a total given as epsilon and delta, or as rho.
+def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float, least: float = 0.0) -> dict[str, Any]:
+    """The fields epsilon, `least` or more, and delta, for a total given as epsilon and delta, or as rho.
 
     A total of rho is the pure epsilon `per_root` sqrt(8 rho), at which the same mechanism is rho-zCDP.
 
@@ -206,7 +206,11 @@ def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float) -> dict[str, A
     if rho is not None:
         rho = arguments.real("rho", rho, above=0.0, below=math.inf)
         epsilon = per_root * (1 - 2.0**-44) * (8 * rho) ** 0.5
-    return {"epsilon": arguments.epsilon(epsilon), "delta": arguments.delta(delta, positive=False)}
+        if not arguments.is_traced(epsilon) and epsilon < least:  # refused by the name that callers have for it
+            enough = (least / per_root) ** 2 / 8 * (1 + 2.0**-42)
+            raise ValueError(f"rho must be >= {enough}, for an epsilon of {least}, got {float(rho)!r}")
+    epsilon = arguments.real("epsilon", arguments.epsilon(epsilon), at_least=least)
+    return {"epsilon": epsilon, "delta": arguments.delta(delta, positive=False)}
 
 
 def at_distance_two(solver: Any, relation: str = ADD_OR_REMOVE_ONE) -> Guarantee:

@@ -560,6 +560,6 @@ def inverse_sensitivity(
     """
     domain = on_axis(bits=bits, fractions=fractions, base=base, origin=origin)
     counting = _counting(base, len(domain["fractions"]))
-    budget = total(epsilon, 0.0, rho, per_root=per_root(counting))
     least = SMALLEST_RATE / counting if counting else 0.0
-    return InverseSensitivityQuantiles(**domain, epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least))
+    budget = total(epsilon, 0.0, rho, per_root=per_root(counting), least=least)
+    return InverseSensitivityQuantiles(**domain, epsilon=budget["epsilon"])

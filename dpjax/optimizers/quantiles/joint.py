@@ -430,11 +430,6 @@ def joint(
     if candidates % 2 == 0:
         raise ValueError(f"candidates must be odd, got {candidates}")
     share = arguments.known_fraction("share", share)
-    budget = total(epsilon, 0.0, rho, per_root=per_root(share if candidates > 1 else 0.0))
     least = SMALLEST_RATE / share if candidates > 1 else 0.0
-    return JointQuantiles(
-        **domain,
-        epsilon=arguments.real("epsilon", budget["epsilon"], at_least=least),
-        share=share,
-        candidates=candidates,
-    )
+    budget = total(epsilon, 0.0, rho, per_root=per_root(share if candidates > 1 else 0.0), least=least)
+    return JointQuantiles(**domain, epsilon=budget["epsilon"], share=share, candidates=candidates)

@@ -12,7 +12,7 @@ from dpjax.core import arguments
 from dpjax.data.algorithm import few_points
 from dpjax.data.points import Points
 from dpjax.domains import wide
-from dpjax.domains.events import Accurate, Interval
+from dpjax.domains.events import Accurate, Interval, intervals
 from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import Quantiles
 
@@ -35,10 +35,7 @@ class RankedQuantiles(Quantiles):
         return self.law(points, intervals)[1]
 
     def check_event(self, event: Any) -> Interval:
-        rows = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(event)}
-        if rows != {self.fractions.shape}:
-            raise ValueError(f"event must have a row for each of the {self.fractions.size} quantiles, got {event!r}")
-        return jax.vmap(lambda each: Interval.of(each, self.limbs + 1))(event)
+        return intervals(event, self.fractions.size, self.limbs + 1, f"{self.fractions.size} quantiles")
 
     def event(self, points: Points, event: Interval | Accurate) -> Interval:
         """Accurate: at most error n ranks away."""

@@ -3,6 +3,10 @@
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+
+from dpjax.core import arguments
 from dpjax.learners.thresholds.amplified import ThresholdAmplified
 from dpjax.relaxations.budgets.base import Budgeted, logit, odds
 
@@ -11,9 +15,13 @@ def amplified(algorithm: Any) -> Budgeted:
     """The failure that each margin is made for: it costs no privacy, and all else is fixed by the total."""
     optimizer = algorithm.optimizer if isinstance(algorithm, ThresholdAmplified) else algorithm
     budget = optimizer.budget
+    most = 1 / (2 * optimizer.levels + 2)  # so that all of them together fail with probability 1 at most
 
     def build(_: Any, point: Any) -> Any:
-        margins = dataclasses.replace(budget, beta=odds(point["beta"]))
+        # Beyond its range a margin is no number that programs take: the last one that is stands for all.
+        margin = odds(point["beta"])
+        held = (jnp if arguments.is_traced(margin) else np).clip(margin, arguments.least(), most)
+        margins = dataclasses.replace(budget, beta=held)
         moved = dataclasses.replace(optimizer, budget=margins)
         return moved if optimizer is algorithm else dataclasses.replace(algorithm, optimizer=moved)
 

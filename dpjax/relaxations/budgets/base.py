@@ -128,5 +128,6 @@ def logit(p: float) -> np.float64:
 def odds(x: Any) -> Any:
     """1 / (1 + e^-x), on the host in float64."""
     if isinstance(x, np.ndarray | np.generic | float):
-        return np.float64(1 / (1 + np.exp(-np.float64(x))))
+        with np.errstate(over="ignore"):  # far below 0 it is 0
+            return np.float64(1 / (1 + np.exp(-np.float64(x))))
     return jax.nn.sigmoid(x)
