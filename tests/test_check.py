@@ -1140,3 +1140,18 @@ def test_what_a_python_loop_counts_in_the_order_it_comes_is_no_number() -> None:
         return int(np.random.default_rng(int(jax.random.bits(key))).integers(20000))
 
     assert check(run, n=1, domain=2, delta=0.0, data=Points, trials=500).epsilon_at(0.0) == 0.0
+
+
+class Unordered:
+    """Holds what JAX cannot walk through, and has a mistake of its own."""
+
+    def __init__(self) -> None:
+        self.held: Any = {1: 2.0, "a": 3.0}
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        raise ValueError("a mistake of one's own")
+
+
+def test_mistakes_of_ones_own_are_shown_whatever_is_held() -> None:
+    with pytest.raises(ValueError, match="a mistake of one's own"):
+        check(Unordered(), n=1, domain=1)

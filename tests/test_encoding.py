@@ -346,6 +346,8 @@ def test_units_and_bounds_may_be_arrays_without_axes(held):
     for unit in (jax.random.key(0), np.array([1])):
         with pytest.raises(TypeError, match="unit must be"):
             dpjax.encode([1, 2], unit=unit, low=0, high=5)
+    with pytest.raises(TypeError, match="low must be"):
+        dpjax.encode([1.0], unit=1.0, low=np.ma.masked, high=5)
 
 
 def test_an_empty_column_has_no_valid_row():

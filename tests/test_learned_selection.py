@@ -68,7 +68,7 @@ def plain_law(chooser, scores, last=400):
     return (joint * wins / wins.sum(axis=0)).reshape(len(scores), -1).sum(axis=1)
 
 
-@pytest.mark.parametrize("scores", [builders.thorough([0, 3]), [2, -1, 1]])
+@pytest.mark.parametrize("scores", [builders.thorough([0, 3]), builders.thorough([2, -1, 1])])
 def test_the_law_is_that_of_the_noisiest_score(learned, scores):
     np.testing.assert_allclose(learned.pmf(scores)[:-1], plain_law(learned, scores, 90), rtol=1e-4)
 

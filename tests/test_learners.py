@@ -791,6 +791,7 @@ def test_comparisons_of_many_examples_are_counted_in_whole_numbers() -> None:
         np.testing.assert_allclose([left, right], expected, rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_domains_wider_than_floats_take_ints_for_events_and_outputs() -> None:
     learner = thresholds.exponential(bits=1056, epsilon=1.0)
     sample = Sample(x=wide.from_ints([5, 2**1050], 1056), y=[1, 0])

@@ -591,6 +591,7 @@ def test_a_law_that_may_be_rounding_is_none():
     assert known.success_probability(small, error=4 / 9) > 0.999
 
 
+@pytest.mark.thorough
 def test_labels_that_rounding_hides_make_the_law_none():
     """Two points side by side of a wide domain, and three that are nearly on a line: their pieces are rounded to nothing."""
     a = 2**29

@@ -303,6 +303,7 @@ def laws_of(*names):
     return np.split(exact.probabilities(law, datasets, batch_size=len(COUNTS)), len(cases))
 
 
+@pytest.mark.thorough
 def test_public_sizes_are_private_by_composition_exactly():
     """(2D + 1) e = 3 e hold; half of that does not (negative control)."""
     pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)

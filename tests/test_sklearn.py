@@ -105,12 +105,18 @@ def test_a_column_of_a_data_frame_is_found_by_its_name():
 def test_estimators_release_what_their_algorithms_do():
     """With the same key, on the same codes, written down here by hand."""
     x = np.random.default_rng(0).integers(0, 16, (500, 2))
-    y = (x[:, 0] > 3) & (x[:, 1] < 12)
     private = PrivateQuantiles(low=0, high=15, unit=1, fractions=[0.4], random_state=np.random.RandomState(5)).fit(x)
     random, each = np.random.RandomState(5), answer.of_choice(None, bits=4, fractions=[0.4], epsilon=0.5)
     for column in range(2):
         outcome = each(columns.fresh_key(random), Points.create(wide.from_ints(x[:, column].tolist(), 4)))
         assert private.quantiles_[:, column].tolist() == wide.to_ints(outcome.hypothesis)
+
+
+@pytest.mark.thorough
+def test_a_rectangle_is_what_its_learner_finds():
+    """Likewise."""
+    x = np.random.default_rng(0).integers(0, 16, (500, 2))
+    y = (x[:, 0] > 3) & (x[:, 1] < 12)
     box = PrivateRectangle(20.0, 0.01, low=0, high=15, unit=1, random_state=3).fit(x, y)
     learner = rectangles.rectangles(axes=2, bits=4, epsilon=20.0, delta=0.01, beta=0.1)
     examples = Examples.create(wide.from_ints(x.ravel().tolist(), 4).reshape(500, 2, 1), y.astype(int))

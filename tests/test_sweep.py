@@ -377,6 +377,7 @@ def test_a_law_is_held_against_its_runs_on_both_sides(monkeypatch: pytest.Monkey
             assert cell.compared(cell.experiment(10, 0.1, 255), [stated] * 20) == [0.5, 0.5]
 
 
+@pytest.mark.thorough
 def test_a_right_law_of_a_stranger_is_taken() -> None:
     class Right(Swapped):
         def probability(self, sample: Any, event: Any) -> Any:

@@ -132,7 +132,7 @@ BORDERS = (0, 3, 7, 11, 15, 20, 31, 63)
 @pytest.mark.parametrize(
     "create",
     [
-        power_search,
+        pytest.param(power_search, marks=pytest.mark.thorough),
         *(
             pytest.param(create, marks=pytest.mark.slow)
             for create in (exponential, search, pure_search, base_case, length_search)

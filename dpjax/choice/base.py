@@ -136,7 +136,7 @@ def usable(delta: float) -> None:
 
 def best_offer(candidate: Candidate, question: Question) -> Offer:
     """With all of delta, or with 1/2 of what is more, or none, if it is tiny: whichever takes fewer records."""
-    if LEAST_DELTA <= question.delta <= MOST_DELTA or question.delta == 0:
+    if question.delta == 0 or (question.step()[1] >= LEAST_DELTA and question.delta <= MOST_DELTA):
         return candidate.offer(question)
     offers, reason = [], UnavailableError("")
     for delta in (question.delta, MOST_DELTA if question.delta > MOST_DELTA else 0.0):

@@ -26,6 +26,7 @@ from dpjax.sanitizers import thresholds
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
 MANY = (1.0, 2.0, 4.0, 8.0)  # where one more costs little
 FEW = (0.6, 0.75, 0.9, 1.0)  # where each costs much
+LIKELY = 2  # of these numbers, by their floors, that are reckoned with in full
 MOST_BITS_DENSE = 16
 MOST_LEVELS = 10  # of approximate quantiles, whose nodes are looked at one by one
 _LESS = 0.75  # of n that is reckoned roughly
@@ -196,10 +197,10 @@ def _through(
 
     def offered(question: Question) -> Offer:
         found: list[tuple[Offer, int]] = []
-        reason = UnavailableError("")
-        for pieces, of_pieces in asked(question).items():
-            if floor is not None and found and floor(of_pieces) > min(one.n for one, _ in found):
-                continue
+        reason, several = UnavailableError(""), asked(question)
+        if floor is not None:
+            several = dict(sorted(several.items(), key=lambda each: floor(each[1]))[:LIKELY])
+        for pieces, of_pieces in several.items():
             try:
                 found.append((offer(of_pieces), pieces))
             except UnavailableError as without:  # of so many pieces, here

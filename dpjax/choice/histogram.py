@@ -3,14 +3,16 @@
 By their theorems: MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), SanPoints; on small domains noisy
 counts of all points (`thresholds.histogram`, `thresholds.tree`), and on tiny ones all databases (`blr`), which need no delta. The share of
 a point is the difference of those of two thresholds: a database that has each of these within alpha/2 has that within alpha. (Of two
-points it is that of the only threshold between them, or the rest.)
+points it is that of the only threshold between them, or the rest.) So distribution functions by quantiles are candidates, too.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
 
 from dpjax import bounds
+from dpjax.choice import cdf
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
 from dpjax.sanitizers import dense, points, thresholds
 from dpjax.sanitizers.dense.blr import listed
@@ -76,12 +78,26 @@ def _noisy_counts(factory: Callable[..., Any], size: Callable[..., int]) -> Call
         question.public_size()
         if question.bits > MOST_BITS:
             raise UnavailableError(f"counts every point: up to {MOST_BITS} bits")
-        each = question.alpha if question.bits == 1 else question.alpha / 2
-        n = size(question.bits, each, question.beta, question.epsilon)
+        n = size(question.bits, _of_thresholds(question).alpha, question.beta, question.epsilon)
         given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon}
         return Offer(n, lambda n: factory(**given, n=n), f"thresholds.{factory.__name__}")
 
     return offer
+
+
+def _of_thresholds(question: Question) -> Question:
+    """The question for a distribution function that is accurate enough."""
+    return question if question.bits == 1 else dataclasses.replace(question, alpha=question.alpha / 2)
+
+
+def _through(candidate: Candidate) -> Candidate:
+    """By the database of a distribution function."""
+    floor = candidate.floor
+    return Candidate(
+        f"cdf, {candidate.name}",
+        lambda question: candidate.offer(_of_thresholds(question)),
+        None if floor is None else lambda question: floor(_of_thresholds(question)),
+    )
 
 
 CANDIDATES: tuple[Candidate, ...] = (
@@ -91,4 +107,5 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("thresholds.histogram", _noisy_counts(thresholds.histogram, bounds.histogram_thresholds)),
     Candidate("thresholds.tree", _noisy_counts(thresholds.tree, bounds.tree_thresholds)),
     Candidate("blr", blr),
+    *(_through(each) for each in cdf.CANDIDATES if each.name not in ("histogram", "tree")),
 )

@@ -19,7 +19,7 @@ import numpy as np
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.choice import points, quantiles, thresholds
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, optimal_each
+from dpjax.choice.base import MOST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each
 from dpjax.learners import parities as one_parity
 from dpjax.multi import direct_sum, generic, parities
 from dpjax.multi import points as many_points
@@ -71,6 +71,8 @@ def _direct(single: Candidate) -> Candidate:
 
     def floor(question: Question) -> float:
         """With more for each learner than any composition leaves it, and all of delta."""
+        if question.delta > MOST_DELTA:
+            return 0.0
         try:
             each = dataclasses.replace(question, epsilon=_most_each(question), beta=question.beta / question.k, n=None)
             return single.floor(each) if single.floor is not None else float(single.offer(each).n)

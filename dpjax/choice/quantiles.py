@@ -13,10 +13,10 @@
 - `approximate`: its own `sample_size`, for n points at most.
 - `rank_exponential`, where there is a delta: its own `sample_size`. (Without one its rate is that of permute-and-flip.)
 - `tree`: its own `sample_size`, with the best number of children.
-- `noisy_slices`, where there is a delta: its own `sample_size`, with pure solvers, at the best of three splits of epsilon. With M/e for
-  the m that a solver asks for at e, D/r for the error of ranks, C/s for that of the count, their sum is least under 2e + r + s = epsilon
-  where e, r and s are as sqrt(M/2), sqrt(D) and sqrt(C). Where fractions are so many that slices must not meet, it is their distance that
-  n is for: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third is between both.
+- `noisy_slices`, where there is a delta: its own statement, with the m of `interior_points`, at the best of three splits of epsilon. With
+  M/e for the m that a solver asks for at e, D/r for the error of ranks, C/s for that of the count, their sum is least under 2e + r + s =
+  epsilon where e, r and s are as sqrt(M/2), sqrt(D) and sqrt(C). Where fractions are so many that slices must not meet, their distance is
+  what n is for: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third is between both.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ from scipy import optimize
 
 from dpjax.accounting import exponential_rate
 from dpjax.choice import interior_points
-from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
+from dpjax.choice.base import LARGEST, LEAST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
@@ -45,6 +45,7 @@ from dpjax.optimizers.quantiles.tree import error_bound as tree_error
 TIES = 32  # bits that break them
 MOST_RUNS = 2**12
 MANY = 2**20  # points, for which ties are reckoned with at least
+OWN = 0.5  # of delta, for a solver of noisy slices that needs some
 _FEWER = 0.9  # of what a floor reckons
 
 
@@ -190,7 +191,7 @@ def approximate_floor(question: Question) -> float:
 def rank_exponential(question: Question) -> Offer:
     """By its own worst case."""
     epsilon, delta = question.step()
-    if delta == 0.0:
+    if delta < LEAST_DELTA:
         raise UnavailableError("needs a delta above 0, without which permute_and_flip is better")
     ranges, squares = range_sums(np.asarray(question.fractions), np)
     rate = float(exponential_rate(epsilon, delta, ranges=ranges, squares=squares))
@@ -221,20 +222,23 @@ class _Slices:
 
     Attributes:
       question: theirs, of which epsilon and delta are those of a step.
-      narrow: what narrow gaps may take of delta, and of beta.
+      own: what the solver may take of delta.
+      narrow: what narrow gaps may take of the rest, and of beta.
     """
 
     question: Question
+    own: float
     narrow: float
 
     @classmethod
-    def of(cls, question: Question) -> "_Slices":
+    def of(cls, question: Question, share: float = 0.0) -> "_Slices":
         """UnavailableError without a delta, or for more quantiles than there may be."""
         question.approximate()
         if len(question.fractions) > MOST_SLICES:
             raise UnavailableError(f"takes at most {MOST_SLICES} fractions")
         epsilon, delta = question.step()
-        return cls(dataclasses.replace(question, epsilon=epsilon, delta=delta), min(delta, question.beta / 4))
+        narrow = min((1 - share) * delta * (1 - 2.0**-40), question.beta / 4)
+        return cls(dataclasses.replace(question, epsilon=epsilon, delta=delta), share * delta, narrow)
 
     @property
     def count(self) -> int:
@@ -245,9 +249,13 @@ class _Slices:
         """Of beta, for runs, ranks and the count each."""
         return (self.question.beta - self.narrow) / 3
 
-    def solver(self, epsilon: float) -> tuple[interior_points.Solver, int]:
-        """(the best pure one, m)."""
-        found, points = interior_points.best(self.question.bits, epsilon, 0.0, self.share / self.count, steps=1)
+    def solver(self, epsilon: float, *, roughly: bool = True) -> tuple[interior_points.Solver, int]:
+        """(the best one, m); roughly: without TreeLog's plan, which takes milliseconds."""
+        own = (
+            self.own / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
+        )  # two slices may differ by a replaced point
+        steps = 1 if roughly or own == 0.0 else None
+        found, points = interior_points.best(self.question.bits, epsilon, own, self.share / self.count, steps=steps)
         return found, max(1, -(-points // 2))
 
     @property
@@ -255,29 +263,42 @@ class _Slices:
         """The least distance of two fractions, which are rounded; infinite for one."""
         return min(np.diff(self.question.fractions), default=math.inf) - 2.0**-31
 
+    def _costs(self) -> list[tuple[Any, float]]:
+        """(the roots of what 2e, r and s divide, by what their sum is divided): of errors, and of distances if there are any."""
+        epsilon = self.question.epsilon / 4
+        slices = epsilon * self.solver(epsilon)[1]
+        drift, miscount = noise_errors(self.count, self.share)
+        near = np.sqrt([2 * slices, drift, miscount]), self.question.alpha
+        if self.count == 1:
+            return [near]
+        room = crowding_error(self.count, self.narrow)
+        return [near, (np.sqrt([4 * slices, room, miscount * self.gap]), self.gap)]
+
+    def floor(self) -> float:
+        """About the n of the best splits for either: by Cauchy's inequality, the square of the sum of the roots."""
+        return max(roots.sum() ** 2 / (self.question.epsilon * divisor) for roots, divisor in self._costs())
+
     def splits(self) -> list[tuple[float, float, float]]:
         """(2e, r, s) for each of the three ways."""
-        epsilon = self.question.epsilon * (1 - 2.0**-40)
+        ways = [roots / roots.sum() for roots, _ in self._costs()]
+        ways += [np.sqrt(ways[0] * ways[1])] if len(ways) > 1 else []
+        return [tuple((self.question.epsilon * (1 - 2.0**-40) * way / way.sum()).tolist()) for way in ways]
+
+    def needs(self, m: int, ranks: float, count: float) -> float:
+        """Points."""
+        spacing = least_spacing(m, self.count, ranks, self.narrow)
         drift, miscount = noise_errors(self.count, self.share)
-        slices = epsilon / 4 * self.solver(epsilon / 4)[1]
-        near = np.sqrt([2 * slices, drift, miscount])
-        if self.count == 1:
-            return [tuple((epsilon * near / near.sum()).tolist())]
-        room = crowding_error(self.count, self.narrow)
-        wide = np.sqrt([4 * slices, room, miscount * self.gap])
-        ways = [near / near.sum(), wide / wide.sum()]
-        middle = np.sqrt(ways[0] * ways[1])
-        return [tuple((epsilon * way).tolist()) for way in (*ways, middle / middle.sum())]
+        return points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
 
     def offer(self, both: float, ranks: float, count: float) -> Offer:
         """With 2e, r and s, of which the slices pay for being met twice."""
-        met_twice = math.log1p(1 / (2 * self.solver(both / 2)[1] + 1))  # m is larger at a smaller e, and this smaller
+        least = self.solver(both / 2)[1]
+        met_twice = math.log1p(1 / (2 * least + 1))  # less at the larger m that a smaller e asks for
         if met_twice >= both / 2:
             raise UnavailableError("an epsilon so large leaves slices of a few points, each of which may be met twice")
-        solver, m = self.solver((both - met_twice) / 2)
-        spacing = least_spacing(m, self.count, ranks, self.narrow)
-        drift, miscount = noise_errors(self.count, self.share)
-        n = points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
+        solver, m = self.solver((both - met_twice) / 2, roughly=False)
+        m = max(m, least)  # TreeLog's plan may ask for less than was reckoned with
+        n = self.needs(m, ranks, count)
         given: dict[str, Any] = {"fractions": self.question.fractions, "m": m, "delta": self.narrow}
         given |= {"rank_epsilon": ranks, "count_epsilon": count, "allow_unproved": True}
         name = f"noisy_slices, {solver.name}"
@@ -285,20 +306,26 @@ class _Slices:
 
 
 def noisy_slices(question: Question) -> Offer:
-    """By its own worst case."""
+    """By its own worst case: with a pure solver, or one that shares delta with the gaps, which is planned for one split."""
     slices = _Slices.of(question)
-    return min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
+    best = min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
+    slices = _Slices.of(question, OWN)
+    if slices.solver(slices.question.epsilon / 4)[0].name in interior_points.PURE:
+        return best
+
+    def roughly(split: tuple[float, float, float]) -> float:
+        return slices.needs(slices.solver(split[0] / 2)[1], *split[1:])
+
+    split = min(slices.splits(), key=roughly)
+    return min(best, slices.offer(*split), key=lambda offer: offer.n) if roughly(split) < best.n else best
 
 
 def noisy_slices_floor(question: Question) -> float:
-    """Somewhat less than what the best split asks for: the square of the sum of the roots."""
+    """Somewhat less than what the best split asks for."""
     try:
-        slices = _Slices.of(question)
+        return _FEWER * min(_Slices.of(question, share).floor() for share in (0.0, OWN))
     except UnavailableError:
         return 0.0
-    epsilon = slices.question.epsilon
-    parts = (2 * epsilon / 4 * slices.solver(epsilon / 4)[1], *noise_errors(slices.count, slices.share))
-    return _FEWER * sum(map(math.sqrt, parts)) ** 2 / (epsilon * question.alpha)
 
 
 CANDIDATES: tuple[Candidate, ...] = (

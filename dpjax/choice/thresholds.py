@@ -1,13 +1,13 @@
 """Proper learners of thresholds: population error at most alpha, but with probability beta, whatever the distribution and the threshold.
 
 All candidates are compared by one statement, which spares the constants of uniform convergence. **If a proper learner errs on at most k
-examples of any realizable sample of n but with probability beta/2, then its population error exceeds alpha with probability at most
-beta/2 + 2 P[Bin(n, alpha) <= k]**: let l be the greatest threshold with mass above alpha in [l, t), t the target. A hypothesis j < t with
+examples of any realizable sample of n but with probability b, then its population error exceeds alpha with probability at most
+b + 2 P[Bin(n, alpha) <= k]**: let l be the greatest threshold with mass above alpha in [l, t), t the target. A hypothesis j < t with
 error above alpha is l at most and errs on all examples in [l, t), which are Bin(n, p), p > alpha; likewise above t.
 
 | learner | k |
 |---|---|
-| `exponential` | (2/epsilon) (d ln 2 + ln((1 - b)/b)), b = beta/2: one threshold at least errs nowhere, 2^d others weigh e^(-epsilon k/2) |
+| `exponential` | (2/epsilon) (d ln 2 + ln((1 - b)/b)): one threshold at least errs nowhere, 2^d others weigh e^(-epsilon k/2) |
 | `binary_search` | (2/e0) ln((d + 1)/(2 b)), as `bounds.binary_search_thresholds` derives it |
 | `length_search`, `power_search` | `bounds.interval_search` |
 | `rec_concave` | `bounds.rec_concave_error`, with alpha = 2 k/n |
@@ -17,6 +17,8 @@ error above alpha is l at most and errs on all examples in [l, t), which are Bin
 The exponential mechanism has a second bound, over data and coins at once: each of at most 2^d thresholds of error above alpha weighs on
 average at most (1 - alpha (1 - e^(-epsilon/2)))^n of what the target does (`bounds.exponential_points` has the derivation), so that
 2^d (1 - alpha (1 - e^(-epsilon/2)))^n <= beta suffices. The lesser n counts.
+
+b is half of beta; for `exponential` and for `interior` with a pure solver the best of a few shares.
 """
 
 import math
@@ -35,6 +37,7 @@ from dpjax.learners.thresholds import intervals
 from dpjax.optimizers import quasi_concave
 
 _HAIR = 1 + 1e-9
+SHARES = (0.5, 0.1, 0.3, 0.7, 0.9)  # of beta, for the mechanism; the rest is the sample's
 
 
 def population(errors: float, alpha: float, beta: float) -> int:
@@ -59,9 +62,12 @@ def exponential(question: Question) -> Offer:
     question.public_size()
     bits, alpha, beta, epsilon = question.bits, question.alpha, question.beta, question.epsilon
     log_others = bits * math.log(2.0)
-    errors = 2 / epsilon * max(0.0, log_others + math.log1p(-beta / 2) - math.log(beta / 2))
     together = (log_others - math.log(beta)) / -math.log1p(alpha * math.expm1(-epsilon / 2))
-    n = min(population(errors * _HAIR, alpha, beta / 2), math.ceil(together * _HAIR))
+    n = math.ceil(together * _HAIR)
+    for share in SHARES:
+        own = share * beta
+        errors = 2 / epsilon * max(0.0, log_others + math.log1p(-own) - math.log(own))
+        n = min(n, population(errors * _HAIR, alpha, beta - own))
     return Offer(n, lambda n: learners.exponential(bits=bits, epsilon=epsilon), "exponential")
 
 
@@ -158,9 +164,14 @@ def by_interior_points(question: Question) -> Offer:
     epsilon = question.epsilon / distance * (1 - 2.0**-40)
     growth = sum(math.exp(min(i * epsilon, 700.0)) for i in range(distance))
     own = question.delta / growth * (1 - 2.0**-30)
-    solver, points = interior_points.best(question.bits + 1, epsilon, own, question.beta / 2)
-    m = -(-points // 2)
-    n = population(m - 1, question.alpha, question.beta / 2)
+    found = []
+    for share in SHARES:
+        steps = None if share == SHARES[0] else 1  # TreeLog is planned for one share alone
+        solver, points = interior_points.best(question.bits + 1, epsilon, own, share * question.beta, steps=steps)
+        if steps is None or solver.name in interior_points.PURE:
+            m = -(-points // 2)
+            found.append((population(m - 1, question.alpha, (1 - share) * question.beta), m, solver))
+    n, m, solver = min(found, key=lambda one: one[0])
     return Offer(
         n, lambda n: interior.threshold_learner(solver=solver.made(), m=m), f"interior.threshold_learner, {solver.name}"
     )

@@ -36,6 +36,13 @@ def untraced(function: Callable[..., Any], *arguments: Any) -> str | None:
     return None
 
 
+def _holds_traced(value: Any) -> bool:
+    try:
+        return any(map(is_traced, jax.tree.leaves(value)))
+    except Exception:  # nothing that JAX can walk through, such as a dictionary whose keys have no order
+        return False
+
+
 @contextlib.contextmanager
 def keeps_nothing(name: str, owner: Any) -> Iterator[None]:
     """A TypeError that says what to do, where somebody else's object has kept a value that JAX traced, and uses it later."""
@@ -43,8 +50,7 @@ def keeps_nothing(name: str, owner: Any) -> Iterator[None]:
         yield
     # UnexpectedTracerError, or, of a traced constant, what XLA says of a program that lacks it.
     except Exception as error:
-        held = getattr(owner, "__dict__", {}).items()
-        kept = [part for part, value in held if any(map(is_traced, jax.tree.leaves(value)))]
+        kept = [part for part, value in getattr(owner, "__dict__", {}).items() if _holds_traced(value)]
         if not kept and not isinstance(error, jax.errors.UnexpectedTracerError):
             raise
         where = f" (now in {', '.join(kept)})" if kept else ""

@@ -183,7 +183,10 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
 
 def _scalar(value: Any) -> Any:
     """What an array without axes holds, in its own precision, in which it is written."""
-    plain = isinstance(value, np.ndarray | jax.Array) and value.ndim == 0 and isinstance(value.dtype, np.dtype)
+    array = isinstance(value, np.ndarray | jax.Array) and not isinstance(
+        value, np.ma.MaskedArray
+    )  # of which one may be 0
+    plain = array and value.ndim == 0 and isinstance(value.dtype, np.dtype)
     return np.asarray(value)[()] if plain and not arguments.is_traced(value) else value
 
 

@@ -172,6 +172,8 @@ def intervals(event: Any, count: int, limbs: int, nouns: str) -> Interval:
     """
     pair = (event.low, event.high) if isinstance(event, Interval) else event
     pairs = isinstance(pair, tuple | list) and len(pair) == 2
+    if pairs and count == 2 and all(isinstance(each, list) for each in (pair, *pair)):
+        raise ValueError(f"event must be a tuple (low, high): two lists in a list may be two intervals, got {event!r}")
     if not pairs or any(not arguments.is_row(end) or len(end) != count for end in pair):
         raise ValueError(f"event must be (low, high) with a row for each of the {nouns}, got {event!r}")
     return jax.vmap(lambda low, high: Interval.of((low, high), limbs))(*(numbers("event", end, limbs) for end in pair))
@@ -181,8 +183,11 @@ def numbers(name: str, values: Any, limbs: int) -> Any:
     """Wide integers as they are, ints as such."""
     if getattr(values, "dtype", None) == np.uint32:
         return values
-    most = (1 << (32 * limbs)) - 1
-    return wide.from_ints([arguments.integer(name, value, at_least=0, at_most=most) for value in values], 32 * limbs)
+    most, plain = (
+        (1 << (32 * limbs)) - 1,
+        values if arguments.is_traced(values) else np.asarray(values, object).tolist(),
+    )
+    return wide.from_ints([arguments.integer(name, value, at_least=0, at_most=most) for value in plain], 32 * limbs)
 
 
 def number(name: str, value: Any, limbs: int) -> Array:

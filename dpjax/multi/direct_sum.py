@@ -112,12 +112,15 @@ class DirectSum(KLearner):
         return self._each(sample, single)
 
     def check_event(self, event: Any) -> Any:
-        """One event for each concept: a pytree with k rows, such as (low, high) = distribution.within(alpha); of ints, too, in order."""
+        """One event for each concept: a pytree of arrays with k rows, such as (low, high) = distribution.within(alpha).
+
+        Of learners whose outputs have an order (low, high) may also be k ints each.
+        """
         if isinstance(self.learner, Ordered):
             return intervals(event, self.k, self.learner.limbs, f"k = {self.k} concepts")
         rows = {getattr(leaf, "shape", ())[:1] for leaf in jax.tree.leaves(event)}
         if rows != {(self.k,)}:
-            raise ValueError(f"event must have a row for each of the k = {self.k} concepts, got {event!r}")
+            raise ValueError(f"event must hold arrays with a row for each of the k = {self.k} concepts, got {event!r}")
         return jax.vmap(self.learner.check_event)(event)
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
