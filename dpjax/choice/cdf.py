@@ -197,16 +197,16 @@ def _through(
 
     def offered(question: Question) -> Offer:
         found: list[tuple[Offer, int]] = []
-        reason, several = UnavailableError(""), asked(question)
+        reason, several = "", asked(question)
         if floor is not None:
             several = dict(sorted(several.items(), key=lambda each: floor(each[1]))[:LIKELY])
         for pieces, of_pieces in several.items():
             try:
                 found.append((offer(of_pieces), pieces))
-            except UnavailableError as without:  # of so many pieces, here
-                reason = without
+            except ValueError as without:  # of so many pieces, here; its own theory may refuse numbers, too
+                reason = str(without)
         if not found:
-            raise reason
+            raise UnavailableError(reason)
         best, pieces = min(found, key=lambda one: one[0].n)
         return Offer(best.n, lambda n: _database(best.make(n)), f"{best.name}, {pieces - 1} quantiles")
 
