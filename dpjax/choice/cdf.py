@@ -58,22 +58,6 @@ def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
     return min((_size(ranks(pieces), _left(alpha, pieces)), pieces) for pieces in counts)
 
 
-def permute_and_flip(question: Question) -> Offer:
-    """Evenly spaced quantiles, each by permute-and-flip on its rank error."""
-    epsilon, _ = question.step()
-
-    def ranks(pieces: int) -> float:
-        return 0.5 + quantiles.permute_and_flip_ranks(question.bits, _even(pieces), epsilon, question.beta)
-
-    n, pieces = _best(question.alpha, ranks)
-    fractions = _even(pieces).tolist()
-
-    def make(n: int) -> Any:
-        return _database(optimizers.permute_and_flip(bits=question.bits, fractions=fractions, epsilon=epsilon))
-
-    return Offer(n, make, f"permute_and_flip, {pieces - 1} quantiles")
-
-
 def direct_ranks(plan: tuple[Any, int, Any]) -> float:
     """The rank error of a plan of direct quantiles."""
     return plan[1] - 0.5
@@ -176,15 +160,20 @@ def approximate_floor(question: Question) -> float:
 
 
 def _through(
-    name: str, offer: Callable[[Question], Offer], floor: Callable[[Question], float] | None, around: tuple[float, ...]
+    name: str,
+    offer: Callable[[Question], Offer],
+    floor: Callable[[Question], float] | None,
+    around: tuple[float, ...],
+    *,
+    levels: bool = True,
 ) -> Candidate:
-    """Evenly spaced quantiles by a candidate of theirs, as many as is best of some numbers."""
+    """Evenly spaced quantiles by a candidate of theirs, as many as is best of some numbers; with `levels` also of what fills levels."""
 
     def asked(question: Question) -> dict[int, Question]:
         """The question that so many pieces leave."""
         tried = {math.ceil(share / question.alpha) for share in around}
-        # One less than a power of two fills all levels of what has levels.
-        tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
+        if levels:  # one less than a power of two
+            tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
         counts = [pieces for pieces in sorted(tried) if 2 <= pieces <= MOST_RUNS and _left(question.alpha, pieces) > 0]
         if not counts:
             raise UnavailableError(f"alpha asks for more than {MOST_RUNS} quantiles")
@@ -256,15 +245,14 @@ def san_thresholds_floor(question: Question) -> float:
     return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
 
 
-CANDIDATES: tuple[
-    Candidate, ...
-] = (  # who often wins, and is quickly reckoned with, first: others are then left out by their floors
+# Who often wins, and is quickly reckoned with, first: others are then left out by their floors.
+CANDIDATES: tuple[Candidate, ...] = (
     _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, AROUND),
     _through("rank_exponential", quantiles.rank_exponential, None, AROUND),
     _through("quantiles.tree", quantiles.tree, None, MANY),
     Candidate("histogram", _dense("histogram")),
     Candidate("tree", _dense("tree")),
-    Candidate("permute_and_flip", permute_and_flip),
+    _through("permute_and_flip", quantiles.permute_and_flip, None, AROUND, levels=False),
     Candidate("recursive", recursive, recursive_floor),
     Candidate("direct", direct, direct_floor),
     Candidate("approximate", approximate, approximate_floor),

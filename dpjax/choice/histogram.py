@@ -8,16 +8,16 @@ points it is that of the only threshold between them, or the rest.) So distribut
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 from dpjax import bounds
 from dpjax.choice import cdf
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
-from dpjax.sanitizers import dense, points, thresholds
+from dpjax.sanitizers import dense, points
 from dpjax.sanitizers.dense.blr import listed
 from dpjax.sanitizers.thresholds.base import MOST_BITS
 
+COUNTS = ("histogram", "tree")  # distribution functions by noisy counts of all points
 _FINER = 1.03  # of numbers of rows that are tried for `blr`, each by so much more than the last
 
 
@@ -71,31 +71,22 @@ def blr(question: Question) -> Offer:
     return Offer(math.ceil(n * (1 + 1e-12)), lambda n: dense.blr(**given), f"blr, {rows} rows")
 
 
-def _noisy_counts(factory: Callable[..., Any], size: Callable[..., int]) -> Callable[[Question], Offer]:
-    """By the statement for thresholds."""
-
-    def offer(question: Question) -> Offer:
-        question.public_size()
-        if question.bits > MOST_BITS:
-            raise UnavailableError(f"counts every point: up to {MOST_BITS} bits")
-        n = size(question.bits, _of_thresholds(question).alpha, question.beta, question.epsilon)
-        given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon}
-        return Offer(n, lambda n: factory(**given, n=n), f"thresholds.{factory.__name__}")
-
-    return offer
-
-
 def _of_thresholds(question: Question) -> Question:
     """The question for a distribution function that is accurate enough."""
     return question if question.bits == 1 else dataclasses.replace(question, alpha=question.alpha / 2)
 
 
 def _through(candidate: Candidate) -> Candidate:
-    """By the database of a distribution function."""
-    floor = candidate.floor
+    """By the database of a distribution function; noisy counts under another name than sanitizers of points have."""
+    counts, floor = candidate.name in COUNTS, candidate.floor
+
+    def offer(question: Question) -> Offer:
+        found = candidate.offer(_of_thresholds(question))
+        return dataclasses.replace(found, name=f"thresholds.{found.name}") if counts else found
+
     return Candidate(
-        f"cdf, {candidate.name}",
-        lambda question: candidate.offer(_of_thresholds(question)),
+        f"thresholds.{candidate.name}" if counts else f"cdf, {candidate.name}",
+        offer,
         None if floor is None else lambda question: floor(_of_thresholds(question)),
     )
 
@@ -104,8 +95,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("histogram", histogram),
     Candidate("release", release),
     Candidate("san_points", san_points),
-    Candidate("thresholds.histogram", _noisy_counts(thresholds.histogram, bounds.histogram_thresholds)),
-    Candidate("thresholds.tree", _noisy_counts(thresholds.tree, bounds.tree_thresholds)),
+    *(_through(each) for each in cdf.CANDIDATES if each.name in COUNTS),
     Candidate("blr", blr),
-    *(_through(each) for each in cdf.CANDIDATES if each.name not in ("histogram", "tree")),
+    *(_through(each) for each in cdf.CANDIDATES if each.name not in COUNTS),
 )

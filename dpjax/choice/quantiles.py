@@ -251,9 +251,8 @@ class _Slices:
 
     def solver(self, epsilon: float, *, roughly: bool = True) -> tuple[interior_points.Solver, int]:
         """(the best one, m); roughly: without TreeLog's plan, which takes milliseconds."""
-        own = (
-            self.own / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
-        )  # two slices may differ by a replaced point
+        # Two slices may differ by a replaced point.
+        own = self.own / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
         steps = 1 if roughly or own == 0.0 else None
         found, points = interior_points.best(self.question.bits, epsilon, own, self.share / self.count, steps=steps)
         return found, max(1, -(-points // 2))
