@@ -1160,6 +1160,13 @@ QUERIES = [
         **_right_or_not(0.2, _largest_error_of_frequencies),
     ),
     Entry(
+        "sanitizers.points.sparse_histogram",
+        lambda e: point_sanitizers.sparse_histogram(bits=3, n=27, epsilon=e, threshold=6),
+        _counted,
+        0.7,
+        **_right_or_not(0.2, _largest_error_of_frequencies),
+    ),
+    Entry(
         "sanitizers.points.release",
         lambda e: point_sanitizers.release(bits=3, n=27, epsilon=e, delta=0.1, alpha=0.5, allow_unproved=True),
         _counted,

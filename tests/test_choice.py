@@ -319,8 +319,9 @@ def test_which_algorithm_is_best_where():
     assert name("cdf", bits=32, alpha=0.1) == "permute_and_flip, 8 quantiles"
     assert name("cdf", bits=32, alpha=0.02) == "tree, 511 quantiles"
     assert name("cdf", bits=64, alpha=0.02) == "approximate, 63 quantiles"
-    assert name("histogram", bits=2, alpha=0.1) == "thresholds.histogram"
-    assert name("histogram", bits=16, alpha=0.1) == "tree, 255 quantiles"
+    assert name("histogram", bits=2, alpha=0.1) == "sparse_histogram" == name("histogram", bits=64, alpha=0.1)
+    assert name("histogram", bits=16, alpha=0.1, delta=1e-6) == "sparse_histogram"
+    assert dpjax.choose("histogram", bits=16, alpha=0.1, epsilon=1.0).runner_up.name == "tree, 255 quantiles"
     assert name("histogram", bits=64, alpha=0.1, delta=1e-6) == "histogram"
     given = {"bits": 32, "alpha": 0.1, "delta": 1e-6}
     assert name("rectangle", dimensions=2, **given) == "slices, basic, tree_score"

@@ -21,6 +21,9 @@ from dpjax.bounds.frequencies import (
     san_points_budget,
     san_points_private,
     san_points_rounds,
+    sparse_arrivals,
+    sparse_histogram,
+    sparse_threshold,
 )
 from dpjax.bounds.generic import (
     any_class,
@@ -247,6 +250,9 @@ __all__ = [
     "set_cover",
     "set_cover_errors",
     "set_cover_shift",
+    "sparse_arrivals",
+    "sparse_histogram",
+    "sparse_threshold",
     "stability_gap",
     "stability_noise",
     "threshold_sanitizer",

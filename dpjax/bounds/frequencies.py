@@ -88,6 +88,105 @@ def point_histogram(epsilon: float, high: float, alpha: float, beta: float) -> i
     return bisection.least_rows(lambda n: failure(n) <= beta, first, alpha=alpha, epsilon=epsilon)
 
 
+# A histogram of the whole domain, pure ----------------------------------------------------------------------------
+
+
+def sparse_threshold(bits: Any, epsilon: Any, spurious: Any = 1.0, *, xp: Any = math) -> Any:
+    """The least whole t >= 1 from which on at most `spurious` noisy counts of 2^d zeros are expected.
+
+    So many are 2^d r^t / (1 + r), with r = exp(-epsilon/2).
+
+    Args:
+        bits: d.
+        epsilon: for the whole histogram under REPLACE_ONE; its noise has epsilon/2.
+        spurious: > 0.
+        xp: `math`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
+
+    Example:
+        >>> sparse_threshold(64, 1.0), sparse_threshold(64, 1.0, 10.0)
+        (88, 84)
+    """
+    if xp is math:
+        arguments.counts(bits=bits)
+        arguments.positive(epsilon=epsilon, spurious=spurious)
+    above = bits * math.log(2.0) - xp.log1p(xp.exp(-epsilon / 2)) - xp.log(spurious)
+    least = xp.ceil(above / (epsilon / 2))
+    return max(least, 1) if xp is math else xp.maximum(least, 1)
+
+
+def sparse_arrivals(bits: Any, epsilon: Any, least: Any, *, xp: Any = math) -> Any:
+    """-2^d ln(1 - p), for the probability p that the noise of a count is `least` >= 1 and more: above p 2^d by a factor of 2 ln 2 at most.
+
+    So P[none of 2^d zeros gets there] is exp of minus this; infinite where it is beyond the floats.
+
+    Example:
+        >>> round(sparse_arrivals(64, 1.0, 88), 4), round(sparse_arrivals(2, 1.0, 1), 4)
+        (0.8935, 1.8963)
+    """
+    log_p = -epsilon / 2 * least - xp.log1p(xp.exp(-epsilon / 2))
+    if xp is math:
+        # Below 2^-60, and where exp is 0, -ln(1 - p) is p.
+        rate = log_p if log_p < -40 else math.log(-math.log1p(-math.exp(log_p)))
+        total = bits * math.log(2.0) + rate
+        return math.exp(total) if total < 709 else math.inf
+    rate = xp.log(-xp.log1p(-xp.exp(xp.maximum(log_p, -40.0))))
+    return xp.exp(bits * math.log(2.0) + xp.where(log_p < -40, log_p, rate))
+
+
+def sparse_histogram(
+    bits: int, alpha: float, beta: float, epsilon: float, *, threshold: int | None = None, shift: int = 0
+) -> int:
+    """An n for which every answer of a sparse histogram is within alpha except with probability beta.
+
+    Let m = floor(alpha n), G the noise, t the threshold and s <= t - 1 the shift: a count is answered by 0, or by itself + G - s if itself
+    + G >= t. Above the truth by more than m an answer is only if G > m + s. Below it by more than m are only those for counts above m, of
+    which there are fewer than 1/alpha, and only if G < s - m, or if they are not released, G < t - count, which is likeliest at a count of
+    m + 1. So all 2^d answers are right with probability
+
+        (1 - P[G > m + s])^(2^d - k) (1 - P[G > m + s] - P[G < t - m - 1])^k,  k = min(2^d, ceil(1/alpha) - 1)
+
+    at least, and not more on data with k points of m + 1 each, where t <= m + s + 1. (A shift of t - 1 is the best one here: the second
+    probability does not depend on it.)
+
+    Args:
+        bits: d.
+        alpha, beta: in (0, 1).
+        epsilon: > 0.
+        threshold: the least noisy count that is released; `sparse_threshold` if absent.
+        shift: what is subtracted from noisy counts, below `threshold`.
+
+    Raises:
+        TypeError, ValueError: an argument out of range, or alpha and epsilon so small that more than 2^64 rows are needed.
+
+    Example:
+        >>> sparse_histogram(16, 0.1, 0.1, 1.0), sparse_histogram(64, 0.1, 0.1, 1.0)
+        (290, 950)
+        >>> sparse_histogram(16, 0.1, 0.1, 1.0, threshold=10, shift=9)
+        180
+    """
+    arguments.counts(bits=bits)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    least = sparse_threshold(bits, epsilon) if threshold is None else arguments.count("threshold", threshold)
+    arguments.integer("shift", shift, at_least=0, at_most=least - 1)
+    log_norm = math.log1p(math.exp(-epsilon / 2))
+    many = min(2.0 ** min(bits, 1023), math.ceil(1 / alpha * (1 - 2**-52)) - 1)
+
+    def failure(n: int) -> float:
+        within = math.floor(alpha * n * _MORE)
+        high = math.exp(-epsilon / 2 * (within + shift + 1) - log_norm)
+        below = least - within - 1
+        # P[G < x] = P[G > -x], or 1 - P[G >= x].
+        rest = math.exp(-epsilon / 2 * (1 - below if below <= 0 else below) - log_norm)
+        low = rest if below <= 0 else 1 - rest
+        if high + low >= 1:
+            return 1.0
+        arrivals = sparse_arrivals(bits, epsilon, within + shift + 1)
+        return -math.expm1(-arrivals - many * (math.log1p(-high) - math.log1p(-high - low)))
+
+    return bisection.least_rows(lambda n: failure(n) <= beta, 1, alpha=alpha, epsilon=epsilon)
+
+
 # SanPoints (BNS Figure 9) -------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,10 @@
 """Histograms: how often every point occurs within alpha n, but with probability beta, whatever the n records; n is public.
 
-By their theorems: MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), SanPoints; on small domains noisy
-counts of all points (`thresholds.histogram`, `thresholds.tree`), and on tiny ones all databases (`blr`), which need no delta. The share of
-a point is the difference of those of two thresholds: a database that has each of these within alpha/2 has that within alpha. (Of two
-points it is that of the only threshold between them, or the rest.) So distribution functions by quantiles are candidates, too.
+By their theorems: MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), SanPoints; without a delta noisy
+counts of all points, of which the large ones are listed (`sparse_histogram`, with the best threshold and shift), on small domains all of
+them (`thresholds.histogram`, `thresholds.tree`), and on tiny ones all databases (`blr`). The share of a point is the difference of those of
+two thresholds: a database that has each of these within alpha/2 has that within alpha. (Of two points it is that of the only threshold
+between them, or the rest.) So distribution functions by quantiles are candidates, too.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ from typing import Any
 from dpjax import bounds
 from dpjax.choice import cdf
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError
+from dpjax.core import bisection
 from dpjax.sanitizers import dense, points
 from dpjax.sanitizers.dense.blr import listed
 from dpjax.sanitizers.thresholds.base import MOST_BITS
@@ -50,6 +52,28 @@ def san_points(question: Question) -> Offer:
     given: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "alpha": question.alpha}
     n = bounds.san_points(**given, beta=question.beta)
     return Offer(n, lambda n: points.san_points(bits=question.bits, n=n, **given), "san_points")
+
+
+def sparse_histogram(question: Question) -> Offer:
+    """The pure one: of thresholds at which 1, 2, 4, ... points that do not occur are expected the best, the highest if there are several.
+
+    A shift of threshold - 1 is never worse. As it takes from every answer, the algorithm has the least that does at its n.
+    """
+    question.public_size()
+    given: tuple[Any, ...] = question.bits, question.alpha, question.beta, question.epsilon
+    usual = bounds.sparse_threshold(question.bits, question.epsilon)
+    expected = (2.0**doublings for doublings in range(int(math.log2(points.MOST_ARRIVALS))))
+    thresholds = {bounds.sparse_threshold(question.bits, question.epsilon, number) for number in expected}
+    n, lower = min((bounds.sparse_histogram(*given, threshold=t, shift=t - 1), usual - t) for t in thresholds)
+    threshold = usual - lower
+
+    def make(n: int) -> Any:
+        enough = lambda shift: bounds.sparse_histogram(*given, threshold=threshold, shift=shift) <= n  # noqa: E731
+        shift = bisection.least_int(enough, 0, threshold - 1)
+        given_too = {"epsilon": question.epsilon, "threshold": threshold, "shift": shift}
+        return points.sparse_histogram(bits=question.bits, n=n, **given_too)
+
+    return Offer(n, make, "sparse_histogram")
 
 
 def blr(question: Question) -> Offer:
@@ -95,6 +119,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("histogram", histogram),
     Candidate("release", release),
     Candidate("san_points", san_points),
+    Candidate("sparse_histogram", sparse_histogram),
     *(_through(each) for each in cdf.CANDIDATES if each.name in COUNTS),
     Candidate("blr", blr),
     *(_through(each) for each in cdf.CANDIDATES if each.name not in COUNTS),

@@ -4,6 +4,7 @@
 |---|---|---|---|
 | `release` | MULTI Algorithm 2 | (epsilon, delta) if exp(-epsilon n alpha/8 + epsilon/2) <= delta | `bounds.point_release` |
 | `histogram` | the same with the best thresholds | (epsilon, delta) for every n | `bounds.point_histogram` |
+| `sparse_histogram` | noisy counts of the whole domain | (epsilon, 0) for every n | `bounds.sparse_histogram` |
 | `san_points` | SanPoints (BNS Figure 9) | (epsilon, delta) if n >= `bounds.san_points_private` | `bounds.san_points` |
 | `k_points` | sets of k points (BNS Figure 10) | SanPoints at alpha/k | the same at alpha/k |
 
@@ -34,15 +35,19 @@ from dpjax.sanitizers.points.k_points import k_points
 from dpjax.sanitizers.points.noisy_counts import NoisyCounts
 from dpjax.sanitizers.points.release import PointRelease, release
 from dpjax.sanitizers.points.san_points import SanPoints, san_points
+from dpjax.sanitizers.points.sparse_histogram import MOST_ARRIVALS, SparseHistogram, sparse_histogram
 
 __all__ = [
+    "MOST_ARRIVALS",
     "Frequencies",
     "NoisyCounts",
     "PointRelease",
     "SanPoints",
+    "SparseHistogram",
     "StabilityHistogram",
     "histogram",
     "k_points",
     "release",
     "san_points",
+    "sparse_histogram",
 ]

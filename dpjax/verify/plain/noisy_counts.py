@@ -1,4 +1,4 @@
-"""Naive references for sanitizers of thresholds by noisy counts: the consistent tree by its normal equations, the law of the noise."""
+"""Naive references for sanitizers by noisy counts: the consistent tree by its normal equations, the law of the noise."""
 
 import math
 from collections.abc import Sequence
@@ -29,3 +29,15 @@ def law(counts: Sequence[int], released: Sequence[int], scale: float) -> float:
     """
     ratio = math.exp(-1 / scale)
     return math.prod(ratio ** abs(k - c) * (1 - ratio) / (1 + ratio) for k, c in zip(released, counts, strict=True))
+
+
+def released(count: int, threshold: int, scale: float, most: int) -> dict[int, float]:
+    """The law of one answer of a sparse histogram, as a count: 0, or the noisy count from `threshold` on; `most` stands for all above.
+
+    >>> {answer: round(p, 6) for answer, p in released(1, 2, 1 / math.log(2), 4).items()}
+    {0: 0.666667, 2: 0.166667, 3: 0.083333, 4: 0.083333}
+    """
+    ratio = math.exp(-1 / scale)
+    above = lambda x: ratio**x / (1 + ratio) if x > 0 else 1 - ratio ** (1 - x) / (1 + ratio)  # noqa: E731
+    answers = {answer: above(answer - count) - above(answer + 1 - count) for answer in range(threshold, most)}
+    return {0: 1 - above(threshold - count), **answers, most: above(most - count)}

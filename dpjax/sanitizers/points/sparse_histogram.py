@@ -1,0 +1,198 @@
+"""A histogram of all 2^d points under pure privacy, at the cost of those that occur (Cormode, Procopiuc, Srivastava, Tran 2012).
+
+Every count of the domain gets two-sided geometric noise of ratio r = exp(-epsilon/2). Noisy counts of a threshold t >= 1 and more are
+released, less a shift s < t; all other answers are 0. Replacing a point lowers one count by 1 and raises another: the counts have L1
+sensitivity 2 under REPLACE_ONE, all noisy ones together are epsilon-private, and what is released is a function of them, for every t and s.
+
+**Points that do not occur** pass independently of each other, each with probability p = P[noise >= t] = r^t / (1 + r); what then exceeds
+t is one-sided geometric. On 2^64 points they are drawn without going through them. Let points arrive by a Poisson process, at the rate
+-ln(1 - p) for each of the 2^d: a point is hit at least once with probability p, independently of the others. So Poisson(-2^d ln(1 - p))
+arrivals are placed uniformly; repeated ones count once, and those at points that occur are struck out: these have noise of their own.
+There is room for so many arrivals that more come with probability 2^-64 at most, which is as fine as probabilities are sampled.
+
+**Threshold and shift.** If t is such that one point that does not occur is expected to pass, about (2/(alpha epsilon)) (d ln 2 +
+ln(1/(alpha beta))) examples suffice: what is missed has a count of t, or less by as much as noise takes from few points; and t is about
+what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding) nearly half of that suffices: the noise
+of the 2^d only adds, and the shift takes half of it away, and as much from points that occur. `bounds.sparse_histogram` is for the worst
+data.
+
+Pure sanitizers of points need an n of the order of d (Beimel, Brenner, Kasiviswanathan, Nissim 2014, quoted in BNS Section 4.2).
+
+The plain twin of the law of an answer is `dpjax.verify.plain.noisy_counts.released`.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core import arguments, bisection, logspace, random
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import sound
+from dpjax.domains import groups, wide
+from dpjax.domains.events import Accurate
+from dpjax.mechanisms import geometric
+from dpjax.mechanisms.base import LARGEST, Between
+from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, checked_rate, one_sided_geometric
+from dpjax.sanitizers import base
+from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
+
+SENSITIVITY = 2  # L1, of all counts, under REPLACE_ONE
+MOST_THRESHOLD = LARGEST // 2  # sums of two are integers
+MOST_ARRIVALS = 2**12
+EXPECTED = 16  # points, of which half may pass, whatever epsilon and threshold
+_RARE = 64 * math.log(2.0)  # -ln P[arrivals without room], at least
+
+
+@frozen
+class SparseHistogram(PointSanitizer):
+    """Noisy counts of the whole domain, those from `threshold` on; see the module, and `sparse_histogram`, which makes it."""
+
+    bits: Int[Array, ""]
+    n: Float[Array, ""]
+    epsilon: Float[Array, ""]
+    threshold: Int[Array, ""]
+    shift: Int[Array, ""]
+    limbs: int = static()
+    room: int = static()
+
+    def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
+        key_here, key_elsewhere = jax.random.split(key)
+        nothing = jnp.zeros(found.counts.shape, jnp.int32)
+        noise = geometric.geometric(key_here, nothing, epsilon=self.epsilon, sensitivity=SENSITIVITY)
+        here = found.rows, found.counts + noise.astype(found.counts.dtype), found.valid
+        released = self._merged(here, self._elsewhere(key_elsewhere, found.counts.dtype))
+        return released, jnp.bool_(True), {}
+
+    def _elsewhere(
+        self, key: Array, dtype: Any
+    ) -> tuple[UInt32[Array, "room limbs"], Int[Array, "room"], Bool[Array, "room"]]:
+        """Arrivals: (points, their noisy counts if they do not occur, which of them there are)."""
+        key_times, key_points, key_counts = jax.random.split(key, 3)
+        times = jnp.cumsum(random.exponential(key_times, (self.room,)))
+        words = random.bits(key_points, self.room * self.limbs).reshape(self.room, self.limbs)
+        points = words & wide.largest(jnp.asarray(self.bits), self.limbs)[None]
+        excess = one_sided_geometric(key_counts, (self.room,), epsilon=self.epsilon / SENSITIVITY)
+        return points, (self.threshold + excess).astype(dtype), times <= self._arrivals(self.threshold)
+
+    def _merged(self, here: tuple[Array, Array, Array], elsewhere: tuple[Array, Array, Array]) -> Frequencies:
+        """What is released, in order; of equal points those of the data come first, and the first one counts."""
+        rows, counts, there = (jnp.concatenate(parts) for parts in zip(here, elsewhere, strict=True))
+        arrived = jnp.arange(rows.shape[0], dtype=jnp.uint32) >= here[0].shape[0]
+        last = jnp.where(there, arrived.astype(jnp.uint32), np.uint32(2))
+        rows, last, counts = wide.sort(rows, last, counts, payload_keys=1)
+        new = jnp.concatenate([jnp.ones((1,), bool), ~wide.equal(rows[1:], rows[:-1])])
+        threshold, shift = (jnp.asarray(each, counts.dtype) for each in (self.threshold, self.shift))
+        keep = new & (last < 2) & (counts >= threshold)
+        return Frequencies.kept(rows, (counts - shift).astype(float) / jnp.asarray(self.n, float), keep)
+
+    def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
+        """(P[every answer is within `error` of the truth], P[not]): noises are independent."""
+        counts, error = found.counts, jnp.floor(event.limit(self.n))
+        most = jnp.minimum(error, MOST_THRESHOLD).astype(counts.dtype)  # no noise is beyond
+        # What is not released is answered by 0, and that is right unless it is missed.
+        threshold, shift = (jnp.asarray(each, counts.dtype) for each in (self.threshold, self.shift))
+        short, missed = threshold - counts, counts.astype(float) > error
+        low = jnp.where(missed, jnp.maximum(short, shift - most), -MOST_THRESHOLD)
+        high = jnp.maximum(short, shift + most + 1)
+        noise = geometric.mechanism(epsilon=self.epsilon, sensitivity=SENSITIVITY)
+        here = jnp.stack(noise.split(jnp.zeros_like(counts), Between(low=low, high=high)))
+        here = jnp.where(found.valid, here, jnp.array([[1.0], [0.0]]))
+        # None of the other points, a share of the domain, may be released with too large an answer.
+        others = -jnp.expm1(jnp.minimum(jnp.log(found.size.astype(float)) - self._log_points(), 0.0))
+        wrong = others * self._arrivals(jnp.maximum(threshold.astype(float), error + shift.astype(float) + 1))
+        elsewhere = jnp.stack([jnp.exp(-wrong), -jnp.expm1(-wrong)])
+        return logspace.all_happen(jnp.concatenate([here.T, elsewhere[None]]))
+
+    def sound(self) -> Bool[Array, ""]:
+        epsilon, threshold, shift = (jnp.asarray(each) for each in (self.epsilon, self.threshold, self.shift))
+        # Up to roundings, where they are traced.
+        fits = _rarity(self._arrivals(threshold), self.room, jnp) >= 0.99 * _RARE
+        numbers = (epsilon.astype(float) >= SMALLEST_RATE * SENSITIVITY) & (jnp.asarray(self.n, float) >= 1)
+        return sound(self) & numbers & (shift >= 0) & (shift < threshold) & (threshold <= MOST_THRESHOLD) & fits
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under REPLACE_ONE."""
+        return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """`bounds.sparse_histogram`."""
+        numbers = {"threshold": int(self.threshold), "shift": int(self.shift)}
+        return bounds.sparse_histogram(int(self.bits), alpha, beta, float(self.epsilon), **numbers)
+
+    def _log_points(self) -> Float[Array, ""]:
+        """ln 2^d."""
+        return math.log(2.0) * jnp.asarray(self.bits, float)
+
+    def _arrivals(self, least: Any) -> Float[Array, ""]:
+        """-2^d ln(1 - P[noise >= `least`])."""
+        given = (jnp.asarray(each, float) for each in (self.bits, self.epsilon, least))
+        return bounds.sparse_arrivals(*given, xp=jnp)
+
+
+def _rarity(arrivals: Any, room: Any, xp: Any = math) -> Any:
+    """-ln P[more than `room` arrive] at least, of a Poisson number with this mean (Chernoff); 0 where that is no less than room + 1."""
+    least = room + 1.0
+    ratio = max(least / arrivals, 1.0) if xp is math else xp.maximum(least / arrivals, 1.0)
+    return least * (xp.log(ratio) - 1 + 1 / ratio)
+
+
+def _room(arrivals: float) -> int:
+    """For all but 2^-64 of such numbers."""
+    return bisection.least_int(lambda room: _rarity(arrivals, room) >= _RARE, 1)
+
+
+def sparse_histogram(*, bits: int, n: Any, epsilon: Any, threshold: Any = None, shift: Any = 0) -> SparseHistogram:
+    """Noisy counts of all 2^d points, of which those from `threshold` on are released; see the module.
+
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n, tight. Not promised: floating-point side channels (besides what
+    `dpjax.mechanisms.geometric` says, the probability that a point passes is right to a relative 1e-7 d); a cryptographic generator.
+
+    Args:
+      bits: d.
+      n: number of examples, public (only a unit: answers are shares of it).
+      epsilon: at least 2^-24, finite.
+      threshold: the least noisy count that is released, a whole number >= 1; as a rule the least at which one point that does not
+        occur is expected to be named (`bounds.sparse_threshold`, which says how it depends on that number). Where epsilon or threshold is
+        traced, there is room for an expected number of 8 such points.
+      shift: what is subtracted from noisy counts that are released, a whole number below `threshold`. At 0 answers are unbiased, but for
+        those that are left out; the module says what it is good for.
+
+    Raises:
+      TypeError, ValueError: an argument out of range; a threshold from which on thousands of points are expected that do not occur.
+
+    >>> import jax
+    >>> from dpjax import Weighted
+    >>> from dpjax.domains import wide
+    >>> data = Weighted.create(wide.from_ints([3, 2**50, 2**60], 64), [600, 399, 1])
+    >>> released = sparse_histogram(bits=64, n=1000, epsilon=1.0)(jax.random.key(0), data).hypothesis
+    >>> [round(float(a), 1) for a in released.answer(data.x)]
+    [0.6, 0.4, 0.0]
+    """
+    fields = base.domain(bits, n)
+    epsilon = checked_rate(arguments.epsilon(epsilon), SENSITIVITY)
+    bits, traced = int(fields["bits"]), arguments.is_traced(epsilon)
+    if threshold is None:
+        threshold = bounds.sparse_threshold(bits, epsilon, xp=jnp if traced else math)
+    # The same shapes for most parameters, and those that are traced.
+    arrivals = math.log(2.0) * min(2 ** min(bits, 30), EXPECTED)
+    if not (traced or arguments.is_traced(threshold)):
+        threshold = arguments.count("threshold", threshold, at_most=MOST_THRESHOLD)
+        arrivals = max(arrivals, bounds.sparse_arrivals(bits, float(epsilon), threshold))
+    if arrivals > MOST_ARRIVALS:
+        least = bounds.sparse_threshold(bits, float(epsilon), MOST_ARRIVALS / 2)
+        rule = f"at least {least}, for at most {MOST_ARRIVALS} points that do not occur"
+        raise ValueError(f"threshold must be {rule}, got {threshold}")
+    if not (arguments.is_traced(threshold) or arguments.is_traced(shift)):
+        arguments.integer("shift", shift, at_least=0, at_most=threshold - 1)
+    numbers = {"threshold": _whole(threshold), "shift": _whole(shift)}
+    return SparseHistogram(**fields, epsilon=epsilon, **numbers, room=_room(arrivals))
+
+
+def _whole(number: Any) -> Any:
+    return jnp.asarray(number).astype(jnp.int32) if arguments.is_traced(number) else np.int32(number)

@@ -1,0 +1,236 @@
+"""The histogram of the whole domain: answers by their plain law, exact privacy with a control, strangers on wide domains, worst data."""
+
+import itertools
+import math
+from typing import Any
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+from scipy import stats
+
+import dpjax
+from dpjax import Points, Status, Weighted, bounds
+from dpjax.domains import wide
+from dpjax.sanitizers import points
+from dpjax.verify.plain import noisy_counts as twin
+
+FEW = [0] * 3 + [2]  # of four points
+
+
+def runs(sanitizer: Any, data: Any, count: int) -> Any:
+    """What so many runs release."""
+    keys = jax.random.split(jax.random.key(0), count)
+    return jax.jit(jax.vmap(lambda key: sanitizer(key, data).hypothesis))(keys)
+
+
+def answers(released: Any, n: int, bits: int) -> np.ndarray:
+    """(runs, 2^bits): every answer as a count."""
+    here = np.asarray(released.points)[..., -1:] == np.arange(2**bits)
+    there = here & np.asarray(released.where)[..., None]
+    assert (there.sum(axis=1) <= 1).all()  # nobody is named twice
+    return np.rint(n * np.where(there, np.asarray(released.answers)[..., None], 0.0).sum(axis=1)).astype(int)
+
+
+def law(counts: list[int], epsilon: float, threshold: int, most: int) -> list[dict[int, float]]:
+    return [twin.released(count, threshold, 2 / epsilon, most) for count in counts]
+
+
+# --------------------------------------------------------------------------------------------------------------- the law
+
+
+def test_answers_follow_the_plain_law_and_are_independent() -> None:
+    """Four points, two of them strangers, answers up to 5; another threshold's law is told from it."""
+    released = runs(
+        points.sparse_histogram(bits=2, n=4, epsilon=1.0, threshold=2, shift=1), builders.points_of(FEW, 2, 7), 60_000
+    )
+    seen = answers(released, 4, 2)
+    noisy = np.minimum(np.where(seen > 0, seen + 1, 0), 4)
+    outcomes = list(itertools.product([0, 2, 3, 4], repeat=4))
+    place = {outcome: index for index, outcome in enumerate(outcomes)}
+    frequencies = np.bincount([place[tuple(row)] for row in noisy.tolist()], minlength=len(outcomes))
+
+    def expected(epsilon: float) -> np.ndarray:
+        each = law([3, 0, 1, 0], epsilon, 2, 4)
+        return np.array(
+            [math.prod(one[value] for one, value in zip(each, outcome, strict=True)) for outcome in outcomes]
+        )
+
+    assert p_value(frequencies, 60_000 * expected(1.0)) > FALSE_ALARM
+    assert p_value(frequencies, 60_000 * expected(1.05)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize(("threshold", "shift"), [(1, 0), (2, 1), (4, 0), (4, 2), (9, 8)])
+@pytest.mark.parametrize("counts", [[4, 0, 2, 1], [1, 1, 1, 1], [7, 0, 0, 0]])
+def test_success_is_that_of_the_plain_law(threshold: int, shift: int, counts: list[int], x64: None) -> None:
+    """Of some strangers, of none, and of three; every error that there is."""
+    n, there = sum(counts), [x for x, count in enumerate(counts) for _ in range(count)]
+    sanitizer = points.sparse_histogram(bits=2, n=n, epsilon=0.8, threshold=threshold, shift=shift)
+    data = builders.points_of(there, 2, 7)
+    for wrong in range(n + 1):
+        each = law(counts, 0.8, threshold, n + wrong + shift + 2)
+        right = [
+            math.fsum(p for value, p in one.items() if abs(max(value - shift, 0) - count) <= wrong)
+            for one, count in zip(each, counts, strict=True)
+        ]
+        np.testing.assert_allclose(sanitizer.success_probability(data, error=wrong / n), math.prod(right), rtol=1e-9)
+
+
+def loss(counts: list[int], others: list[int], epsilon: float) -> float:
+    """The largest ln of a ratio of probabilities, over all outcomes."""
+    pairs = zip(law(counts, epsilon, 2, 12), law(others, epsilon, 2, 12), strict=True)
+    return sum(max(math.log(one[value] / other[value]) for value in one) for one, other in pairs)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_loss_is_epsilon_over_all_neighbours(epsilon: float) -> None:
+    """All datasets of four points of two bits; noise for a sensitivity of 1 loses twice as much."""
+    losses, careless = [], []
+    for rows in itertools.combinations_with_replacement(range(4), 4):
+        counts = [rows.count(x) for x in range(4)]
+        for old, new in itertools.permutations(range(4), 2):
+            if counts[old]:
+                others = [count - (x == old) + (x == new) for x, count in enumerate(counts)]
+                losses.append(loss(counts, others, epsilon))
+                careless.append(loss(counts, others, 2 * epsilon))
+    assert max(losses) == pytest.approx(epsilon, rel=1e-12)
+    assert max(careless) == pytest.approx(2 * epsilon, rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------------- strangers
+
+
+@pytest.mark.parametrize(("bits", "spurious"), [(64, 6.0), (1024, 0.7)])
+def test_strangers_of_wide_domains(bits: int, spurious: float) -> None:
+    """Their number is binomial, in the limit Poisson; they are uniform, and exceed the threshold geometrically."""
+    threshold = bounds.sparse_threshold(bits, 1.0, spurious)
+    sanitizer = points.sparse_histogram(bits=bits, n=100, epsilon=1.0, threshold=threshold)
+    released = runs(sanitizer, Points.create(wide.from_ints([5] * 100, bits)), 3000)
+    where = np.asarray(released.where) & ~np.asarray(wide.equal(released.points, wide.from_ints([5], bits)[None]))
+    number = np.minimum(where.sum(axis=1), 20)
+    mean = bounds.sparse_arrivals(bits, 1.0, threshold)
+    expected = stats.poisson.pmf(np.arange(20), mean)
+    assert p_value(np.bincount(number, minlength=21), 3000 * np.append(expected, 1 - expected.sum())) > FALSE_ALARM
+    excess = np.rint(np.asarray(released.answers)[where] * 100).astype(int) - threshold
+    expected = stats.geom.pmf(np.arange(1, 10), 1 - math.exp(-0.5))
+    found = np.bincount(np.minimum(excess, 9), minlength=10)
+    assert p_value(found, where.sum() * np.append(expected, 1 - expected.sum())) > FALSE_ALARM
+    for word in (0, -1):
+        lead = np.asarray(released.points)[where][:, word] >> np.uint32(28)
+        assert p_value(np.bincount(lead, minlength=16), np.full(16, where.sum() / 16)) > FALSE_ALARM
+
+
+def test_a_full_domain_has_no_strangers() -> None:
+    released = runs(
+        points.sparse_histogram(bits=1, n=9, epsilon=8.0, threshold=1),
+        builders.points_of([0] * 4 + [1] * 5, 1, 15),
+        500,
+    )
+    seen = answers(released, 9, 1)
+    assert abs(seen.mean(axis=0) - [4, 5]).max() < 0.1
+
+
+# ------------------------------------------------------------------------------------------------------------ worst data
+
+
+@pytest.mark.parametrize("bits", [2, 8, 40])
+@pytest.mark.parametrize(
+    ("alpha", "epsilon", "spurious", "soft"), [(0.1, 1.0, 1.0, False), (0.21, 0.5, 50.0, True), (0.34, 3.0, 4.0, True)]
+)
+def test_the_size_is_that_of_the_worst_data(
+    bits: int, alpha: float, epsilon: float, spurious: float, soft: bool, x64: None
+) -> None:
+    """As many points as there can be that are just missed: enough at n, and no more with the next smaller number of mistakes allowed."""
+    threshold = bounds.sparse_threshold(bits, epsilon, spurious)
+    numbers = {"threshold": threshold, "shift": threshold - 1 if soft else 0}
+    n = bounds.sparse_histogram(bits, alpha, 0.1, epsilon, **numbers)
+    within = math.floor(alpha * n * (1 + 1e-12))
+    for rows, allowed in ((n, within), (n, within - 1)):
+        many = min(2**bits, math.ceil(1 / alpha) - 1, rows // (allowed + 1))
+        counts = [allowed + 1] * many
+        counts[-1] += rows - sum(counts)
+        data = Weighted.create(wide.from_ints(range(many), bits), counts)
+        sanitizer = points.sparse_histogram(bits=bits, n=rows, epsilon=epsilon, **numbers)
+        assert sanitizer.sample_size(alpha=alpha, beta=0.1) == n
+        failure = float(sanitizer.failure_probability(data, error=(allowed + 0.5) / rows))
+        assert (failure <= 0.1 + 1e-9) == (allowed == within)
+
+
+def test_soft_thresholding_takes_nearly_half() -> None:
+    """And `choose` finds it: by its own exact law on data that deceive it, enough, and not for one mistake less."""
+    found = dpjax.choose("histogram", bits=16, epsilon=1.0, alpha=0.1, beta=0.1)
+    assert found.name == "sparse_histogram" and found.guarantee.delta == 0.0
+    assert found.n == 180 and bounds.sparse_histogram(16, 0.1, 0.1, 1.0) == 290
+    assert found.algorithm.sample_size(alpha=0.1, beta=0.1) == 180
+    with pytest.raises(ValueError, match="shift must be"):
+        bounds.sparse_histogram(16, 0.1, 0.1, 1.0, threshold=5, shift=5)
+    with pytest.raises(ValueError, match="alpha and epsilon must be such that"):
+        bounds.sparse_histogram(16, 1e-30, 0.1, 1.0)
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def test_thresholds_name_as_many_strangers_as_is_said() -> None:
+    for bits, epsilon, spurious in itertools.product((1, 7, 64, 4096), (0.01, 1.0, 9.0), (0.01, 1.0, 300.0)):
+        least = bounds.sparse_threshold(bits, epsilon, spurious)
+        norm = math.log1p(math.exp(-epsilon / 2))
+        expected = [bits * math.log(2) - epsilon / 2 * t - norm for t in (least, least - 1)]
+        assert least == 1 or expected[1] > math.log(spurious) - 1e-6
+        # -ln(1 - p) is at most 2 ln 2 p
+        assert math.exp(expected[0]) <= bounds.sparse_arrivals(bits, epsilon, least) * (1 + 1e-9) + 1e-300
+        assert bounds.sparse_arrivals(bits, epsilon, least) <= 2 * math.log(2) * spurious * (1 + 1e-9)
+    assert bounds.sparse_arrivals(4096, 1.0, 1) == math.inf
+
+
+def test_room_for_arrivals() -> None:
+    module = __import__("sys").modules["dpjax.sanitizers.points.sparse_histogram"]
+    for arrivals in (0.7, 11.1, 300.0, 4000.0):
+        assert stats.poisson.sf(module._room(arrivals), arrivals) <= 2.0**-64
+        assert stats.poisson.sf(module._room(arrivals) - 8, arrivals) > 2.0**-80
+
+
+def test_traced_parameters_run_in_one_program_and_too_many_strangers_are_refused() -> None:
+    data = Points.create(wide.from_ints([5] * 60, 64))
+
+    def run(epsilon: Any, threshold: Any = None, shift: Any = 0) -> Any:
+        made = points.sparse_histogram(bits=64, n=60, epsilon=epsilon, threshold=threshold, shift=shift)
+        outcome = made(jax.random.key(0), data)
+        return outcome.status, outcome.hypothesis.answer(wide.from_ints([5], 64))[0]
+
+    sweep = jax.jit(jax.vmap(run))
+    status, answer = sweep(jnp.array([2.0, 8.0, 50.0]))
+    assert (status == Status.OK).all() and float(answer[2]) == 1.0
+    status, _ = sweep(jnp.array([1.0, 1.0, 1.0, 1.0]), jnp.array([88, 70, 0, 88]), jnp.array([87, 0, 0, 88]))
+    assert status.tolist() == [Status.OK] + [Status.BAD_PARAMETER] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"epsilon": 2.0**-26}, ValueError, "epsilon must be"),
+        ({"threshold": 0}, ValueError, "threshold must be"),
+        ({"threshold": 2.5}, TypeError, "threshold must be"),
+        ({"threshold": 60}, ValueError, "threshold must be at least 73, for at most 4096 points"),
+        ({"threshold": 90, "shift": 90}, ValueError, "shift must be"),
+        ({"threshold": 90, "shift": -1}, ValueError, "shift must be"),
+        ({"bits": 4097}, ValueError, "bits must be"),
+        ({"n": 0}, ValueError, "n must be"),
+    ],
+)
+def test_bad_input_is_refused_by_name(given: dict[str, Any], kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        points.sparse_histogram(**{"bits": 64, "n": 100, "epsilon": 1.0, **given})
+
+
+def test_counts_beyond_32_bits(x64: None) -> None:
+    n = 10**13
+    data = Weighted.create(wide.from_ints([1, 5, 200], 64), [n // 10, 3 * n // 10, 6 * n // 10])
+    sanitizer = points.sparse_histogram(bits=64, n=n, epsilon=1.0)
+    released = sanitizer(jax.random.key(0), data).hypothesis
+    np.testing.assert_allclose(released.answer(wide.from_ints([1, 5, 200, 7], 64)), [0.1, 0.3, 0.6, 0], atol=1e-8)
+    assert float(sanitizer.success_probability(data, error=2e-11)) == pytest.approx(1.0, abs=1e-9)
