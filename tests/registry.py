@@ -665,6 +665,20 @@ def _k_point_twin(law_of: Callable[[Any, list[Any], dict[str, float]], Any]) -> 
     return pmf
 
 
+def _many_labelled_points() -> MultiSample:
+    """Whose counts are about 12, the threshold at epsilon = 4, which strangers hardly reach."""
+    xs = [0] * 12 + [2] * 11 + [3] * 6
+    return builders.multi_sample_of(xs, [[int(x != 0)] for x in xs], 2, 31)
+
+
+def _sparse_histogram_twin(entry: Entry) -> np.ndarray:
+    xs, labels = _labelled(entry.data())
+    made, examples = _made(entry), [(x, (int(label[0]),)) for x, label in zip(xs, labels, strict=True)]
+    given = {"bits": 2, "threshold": int(made.counts.threshold), "scale": 2 / float(made.counts.epsilon)}
+    law = k_points_twin.sparse_histogram_law(examples, **given)
+    return np.array([law.get(outcome, 0.0) for outcome in [*((x,) for x in range(4)), (None,), None]])
+
+
 def _histogram_law(made: Any, examples: list[Any], limits: dict[str, float]) -> Any:
     return k_points_twin.histogram_law(examples, **limits, scale=2 / float(made.counts.epsilon))
 
@@ -695,6 +709,15 @@ MANY = [
         twin=_k_point_twin(_histogram_law),
         event=(_k_rows(1, 3, 1), slice(1, 3)),
         slow=True,  # test_multi_points.py holds its successes to its law
+    ),
+    Entry(
+        "multi.points.sparse_histogram_learner",
+        lambda e: k_points.sparse_histogram_learner(bits=2, k=1, epsilon=e),
+        _many_labelled_points,
+        4.0,
+        place=_place_of_k_points,
+        twin=_sparse_histogram_twin,
+        event=(_k_rows(1, 3, 1), slice(1, 3)),
     ),
     Entry(
         "multi.points.point_learner",

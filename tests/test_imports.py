@@ -1,6 +1,8 @@
 """Which way the doors open: who imports whom, and what `import dpjax` brings along."""
 
 import ast
+import builtins
+import dis
 import importlib
 import importlib.metadata
 import json
@@ -8,6 +10,7 @@ import pathlib
 import pkgutil
 import subprocess
 import sys
+import types
 
 import pytest
 from conftest import SLOW_EXAMPLES
@@ -51,6 +54,29 @@ ONE_ROOM = {
     "pandas": "trials",
     "sklearn": "interop",
 }
+
+
+def codes(code):
+    """A code object and all those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes(constant)
+
+
+@pytest.mark.parametrize("package", ["dpjax", "experiments"])
+def test_every_name_is_defined(package):
+    """What linters would tell, were it not for shapes in annotations, which are no code."""
+    unknown, found = {}, pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    for name in [each.name for each in found if not each.name.endswith("__main__")]:
+        module = importlib.import_module(name)
+        whole = compile(pathlib.Path(module.__file__).read_text(), name, "exec")
+        read = {
+            step.argval for code in codes(whole) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"
+        }
+        if missing := {each for each in read if not hasattr(module, each) and not hasattr(builtins, each)}:
+            unknown[name] = missing
+    assert not unknown
 
 
 def imported(source):

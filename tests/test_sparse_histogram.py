@@ -14,9 +14,12 @@ from scipy import stats
 
 import dpjax
 from dpjax import Points, Status, Weighted, bounds
+from dpjax.concepts import points as concept
 from dpjax.domains import wide
+from dpjax.multi import points as many_points
 from dpjax.sanitizers import points
 from dpjax.verify.plain import noisy_counts as twin
+from dpjax.verify.plain import point_learner as many_twin
 
 FEW = [0] * 3 + [2]  # of four points
 
@@ -169,6 +172,84 @@ def test_soft_thresholding_takes_nearly_half() -> None:
         bounds.sparse_histogram(16, 0.1, 0.1, 1.0, threshold=5, shift=5)
     with pytest.raises(ValueError, match="alpha and epsilon must be such that"):
         bounds.sparse_histogram(16, 1e-30, 0.1, 1.0)
+
+
+# ------------------------------------------------------------------------------------------------------- labelled points
+
+
+def test_a_learner_with_strangers_follows_the_plain_law() -> None:
+    """Two concepts over two points, thresholds low enough for strangers of either point; another epsilon is told from it."""
+    pairs = [(0, (0, 1))] * 3 + [(1, (1, 0))] * 2
+    sample = builders.multi_sample_of([x for x, _ in pairs], [v for _, v in pairs], 1, 7)
+    learner = many_points.sparse_histogram_learner(bits=1, k=2, epsilon=2.0, threshold=2)
+    keys = jax.random.split(jax.random.key(1), 20_000)
+    named = jax.jit(jax.vmap(lambda key: learner(key, sample).hypothesis))(keys)
+    found = np.where(named.zero, 2, named.position[..., 0]) @ [3, 1]
+
+    def expected(epsilon: float) -> np.ndarray:
+        law = many_twin.sparse_histogram_law(pairs, bits=1, threshold=2, scale=2 / epsilon)
+        return 20_000 * np.array([law.get(outcome, 0.0) for outcome in itertools.product((0, 1, None), repeat=2)])
+
+    frequencies = np.bincount(found, minlength=9)
+    assert p_value(frequencies, expected(2.0)) > FALSE_ALARM > p_value(frequencies, expected(2.2))
+    assert math.isnan(learner.success_probability(sample, error=0.5))  # strangers are too frequent for a law
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_learner_loses_epsilon_at_most_over_all_neighbours(epsilon: float) -> None:
+    """All datasets of three examples of two points; noise for a sensitivity of 1 is refuted."""
+    pairs = [(x, (v,)) for x in (0, 1) for v in (0, 1)]
+
+    def loss(scale: float) -> float:
+        laws = {
+            rows: many_twin.sparse_histogram_law(rows, bits=1, threshold=2, scale=scale)
+            for rows in itertools.combinations_with_replacement(pairs, 3)
+        }
+        beside = [(a, b) for a, b in itertools.permutations(laws, 2) if _apart(a, b) == 1]
+        return max(math.log(laws[a][outcome] / laws[b][outcome]) for a, b in beside for outcome in laws[a])
+
+    assert loss(2 / epsilon) <= epsilon * (1 + 1e-12) < loss(1 / epsilon)
+
+
+def _apart(a: Any, b: Any) -> int:
+    """How many examples must be replaced."""
+    rest = list(b)
+    for row in a:
+        if row in rest:
+            rest.remove(row)
+    return len(rest)
+
+
+@pytest.mark.thorough
+def test_a_thousand_concepts_are_learned_from_as_many_examples_as_is_said() -> None:
+    """On points of hardly more mass than is tolerated all errors are small, as often as promised, and hardly more often."""
+    bits, k, alpha, beta, epsilon = 40, 1000, 0.24, 0.2, 2.0
+    threshold = bounds.sparse_threshold(bits + k, epsilon, beta / 8)
+    learner = many_points.sparse_histogram_learner(bits=bits, k=k, epsilon=epsilon, threshold=threshold)
+    n = learner.sample_size(alpha=alpha, beta=beta)
+    target = [5, 2**39, 77, 2**20, None] * (k // 5)
+    law = concept.point_masses(bits=bits, points=[5, 77, 2**20, 2**39], masses=[0.25] * 4, target=target)
+
+    def failures(rows: int) -> float:
+        def trial(key: Any) -> Any:
+            key_data, key = jax.random.split(key)
+            return jnp.max(law.errors(learner(key, law.sample(key_data, rows, rows)).hypothesis)) > alpha
+
+        return float(np.mean(jax.jit(lambda keys: jax.lax.map(trial, keys))(jax.random.split(jax.random.key(2), 200))))
+
+    assert failures(n) <= beta < failures(int(0.9 * n))
+
+
+def test_sizes_of_learners() -> None:
+    with pytest.raises(ValueError, match="threshold must be above"):
+        bounds.labelled_sparse_histogram(16, 4, 0.1, 0.1, 1.0, threshold=10)
+    with pytest.raises(ValueError, match="k must be"):
+        many_points.sparse_histogram_learner(bits=16, k=0, epsilon=1.0)
+    given = {"bits": 16, "epsilon": 1.0, "alpha": 0.1, "beta": 0.1, "concept": "points"}
+    found = dpjax.choose("k_concepts", k=64, **given)
+    assert (found.name, found.n, found.guarantee.delta) == ("sparse_histogram_learner", 1451, 0.0)
+    assert found.algorithm.sample_size(alpha=0.1, beta=0.1) == 1451 and found.runner_up.value == 22555
+    assert dpjax.choose("k_concepts", k=64, delta=1e-6, **given).name == "histogram_learner"
 
 
 # -------------------------------------------------------------------------------------------------------------- numbers

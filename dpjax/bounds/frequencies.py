@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy, stability_gap
 from dpjax.core import arguments, bisection
 
@@ -333,6 +335,52 @@ def labelled_histogram(alpha: float, beta: float, epsilon: float, high: float) -
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon, high=high)
     return _until_seen(alpha, beta, high + 2 / epsilon * max(0.0, -math.log(alpha * beta)))
+
+
+def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsilon: float, *, threshold: int) -> int:
+    """The least n for which a sparse histogram of labelled points learns k points to error alpha but for beta.
+
+    With probability `sparse_arrivals` at most a pair is released that does not occur, of 2^(bits + k). Otherwise all is well if every point
+    of mass alpha or more is released, of which there are 1/alpha at most. So n is the least with
+
+        P[Bin(n, alpha) + noise < threshold] <= alpha (beta - `sparse_arrivals`).
+
+    Args:
+        bits: d. k: number of concepts.
+        alpha, beta: error and failure probability, in (0, 1).
+        epsilon: > 0.
+        threshold: the least noisy count that is released.
+
+    Raises:
+        TypeError, ValueError: an argument out of range, or a threshold at which strangers alone are more frequent than beta.
+
+    Example:
+        >>> labelled_sparse_histogram(16, 64, 0.1, 0.1, 1.0, threshold=sparse_threshold(80, 1.0, 0.05))
+        1451
+    """
+    arguments.counts(bits=bits, k=k, threshold=threshold)
+    arguments.fractions(alpha=alpha, beta=beta)
+    arguments.positive(epsilon=epsilon)
+    left = beta - sparse_arrivals(bits + k, epsilon, threshold)
+    if left <= 0:
+        least = sparse_threshold(bits + k, epsilon, beta / 2)
+        raise ValueError(f"threshold must be above {least - 1} for beta = {beta}, got {threshold}")
+    return bisection.least_rows(
+        lambda n: _missed(n, alpha, epsilon, threshold) <= alpha * left, 1, alpha=alpha, epsilon=epsilon
+    )
+
+
+def _missed(n: int, alpha: float, epsilon: float, threshold: int) -> float:
+    """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold]."""
+    from scipy.stats import binom  # slow to import
+
+    # All but 1e-15 of the binomial law, by Bernstein's inequality; the rest counts as missed.
+    mean, rare = n * alpha, -math.log(1e-15)
+    apart = rare / 3 + math.sqrt((rare / 3) ** 2 + 2 * rare * mean * (1 - alpha))
+    counts = np.arange(max(0, math.floor(mean - apart)), min(n, math.ceil(mean + apart)) + 1)
+    short = threshold - counts
+    size = np.exp(-epsilon / 2 * np.where(short <= 0, 1 - short, short)) / (1 + math.exp(-epsilon / 2))
+    return float(binom.pmf(counts, n, alpha) @ np.where(short <= 0, size, 1 - size)) + 1e-15
 
 
 def _until_seen(alpha: float, beta: float, count: float) -> int:

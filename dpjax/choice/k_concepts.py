@@ -1,7 +1,7 @@
 """k concepts from one sample: all k errors at most alpha, but with probability beta.
 
-- points, whatever distribution and points: `histogram_learner` and `point_learner` by their theorems, flat in k; direct sums of the
-  learners of one point (`dpjax.choice.points`).
+- points, whatever distribution and points: `histogram_learner` and `point_learner` by their theorems, flat in k; without a delta
+  `sparse_histogram_learner`, at the price of d + k; direct sums of the learners of one point (`dpjax.choice.points`).
 - thresholds, whatever distribution and thresholds: direct sums of the learners of one threshold (`dpjax.choice.thresholds`), and
   GenericLearner (MULTI Lemma 36) on a sanitized distribution function, half of epsilon for each of its parts.
 - parities, on uniform points: `parity_learner` by its exact law; direct sums of the exponential mechanism, up to 16 bits. They find the
@@ -113,6 +113,23 @@ def histogram_learner(question: Question) -> Offer:
     )
 
 
+def sparse_histogram_learner(question: Question) -> Offer:
+    """One histogram of all labelled points, strangers among them with the best part of beta."""
+    question.public_size()
+    size = question.bits + question.k
+    thresholds = {
+        bounds.sparse_threshold(size, question.epsilon, question.beta / 2**halvings) for halvings in range(1, 11)
+    }
+    given = (question.bits, question.k, question.alpha, question.beta, question.epsilon)
+    n, threshold = min((bounds.labelled_sparse_histogram(*given, threshold=t), t) for t in thresholds)
+    budget: dict[str, Any] = {"epsilon": question.epsilon, "threshold": threshold}
+    return Offer(
+        n,
+        lambda n: many_points.sparse_histogram_learner(bits=question.bits, k=question.k, **budget),
+        "sparse_histogram_learner",
+    )
+
+
 def point_learner(question: Question) -> Offer:
     """MULTI Algorithm 5."""
     question.public_size()
@@ -210,6 +227,7 @@ OF_CONCEPT: dict[str, tuple[Candidate, ...]] = {
     "points": (
         Candidate("histogram_learner", histogram_learner),
         Candidate("point_learner", point_learner),
+        Candidate("sparse_histogram_learner", sparse_histogram_learner),
         *map(_direct, points.CANDIDATES),
     ),
     "thresholds": (*map(_direct, thresholds.CANDIDATES), Candidate("generic", generic_learner)),

@@ -76,7 +76,7 @@ def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], *, ordered: b
     if ordered:
         order = jnp.arange(rows.shape[0], dtype=jnp.int32)
     else:
-        rows, valid, order = _in_order(rows, valid)
+        rows, valid, order = in_order(rows, valid)
     return _runs(rows, valid, order, jnp.ones_like(order))
 
 
@@ -161,10 +161,10 @@ def _sums(values: Int[Array, "n"], member: Int[Array, "n"], slots: int, size: In
     return lax.fori_loop(0, size, one, jnp.zeros((slots,), jnp.int32))
 
 
-def _in_order(
+def in_order(
     rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]
 ) -> tuple[UInt32[Array, "n words"], Bool[Array, "n"], Int[Array, "n"]]:
-    """(rows, valid, their places in the input) in the order of `lexicographic`."""
+    """(rows, valid, their places in the input) in the order of `lexicographic`: valid ones first, increasing; stable."""
     n, words = rows.shape
     if words > FEW_WORDS:
         order = lexicographic(rows, valid)

@@ -1,12 +1,13 @@
-"""k points learned at once, at a cost that does not grow with k (MULTI §4.2.2), over X_d = {0, ..., 2^d - 1}.
+"""k points learned at once, at a cost that does not grow with k (MULTI §4.2.2), or slowly under pure privacy, over X_d = {0, ..., 2^d - 1}.
 
 | factory | algorithm | privacy (REPLACE_ONE) | examples, PAC (not agnostic) |
 |---|---|---|---|
 | `point_learner` | PointLearner (Algorithm 5) | (epsilon, delta) | ln(1/(alpha beta delta)) / (alpha epsilon), Theorem 40 |
 | `histogram_learner` | a stability histogram of the labelled points | (epsilon, delta) | the same, with a smaller constant |
+| `sparse_histogram_learner` | a histogram of all labelled points | (epsilon, 0) | (d + k + ln(1/(alpha beta))) / (alpha epsilon) |
 
 Neighbours: one example with all its k labels is replaced by any other, labels arbitrary; the number of examples is public. k enters
-as packed words that are compared, never into n.
+as packed words that are compared, and into n under pure privacy only.
 
     >>> import jax
     >>> from dpjax.concepts import points as concept
@@ -22,5 +23,13 @@ as packed words that are compared, never into n.
 
 from dpjax.multi.points.histogram import HistogramLearner, histogram_learner
 from dpjax.multi.points.point_learner import PointLearner, point_learner
+from dpjax.multi.points.sparse_histogram import SparseHistogramLearner, sparse_histogram_learner
 
-__all__ = ["HistogramLearner", "PointLearner", "histogram_learner", "point_learner"]
+__all__ = [
+    "HistogramLearner",
+    "PointLearner",
+    "SparseHistogramLearner",
+    "histogram_learner",
+    "point_learner",
+    "sparse_histogram_learner",
+]

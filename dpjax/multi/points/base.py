@@ -20,9 +20,8 @@ from dpjax.data.fitting import fitted
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.sample import wide_rows
 from dpjax.domains import groups, wide
-from dpjax.domains.events import Accurate, Interval, PointSet
+from dpjax.domains.events import Accurate, Interval, PointSet, intervals
 from dpjax.multi.base import KLearner
-from dpjax.sanitizers.points import NoisyCounts
 
 _FAR = np.int32(2**30)  # above any count
 
@@ -78,17 +77,25 @@ def gap(first: Int[Array, "m"], second: Int[Array, "m"], heavy: Bool[Array, "m"]
     return jnp.where(jnp.any(heavy), (best - jnp.max(jnp.minimum(b, others))).astype(float), jnp.inf)
 
 
-def name(items: Items, heavy: Bool[Array, "m"], k: int) -> Int[Array, "k"]:
+def named(
+    points: UInt32[Array, "m limbs"], vectors: UInt32[Array, "m words"], heavy: Bool[Array, "m"], k: int
+) -> Point:
+    """For every concept the point of the first heavy item whose vector has a 1 there, all-zero if none has."""
+    index, m = first(vectors, heavy, k), points.shape[0]
+    return Point(position=points[jnp.minimum(index, m - 1)], zero=index == m)
+
+
+def first(vectors: UInt32[Array, "m words"], heavy: Bool[Array, "m"], k: int) -> Int[Array, "k"]:
     """For every concept the first heavy item whose vector has a 1 there; the number of items if none has."""
-    vectors = jnp.where(heavy[:, None], items.vectors, np.uint32(0))
+    vectors = jnp.where(heavy[:, None], vectors, np.uint32(0))
     taken = lax.associative_scan(jnp.bitwise_or, vectors)
     new = vectors & ~jnp.concatenate([jnp.zeros_like(taken[:1]), taken[:-1]])
     # Each label is new at one item at most, whose index is put together bit by bit, for all labels of a word at once.
     m = vectors.shape[0]
     index = jnp.arange(m, dtype=jnp.int32)[:, None]
     digits = [_any(jnp.where((index >> b) & 1 == 1, new, np.uint32(0))) for b in range((m - 1).bit_length())]
-    first = sum((packed.unpack(digit, k).astype(jnp.int32) << b for b, digit in enumerate(digits)), jnp.int32(0))
-    return jnp.where(packed.unpack(taken[-1], k), first, m)
+    found = sum((packed.unpack(digit, k).astype(jnp.int32) << b for b, digit in enumerate(digits)), jnp.int32(0))
+    return jnp.where(packed.unpack(taken[-1], k), found, m)
 
 
 def _any(words: UInt32[Array, "m words"]) -> UInt32[Array, "words"]:
@@ -111,13 +118,13 @@ class ManyPointsLearner(KLearner):
 
     Attributes:
       counts: the noisy counts of items.
-      heavy: the noisy count from which on an item is heavy.
+      heavy: the noisy count from which on an item is heavy, where `draw_heavy` decides that.
     """
 
     MOST: ClassVar[int] = 10
 
     bits: Any
-    counts: NoisyCounts
+    counts: Any
     heavy: Any
     limbs: int
     k: int
@@ -129,8 +136,12 @@ class ManyPointsLearner(KLearner):
         raise NotImplementedError
 
     def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(ln P[released], ln P[⊥]) given which items are heavy."""
-        raise NotImplementedError
+        """(ln P[released], ln P[⊥]) given which items are heavy: always released, as a rule."""
+        return jnp.zeros((), float), jnp.full((), -jnp.inf, float)
+
+    def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+        """(ln P[heavy], ln P[not]) of items of these counts."""
+        return self.counts.log_released(counts, above=self.heavy)
 
     # The stages -----------------------------------------------------------------------------------------------
 
@@ -153,9 +164,7 @@ class ManyPointsLearner(KLearner):
         items = view.items
         heavy = self.draw_heavy(key_heavy, items)
         kept = random.bernoulli(key_test, *self.log_keep(items, heavy))
-        index = name(items, heavy, self.k)
-        m = items.counts.shape[0]
-        hypothesis = Point(position=items.points[jnp.minimum(index, m - 1)], zero=index == m)
+        hypothesis = named(items.points, items.vectors, heavy, self.k)
         return hypothesis, kept, {"heavy": jnp.sum(heavy, dtype=jnp.int32)}
 
     def draw_heavy(self, key: Array, items: Items) -> Bool[Array, "m"]:
@@ -165,7 +174,7 @@ class ManyPointsLearner(KLearner):
 
     def log_heavy(self, items: Items) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
         """(ln P[heavy], ln P[not]) of every item, independently: `draw_heavy`'s law."""
-        log_p, log_q = self.counts.log_released(items.counts, above=self.heavy)
+        log_p, log_q = self.log_released(items.counts)
         there = items.counts > 0
         return jnp.where(there, log_p, -jnp.inf), jnp.where(there, log_q, 0.0)
 
@@ -180,14 +189,14 @@ class ManyPointsLearner(KLearner):
             heavy = ((code >> jnp.arange(count, dtype=jnp.int32)) & 1).astype(bool)
             chance = jnp.sum(jnp.where(heavy, log_p, log_q))
             kept, bottom = (jnp.exp(chance + part) for part in self.log_keep(items, heavy))
-            inside = jnp.all(good[name(items, heavy, self.k), jnp.arange(self.k, dtype=jnp.int32)])
+            inside = jnp.all(good[first(items.vectors, heavy, self.k), jnp.arange(self.k, dtype=jnp.int32)])
             return jnp.stack([jnp.where(inside, kept, 0.0), jnp.where(inside, 0.0, kept) + bottom])
 
         total = jnp.sum(lax.map(one, jnp.arange(1 << count, dtype=jnp.int32), batch_size=64), axis=0)
         return jnp.where(at_risk <= count, total, jnp.nan)
 
     def _likely(self, items: Items) -> Items:
-        """The `MOST` items that occur most, in the order that `name` goes by."""
+        """The `MOST` items that occur most, in the order that `first` goes by."""
         chosen = jnp.sort(lax.top_k(items.counts, min(self.MOST, items.counts.shape[0]))[1])
         return Items(*(part[chosen] for part in items))
 

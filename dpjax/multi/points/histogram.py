@@ -10,8 +10,7 @@ Its plain twin is `dpjax.verify.plain.point_learner.histogram_law`.
 
 from typing import Any
 
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
 from dpjax import bounds
 from dpjax.accounting import Guarantee
@@ -39,9 +38,6 @@ class HistogramLearner(ManyPointsLearner):
 
     def items(self, fine: groups.Groups) -> Items:
         return labelled_points(fine, self.limbs)
-
-    def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        return jnp.zeros((), float), jnp.full((), -jnp.inf, float)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, delta) under REPLACE_ONE."""

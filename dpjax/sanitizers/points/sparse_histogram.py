@@ -62,34 +62,53 @@ class SparseHistogram(PointSanitizer):
     room: int = static()
 
     def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
+        mask = wide.largest(jnp.asarray(self.bits), self.limbs)
+        rows, counts, keep = self.noisy(key, found.rows, found.counts, found.valid, mask)
+        answers = (counts - jnp.asarray(self.shift, counts.dtype)).astype(float) / jnp.asarray(self.n, float)
+        return Frequencies.kept(rows, answers, keep), jnp.bool_(True), {}
+
+    def noisy(
+        self,
+        key: Array,
+        rows: UInt32[Array, "slots words"],
+        counts: Int[Array, "slots"],
+        valid: Bool[Array, "slots"],
+        mask: UInt32[Array, "words"],
+    ) -> tuple[UInt32[Array, "more words"], Int[Array, "more"], Bool[Array, "more"]]:
+        """(rows, increasing, their noisy counts, which reach the threshold), strangers among them, of a domain of 2^bits rows.
+
+        Args:
+          key: a PRNG key.
+          rows, counts, valid: the rows that occur, how often, and which slots are used.
+          mask: the bits of a row of the domain, 2^bits in all.
+        """
         key_here, key_elsewhere = jax.random.split(key)
-        nothing = jnp.zeros(found.counts.shape, jnp.int32)
-        noise = geometric.geometric(key_here, nothing, epsilon=self.epsilon, sensitivity=SENSITIVITY)
-        here = found.rows, found.counts + noise.astype(found.counts.dtype), found.valid
-        released = self._merged(here, self._elsewhere(key_elsewhere, found.counts.dtype))
-        return released, jnp.bool_(True), {}
+        nothing = jnp.zeros(counts.shape, jnp.int32)
+        noise = geometric.geometric(key_here, nothing, epsilon=self.epsilon, sensitivity=SENSITIVITY).astype(
+            counts.dtype
+        )
+        strangers, theirs, arrived = self._strangers(key_elsewhere, mask)
+        rows, there, order = groups.in_order(jnp.concatenate([rows, strangers]), jnp.concatenate([valid, arrived]))
+        counts = jnp.concatenate([counts + noise, theirs.astype(counts.dtype)])[order]
+        # The sort is stable: of equal rows one that occurs comes first, and the first one counts.
+        first = jnp.concatenate([jnp.ones((1,), bool), jnp.any(rows[1:] != rows[:-1], axis=1)])
+        return rows, counts, there & first & (counts >= jnp.asarray(self.threshold, counts.dtype))
 
-    def _elsewhere(
-        self, key: Array, dtype: Any
-    ) -> tuple[UInt32[Array, "room limbs"], Int[Array, "room"], Bool[Array, "room"]]:
-        """Arrivals: (points, their noisy counts if they do not occur, which of them there are)."""
-        key_times, key_points, key_counts = jax.random.split(key, 3)
-        times = jnp.cumsum(random.exponential(key_times, (self.room,)))
-        words = random.bits(key_points, self.room * self.limbs).reshape(self.room, self.limbs)
-        points = words & wide.largest(jnp.asarray(self.bits), self.limbs)[None]
+    def _strangers(
+        self, key: Array, mask: UInt32[Array, "words"]
+    ) -> tuple[UInt32[Array, "room words"], Int[Array, "room"], Bool[Array, "room"]]:
+        """Arrivals: (rows, their noisy counts if they do not occur, which of them there are)."""
+        key_times, key_rows, key_counts = jax.random.split(key, 3)
+        times, words = jnp.cumsum(random.exponential(key_times, (self.room,))), mask.shape[0]
+        rows = random.bits(key_rows, self.room * words).reshape(self.room, words) & mask[None]
         excess = one_sided_geometric(key_counts, (self.room,), epsilon=self.epsilon / SENSITIVITY)
-        return points, (self.threshold + excess).astype(dtype), times <= self._arrivals(self.threshold)
+        return rows, self.threshold + excess, times <= self.arrivals()
 
-    def _merged(self, here: tuple[Array, Array, Array], elsewhere: tuple[Array, Array, Array]) -> Frequencies:
-        """What is released, in order; of equal points those of the data come first, and the first one counts."""
-        rows, counts, there = (jnp.concatenate(parts) for parts in zip(here, elsewhere, strict=True))
-        arrived = jnp.arange(rows.shape[0], dtype=jnp.uint32) >= here[0].shape[0]
-        last = jnp.where(there, arrived.astype(jnp.uint32), np.uint32(2))
-        rows, last, counts = wide.sort(rows, last, counts, payload_keys=1)
-        new = jnp.concatenate([jnp.ones((1,), bool), ~wide.equal(rows[1:], rows[:-1])])
-        threshold, shift = (jnp.asarray(each, counts.dtype) for each in (self.threshold, self.shift))
-        keep = new & (last < 2) & (counts >= threshold)
-        return Frequencies.kept(rows, (counts - shift).astype(float) / jnp.asarray(self.n, float), keep)
+    def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+        """(ln P[released], ln P[not]) for rows of these counts."""
+        given: dict[str, Any] = {"epsilon": self.epsilon, "sensitivity": SENSITIVITY}
+        below = jnp.asarray(self.threshold, counts.dtype) - 1
+        return geometric.log_sf(below, counts, **given), geometric.log_cdf(below, counts, **given)
 
     def law(self, found: groups.Groups, event: Accurate) -> Float[Array, "2"]:
         """(P[every answer is within `error` of the truth], P[not]): noises are independent."""
@@ -105,14 +124,14 @@ class SparseHistogram(PointSanitizer):
         here = jnp.where(found.valid, here, jnp.array([[1.0], [0.0]]))
         # None of the other points, a share of the domain, may be released with too large an answer.
         others = -jnp.expm1(jnp.minimum(jnp.log(found.size.astype(float)) - self._log_points(), 0.0))
-        wrong = others * self._arrivals(jnp.maximum(threshold.astype(float), error + shift.astype(float) + 1))
+        wrong = others * self.arrivals(jnp.maximum(threshold.astype(float), error + shift.astype(float) + 1))
         elsewhere = jnp.stack([jnp.exp(-wrong), -jnp.expm1(-wrong)])
         return logspace.all_happen(jnp.concatenate([here.T, elsewhere[None]]))
 
     def sound(self) -> Bool[Array, ""]:
         epsilon, threshold, shift = (jnp.asarray(each) for each in (self.epsilon, self.threshold, self.shift))
         # Up to roundings, where they are traced.
-        fits = _rarity(self._arrivals(threshold), self.room, jnp) >= 0.99 * _RARE
+        fits = _rarity(self.arrivals(), self.room, jnp) >= 0.99 * _RARE
         numbers = (epsilon.astype(float) >= SMALLEST_RATE * SENSITIVITY) & (jnp.asarray(self.n, float) >= 1)
         return sound(self) & numbers & (shift >= 0) & (shift < threshold) & (threshold <= MOST_THRESHOLD) & fits
 
@@ -129,9 +148,11 @@ class SparseHistogram(PointSanitizer):
         """ln 2^d."""
         return math.log(2.0) * jnp.asarray(self.bits, float)
 
-    def _arrivals(self, least: Any) -> Float[Array, ""]:
-        """-2^d ln(1 - P[noise >= `least`])."""
-        given = (jnp.asarray(each, float) for each in (self.bits, self.epsilon, least))
+    def arrivals(self, least: Any = None) -> Float[Array, ""]:
+        """-2^d ln(1 - P[noise >= least]), the threshold if None: strangers that get there are fewer on average."""
+        given = (
+            jnp.asarray(each, float) for each in (self.bits, self.epsilon, self.threshold if least is None else least)
+        )
         return bounds.sparse_arrivals(*given, xp=jnp)
 
 
@@ -174,24 +195,31 @@ def sparse_histogram(*, bits: int, n: Any, epsilon: Any, threshold: Any = None, 
     >>> [round(float(a), 1) for a in released.answer(data.x)]
     [0.6, 0.4, 0.0]
     """
-    fields = base.domain(bits, n)
-    epsilon = checked_rate(arguments.epsilon(epsilon), SENSITIVITY)
-    bits, traced = int(fields["bits"]), arguments.is_traced(epsilon)
+    return of_domain(base.domain(bits, n), epsilon=epsilon, threshold=threshold, shift=shift)
+
+
+def of_domain(
+    domain: dict[str, Any], *, epsilon: Any, threshold: Any, shift: Any = 0, spurious: float = 1.0
+) -> SparseHistogram:
+    """The counts of a domain of 2^bits rows; the threshold, if None, is that at which so many are expected that do not occur."""
+    epsilon, bits = checked_rate(arguments.epsilon(epsilon), SENSITIVITY), int(domain["bits"])
     if threshold is None:
-        threshold = bounds.sparse_threshold(bits, epsilon, xp=jnp if traced else math)
+        xp = jnp if arguments.is_traced(epsilon) else math
+        threshold = bounds.sparse_threshold(bits, epsilon, spurious, xp=xp)
     # The same shapes for most parameters, and those that are traced.
     arrivals = math.log(2.0) * min(2 ** min(bits, 30), EXPECTED)
-    if not (traced or arguments.is_traced(threshold)):
+    if not arguments.is_traced(threshold):
         threshold = arguments.count("threshold", threshold, at_most=MOST_THRESHOLD)
-        arrivals = max(arrivals, bounds.sparse_arrivals(bits, float(epsilon), threshold))
+        if not arguments.is_traced(epsilon):
+            arrivals = max(arrivals, bounds.sparse_arrivals(bits, float(epsilon), threshold))
+        if not arguments.is_traced(shift):
+            arguments.integer("shift", shift, at_least=0, at_most=threshold - 1)
     if arrivals > MOST_ARRIVALS:
         least = bounds.sparse_threshold(bits, float(epsilon), MOST_ARRIVALS / 2)
         rule = f"at least {least}, for at most {MOST_ARRIVALS} points that do not occur"
         raise ValueError(f"threshold must be {rule}, got {threshold}")
-    if not (arguments.is_traced(threshold) or arguments.is_traced(shift)):
-        arguments.integer("shift", shift, at_least=0, at_most=threshold - 1)
     numbers = {"threshold": _whole(threshold), "shift": _whole(shift)}
-    return SparseHistogram(**fields, epsilon=epsilon, **numbers, room=_room(arrivals))
+    return SparseHistogram(**domain, epsilon=epsilon, **numbers, room=_room(arrivals))
 
 
 def _whole(number: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A naive exact reference for learners of k points (MULTI Algorithm 5, and the histogram of labelled points), from the paper's text.
+"""A naive exact reference for learners of k points (MULTI Algorithm 5, and histograms of labelled points), from the paper's text.
 
 Examples are (point, its k labels); all sets of heavy items are gone through, and all vectors of labels for them.
 """
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from dpjax.verify.plain import noisy_counts
 from dpjax.verify.plain.laplace import laplace_tail
 
 Example = tuple[int, tuple[int, ...]]
@@ -94,6 +95,22 @@ def histogram_law(examples: Sequence[Example], *, low: float, high: float, scale
     pairs = sorted(count)
     law: Law = {}
     for p, heavy in heavy_sets(pairs, [noisy_count_chance(count[pair], low, high, scale) for pair in pairs]):
+        _add(law, named(heavy, k), p)
+    return law
+
+
+def sparse_histogram_law(examples: Sequence[Example], *, bits: int, threshold: int, scale: float) -> Law:
+    """The law of the histogram of all labelled points, strangers and all.
+
+    >>> law = sparse_histogram_law([(1, (1,))] * 3, bits=1, threshold=3, scale=1 / math.log(2))
+    >>> {named: round(p, 4) for named, p in law.items()}  # (1, 1) is released with probability 2/3, the others with 1/12
+    {(None,): 0.3056, (1,): 0.6111, (0,): 0.0833}
+    """
+    count, k = Counter(examples), len(examples[0][1])
+    pairs = [(x, v) for x in range(2**bits) for v in itertools.product((0, 1), repeat=k)]
+    passes = [1 - noisy_counts.released(count[pair], threshold, scale, threshold + 1)[0] for pair in pairs]
+    law: Law = {}
+    for p, heavy in heavy_sets(pairs, passes):
         _add(law, named(heavy, k), p)
     return law
 

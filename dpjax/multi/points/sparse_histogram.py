@@ -1,0 +1,102 @@
+"""A histogram of the whole domain of labelled points: k points under pure privacy, at the price of d + k, where a direct sum pays for k d.
+
+A labelled point (x, v) is one of 2^(d+k), on which `sanitizers.points.sparse_histogram` is epsilon-private under REPLACE_ONE. h_j is the x
+of the first released pair with v_j = 1, all-zero if there is none: post-processing.
+
+*Why it learns.* On consistent labels a pair is as frequent as its point. If no pair is released that does not occur, and every point of
+mass above alpha is, all k errors are at most alpha: a point that is not released errs on its own mass. The first fails with the expected
+number of strangers at most, the second with P[Bin(n, alpha) + noise < threshold] for each of fewer than 1/alpha points:
+`bounds.labelled_sparse_histogram`. The threshold is about (2/epsilon) (d + k) ln 2: the rate of MULTI Lemma 35 for points, in one stage. So
+n is flat in k until k is about d; then it grows like k, as every pure learner's must (MULTI Theorem 52).
+
+*Its law* is that of runs without strangers. At the threshold that is taken if none is given there are some with probability 2^-30; at those
+where it is above 2^-24, which a law in single precision would not show either, the law is NaN.
+
+The plain twin is `dpjax.verify.plain.point_learner.sparse_histogram_law`.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import Guarantee
+from dpjax.concepts.points import Point
+from dpjax.core import arguments
+from dpjax.core import bits as packed
+from dpjax.core.pytree import frozen, static
+from dpjax.domains import groups, wide
+from dpjax.multi.points.base import Items, ManyPointsLearner, View, labelled_points, named
+from dpjax.sanitizers import base
+from dpjax.sanitizers.points.sparse_histogram import SparseHistogram, of_domain
+
+RARE = 2.0**-30  # strangers that are expected at the usual threshold
+UNSEEN = 2.0**-24  # so many a law in single precision would not show
+
+
+@frozen
+class SparseHistogramLearner(ManyPointsLearner):
+    """Noisy counts of all labelled points; see the module."""
+
+    bits: Int[Array, ""]
+    counts: SparseHistogram
+    limbs: int = static()
+    k: int = static()
+
+    def items(self, fine: groups.Groups) -> Items:
+        return labelled_points(fine, self.limbs)
+
+    def draw(self, key: Array, view: View) -> tuple[Point, Bool[Array, ""], Any]:
+        items = view.items
+        rows = jnp.concatenate([items.points, items.vectors], axis=1)
+        labels = packed.pack(jnp.ones((self.k,), bool))
+        domain = jnp.concatenate([wide.largest(jnp.asarray(self.bits), self.limbs), labels])
+        rows, _, heavy = self.counts.noisy(key, rows, items.counts, items.counts > 0, domain)
+        hypothesis = named(rows[:, : self.limbs], rows[:, self.limbs :], heavy, self.k)
+        return hypothesis, jnp.bool_(True), {"heavy": jnp.sum(heavy, dtype=jnp.int32)}
+
+    def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+        return self.counts.log_released(counts)
+
+    def law(self, view: View, good: Bool[Array, "more k"]) -> Float[Array, "2"]:
+        return jnp.where(self.counts.arrivals() <= UNSEEN, super().law(view, good), jnp.nan)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under REPLACE_ONE."""
+        return self.counts.guarantee()
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """`bounds.labelled_sparse_histogram`."""
+        given = int(self.bits), self.k, alpha, beta, float(self.counts.epsilon)
+        return bounds.labelled_sparse_histogram(*given, threshold=int(self.counts.threshold))
+
+
+def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any = None) -> SparseHistogramLearner:
+    """A histogram of all labelled points (see the module): Algorithm 5's task under pure privacy.
+
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE, labels arbitrary. Not promised: as for `sanitizers.points.sparse_histogram`.
+
+    Args:
+      bits: d. k: number of concepts.
+      epsilon: at least 2^-24, finite.
+      threshold: the least noisy count that is released, a whole number >= 1; as a rule the least at which 2^-30 pairs that do not occur are
+        expected to pass. `bounds.labelled_sparse_histogram` says what others are good for.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> import jax
+    >>> from dpjax.concepts import points as concept
+    >>> law = concept.point_masses(bits=64, points=[3, 2**50], masses=[0.5, 0.5], target=[3, 2**50, None])
+    >>> learner = sparse_histogram_learner(bits=64, k=3, epsilon=1.0)
+    >>> n = learner.sample_size(alpha=0.2, beta=0.1)
+    >>> outcome = learner(jax.random.key(0), law.sample(jax.random.key(1), n, n))
+    >>> n, law.errors(outcome.hypothesis).tolist()
+    (785, [0.0, 0.0, 0.0])
+    """
+    one = base.domain(bits, 1)
+    domain = {**one, "bits": np.int32(one["bits"] + arguments.size("k", k))}
+    counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE)
+    return SparseHistogramLearner(bits=one["bits"], counts=counts, limbs=one["limbs"], k=k)
