@@ -849,6 +849,19 @@ def test_a_key_that_serves_twice_is_seen(no_key_twice):
         jax.random.bits(key)
 
 
+def test_a_condition_that_the_compiler_could_know_changes_nothing():
+    """Data in a closure cost no more than arguments: what is stored stays so, and what is not needed is not computed."""
+
+    def program(function):
+        text = jax.jit(function).lower(jnp.arange(50.0)).compile().as_text()
+        return text[text.index("ENTRY") :]
+
+    assert " conditional(" in program(lambda x: staging.once(jnp.bool_(True), jax.lax.sort, x))
+    loop = program(lambda x: staging.unless(jnp.bool_(True), x, jax.lax.sort, x))
+    assert " while(" in loop and " sort(" not in loop
+
+
+
 def test_once_is_the_function_itself():
     """Value, batch and gradient of `staging.once` are those of the function; the untaken branch never shows."""
 

@@ -44,7 +44,7 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     operands = apart(operands)
     shapes = jax.eval_shape(stored, *operands)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return together(lax.cond(always, stored, lambda *_: zeros, *operands))
+    return together(lax.cond(always & holds(), stored, lambda *_: zeros, *operands))
 
 
 def holds() -> Bool[Array, ""]:
@@ -74,7 +74,8 @@ def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operan
         return jnp.bool_(True), otherwise(*together(given))
 
     operands = apart(operands)
-    return lax.while_loop(lambda state: ~state[0], turn, (done, value))[1]
+    # Not a constant, of which XLA would see that no turn changes it: then what a turn computes does not depend on the state.
+    return lax.while_loop(lambda state: ~state[0], turn, (done & holds(), value))[1]
 
 
 def one_by_one(function: Callable[..., T]) -> Callable[..., T]:

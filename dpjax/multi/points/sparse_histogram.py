@@ -53,7 +53,7 @@ class SparseHistogramLearner(ManyPointsLearner):
         rows = jnp.concatenate([items.points, items.vectors], axis=1)
         labels = packed.pack(jnp.ones((self.k,), bool))
         domain = jnp.concatenate([wide.largest(jnp.asarray(self.bits), self.limbs), labels])
-        rows, _, heavy = self.counts.noisy(key, rows, items.counts, items.counts > 0, domain)
+        rows, _, heavy = self.counts.released(key, rows, items.counts, items.counts > 0, domain)
         hypothesis = named(rows[:, : self.limbs], rows[:, self.limbs :], heavy, self.k)
         return hypothesis, jnp.bool_(True), {"heavy": jnp.sum(heavy, dtype=jnp.int32)}
 

@@ -31,7 +31,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import arguments, bisection, logspace, random
+from dpjax.core import arguments, bisection, logspace, random, sums
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
 from dpjax.domains import groups, wide
@@ -63,11 +63,11 @@ class SparseHistogram(PointSanitizer):
 
     def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
         mask = wide.largest(jnp.asarray(self.bits), self.limbs)
-        rows, counts, keep = self.noisy(key, found.rows, found.counts, found.valid, mask)
-        answers = (counts - jnp.asarray(self.shift, counts.dtype)).astype(float) / jnp.asarray(self.n, float)
-        return Frequencies.kept(rows, answers, keep), jnp.bool_(True), {}
+        rows, counts, where = self.released(key, found.rows, found.counts, found.valid, mask)
+        shares = (counts - jnp.asarray(self.shift, counts.dtype)).astype(float) / jnp.asarray(self.n, float)
+        return Frequencies(points=rows, answers=jnp.where(where, shares, 0.0), where=where), jnp.bool_(True), {}
 
-    def noisy(
+    def released(
         self,
         key: Array,
         rows: UInt32[Array, "slots words"],
@@ -75,24 +75,41 @@ class SparseHistogram(PointSanitizer):
         valid: Bool[Array, "slots"],
         mask: UInt32[Array, "words"],
     ) -> tuple[UInt32[Array, "more words"], Int[Array, "more"], Bool[Array, "more"]]:
-        """(rows, increasing, their noisy counts, which reach the threshold), strangers among them, of a domain of 2^bits rows.
+        """(rows whose noisy counts reach the threshold, increasing and first; these counts; which slots are used), strangers among them.
 
         Args:
           key: a PRNG key.
-          rows, counts, valid: the rows that occur, how often, and which slots are used.
+          rows, counts, valid: the rows that occur, increasing, those of slots that are not used all ones; how often; which are used.
           mask: the bits of a row of the domain, 2^bits in all.
         """
         key_here, key_elsewhere = jax.random.split(key)
         nothing = jnp.zeros(counts.shape, jnp.int32)
-        noise = geometric.geometric(key_here, nothing, epsilon=self.epsilon, sensitivity=SENSITIVITY).astype(
-            counts.dtype
-        )
+        noise = geometric.geometric(key_here, nothing, epsilon=self.epsilon, sensitivity=SENSITIVITY)
+        noisy = counts + noise.astype(counts.dtype)
+        keep = valid & (noisy >= jnp.asarray(self.threshold, counts.dtype))
         strangers, theirs, arrived = self._strangers(key_elsewhere, mask)
-        rows, there, order = groups.in_order(jnp.concatenate([rows, strangers]), jnp.concatenate([valid, arrived]))
-        counts = jnp.concatenate([counts + noise, theirs.astype(counts.dtype)])[order]
-        # The sort is stable: of equal rows one that occurs comes first, and the first one counts.
-        first = jnp.concatenate([jnp.ones((1,), bool), jnp.any(rows[1:] != rows[:-1], axis=1)])
-        return rows, counts, there & first & (counts >= jnp.asarray(self.threshold, counts.dtype))
+        strangers, arrived, order = groups.in_order(strangers, arrived)
+        slots, before = rows.shape[0], jax.vmap(lambda row: wide.search(rows, row))(strangers)
+        at = jnp.minimum(before, slots - 1)
+        again = jnp.concatenate([jnp.zeros((1,), bool), wide.equal(strangers[1:], strangers[:-1])])
+        new = arrived & ~again & ~(wide.equal(rows[at], strangers) & valid[at])
+        # Where each one belongs: as many as are kept of its kind, and of the other kind, before it.
+        ahead = sums.running(jnp.zeros((slots + 1,), jnp.int32).at[before].add(new.astype(jnp.int32)))[:-1]
+        kept, size = sums.running(keep.astype(jnp.int32)), slots + self.room
+        place = jnp.where(keep, kept - 1 + ahead, size)
+        behind = jnp.where(before > 0, kept[jnp.maximum(before - 1, 0)], 0)
+        their_place = jnp.where(new, sums.running(new.astype(jnp.int32)) - 1 + behind, size)
+
+        def both(empty: Array, ours: Array, others: Array) -> Array:
+            return empty.at[place].set(ours, mode="drop").at[their_place].set(others, mode="drop")
+
+        everything = both(jnp.full((size, rows.shape[1]), np.uint32(0xFFFFFFFF)), rows, strangers)
+        noisy = both(jnp.zeros((size,), counts.dtype), noisy, theirs[order].astype(counts.dtype))
+        return (
+            everything,
+            noisy,
+            jnp.arange(size, dtype=jnp.int32) < jnp.sum(keep, dtype=jnp.int32) + jnp.sum(new, dtype=jnp.int32),
+        )
 
     def _strangers(
         self, key: Array, mask: UInt32[Array, "words"]
