@@ -51,6 +51,7 @@ SLOW = [
     ("quantiles unbounded", (31, 3, 300), (31, 3, 500), 1000),
     ("learn_points", (180,), (220,), 2000),
     ("histogram_learner", (16, 200), (16, 240), 1000),
+    ("sparse_histogram_learner", (16, 1000), (16, 1040), 1000),
     ("interior rec_concave", (31, 600), (31, 700), 2000),
     ("tree_log", (64, 340), (64, 360), 2000),
     ("rectangles by slices", (1, 32, 3600), (1, 32, 4000), 1000),

@@ -861,7 +861,6 @@ def test_a_condition_that_the_compiler_could_know_changes_nothing():
     assert " while(" in loop and " sort(" not in loop
 
 
-
 def test_once_is_the_function_itself():
     """Value, batch and gradient of `staging.once` are those of the function; the untaken branch never shows."""
 

@@ -19,6 +19,7 @@ CONTESTS = [
     ["point_learner", [256, 1784]],
     ["histogram_learner", [256, 536]],
     ["histogram_learner", [1, 536]],
+    ["sparse_histogram_learner", [256, 4557]],
     ["parity_learner", [64, 256, 2590]],
     ["parities exponential", [10, 53]],
     ["direct_sum", [16, 16, 2000]],

@@ -180,7 +180,8 @@ def single_point(name: str, n: int) -> Trial:
 
 def many_points(name: str, k: int, n: int) -> Trial:
     """A learner of k points."""
-    given: dict[str, Any] = {"bits": numpy_points.BITS, "k": k, "epsilon": EPSILON, "delta": DELTA}
+    given: dict[str, Any] = {"bits": numpy_points.BITS, "k": k, "epsilon": EPSILON}
+    given |= {"threshold": numpy_points.sparse_threshold(k)} if name == "sparse_histogram_learner" else {"delta": DELTA}
     if name == "point_learner":
         given |= {"alpha": numpy_points.ALPHA, "beta": numpy_points.BETA}
     learner = getattr(multi_points, name)(**given)
@@ -392,7 +393,7 @@ def _contests() -> Iterator[tuple[str, Contest]]:
         ("hashed", "hashed"),
     ):
         yield contest(name, functools.partial(single_point, learner), "n", functools.partial(_sorting, bits))
-    for name in ("point_learner", "histogram_learner"):
+    for name in ("point_learner", "histogram_learner", "sparse_histogram_learner"):
         yield contest(name, functools.partial(many_points, name), "k n", lambda k, n: _sorting(bits, n))
     yield contest(
         "parity_learner", parity, "d k n", lambda d, k, n: (floors.elimination, floors.System(d=d, rows=n, k=k))

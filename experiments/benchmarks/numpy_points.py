@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpjax import bounds
 from dpjax.learners import points as learners
 from dpjax.multi import points as multi
 from experiments.benchmarks.numpy_driver import Program, choose, fitting, kept, within, words
@@ -196,6 +197,39 @@ def histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> in
     return int(np.count_nonzero(_right(items, heavy, k)))
 
 
+def sparse_histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
+    """A histogram of all labelled points: two-sided geometric noise, and pairs that do not occur."""
+    items, threshold, odds = (
+        _labelled_points(*_labelled(rng, rows, k, n)),
+        sparse_threshold(k),
+        -math.expm1(-EPSILON / 2),
+    )
+    noise = np.subtract(*rng.geometric(odds, (2, len(items.times))))
+    heavy = items.times + noise >= threshold
+    strangers = rng.poisson(bounds.sparse_arrivals(BITS + k, EPSILON, threshold), rows)
+    if strangers.any():
+        items, heavy = _with_strangers(rng, items, heavy, np.repeat(np.arange(rows), strangers), k)
+    return int(np.count_nonzero(_right(items, heavy, k)))
+
+
+def sparse_threshold(k: int) -> int:
+    """At which strangers have a small part of beta."""
+    return int(bounds.sparse_threshold(BITS + k, EPSILON, BETA / 16))
+
+
+def _with_strangers(rng: np.random.Generator, items: Items, heavy: Array, trial: Array, k: int) -> tuple[Items, Array]:
+    """Items and, in these trials, a heavy pair each that is drawn from all of them."""
+    point = rng.integers(0, 2**64 - 1, len(trial), np.uint64, endpoint=True)
+    vector = rng.integers(0, 2**64 - 1, (len(trial), items.vector.shape[1]), np.uint64, endpoint=True)
+    vector &= _packed(np.ones((1, k), np.bool_))
+    nothing = np.zeros(len(trial), items.times.dtype)
+    more = Items(trial, point, nothing, nothing, nothing, vector, items.begin)
+    both = [np.concatenate(parts) for parts in zip(items[:-1], more[:-1], strict=True)]
+    order = np.lexsort((both[1], both[0]))
+    ordered = Items(*(part[order] for part in both), np.searchsorted(both[0][order], np.arange(len(items.begin))))
+    return ordered, np.concatenate([heavy, np.ones(len(trial), np.bool_)])[order]
+
+
 def _labelled(rng: np.random.Generator, rows: int, k: int, n: int) -> tuple[Array, Array]:
     """Points (rows, n) and packed labels (rows, n, words)."""
     kind = _draw(rng, rows, n)
@@ -249,7 +283,9 @@ def _right(items: Items, heavy: Array, k: int) -> Array:
     No two masses add up to so little: a hypothesis is all-zero and its target rare, or the target itself.
     """
     vectors = np.where(heavy[:, None], items.vector, np.uint64(0))
-    own = _vectors(k)[np.searchsorted(EXAMPLES, items.point)]  # whose target it is
+    at = np.minimum(np.searchsorted(EXAMPLES, items.point), len(EXAMPLES) - 1)
+    rare = np.bitwise_or.reduce(_vectors(k)[np.array(MASSES) <= ALPHA])  # whom no point of small mass makes wrong
+    own = np.where((EXAMPLES[at] == items.point)[:, None], _vectors(k)[at], rare)  # whose target it is
     end = np.append(items.begin[1:], len(heavy))
     taken = np.zeros((len(items.begin), vectors.shape[1]), np.uint64)
     good = np.ones(len(taken), np.bool_)
@@ -310,9 +346,12 @@ def _heavy(rng: np.random.Generator, rows: int, k: int, n: int, limits: Counts) 
 @functools.lru_cache
 def _vectors(k: int) -> Array:
     """The packed labels of each point."""
-    labels = np.zeros((len(POINTS), -(-k // 64) * 64), np.bool_)
-    labels[:, :k] = np.arange(len(POINTS))[:, None] == np.array(targets(k))[None]
-    return np.packbits(labels, axis=1, bitorder="little").view(np.uint64)
+    return _packed(np.arange(len(POINTS))[:, None] == np.array(targets(k))[None])
+
+
+def _packed(labels: Array) -> Array:
+    """Rows of labels in words of 64."""
+    return np.packbits(np.pad(labels, ((0, 0), (0, -labels.shape[1] % 64))), axis=1, bitorder="little").view(np.uint64)
 
 
 def _check(n: int) -> None:
@@ -336,5 +375,6 @@ PROGRAMS = {
     "point_learner": Program(point_learner, _many_rows, _check_many),
     "specialised point_learner": Program(specialised_point_learner, _many_rows, _check_many),
     "histogram_learner": Program(histogram_learner, _many_rows, _check_many),
+    "sparse_histogram_learner": Program(sparse_histogram_learner, _many_rows, _check_many),
     "specialised histogram_learner": Program(specialised_histogram_learner, _many_rows, _check_many),
 }

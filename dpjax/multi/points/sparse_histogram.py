@@ -98,5 +98,5 @@ def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any 
     """
     one = base.domain(bits, 1)
     domain = {**one, "bits": np.int32(one["bits"] + arguments.size("k", k))}
-    counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE)
+    counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE, expected=1)
     return SparseHistogramLearner(bits=one["bits"], counts=counts, limbs=one["limbs"], k=k)

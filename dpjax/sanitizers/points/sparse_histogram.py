@@ -45,7 +45,7 @@ from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 SENSITIVITY = 2  # L1, of all counts, under REPLACE_ONE
 MOST_THRESHOLD = LARGEST // 2  # sums of two are integers
 MOST_ARRIVALS = 2**12
-EXPECTED = 16  # points, of which half may pass, whatever epsilon and threshold
+EXPECTED = 16
 _RARE = 64 * math.log(2.0)  # -ln P[arrivals without room], at least
 
 
@@ -216,15 +216,28 @@ def sparse_histogram(*, bits: int, n: Any, epsilon: Any, threshold: Any = None, 
 
 
 def of_domain(
-    domain: dict[str, Any], *, epsilon: Any, threshold: Any, shift: Any = 0, spurious: float = 1.0
+    domain: dict[str, Any],
+    *,
+    epsilon: Any,
+    threshold: Any,
+    shift: Any = 0,
+    spurious: float = 1.0,
+    expected: int = EXPECTED,
 ) -> SparseHistogram:
-    """The counts of a domain of 2^bits rows; the threshold, if None, is that at which so many are expected that do not occur."""
+    """The counts of a domain of 2^bits rows.
+
+    Args:
+      domain: `base.domain`, for a domain of any size.
+      epsilon, threshold, shift: as for `sparse_histogram`.
+      spurious: if the threshold is None, it is that at which so many strangers are expected.
+      expected: for half as many there is room, whatever epsilon and threshold are.
+    """
     epsilon, bits = checked_rate(arguments.epsilon(epsilon), SENSITIVITY), int(domain["bits"])
     if threshold is None:
         xp = jnp if arguments.is_traced(epsilon) else math
         threshold = bounds.sparse_threshold(bits, epsilon, spurious, xp=xp)
     # The same shapes for most parameters, and those that are traced.
-    arrivals = math.log(2.0) * min(2 ** min(bits, 30), EXPECTED)
+    arrivals = math.log(2.0) * min(2 ** min(bits, 30), expected)
     if not arguments.is_traced(threshold):
         threshold = arguments.count("threshold", threshold, at_most=MOST_THRESHOLD)
         if not arguments.is_traced(epsilon):
