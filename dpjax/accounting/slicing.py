@@ -146,7 +146,7 @@ class Run:
         if self.replacement is not None:
             _check_relation("replacement", self.replacement, REPLACE_ONE)
 
-    @property
+    @functools.cached_property
     def compute_apart(self) -> Guarantee:
         """What a compute promises for two slices with one element replaced, or one more: (e', d')."""
         near, far = self.compute, self.replacement or self.compute.under_replace_one()

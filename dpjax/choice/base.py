@@ -20,6 +20,9 @@ ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
 OFTEN = 0.4  # of a beta, from which on a smaller epsilon may be better
 _TRIES = 60
 _BY_PROPORTION = 4  # tries, until a value is found that is great enough
+_PATIENCE = 3  # steps that may leave more than half of the bracket
+_APART = 0.02  # logs of values that tell a power
+_STEEPEST = 4.0  # power, and 1 over the flattest
 _SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
 MOST_DELTA = 0.5  # that theorems ask for
 LEAST_DELTA = 2.0**-120  # that float32 holds, divided among some mechanisms, too
@@ -178,7 +181,7 @@ def ranked(
 def _solved(candidate: Candidate, question: Question, absent: str, limit: float) -> Found:
     """The least value of what is absent; UnavailableError if it is above the limit, which two others keep."""
     if absent == "n":
-        if _floor(candidate, question) > limit:
+        if limit < math.inf and _floor(candidate, question) > limit:
             raise UnavailableError(f"above {limit:g}")
         offer = best_offer(candidate, question)
         if offer.n > MOST_RECORDS:
@@ -189,6 +192,8 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
     reasons: list[str] = []
 
     def needed(value: float) -> float:
+        if value in offers:
+            return offers[value].n
         asked = question.at(absent, value)
         low = _floor(candidate, asked)
         if low > (n if value == limit else 4.0 * n):
@@ -211,14 +216,16 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
 def least(needed: Callable[[float], float], n: float, low: float, high: float) -> float | None:
     """About the least value in [low, high] with needed(value) <= n, rounded up; None if `high` has not.
 
-    For a function that falls about as 1/value: steps by proportion, and by halving (of logarithms) where they leave the bracket, or leave
-    more than half of it. Where it hardly falls, a few of the former lead nowhere: then by doubling.
+    For a function that falls about as a power of the value, as 1/value until two values tell: steps by that power, and by halving (of
+    logarithms) where they leave the bracket, or leave more than half of it, once a few of them have. Where it hardly falls, they lead
+    nowhere until a value is found that is great enough: then by doubling.
 
     >>> value = least(lambda x: 50 / x + 20, 120, 2.0**-20, 32.0)
     >>> 0.5 <= value <= 0.5 * (1 + PRECISION)
     True
     """
     good, bad, value, before = None, low, min(high, 1.0), math.inf
+    power, last, patience = 1.0, None, _PATIENCE
     for tried in range(_TRIES):
         need = needed(value)
         if need <= n:
@@ -230,12 +237,16 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
         top = high * (1 + PRECISION) if good is None else good
         if good is not None and good <= bad * (1 + PRECISION):
             return good
-        value = value * need / max(n, 1) if math.isfinite(need) else math.inf
-        value *= 1 + PRECISION / 4
+        if 0 < need < math.inf:
+            if last is not None and abs(math.log(value / last[0])) > _APART:
+                power = min(max(math.log(last[1] / need) / math.log(value / last[0]), 1 / _STEEPEST), _STEEPEST)
+            last = value, need
+        value = value * (need / max(n, 1)) ** (1 / power) * (1 + PRECISION / 4)
         if good is not None and value >= good * (1 - PRECISION / 2):
             value = good / (1 + PRECISION * 0.99)
         width = math.log(top / bad)
-        if not bad < value < top or (good is not None and width > before / 2):
+        patience -= good is not None and width > before / 2
+        if not bad < value < top or (patience < 0 and width > before / 2):
             value = math.sqrt(bad * top) if good is not None else min(high, max(4 * bad, low))
         if good is None and tried >= _BY_PROPORTION:
             value = max(value, 2 * bad)

@@ -106,7 +106,8 @@ def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[
             return _size(ranks, left)
 
         try:
-            make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps)
+            most = min((one[0] for one in found), default=math.inf)
+            make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps, most=most)
         except UnavailableError as without:  # so many points, here, that their ties cannot be broken
             reason = str(without)
             continue

@@ -52,7 +52,11 @@ def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, 
     """The least n of a solver by its name; UnavailableError where it has none."""
     if name == "exponential":
         odds = math.log(beta) - math.log1p(-beta)
-        return bisection.least_int(lambda n: exponential_odds(bits, epsilon, n) <= odds, 1)
+        # ln(2^d - 2) is at least d ln 2 - ln 2 for d > 1; the good keys weigh e^(epsilon h) at least, and at most twice as much.
+        half = (bits * math.log(2.0) - odds) / epsilon
+        low = max(1, 2 * math.floor(half - 1.5 / epsilon) - 2) if bits > 1 else 1
+        high = max(1, 2 * math.ceil(half) + 1)
+        return bisection.least_int(lambda n: exponential_odds(bits, epsilon, n) <= odds, low, high)
     if name == "tree_score":
         return tree_planning.least_n(bits, epsilon, *_plain(bits), beta, steps or FEW_STEPS)
     usable(delta)
@@ -135,15 +139,19 @@ PURE = ("exponential", "tree_score")
 NAMES = (*PURE, "rec_concave", "tree_log")
 
 
-def best(bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None) -> tuple[Solver, int]:
-    """(the solver that needs the fewest points, how many); with steps = 1 roughly: by theorems, without TreeLog's plan."""
+@functools.lru_cache(4096)  # parts of a plan ask alike
+def best(
+    bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None, planned: bool = True
+) -> tuple[Solver, int]:
+    """(the solver that needs the fewest points, how many); with steps = 1 roughly: by theorems, and as it is not to be planned: without
+    TreeLog's plan, of which a floor is taken."""
     sizes: dict[str, int] = {}
     for name in NAMES:
         if name == "tree_log":
             floor = tree_log_floor(bits, epsilon, delta, beta)
             if floor > min(sizes.values()):
                 continue
-            if steps == 1 and floor > 0:
+            if (steps == 1 or not planned) and floor > 0:
                 sizes[name] = math.ceil(floor)
                 continue
         try:

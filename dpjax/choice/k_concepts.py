@@ -157,7 +157,8 @@ def generic_learner(question: Question) -> Offer:
         labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if k <= MOST_OPTIMAL else []
     each_epsilon, accountant = max(labels)
     first = math.floor(math.log2(0.5 / alpha)) + 1
-    plans, reason = [], "alpha asks for more than 12 levels"
+    plans: list[tuple[int, Any, str]] = []
+    reason = "alpha asks for more than 12 levels"
     for depth in range(first, min(first + 3, 13)):
         left, known = alpha - 0.5 / 2**depth, math.log(2**depth)
 
@@ -166,7 +167,8 @@ def generic_learner(question: Question) -> Offer:
             return math.ceil(bounds.generic_learner(*given, log_hypotheses=known))
 
         try:
-            make, ranks, name = quantiles.recursive_plan(half, depth, size)
+            most = min((plan[0] for plan in plans), default=math.inf)
+            make, ranks, name = quantiles.recursive_plan(half, depth, size, most=most)
         except UnavailableError as without:  # so many points, here, that their ties cannot be broken
             reason = str(without)
             continue

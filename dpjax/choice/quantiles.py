@@ -128,16 +128,29 @@ def recursive(question: Question) -> Offer:
 
 
 def recursive_plan(
-    question: Question, levels: int, points: Callable[[float], int], *, steps: float | None = None
+    question: Question,
+    levels: int,
+    points: Callable[[float], int],
+    *,
+    steps: float | None = None,
+    most: float = math.inf,
 ) -> tuple[Callable[[], Any], float, str]:
-    """(what builds it, its rank error, its name); `points` says how many points a rank error asks for."""
+    """(what builds it, its rank error, its name); `points` says how many points a rank error asks for.
+
+    UnavailableError where these are more than `most` in any case, so that no plan is made for a number of levels that cannot win.
+    """
     if question.bits + TIES > wide.MAX_BITS:
         raise UnavailableError(f"needs {TIES} bits more to break ties, of {wide.MAX_BITS}")
     epsilon, delta = question.step()
     each = share_of(epsilon, delta, 2 * levels)
     own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
     beta = question.beta * (1 - FOR_TIES) / (2**levels - 1)
-    solver, needed = interior_points.best(question.bits + TIES, each.epsilon, own, beta, steps=steps)
+    given_solver = question.bits + TIES, each.epsilon, own, beta
+    if most < math.inf:
+        _, needed = interior_points.best(*given_solver, steps=steps, planned=False)
+        if points(rank_error(levels, -(-needed // 2), 2)) > most:
+            raise UnavailableError(f"above {most:g}")
+    solver, needed = interior_points.best(*given_solver, steps=steps)
     m = -(-needed // 2)
     for shared in range(2, 64):
         ranks = rank_error(levels, m, shared)

@@ -156,8 +156,8 @@ def amplified(question: Question) -> Offer:
     return _by_alpha(question, "amplified", errors, lambda alpha: learners.amplified(**given, alpha=alpha, beta=beta))
 
 
-def by_interior_points(question: Question) -> Offer:
-    """At distance 2 under ADD_OR_REMOVE_ONE, at distance 4 under REPLACE_ONE."""
+def by_interior_points(question: Question, planned: bool = True) -> Offer:
+    """At distance 2 under ADD_OR_REMOVE_ONE, at distance 4 under REPLACE_ONE. For `planned` see `interior_points.best`."""
     if question.bits + 1 > wide.MAX_BITS:
         raise UnavailableError(f"needs a bit more, of {wide.MAX_BITS}")
     distance = 2 if question.relation == ADD_OR_REMOVE_ONE else 4
@@ -167,7 +167,8 @@ def by_interior_points(question: Question) -> Offer:
     found = []
     for share in SHARES:
         steps = None if share == SHARES[0] else 1  # TreeLog is planned for one share alone
-        solver, points = interior_points.best(question.bits + 1, epsilon, own, share * question.beta, steps=steps)
+        given = question.bits + 1, epsilon, own, share * question.beta
+        solver, points = interior_points.best(*given, steps=steps, planned=planned)
         if steps is None or solver.name in interior_points.PURE:
             m = -(-points // 2)
             found.append((population(m - 1, question.alpha, (1 - share) * question.beta), m, solver))
@@ -177,9 +178,17 @@ def by_interior_points(question: Question) -> Offer:
     )
 
 
+def by_interior_points_floor(question: Question) -> float:
+    """With a floor of what TreeLog's plan takes."""
+    try:
+        return float(by_interior_points(question, planned=False).n)
+    except UnavailableError:
+        return 0.0
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("exponential", exponential),
-    Candidate("interior.threshold_learner", by_interior_points),
+    Candidate("interior.threshold_learner", by_interior_points, by_interior_points_floor),
     Candidate("binary_search", binary_search),
     Candidate("length_search", _search(learners.length_search, "length_search")),
     Candidate("power_search", _search(learners.power_search, "power_search")),

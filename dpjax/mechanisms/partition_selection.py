@@ -113,15 +113,17 @@ def log_keep(
 
 
 @arguments.in_plain_numbers
-def probabilities(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """(p(c), 1 - p(c)) for c = 0, ..., g, in float64 on the host: what `log_keep` tells of traced parameters, in logs.
+def probabilities(
+    epsilon: float, delta: float, count: np.ndarray | None = None, at: Anchors | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(p(c), 1 - p(c)) for c = 0, ..., g, or for the given c, in float64 on the host: what `log_keep` tells of traced parameters, in logs.
 
     >>> kept, dropped = probabilities(1.0, 0.1)
     >>> kept.round(3).tolist()
     [0.0, 0.1, 0.372, 0.806, 0.965, 1.0]
     """
-    at = anchors(epsilon, delta)
-    count = np.arange(int(at.saturation) + 1)
+    at = anchors(epsilon, delta) if at is None else at
+    count = np.arange(int(at.saturation) + 1) if count is None else count
     to_end = at.saturation - 1 - np.clip(count, at.turn, at.saturation - 1) + at.excess
     kept = np.exp(at.log_delta + _log_times(np, np.clip(count, 1, at.turn), epsilon)) * (count > 0)
     dropped = np.exp(at.log_delta + _log_times(np, to_end, epsilon)) * (count < at.saturation)

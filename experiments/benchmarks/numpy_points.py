@@ -226,7 +226,8 @@ def _with_strangers(rng: np.random.Generator, items: Items, heavy: Array, trial:
     more = Items(trial, point, nothing, nothing, nothing, vector, items.begin)
     both = [np.concatenate(parts) for parts in zip(items[:-1], more[:-1], strict=True)]
     order = np.lexsort((both[1], both[0]))
-    ordered = Items(*(part[order] for part in both), np.searchsorted(both[0][order], np.arange(len(items.begin))))
+    begin = np.searchsorted(both[0][order], np.arange(len(items.begin)))
+    ordered = Items._make([*(part[order] for part in both), begin])
     return ordered, np.concatenate([heavy, np.ones(len(trial), np.bool_)])[order]
 
 

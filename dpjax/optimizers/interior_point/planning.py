@@ -38,6 +38,7 @@ from dpjax.optimizers.interior_point.walk import Parameters
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds of 2^24 points at most; exp(epsilon) a float64
 PRECISION = 1e-9  # of the log of what a search for a scale finds
+_FEW = 64  # places where a product is looked at, to see that it is too large
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
@@ -240,17 +241,32 @@ def cheapest_walk(epsilon: float, delta: float) -> Walk:
     >>> walk.t1 < partition_selection.saturation(1.0, 1e-6) - 1, walk.stop_delta < 1e-6
     (True, True)
     """
-    walks = [walk_of(epsilon, delta, share) for share in np.linspace(0.2, 1.0, 17)]
-    return min(walks, key=lambda walk: walk.t2)
+    shares = sorted(np.linspace(0.2, 1.0, 17), key=lambda share: abs(share - 0.65))  # where the best one often is first
+    best = walk_of(epsilon, delta, shares[0])
+    for share in shares[1:]:
+        # The t1 with which it is better: with the t2 of the best one, or one less where its share is the larger one.
+        stop_delta = float(share * delta)
+        at = partition_selection.anchors(epsilon, stop_delta)
+        g = int(at.saturation)
+        t1 = best.t2 - g + (stop_delta < best.stop_delta)
+        if t1 < _least_t1(g) or _least_price(epsilon, stop_delta, t1, at) > delta:
+            continue
+        if walk_price(epsilon, stop_delta, t1) <= delta:
+            best = walk_of(epsilon, delta, share)
+    return best
+
+
+def _least_t1(g: int) -> int:
+    """That the walk's theorem allows."""
+    return max(1, math.ceil((g - 1) / 2))
 
 
 def walk_of(epsilon: float, delta: float, share: float) -> Walk:
     """The least t1 for a given share of delta spent on partition selection itself."""
     stop_delta = float(share * delta)
     g = partition_selection.saturation(epsilon, stop_delta)
-    low, high = max(1, math.ceil((g - 1) / 2)), max(1, g - 1)
     # The price falls as t1 grows: fewer m, and smaller products.
-    t1 = bisection.least_int(lambda t1: walk_price(epsilon, stop_delta, t1) <= delta, low, high)
+    t1 = bisection.least_int(lambda t1: walk_price(epsilon, stop_delta, t1) <= delta, _least_t1(g), max(1, g - 1))
     return Walk(stop_delta, t1, t1 + g - 1)
 
 
@@ -268,6 +284,17 @@ def walk_price(epsilon: float, stop_delta: float, t1: int) -> float:
         return stop_delta
     products = dropped[weights - t1 + 1] * kept[weights // 2 - t1 + 1]
     return float(stop_delta + math.exp(min(epsilon, 700.0)) * products.max() * (1 + 1e-9))
+
+
+def _least_price(epsilon: float, stop_delta: float, t1: int, at: partition_selection.Anchors) -> float:
+    """What `walk_price` is not below, from a few m: without a table of all."""
+    g = int(at.saturation)
+    if t1 >= g - 1:
+        return stop_delta
+    halves = np.linspace(t1, (t1 + g - 2) // 2, _FEW).astype(int)
+    counts = np.concatenate([halves, 2 * halves]) - t1 + 1
+    kept, dropped = partition_selection.probabilities(epsilon, stop_delta, counts, at)
+    return float(stop_delta + math.exp(min(epsilon, 700.0)) * (kept[:_FEW] * dropped[_FEW:]).max())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -210,7 +210,8 @@ class _Case:
     def _log_bad(self, first: float) -> float:
         """ln W(c), from epsilon c."""
         other = np.minimum(-self.ranks[1:-1], first - self.sizes[1:-1])
-        return float(np.logaddexp.reduce(np.concatenate([-self.ranks[1:], other, self.keys - self.sizes])))
+        logs = np.concatenate([-self.ranks[1:], other, self.keys - self.sizes])
+        return float(logs.max() + math.log(np.exp(logs - logs.max()).sum()))
 
     def enough(self, beta: float) -> int:
         """n by the theorem, a hair more where rounding could tell."""
@@ -218,7 +219,9 @@ class _Case:
         a, b, most = self.sizes.max(), self.ranks.max(), self.log_bad + log_odds
         needed = most
         for _ in range(_TURNS):
-            needed = self._log_bad(needed + b) + log_odds
+            before, needed = needed, self._log_bad(needed + b) + log_odds
+            if needed == before:
+                break
         nats = max(a + most, a + b + 2 * (needed - math.log(2)), a + 2 * b + 3 * (needed - math.log(3)))
         return max(math.ceil(nats / self.epsilon), 2 * math.ceil((most + b) / self.epsilon) - 1, 1)
 
