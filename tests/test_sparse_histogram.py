@@ -192,7 +192,28 @@ def test_a_learner_with_strangers_follows_the_plain_law() -> None:
 
     frequencies = np.bincount(found, minlength=9)
     assert p_value(frequencies, expected(2.0)) > FALSE_ALARM > p_value(frequencies, expected(2.2))
-    assert math.isnan(learner.success_probability(sample, error=0.5))  # strangers are too frequent for a law
+    law = learner.pmf(sample)[:-1].reshape(3, 3)  # exact, as there are eight labelled points
+    np.testing.assert_allclose(law.ravel(), expected(2.0) / 20_000, atol=1e-6)
+
+
+def test_what_a_law_says_of_strangers(x64: None) -> None:
+    """Of few labelled points all; of many, that they are in no event, and nothing where they are frequent."""
+    for threshold in (None, 2):
+        learner = many_points.sparse_histogram_learner(bits=1, k=1, epsilon=1.5, threshold=threshold)
+        assert dpjax.check(learner, n=3, domain=2, epsilon=1.5).holds
+    sample = builders.multi_sample_of([1] * 60, [[1]] * 60, 1, 63)
+    learner = many_points.sparse_histogram_learner(bits=1, k=1, epsilon=4.0)
+    passes = [
+        twin.released(0, int(learner.counts.threshold), 0.5, 99)[0] for _ in range(2)
+    ]  # not of either stranger at 0
+    assert float(learner.failure_probability(sample, error=0.0)) == pytest.approx(1 - passes[0], rel=1e-6)
+    more = builders.multi_sample_of([1] * 60, [[1, 0, 0]] * 60, 1, 63)
+    many = many_points.sparse_histogram_learner(bits=1, k=3, epsilon=4.0)
+    assert float(many.failure_probability(more, error=0.0)) == pytest.approx(float(many.counts.arrivals()), rel=1e-6)
+    with pytest.raises(TypeError, match="no pmf"):
+        many.pmf(more)
+    low = many_points.sparse_histogram_learner(bits=1, k=3, epsilon=4.0, threshold=9)
+    assert math.isnan(low.failure_probability(more, error=0.0)) and low.counts.arrivals() > 2.0**-24
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -267,6 +288,44 @@ def test_thresholds_name_as_many_strangers_as_is_said() -> None:
     assert bounds.sparse_arrivals(4096, 1.0, 1) == math.inf
 
 
+def test_usual_numbers() -> None:
+    """Thresholds as they are said to be; the least shift that does; room for the strangers that there is said to be room for."""
+    usual = points.sparse_histogram(bits=64, n=9, epsilon=1.0)
+    assert (int(usual.threshold), int(usual.shift)) == (bounds.sparse_threshold(64, 1.0), 0) == (88, 0)
+    learner = many_points.sparse_histogram_learner(bits=64, k=3, epsilon=1.0)
+    assert int(learner.counts.threshold) == bounds.sparse_threshold(67, 1.0, 2.0**-30)
+    chosen = dpjax.choose("histogram", bits=64, n=1000, epsilon=1.0)
+    threshold, shift = int(chosen.algorithm.threshold), int(chosen.algorithm.shift)
+    given = (64, chosen.alpha, 0.1, 1.0)
+    assert threshold == 72 and bounds.sparse_arrivals(64, 1.0, 71) > points.MOST_ARRIVALS
+    assert bounds.sparse_histogram(*given, threshold=72, shift=shift) <= 1000
+    assert bounds.sparse_histogram(*given, threshold=72, shift=shift - 1) > 1000
+
+
+@pytest.mark.parametrize(
+    ("bits", "epsilon", "alpha", "beta"), [(16, 1.0, 0.1, 0.1), (24, 1.0, 0.3, 0.1), (32, 0.3, 0.01, 0.95)]
+)
+def test_no_threshold_is_better_than_the_chosen_one(bits: int, epsilon: float, alpha: float, beta: float) -> None:
+    found = dpjax.choose("histogram", bits=bits, epsilon=epsilon, alpha=alpha, beta=beta)
+    usual = bounds.sparse_threshold(bits, epsilon)
+    there = [t for t in range(1, usual + 9) if bounds.sparse_arrivals(bits, epsilon, t) <= points.MOST_ARRIVALS]
+    assert found.n == min(bounds.sparse_histogram(bits, alpha, beta, epsilon, threshold=t, shift=t - 1) for t in there)
+
+
+def test_sizes_where_next_to_nothing_may_fail() -> None:
+    """As weights are added up, and by other binomial laws."""
+    threshold = bounds.sparse_threshold(80, 1.0, 2.0**-101)
+    assert bounds.labelled_sparse_histogram(16, 64, 0.1, 2.0**-100, 1.0, threshold=threshold) == 4891
+    for bits, epsilon, alpha in ((60, 1.0, 0.1), (60, 0.01, 0.1), (3000, 9.0, 0.3)):
+        threshold = bounds.sparse_threshold(bits + 3, epsilon, 0.01)
+        n = bounds.labelled_sparse_histogram(bits, 3, alpha, 0.1, epsilon, threshold=threshold)
+        target = alpha * (0.1 - bounds.sparse_arrivals(bits + 3, epsilon, threshold))
+        for rows, enough in ((n, True), (n - 1, False)):
+            counts = np.arange(rows + 1)
+            missed = stats.binom.pmf(counts, rows, alpha) @ stats.dlaplace.cdf(threshold - 1 - counts, epsilon / 2)
+            assert (missed <= target) == enough
+
+
 def test_room_for_arrivals() -> None:
     module = __import__("sys").modules["dpjax.sanitizers.points.sparse_histogram"]
     for arrivals in (0.7, 11.1, 300.0, 4000.0):
@@ -285,8 +344,10 @@ def test_traced_parameters_run_in_one_program_and_too_many_strangers_are_refused
     sweep = jax.jit(jax.vmap(run))
     status, answer = sweep(jnp.array([2.0, 8.0, 50.0]))
     assert (status == Status.OK).all() and float(answer[2]) == 1.0
-    status, _ = sweep(jnp.array([1.0, 1.0, 1.0, 1.0]), jnp.array([88, 70, 0, 88]), jnp.array([87, 0, 0, 88]))
-    assert status.tolist() == [Status.OK] + [Status.BAD_PARAMETER] * 3
+    eight = bounds.sparse_threshold(64, 1.0, 8.0)  # there is room for so many
+    thresholds, shifts = [88, eight, eight - 2, 0, 88, 88, 2**29, 88], [87, 0, 0, 0, 88, -1, 0, 0]
+    status, _ = sweep(jnp.array([1.0] * 7 + [1e-9]), jnp.array(thresholds), jnp.array(shifts))
+    assert status.tolist() == [Status.OK] * 2 + [Status.BAD_PARAMETER] * 6
 
 
 @pytest.mark.parametrize(

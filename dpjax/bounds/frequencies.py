@@ -338,10 +338,10 @@ def labelled_histogram(alpha: float, beta: float, epsilon: float, high: float) -
 
 
 def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsilon: float, *, threshold: int) -> int:
-    """The least n for which a sparse histogram of labelled points learns k points to error alpha but for beta.
+    """An n for which a sparse histogram of labelled points learns k points to error alpha but for beta.
 
     With probability `sparse_arrivals` at most a pair is released that does not occur, of 2^(bits + k). Otherwise all is well if every point
-    of mass alpha or more is released, of which there are 1/alpha at most. So n is the least with
+    of mass above alpha is released, of which there are fewer than 1/alpha. So n is the least with
 
         P[Bin(n, alpha) + noise < threshold] <= alpha (beta - `sparse_arrivals`).
 
@@ -361,26 +361,42 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
     arguments.counts(bits=bits, k=k, threshold=threshold)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
-    left = beta - sparse_arrivals(bits + k, epsilon, threshold)
-    if left <= 0:
+    target = alpha * (beta - sparse_arrivals(bits + k, epsilon, threshold))
+    if target <= 0:
         least = sparse_threshold(bits + k, epsilon, beta / 2)
         raise ValueError(f"threshold must be above {least - 1} for beta = {beta}, got {threshold}")
+    # While the mean of the counts is below the threshold, half of the counts are, and half of these are missed.
+    first = max(1, math.floor((threshold - 1) / alpha * (1 - 1e-12))) if target < 0.25 else 1
     return bisection.least_rows(
-        lambda n: _missed(n, alpha, epsilon, threshold) <= alpha * left, 1, alpha=alpha, epsilon=epsilon
+        lambda n: _missed(n, alpha, epsilon, threshold, target) <= target, first, alpha=alpha, epsilon=epsilon
     )
 
 
-def _missed(n: int, alpha: float, epsilon: float, threshold: int) -> float:
-    """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold]."""
+def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float) -> float:
+    """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold], to a part of `target` that is no matter."""
     from scipy.stats import binom  # slow to import
 
-    # All but 1e-15 of the binomial law, by Bernstein's inequality; the rest counts as missed.
-    mean, rare = n * alpha, -math.log(1e-15)
-    apart = rare / 3 + math.sqrt((rare / 3) ** 2 + 2 * rare * mean * (1 - alpha))
-    counts = np.arange(max(0, math.floor(mean - apart)), min(n, math.ceil(mean + apart)) + 1)
-    short = threshold - counts
-    size = np.exp(-epsilon / 2 * np.where(short <= 0, 1 - short, short)) / (1 + math.exp(-epsilon / 2))
-    return float(binom.pmf(counts, n, alpha) @ np.where(short <= 0, size, 1 - size)) + 1e-15
+    rate, spread = epsilon / 2, math.sqrt(n * alpha * (1 - alpha))
+    norm = math.log1p(math.exp(-rate))
+    if rate * spread > (25 if rate < 0.004 else 8):
+        reach = math.ceil((40 - math.log(target)) / rate)  # of noise
+        low, high = max(0, threshold - reach), min(n, threshold + reach)
+        counts = np.arange(low, high + 1)
+        short = threshold - counts
+        size = np.exp(-rate * np.where(short <= 0, 1 - short, short) - norm)
+        missed = binom.pmf(counts, n, alpha) @ np.where(short <= 0, size, 1 - size)
+        return float(missed + binom.cdf(low - 1, n, alpha))
+
+    # Sums of binomial weights times exp(+-rate count) are those of other binomial laws. (None of their tails underflows here, as the
+    # noise is wide beside the spread of counts.)
+    def tilted(sign: int) -> tuple[float, float]:
+        grown = math.log1p(alpha * math.expm1(sign * rate))
+        return min(alpha * math.exp(sign * rate - grown), 1.0), n * grown - sign * rate * threshold - norm
+
+    (up, log_up), (down, log_down) = tilted(1), tilted(-1)
+    kept_below = math.exp(log_up + binom.logcdf(threshold - 1, n, up))
+    lost_above = math.exp(log_down - rate + binom.logsf(threshold - 1, n, down))
+    return float(binom.cdf(threshold - 1, n, alpha)) - kept_below + lost_above
 
 
 def _until_seen(alpha: float, beta: float, count: float) -> int:

@@ -55,17 +55,21 @@ def san_points(question: Question) -> Offer:
 
 
 def sparse_histogram(question: Question) -> Offer:
-    """The pure one: of thresholds at which 1, 2, 4, ... points that do not occur are expected the best, the highest if there are several.
+    """The pure one, with the best threshold and shift.
 
-    A shift of threshold - 1 is never worse. As it takes from every answer, the algorithm has the least that does at its n.
+    A shift s = t - 1 is never worse. Then failures are rarest where the noise of 2^d points reaches alpha n + t about as often as that of
+    the k < 1/alpha points that may be missed falls short by alpha n - t: at t = (d ln 2 - ln k)/epsilon + 1, or at the least t that there
+    is, where strangers would be too many. As it takes from every answer, the algorithm has the least shift that does at its n.
     """
     question.public_size()
     given: tuple[Any, ...] = question.bits, question.alpha, question.beta, question.epsilon
-    usual = bounds.sparse_threshold(question.bits, question.epsilon)
-    expected = (2.0**doublings for doublings in range(int(math.log2(points.MOST_ARRIVALS))))
-    thresholds = {bounds.sparse_threshold(question.bits, question.epsilon, number) for number in expected}
-    n, lower = min((bounds.sparse_histogram(*given, threshold=t, shift=t - 1), usual - t) for t in thresholds)
-    threshold = usual - lower
+    few = lambda t: bounds.sparse_arrivals(question.bits, question.epsilon, t) <= points.MOST_ARRIVALS  # noqa: E731
+    low = bisection.least_int(few, bounds.sparse_threshold(question.bits, question.epsilon, points.MOST_ARRIVALS))
+    missed = min(question.bits * math.log(2.0), math.log(math.ceil(1 / question.alpha) - 0.5))
+    even = math.floor((question.bits * math.log(2.0) - missed) / question.epsilon) + 1
+    thresholds = {max(low, even + step) for step in (-1, 0, 1, 2)}
+    n, lower = min((bounds.sparse_histogram(*given, threshold=t, shift=t - 1), -t) for t in thresholds)
+    threshold = -lower
 
     def make(n: int) -> Any:
         enough = lambda shift: bounds.sparse_histogram(*given, threshold=threshold, shift=shift) <= n  # noqa: E731

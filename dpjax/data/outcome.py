@@ -35,7 +35,8 @@ _MESSAGES = {
     Status.BOTTOM: "the mechanism returned bottom: it found no answer stable enough to release",
     Status.OUTSIDE_DOMAIN: "the data hold a point outside the domain, a label other than 0 and 1, a score that is no number,"
     " or a number of rows that they lack",
-    Status.BAD_PARAMETER: "a parameter that was traced is out of its range: epsilon finite and > 0, delta from 0 to below 1",
+    Status.BAD_PARAMETER: "a parameter that was traced is out of its range: epsilon finite and > 0, delta from 0 to below 1,"
+    " others as their factory says",
 }
 
 

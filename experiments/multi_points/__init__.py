@@ -1,7 +1,7 @@
 """How does the number of examples grow with the number k of points learned from one sample (MULTI §1.3)?
 
 One picture: n* against k for PointLearner and a histogram of labelled points (flat), GenericLearner and the direct sum of LearnPoints
-(sqrt k), and the pure direct sums (k), beside the lower bounds.
+(sqrt k), the pure direct sums (k) and a pure histogram (d + k), beside the lower bounds.
 """
 
 from experiments.multi_points.draw import draw
@@ -37,6 +37,7 @@ EXPERIMENT = Experiment(
                 "direct sum, optimal": [1, 4, 16],
                 "pure direct sum": [1, 4, 16],
                 "pure, proper": [1, 4, 16],
+                "pure histogram": [1, 32, 256, 2048],
             },
             "bounds": BOUNDS,
             "trials": 200,

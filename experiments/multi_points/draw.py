@@ -16,6 +16,7 @@ LOOKS = {
     "direct sum, optimal": (style.COLOURS[3], "direct sum of LearnPoints, optimal composition"),
     "pure direct sum": (style.COLOURS[1], "direct sum, pure, improper (hashing)"),
     "pure, proper": (style.COLOURS[6], "direct sum, pure, proper"),
+    "pure histogram": (style.COLOURS[0], "histogram of all labelled points, pure"),
 }
 
 

@@ -21,6 +21,7 @@ FIRST_GUESS = {
     "direct sum, optimal": 300,
     "pure direct sum": 100,
     "pure, proper": 200,
+    "pure histogram": 1000,
 }
 SERIES = tuple(FIRST_GUESS)
 POINTS = [3, 2**20, 2**40 + 1, 2**50, 2**60, 5, 2**63]
@@ -81,6 +82,9 @@ def learner(name: str, k: int, n: int, settings: Settings) -> Any:
             delta=delta,
             accountant="optimal",
         )
+    if name == "pure histogram":
+        threshold = bounds.sparse_threshold(bits + k, epsilon, settings["beta"] / 16)
+        return points.sparse_histogram_learner(bits=bits, k=k, epsilon=epsilon, threshold=threshold)
     make = single.hashed if name == "pure direct sum" else single.exponential
     return direct_sum.direct_sum(lambda each: make(bits=bits, epsilon=each.epsilon), k=k, epsilon=epsilon)
 

@@ -9,8 +9,9 @@ number of strangers at most, the second with P[Bin(n, alpha) + noise < threshold
 `bounds.labelled_sparse_histogram`. The threshold is about (2/epsilon) (d + k) ln 2: the rate of MULTI Lemma 35 for points, in one stage. So
 n is flat in k until k is about d; then it grows like k, as every pure learner's must (MULTI Theorem 52).
 
-*Its law* is that of runs without strangers. At the threshold that is taken if none is given there are some with probability 2^-30; at those
-where it is above 2^-24, which a law in single precision would not show either, the law is NaN.
+*Its law* is exact on domains of up to eight labelled points. On others runs with strangers count as being in no event. At the usual
+threshold there are some with probability 2^-30, and a probability of success may be too small by that. Where it is above 2^-24, which
+single precision would not show either, the law is NaN. Of such a domain there is no list of all outcomes.
 
 The plain twin is `dpjax.verify.plain.point_learner.sparse_histogram_law`.
 """
@@ -27,11 +28,13 @@ from dpjax.concepts.points import Point
 from dpjax.core import arguments
 from dpjax.core import bits as packed
 from dpjax.core.pytree import frozen, static
+from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import groups, wide
 from dpjax.multi.points.base import Items, ManyPointsLearner, View, labelled_points, named
 from dpjax.sanitizers import base
 from dpjax.sanitizers.points.sparse_histogram import SparseHistogram, of_domain
 
+FEW = 3  # bits of a domain of labelled points all of which a law goes through
 RARE = 2.0**-30  # strangers that are expected at the usual threshold
 UNSEEN = 2.0**-24  # so many a law in single precision would not show
 
@@ -44,6 +47,7 @@ class SparseHistogramLearner(ManyPointsLearner):
     counts: SparseHistogram
     limbs: int = static()
     k: int = static()
+    all_points: bool = static()
 
     def items(self, fine: groups.Groups) -> Items:
         return labelled_points(fine, self.limbs)
@@ -60,8 +64,39 @@ class SparseHistogramLearner(ManyPointsLearner):
     def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
         return self.counts.log_released(counts)
 
+    def prepare(self, sample: MultiSample) -> View:
+        view = super().prepare(sample)
+        return view._replace(items=self._every(view.items)) if self.all_points else view
+
+    def _every(self, items: Items) -> Items:
+        """All labelled points, those that do not occur with a count of 0."""
+        codes = jnp.arange(1 << FEW, dtype=jnp.uint32)
+        points, vectors = codes >> self.k, codes & np.uint32((1 << self.k) - 1)
+        same = (items.points[:, :1] == points[None]) & (items.vectors == vectors[None])
+        counts = jnp.sum(jnp.where(same, items.counts[:, None], 0), axis=0, dtype=jnp.int32)
+        return Items(points[:, None], vectors[:, None], counts, counts, jnp.zeros_like(counts))
+
+    def log_heavy(self, items: Items) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+        if not self.all_points:
+            return super().log_heavy(items)
+        log_p, log_q = self.log_released(items.counts)
+        there = items.points[:, 0] >> jnp.asarray(self.bits).astype(jnp.uint32) == 0
+        return jnp.where(there, log_p, -jnp.inf), jnp.where(there, log_q, 0.0)
+
     def law(self, view: View, good: Bool[Array, "more k"]) -> Float[Array, "2"]:
-        return jnp.where(self.counts.arrivals() <= UNSEEN, super().law(view, good), jnp.nan)
+        law = super().law(view, good)
+        if self.all_points:
+            return law
+        strangers = self.counts.arrivals()
+        some = -jnp.expm1(-strangers)
+        return jnp.where(strangers <= UNSEEN, law * (1 - some) + jnp.stack([jnp.zeros_like(some), some]), jnp.nan)
+
+    def listed(self) -> int:
+        if not self.all_points:
+            raise TypeError(
+                f"{type(self).__name__} has no pmf of so many labelled points: its law is that of runs without strangers"
+            )
+        return super().listed()
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE."""
@@ -98,5 +133,7 @@ def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any 
     """
     one = base.domain(bits, 1)
     domain = {**one, "bits": np.int32(one["bits"] + arguments.size("k", k))}
-    counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE, expected=1)
-    return SparseHistogramLearner(bits=one["bits"], counts=counts, limbs=one["limbs"], k=k)
+    few = int(domain["bits"]) <= FEW
+    expected = 2**FEW if few else 1  # of few points there is room for all, whatever epsilon is
+    counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE, expected=expected)
+    return SparseHistogramLearner(bits=one["bits"], counts=counts, limbs=one["limbs"], k=k, all_points=few)

@@ -12,9 +12,9 @@ There is room for so many arrivals that more come with probability 2^-64 at most
 
 **Threshold and shift.** If t is such that one point that does not occur is expected to pass, about (2/(alpha epsilon)) (d ln 2 +
 ln(1/(alpha beta))) examples suffice: what is missed has a count of t, or less by as much as noise takes from few points; and t is about
-what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding) nearly half of that suffices: the noise
-of the 2^d only adds, and the shift takes half of it away, and as much from points that occur. `bounds.sparse_histogram` is for the worst
-data.
+what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding) little more than half of that suffices:
+the noise of the 2^d only adds, and the shift takes half of it away, and as much from points that occur. But no more than MOST_ARRIVALS
+strangers are drawn, so (2/(alpha epsilon)) ln(MOST_ARRIVALS) is all that can be saved. `bounds.sparse_histogram` is for the worst data.
 
 Pure sanitizers of points need an n of the order of d (Beimel, Brenner, Kasiviswanathan, Nissim 2014, quoted in BNS Section 4.2).
 
@@ -189,7 +189,8 @@ def sparse_histogram(*, bits: int, n: Any, epsilon: Any, threshold: Any = None, 
     """Noisy counts of all 2^d points, of which those from `threshold` on are released; see the module.
 
     Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n, tight. Not promised: floating-point side channels (besides what
-    `dpjax.mechanisms.geometric` says, the probability that a point passes is right to a relative 1e-7 d); a cryptographic generator.
+    `dpjax.mechanisms.geometric` says, the probability that a point passes is right to a relative 1e-7 times d, or times its own
+    logarithm); a cryptographic generator.
 
     Args:
       bits: d.
