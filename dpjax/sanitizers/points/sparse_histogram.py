@@ -87,39 +87,23 @@ class SparseHistogram(PointSanitizer):
         noise = geometric.geometric(key_here, nothing, epsilon=self.epsilon, sensitivity=SENSITIVITY)
         noisy = counts + noise.astype(counts.dtype)
         keep = valid & (noisy >= jnp.asarray(self.threshold, counts.dtype))
-        strangers, theirs, arrived = self._strangers(key_elsewhere, mask)
-        strangers, arrived, order = groups.in_order(strangers, arrived)
-        slots, before = rows.shape[0], jax.vmap(lambda row: wide.search(rows, row))(strangers)
-        at = jnp.minimum(before, slots - 1)
+        strangers, theirs, arrived = self._arrivals(key_elsewhere, mask)
+        before = jax.vmap(lambda row: wide.search(rows, row))(strangers)
+        at = jnp.minimum(before, rows.shape[0] - 1)
         again = jnp.concatenate([jnp.zeros((1,), bool), wide.equal(strangers[1:], strangers[:-1])])
         new = arrived & ~again & ~(wide.equal(rows[at], strangers) & valid[at])
-        # Where each one belongs: as many as are kept of its kind, and of the other kind, before it.
-        ahead = sums.running(jnp.zeros((slots + 1,), jnp.int32).at[before].add(new.astype(jnp.int32)))[:-1]
-        kept, size = sums.running(keep.astype(jnp.int32)), slots + self.room
-        place = jnp.where(keep, kept - 1 + ahead, size)
-        behind = jnp.where(before > 0, kept[jnp.maximum(before - 1, 0)], 0)
-        their_place = jnp.where(new, sums.running(new.astype(jnp.int32)) - 1 + behind, size)
+        return _merged((rows, noisy, keep), (strangers, theirs.astype(counts.dtype), new), before)
 
-        def both(empty: Array, ours: Array, others: Array) -> Array:
-            return empty.at[place].set(ours, mode="drop").at[their_place].set(others, mode="drop")
-
-        everything = both(jnp.full((size, rows.shape[1]), np.uint32(0xFFFFFFFF)), rows, strangers)
-        noisy = both(jnp.zeros((size,), counts.dtype), noisy, theirs[order].astype(counts.dtype))
-        return (
-            everything,
-            noisy,
-            jnp.arange(size, dtype=jnp.int32) < jnp.sum(keep, dtype=jnp.int32) + jnp.sum(new, dtype=jnp.int32),
-        )
-
-    def _strangers(
+    def _arrivals(
         self, key: Array, mask: UInt32[Array, "words"]
     ) -> tuple[UInt32[Array, "room words"], Int[Array, "room"], Bool[Array, "room"]]:
-        """Arrivals: (rows, their noisy counts if they do not occur, which of them there are)."""
+        """(Rows, increasing; their noisy counts, if they do not occur; which of them there are.)"""
         key_times, key_rows, key_counts = jax.random.split(key, 3)
         times, words = jnp.cumsum(random.exponential(key_times, (self.room,))), mask.shape[0]
         rows = random.bits(key_rows, self.room * words).reshape(self.room, words) & mask[None]
+        rows, arrived, _ = groups.in_order(rows, times <= self.arrivals())
         excess = one_sided_geometric(key_counts, (self.room,), epsilon=self.epsilon / SENSITIVITY)
-        return rows, self.threshold + excess, times <= self.arrivals()
+        return rows, self.threshold + excess, arrived
 
     def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
         """(ln P[released], ln P[not]) for rows of these counts."""
@@ -171,6 +155,31 @@ class SparseHistogram(PointSanitizer):
             jnp.asarray(each, float) for each in (self.bits, self.epsilon, self.threshold if least is None else least)
         )
         return bounds.sparse_arrivals(*given, xp=jnp)
+
+
+def _merged(ours: tuple[Array, Array, Array], theirs: tuple[Array, Array, Array], before: Int[Array, "others"]) -> Any:
+    """Two lists of (increasing rows, counts, which are kept) in one, those that are kept first.
+
+    Args:
+      ours, theirs: the lists, with no row kept in both.
+      before: how many of our rows precede each of theirs.
+    """
+    (rows, _, keep), (others, _, new) = ours, theirs
+    kept, slots = sums.running(keep.astype(jnp.int32)), rows.shape[0]
+    size = slots + others.shape[0]
+    # As many as are kept before it, of its own list and of the other one.
+    ahead = sums.running(jnp.zeros((slots + 1,), jnp.int32).at[before].add(new.astype(jnp.int32)))[:-1]
+    place = jnp.where(keep, kept - 1 + ahead, size)
+    ahead = jnp.where(before > 0, kept[jnp.maximum(before - 1, 0)], 0)
+    their_place = jnp.where(new, sums.running(new.astype(jnp.int32)) - 1 + ahead, size)
+
+    def both(empty: Array, first: Array, second: Array) -> Array:
+        return empty.at[place].set(first, mode="drop").at[their_place].set(second, mode="drop")
+
+    empty = jnp.full((size, rows.shape[1]), np.uint32(0xFFFFFFFF)), jnp.zeros((size,), ours[1].dtype)
+    merged, counts = map(both, empty, ours[:2], theirs[:2])
+    many = jnp.sum(keep, dtype=jnp.int32) + jnp.sum(new, dtype=jnp.int32)
+    return merged, counts, jnp.arange(size, dtype=jnp.int32) < many
 
 
 def _rarity(arrivals: Any, room: Any, xp: Any = math) -> Any:
