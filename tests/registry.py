@@ -718,6 +718,7 @@ MANY = [
         place=_place_of_k_points,
         twin=_sparse_histogram_twin,
         event=(_k_rows(1, 3, 1), slice(1, 3)),
+        slow=True,  # test_sparse_histogram.py holds it to its law
     ),
     Entry(
         "multi.points.point_learner",

@@ -2,15 +2,14 @@
 
 import ast
 import builtins
-import dis
 import importlib
 import importlib.metadata
 import json
 import pathlib
 import pkgutil
 import subprocess
+import symtable
 import sys
-import types
 
 import pytest
 from conftest import SLOW_EXAMPLES
@@ -56,12 +55,10 @@ ONE_ROOM = {
 }
 
 
-def codes(code):
-    """A code object and all those within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes(constant)
+def read(table):
+    """The names that a scope, and all those within it, read from their module."""
+    names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    return names.union(*map(read, table.get_children()))
 
 
 @pytest.mark.parametrize("package", ["dpjax", "experiments"])
@@ -70,11 +67,11 @@ def test_every_name_is_defined(package):
     unknown, found = {}, pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
     for name in [each.name for each in found if not each.name.endswith("__main__")]:
         module = importlib.import_module(name)
-        whole = compile(pathlib.Path(module.__file__).read_text(), name, "exec")
-        read = {
-            step.argval for code in codes(whole) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"
-        }
-        if missing := {each for each in read if not hasattr(module, each) and not hasattr(builtins, each)}:
+        whole = symtable.symtable(
+            pathlib.Path(module.__file__).read_text(), name, "exec"
+        )  # what is outside of functions has run
+        names = set().union(*map(read, whole.get_children()))
+        if missing := {each for each in names if not hasattr(module, each) and not hasattr(builtins, each)}:
             unknown[name] = missing
     assert not unknown
 

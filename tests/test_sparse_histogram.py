@@ -106,7 +106,7 @@ def test_the_loss_is_epsilon_over_all_neighbours(epsilon: float) -> None:
 # ------------------------------------------------------------------------------------------------------------- strangers
 
 
-@pytest.mark.parametrize(("bits", "spurious"), [(64, 6.0), (1024, 0.7)])
+@pytest.mark.parametrize(("bits", "spurious"), [(64, 6.0), builders.thorough(1024, 0.7)])
 def test_strangers_of_wide_domains(bits: int, spurious: float) -> None:
     """Their number is binomial, in the limit Poisson; they are uniform, and exceed the threshold geometrically."""
     threshold = bounds.sparse_threshold(bits, 1.0, spurious)
@@ -126,6 +126,7 @@ def test_strangers_of_wide_domains(bits: int, spurious: float) -> None:
         assert p_value(np.bincount(lead, minlength=16), np.full(16, where.sum() / 16)) > FALSE_ALARM
 
 
+@pytest.mark.thorough
 def test_a_full_domain_has_no_strangers() -> None:
     released = runs(
         points.sparse_histogram(bits=1, n=9, epsilon=8.0, threshold=1),
@@ -194,8 +195,11 @@ def test_a_learner_with_strangers_follows_the_plain_law() -> None:
     assert p_value(frequencies, expected(2.0)) > FALSE_ALARM > p_value(frequencies, expected(2.2))
     law = learner.pmf(sample)[:-1].reshape(3, 3)  # exact, as there are eight labelled points
     np.testing.assert_allclose(law.ravel(), expected(2.0) / 20_000, atol=1e-6)
+    zeros, ones = (wide.from_ints([end] * 2, 32) for end in (0, 1))
+    np.testing.assert_allclose(learner.probability(sample, (zeros, ones))[0], law[0, 0], rtol=1e-5)  # both are 0
 
 
+@pytest.mark.thorough
 def test_what_a_law_says_of_strangers(x64: None) -> None:
     """Of few labelled points all; of many, that they are in no event, and nothing where they are frequent."""
     for threshold in (None, 2):
@@ -369,6 +373,7 @@ def test_bad_input_is_refused_by_name(given: dict[str, Any], kind: type, message
         points.sparse_histogram(**{"bits": 64, "n": 100, "epsilon": 1.0, **given})
 
 
+@pytest.mark.thorough
 def test_counts_beyond_32_bits(x64: None) -> None:
     n = 10**13
     data = Weighted.create(wide.from_ints([1, 5, 200], 64), [n // 10, 3 * n // 10, 6 * n // 10])
