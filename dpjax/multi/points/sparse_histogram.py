@@ -4,8 +4,8 @@ A labelled point (x, v) is one of 2^(d+k), on which `sanitizers.points.sparse_hi
 of the first released pair with v_j = 1, all-zero if there is none: post-processing.
 
 *Why it learns.* On consistent labels a pair is as frequent as its point. If no stranger is released, a pair that does not occur, and every
-point of mass above alpha is, all k errors are at most alpha: a point that is not released errs on its own mass. The first fails with the expected
-number of strangers at most, the second with P[Bin(n, alpha) + noise < threshold] for each of fewer than 1/alpha points:
+point of mass above alpha is, all k errors are at most alpha: a point that is not released errs on its own mass. The first fails with the
+expected number of strangers at most, the second with P[Bin(n, alpha) + noise < threshold] for each of fewer than 1/alpha points:
 `bounds.labelled_sparse_histogram`. The threshold is about (2/epsilon) (d + k) ln 2: the rate of MULTI Lemma 35 for points, in one stage. So
 n is flat in k until k is about d; then it grows like k, as every pure learner's must (MULTI Theorem 52).
 

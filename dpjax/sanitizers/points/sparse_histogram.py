@@ -4,11 +4,12 @@ Every count of the domain gets two-sided geometric noise of ratio r = exp(-epsil
 released, less a shift s < t; all other answers are 0. Replacing a point lowers one count by 1 and raises another: the counts have L1
 sensitivity 2 under REPLACE_ONE, all noisy ones together are epsilon-private, and what is released is a function of them, for every t and s.
 
-**Strangers**, points that do not occur, pass independently of each other, each with probability p = P[noise >= t] = r^t / (1 + r); what then
-exceeds t is one-sided geometric. On 2^64 points they are drawn without going through them. Let points arrive by a Poisson process, at the rate
--ln(1 - p) for each of the 2^d: a point is hit at least once with probability p, independently of the others. So Poisson(-2^d ln(1 - p))
-arrivals are placed uniformly; repeated ones count once, and those at points that occur are struck out: these have noise of their own.
-There is room for so many arrivals that more come with probability 2^-64 at most, which is as fine as probabilities are sampled.
+**Strangers**, points that do not occur, pass independently of each other, each with probability p = P[noise >= t] = r^t / (1 + r). What
+then exceeds t is one-sided geometric. On 2^64 points they are drawn without going through them. Let points arrive by a Poisson process, at
+the rate -ln(1 - p) for each of the 2^d: a point is hit at least once with probability p, independently of the others. So
+Poisson(-2^d ln(1 - p)) arrivals are placed uniformly; repeated ones count once, and those at points that occur are struck out: these have
+noise of their own. There is room for so many arrivals that more come with probability 2^-64 at most, which is as fine as probabilities are
+sampled.
 
 **Threshold and shift.** If t is such that one point that does not occur is expected to pass, about (2/(alpha epsilon)) (d ln 2 +
 ln(1/(alpha beta))) examples suffice: what is missed has a count of t, or less by as much as noise takes from few points; and t is about
