@@ -266,8 +266,9 @@ def test_a_thousand_concepts_are_learned_from_as_many_examples_as_is_said() -> N
 
 
 def test_sizes_of_learners() -> None:
-    with pytest.raises(ValueError, match="threshold must be above"):
-        bounds.labelled_sparse_histogram(16, 4, 0.1, 0.1, 1.0, threshold=10)
+    with pytest.raises(ValueError, match="threshold must be at least 32 for beta"):
+        bounds.labelled_sparse_histogram(16, 4, 0.1, 0.1, 1.0, threshold=31)
+    assert bounds.labelled_sparse_histogram(16, 4, 0.1, 0.1, 1.0, threshold=32) > 0
     with pytest.raises(ValueError, match="k must be"):
         many_points.sparse_histogram_learner(bits=16, k=0, epsilon=1.0)
     given = {"bits": 16, "epsilon": 1.0, "alpha": 0.1, "beta": 0.1, "concept": "points"}
@@ -275,6 +276,9 @@ def test_sizes_of_learners() -> None:
     assert (found.name, found.n, found.guarantee.delta) == ("sparse_histogram_learner", 1451, 0.0)
     assert found.algorithm.sample_size(alpha=0.1, beta=0.1) == 1451 and found.runner_up.value == 22555
     assert dpjax.choose("k_concepts", k=64, delta=1e-6, **given).name == "histogram_learner"
+    few = {"bits": 1, "k": 4, "epsilon": 12.0, "alpha": 0.1, "beta": 0.1}
+    assert dpjax.choose("k_concepts", concept="points", **few).n <= 59  # nearly all of beta is strangers'
+    assert bounds.labelled_sparse_histogram(**few, threshold=bounds.least_sparse_threshold(5, 12.0, 0.099)) <= 59
 
 
 # -------------------------------------------------------------------------------------------------------------- numbers
@@ -307,7 +311,8 @@ def test_usual_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "epsilon", "alpha", "beta"), [(16, 1.0, 0.1, 0.1), (24, 1.0, 0.3, 0.1), (32, 0.3, 0.01, 0.95)]
+    ("bits", "epsilon", "alpha", "beta"),
+    [(16, 1.0, 0.1, 0.1), (24, 1.0, 0.3, 0.1), (32, 0.3, 0.01, 0.9), (8, 0.1, 0.55, 0.01)],
 )
 def test_no_threshold_is_better_than_the_chosen_one(bits: int, epsilon: float, alpha: float, beta: float) -> None:
     found = dpjax.choose("histogram", bits=bits, epsilon=epsilon, alpha=alpha, beta=beta)
@@ -328,6 +333,12 @@ def test_sizes_where_next_to_nothing_may_fail() -> None:
             counts = np.arange(rows + 1)
             missed = stats.binom.pmf(counts, rows, alpha) @ stats.dlaplace.cdf(threshold - 1 - counts, epsilon / 2)
             assert (missed <= target) == enough
+
+
+def test_the_least_threshold_is_told_where_one_is_refused() -> None:
+    assert points.sparse_histogram(bits=64, n=100, epsilon=1.0, threshold=72).room > points.MOST_ARRIVALS
+    with pytest.raises(ValueError, match="threshold must be at least 72, for at most 4096 points"):
+        points.sparse_histogram(bits=64, n=100, epsilon=1.0, threshold=71)
 
 
 def test_room_for_arrivals() -> None:
@@ -361,7 +372,7 @@ def test_traced_parameters_run_in_one_program_and_too_many_strangers_are_refused
         ({"epsilon": 2.0**-26}, ValueError, "epsilon must be"),
         ({"threshold": 0}, ValueError, "threshold must be"),
         ({"threshold": 2.5}, TypeError, "threshold must be"),
-        ({"threshold": 60}, ValueError, "threshold must be at least 73, for at most 4096 points"),
+        ({"threshold": 60}, ValueError, "threshold must be at least 72, for at most 4096 points"),
         ({"threshold": 90, "shift": 90}, ValueError, "shift must be"),
         ({"threshold": 90, "shift": -1}, ValueError, "shift must be"),
         ({"bits": 4097}, ValueError, "bits must be"),

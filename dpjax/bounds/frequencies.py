@@ -104,6 +104,9 @@ def sparse_threshold(bits: Any, epsilon: Any, spurious: Any = 1.0, *, xp: Any = 
         spurious: > 0.
         xp: `math`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
 
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
     Example:
         >>> sparse_threshold(64, 1.0), sparse_threshold(64, 1.0, 10.0)
         (88, 84)
@@ -121,10 +124,21 @@ def sparse_arrivals(bits: Any, epsilon: Any, least: Any, *, xp: Any = math) -> A
 
     So P[none of 2^d zeros gets there] is exp of minus this; infinite where it is beyond the floats.
 
+    Args:
+        bits, epsilon, xp: as for `sparse_threshold`.
+        least: a whole number >= 1.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
     Example:
         >>> round(sparse_arrivals(64, 1.0, 88), 4), round(sparse_arrivals(2, 1.0, 1), 4)
         (0.8935, 1.8963)
     """
+    if xp is math:
+        arguments.counts(bits=bits)
+        arguments.positive(epsilon=epsilon)
+        arguments.number("least", least, at_least=1)
     log_p = -epsilon / 2 * least - xp.log1p(xp.exp(-epsilon / 2))
     if xp is math:
         # Below 2^-60, and where exp is 0, -ln(1 - p) is p.
@@ -133,6 +147,24 @@ def sparse_arrivals(bits: Any, epsilon: Any, least: Any, *, xp: Any = math) -> A
         return math.exp(total) if total < 709 else math.inf
     rate = xp.log(-xp.log1p(-xp.exp(xp.maximum(log_p, -40.0))))
     return xp.exp(bits * math.log(2.0) + xp.where(log_p < -40, log_p, rate))
+
+
+def least_sparse_threshold(bits: int, epsilon: float, most: float) -> int:
+    """The least whole t >= 1 at which `sparse_arrivals` is at most `most`.
+
+    Args:
+        bits, epsilon: as for `sparse_threshold`.
+        most: > 0.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> least_sparse_threshold(64, 1.0, 4096.0)
+        72
+    """
+    low = sparse_threshold(bits, epsilon, most)
+    return bisection.least_int(lambda t: sparse_arrivals(bits, epsilon, t) <= most, low)
 
 
 def sparse_histogram(
@@ -363,8 +395,8 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
     arguments.positive(epsilon=epsilon)
     target = alpha * (beta - sparse_arrivals(bits + k, epsilon, threshold))
     if target <= 0:
-        least = sparse_threshold(bits + k, epsilon, beta / 2)
-        raise ValueError(f"threshold must be above {least - 1} for beta = {beta}, got {threshold}")
+        least = least_sparse_threshold(bits + k, epsilon, math.nextafter(beta, 0.0))
+        raise ValueError(f"threshold must be at least {least} for beta = {beta}, got {threshold}")
     # While the mean of the counts is below the threshold, half of the counts are, and half of these are missed.
     first = max(1, math.floor((threshold - 1) / alpha * (1 - 1e-12))) if target < 0.25 else 1
     return bisection.least_rows(

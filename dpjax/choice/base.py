@@ -241,7 +241,7 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
             if last is not None and abs(math.log(value / last[0])) > _APART:
                 power = min(max(math.log(last[1] / need) / math.log(value / last[0]), 1 / _STEEPEST), _STEEPEST)
             last = value, need
-        value = value * (need / max(n, 1)) ** (1 / power) * (1 + PRECISION / 4)
+        value = value * (min(need / max(n, 1), 2.0**200)) ** (1 / power) * (1 + PRECISION / 4)
         if good is not None and value >= good * (1 - PRECISION / 2):
             value = good / (1 + PRECISION * 0.99)
         width = math.log(top / bad)

@@ -55,7 +55,7 @@ def san_points(question: Question) -> Offer:
 
 
 def sparse_histogram(question: Question) -> Offer:
-    """The pure one, with the best threshold and shift.
+    """The pure one, with the best threshold (but for beta near 1) and shift.
 
     A shift s = t - 1 is never worse. Then failures are rarest where the noise of 2^d points reaches alpha n + t about as often as that of
     the k < 1/alpha points that may be missed falls short by alpha n - t: at t = (d ln 2 - ln k)/epsilon + 1, or at the least t that there
@@ -63,19 +63,17 @@ def sparse_histogram(question: Question) -> Offer:
     """
     question.public_size()
     given: tuple[Any, ...] = question.bits, question.alpha, question.beta, question.epsilon
-    few = lambda t: bounds.sparse_arrivals(question.bits, question.epsilon, t) <= points.MOST_ARRIVALS  # noqa: E731
-    low = bisection.least_int(few, bounds.sparse_threshold(question.bits, question.epsilon, points.MOST_ARRIVALS))
-    missed = min(question.bits * math.log(2.0), math.log(math.ceil(1 / question.alpha) - 0.5))
+    low = bounds.least_sparse_threshold(question.bits, question.epsilon, points.MOST_ARRIVALS)
+    missed = min(question.bits * math.log(2.0), math.log(max(math.ceil(1 / question.alpha) - 1, 1)))
     even = math.floor((question.bits * math.log(2.0) - missed) / question.epsilon) + 1
-    thresholds = {max(low, even + step) for step in (-1, 0, 1, 2)}
-    n, lower = min((bounds.sparse_histogram(*given, threshold=t, shift=t - 1), -t) for t in thresholds)
-    threshold = -lower
+    thresholds = {max(low, even + step) for step in (-16, -8, -4, -2, -1, 0, 1, 2, 4)}
+    offers = [(bounds.sparse_histogram(*given, threshold=t, shift=t - 1), t) for t in thresholds]
+    n, threshold = min(offers, key=lambda offer: (offer[0], -offer[1]))
 
     def make(n: int) -> Any:
         enough = lambda shift: bounds.sparse_histogram(*given, threshold=threshold, shift=shift) <= n  # noqa: E731
-        shift = bisection.least_int(enough, 0, threshold - 1)
-        given_too = {"epsilon": question.epsilon, "threshold": threshold, "shift": shift}
-        return points.sparse_histogram(bits=question.bits, n=n, **given_too)
+        numbers = {"threshold": threshold, "shift": bisection.least_int(enough, 0, threshold - 1)}
+        return points.sparse_histogram(bits=question.bits, n=n, epsilon=question.epsilon, **numbers)
 
     return Offer(n, make, "sparse_histogram")
 

@@ -143,8 +143,10 @@ NAMES = (*PURE, "rec_concave", "tree_log")
 def best(
     bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None, planned: bool = True
 ) -> tuple[Solver, int]:
-    """(the solver that needs the fewest points, how many); with steps = 1 roughly: by theorems, and as it is not to be planned: without
-    TreeLog's plan, of which a floor is taken."""
+    """(the solver that needs the fewest points, how many).
+
+    With steps = 1 roughly, by theorems. With that, or with planned = False, TreeLog is not planned: a floor of its plan stands for it.
+    """
     sizes: dict[str, int] = {}
     for name in NAMES:
         if name == "tree_log":

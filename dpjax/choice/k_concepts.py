@@ -120,6 +120,9 @@ def sparse_histogram_learner(question: Question) -> Offer:
     thresholds = {
         bounds.sparse_threshold(size, question.epsilon, question.beta / 2**halvings) for halvings in range(1, 11)
     }
+    thresholds.add(
+        bounds.least_sparse_threshold(size, question.epsilon, question.beta * (1 - 2.0**-10))
+    )  # nearly all of it
     given = (question.bits, question.k, question.alpha, question.beta, question.epsilon)
     n, threshold = min((bounds.labelled_sparse_histogram(*given, threshold=t), t) for t in thresholds)
     budget: dict[str, Any] = {"epsilon": question.epsilon, "threshold": threshold}

@@ -22,6 +22,7 @@ from dpjax.data.sample import wide_rows
 from dpjax.domains import groups, wide
 from dpjax.domains.events import Accurate, Interval, PointSet, intervals
 from dpjax.multi.base import KLearner
+from dpjax.sanitizers.points import NoisyCounts
 
 _FAR = np.int32(2**30)  # above any count
 
@@ -118,14 +119,12 @@ class ManyPointsLearner(KLearner):
 
     Attributes:
       counts: the noisy counts of items.
-      heavy: the noisy count from which on an item is heavy, where `draw_heavy` decides that.
     """
 
     MOST: ClassVar[int] = 10
 
     bits: Any
     counts: Any
-    heavy: Any
     limbs: int
     k: int
 
@@ -141,7 +140,7 @@ class ManyPointsLearner(KLearner):
 
     def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
         """(ln P[heavy], ln P[not]) of items of these counts."""
-        return self.counts.log_released(counts, above=self.heavy)
+        raise NotImplementedError
 
     # The stages -----------------------------------------------------------------------------------------------
 
@@ -159,21 +158,8 @@ class ManyPointsLearner(KLearner):
 
         return groups.drawn(key, _labelled(sample), sample.valid, draw)
 
-    def draw(self, key: Array, view: View) -> tuple[Point, Bool[Array, ""], Any]:
-        key_heavy, key_test = jax.random.split(key)
-        items = view.items
-        heavy = self.draw_heavy(key_heavy, items)
-        kept = random.bernoulli(key_test, *self.log_keep(items, heavy))
-        hypothesis = named(items.points, items.vectors, heavy, self.k)
-        return hypothesis, kept, {"heavy": jnp.sum(heavy, dtype=jnp.int32)}
-
-    def draw_heavy(self, key: Array, items: Items) -> Bool[Array, "m"]:
-        """Which items are heavy: one run of the noisy counts."""
-        noisy, released = self.counts.noisy(key, items.counts)
-        return released & (noisy >= jnp.asarray(self.heavy, float)) & (items.counts > 0)
-
     def log_heavy(self, items: Items) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
-        """(ln P[heavy], ln P[not]) of every item, independently: `draw_heavy`'s law."""
+        """(ln P[heavy], ln P[not]) of every item, independently."""
         log_p, log_q = self.log_released(items.counts)
         there = items.counts > 0
         return jnp.where(there, log_p, -jnp.inf), jnp.where(there, log_q, 0.0)
@@ -262,6 +248,34 @@ class ManyPointsLearner(KLearner):
             raise ValueError(
                 f"hypothesis must be a Point of k = {self.k} concepts, got positions of shape {output.position.shape}"
             )
+
+
+class OfItems(ManyPointsLearner):
+    """A learner of k points by `NoisyCounts` of what occurs.
+
+    Attributes:
+      counts: the noisy counts of items.
+      heavy: the noisy count from which on an item is heavy.
+    """
+
+    counts: NoisyCounts
+    heavy: Any
+
+    def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+        return self.counts.log_released(counts, above=self.heavy)
+
+    def draw(self, key: Array, view: View) -> tuple[Point, Bool[Array, ""], Any]:
+        key_heavy, key_test = jax.random.split(key)
+        items = view.items
+        heavy = self.draw_heavy(key_heavy, items)
+        kept = random.bernoulli(key_test, *self.log_keep(items, heavy))
+        hypothesis = named(items.points, items.vectors, heavy, self.k)
+        return hypothesis, kept, {"heavy": jnp.sum(heavy, dtype=jnp.int32)}
+
+    def draw_heavy(self, key: Array, items: Items) -> Bool[Array, "m"]:
+        """Which items are heavy: one run of the noisy counts."""
+        noisy, released = self.counts.noisy(key, items.counts)
+        return released & (noisy >= jnp.asarray(self.heavy, float)) & (items.counts > 0)
 
 
 def _holds(event: Interval | PointSet, points: UInt32[Array, "m limbs"]) -> Bool[Array, "more"]:

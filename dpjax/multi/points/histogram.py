@@ -17,13 +17,13 @@ from dpjax.accounting import Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import groups
-from dpjax.multi.points.base import Items, ManyPointsLearner, labelled_points
+from dpjax.multi.points.base import Items, OfItems, labelled_points
 from dpjax.sanitizers import points as sanitizer
 from dpjax.sanitizers.points import NoisyCounts
 
 
 @frozen
-class HistogramLearner(ManyPointsLearner):
+class HistogramLearner(OfItems):
     """Noisy counts of labelled points; see the module."""
 
     bits: Int[Array, ""]

@@ -38,7 +38,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import groups
 from dpjax.mechanisms import stability
-from dpjax.multi.points.base import Items, ManyPointsLearner, distinct_points, gap
+from dpjax.multi.points.base import Items, OfItems, distinct_points, gap
 from dpjax.sanitizers import points as sanitizer
 from dpjax.sanitizers.points import NoisyCounts
 
@@ -46,7 +46,7 @@ CALIBRATIONS = ("printed", "proved")
 
 
 @frozen
-class PointLearner(ManyPointsLearner):
+class PointLearner(OfItems):
     """MULTI Algorithm 5; see the module.
 
     `counts` holds the budget of step 1. A_dist has (epsilon/2, delta/2), or that of `test`, which makes a split of one's own: then

@@ -94,7 +94,7 @@ class SparseHistogramLearner(ManyPointsLearner):
     def listed(self) -> int:
         if not self.all_points:
             raise TypeError(
-                f"{type(self).__name__} has no pmf of so many labelled points: its law is that of runs without strangers"
+                f"{type(self).__name__} has no pmf where bits + k > {FEW}: its law is that of runs without strangers"
             )
         return super().listed()
 
@@ -117,7 +117,8 @@ def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any 
       bits: d. k: number of concepts.
       epsilon: at least 2^-24, finite.
       threshold: the least noisy count that is released, a whole number >= 1; as a rule the least at which 2^-30 pairs that do not occur are
-        expected to pass. `bounds.labelled_sparse_histogram` says what others are good for.
+        expected to pass. `bounds.labelled_sparse_histogram` says what others are good for; where more than 2^-24 are expected (as `choose`
+        has it) the law is NaN. Where it is traced, there is room for an expected number of 1/2: at lower ones the status is BAD_PARAMETER.
 
     Raises:
       TypeError, ValueError: an argument out of range.

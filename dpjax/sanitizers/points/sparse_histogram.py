@@ -15,7 +15,8 @@ sampled.
 ln(1/(alpha beta))) examples suffice: what is missed has a count of t, or less by as much as noise takes from few points; and t is about
 what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding) little more than half of that suffices:
 the noise of the 2^d only adds, and the shift takes half of it away, and as much from points that occur. But no more than MOST_ARRIVALS
-strangers are drawn, so (2/(alpha epsilon)) ln(MOST_ARRIVALS) is all that can be saved. `bounds.sparse_histogram` is for the worst data.
+strangers are drawn, so about (2/(alpha epsilon)) ln(MOST_ARRIVALS) is all that can be saved. `bounds.sparse_histogram` is for the worst
+data.
 
 Pure sanitizers of points need an n of the order of d (Beimel, Brenner, Kasiviswanathan, Nissim 2014, quoted in BNS Section 4.2).
 
@@ -242,6 +243,12 @@ def of_domain(
       epsilon, threshold, shift: as for `sparse_histogram`.
       spurious: if the threshold is None, it is that at which so many strangers are expected.
       expected: for half as many there is room, whatever epsilon and threshold are.
+
+    Returns:
+      The counts.
+
+    Raises:
+      TypeError, ValueError: as `sparse_histogram`.
     """
     epsilon, bits = checked_rate(arguments.epsilon(epsilon), SENSITIVITY), int(domain["bits"])
     if threshold is None:
@@ -256,7 +263,7 @@ def of_domain(
         if not arguments.is_traced(shift):
             arguments.integer("shift", shift, at_least=0, at_most=threshold - 1)
     if arrivals > MOST_ARRIVALS:
-        least = bounds.sparse_threshold(bits, float(epsilon), MOST_ARRIVALS / 2)
+        least = bounds.least_sparse_threshold(bits, float(epsilon), MOST_ARRIVALS)
         rule = f"at least {least}, for at most {MOST_ARRIVALS} points that do not occur"
         raise ValueError(f"threshold must be {rule}, got {threshold}")
     numbers = {"threshold": _whole(threshold), "shift": _whole(shift)}
