@@ -66,7 +66,11 @@ def test_every_name_is_defined(package):
     """What linters would tell, were it not for shapes in annotations, which are no code."""
     unknown, found = {}, pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
     for name in [each.name for each in found if not each.name.endswith("__main__")]:
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as missing:
+            assert missing.name.split(".")[0] not in {"dpjax", "experiments"}  # an extra
+            continue
         whole = symtable.symtable(
             pathlib.Path(module.__file__).read_text(), name, "exec"
         )  # what is outside of functions has run
