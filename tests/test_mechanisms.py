@@ -1053,3 +1053,12 @@ def test_an_epsilon_whose_inverse_is_no_float_shows_in_the_status() -> None:
 def test_the_host_computes_in_float64_whatever_it_is_given() -> None:
     kept = partition_selection.probabilities(1.0, 0.1)[0]
     assert (partition_selection.probabilities(np.float32(1.0), 0.1)[0] == kept).all()
+
+
+def test_bottom_shows_no_candidate():
+    """Neither the best one, nor the one that was chosen before the test."""
+    keys, scores = jax.random.split(jax.random.key(0), 64), jnp.array([0, 0, 4], jnp.int32)
+    kept = jax.vmap(lambda key: stability.stability(key, scores, epsilon=1.0, delta=1e-2))(keys)
+    chosen = jax.vmap(lambda key: choosing.choosing(key, scores, n=40, epsilon=1.0, alpha=0.5))(keys)
+    for found in (kept, chosen):
+        assert not found.ok.all() and not found.index[~found.ok].any()

@@ -22,6 +22,7 @@ from dpjax.data.multi_sample import MultiSample
 from dpjax.domains import events, groups, wide
 from dpjax.learners import pac, points
 from dpjax.learners.points import base
+from dpjax.multi import points as many_points
 from dpjax.sanitizers import points as sanitizer
 from dpjax.verify.plain.exponential import point_law
 from dpjax.verify.plain.learn_points import learn_points_law
@@ -714,3 +715,28 @@ def test_the_margin_of_a_histogram_is_not_rounded_beside_millions(epsilon, delta
     assert log_p[0] == -np.inf
     np.testing.assert_allclose(np.exp(log_p[1]), delta, rtol=1e-4)
     assert sanitizer.histogram(bits=4, n=2000, epsilon=epsilon, delta=delta).most_points == 16
+
+
+# ------------------------------------------------------------------------------------------------------- what is released
+
+
+@pytest.mark.parametrize(
+    "name", ["learn_points", "hashed", builders.thorough("histogram"), "point_learner", builders.thorough("sparse")]
+)
+def test_all_zero_shows_no_point_of_the_data(name: str) -> None:
+    """A position that means nothing is released with the concept: it must not be the point that was looked at. No slot is empty."""
+    given, labels = {"bits": 8, "epsilon": 0.1}, [1, 0, 1]
+    learner = {
+        "learn_points": lambda: points.learn_points(**given, delta=1e-6, bottom="zero"),
+        "hashed": lambda: points.hashed(**given, alpha=0.9, beta=0.9),
+        "histogram": lambda: many_points.histogram_learner(**given, k=1, delta=1e-6),
+        "point_learner": lambda: many_points.point_learner(**given, k=1, delta=1e-6, alpha=0.1, beta=0.1),
+        "sparse": lambda: many_points.sparse_histogram_learner(**given, k=1),
+    }[name]()
+    single = name in ("learn_points", "hashed")
+    xs = wide.from_ints([10, 77, 201], 8)
+    data = Sample(x=xs, y=np.array(labels), n_valid=3) if single else MultiSample.create(xs, np.array(labels)[:, None])
+    hypothesis = runs_of(learner, jax.random.split(jax.random.key(0), 64), data).hypothesis
+    place = hypothesis.bucket if name == "hashed" else hypothesis.position
+    zero = np.asarray(hypothesis.zero)
+    assert zero.any() and not np.asarray(place)[zero].any()

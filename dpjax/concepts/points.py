@@ -48,6 +48,11 @@ class Point:
     position: UInt32[Array, "*k limbs"]
     zero: Bool[Array, "*k"]
 
+    @classmethod
+    def shown(cls, position: UInt32[Array, "*k limbs"], zero: Bool[Array, "*k"]) -> "Point":
+        """What may be released: a position that means nothing is 0, since the one that was looked at would tell of the data."""
+        return cls(position=jnp.where(zero[..., None], np.uint32(0), position), zero=zero)
+
     def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows *k"]:
         """The labels of points: shape (rows,), or (rows, k)."""
         limbs = max(self.position.shape[-1], x.shape[-1])

@@ -187,6 +187,11 @@ class Selection(NamedTuple):
     ok: Bool[Array, ""]
 
 
+def released(index: Int[Array, ""], ok: Bool[Array, ""]) -> Selection:
+    """This candidate, or ⊥, with 0 for an index: the one that was looked at would tell of the data."""
+    return Selection(jnp.where(ok, index, 0), ok)
+
+
 # ---------------------------------------------------------------------------------------------------------- mechanisms
 
 

@@ -22,7 +22,7 @@ from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound, whole
 from dpjax.mechanisms import exponential as em
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, beyond, largest, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, beyond, largest, released, scored
 from dpjax.mechanisms.laplace import log_tails
 
 
@@ -113,7 +113,7 @@ def choosing(
     key_test, key_choose = jax.random.split(arguments.key(key))
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
     chosen = em.exponential(key_choose, scores, epsilon=arguments.epsilon(epsilon) / 2, where=supported(scores, where))
-    return Selection(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))
+    return released(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))
 
 
 @frozen

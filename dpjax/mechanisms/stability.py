@@ -29,7 +29,7 @@ from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, reals, scored
+from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, largest, reals, released, scored
 from dpjax.mechanisms.laplace import log_tails
 
 CALIBRATIONS = ("printed", "proved", "proved_counts")
@@ -141,7 +141,7 @@ def stability(
     """
     best, gap = leader(scores, where)
     log_p, log_q = log_keep(gap, epsilon=epsilon, delta=delta, calibration=calibration)
-    return Selection(best.index, best.ok & (gap >= 0) & random.bernoulli(arguments.key(key), log_p, log_q))
+    return released(best.index, best.ok & (gap >= 0) & random.bernoulli(arguments.key(key), log_p, log_q))
 
 
 @frozen

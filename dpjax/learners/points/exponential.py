@@ -46,7 +46,7 @@ class PointExponential(OnePointLearner):
         index = mechanism.draw(key_choice, self.log_weights(seen)).index
         seen_point = seen.points[jnp.maximum(index - 2, 0)]
         position = wide.select(index == 1, base.unseen_point(key_point, seen), seen_point)
-        return Point(position=position, zero=index == 0), jnp.bool_(True), {"unseen": index == 1}
+        return Point.shown(position, index == 0), jnp.bool_(True), {"unseen": index == 1}
 
     def log_law(self, seen: Seen) -> Float[Array, "entries"]:
         weights = self.log_weights(seen)

@@ -68,7 +68,7 @@ class LearnPoints(OnePointLearner):
         if self.bottom == "random":
             position = wide.select(kept, position, wide.random_bits(key_point, self.bits, self.limbs))
         zero = ~kept if self.bottom == "zero" else jnp.bool_(False)
-        return Point(position=position, zero=zero), jnp.bool_(True), {"bottom": ~kept, "leader": seen.points[index]}
+        return Point.shown(position, zero), jnp.bool_(True), {"bottom": ~kept, "leader": seen.points[index]}
 
     def log_law(self, seen: Seen) -> Float[Array, "entries"]:
         index, log_p, log_q = self.leader(seen)

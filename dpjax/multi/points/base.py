@@ -83,7 +83,7 @@ def named(
 ) -> Point:
     """For every concept the point of the first heavy item whose vector has a 1 there, all-zero if none has."""
     index, m = first(vectors, heavy, k), points.shape[0]
-    return Point(position=points[jnp.minimum(index, m - 1)], zero=index == m)
+    return Point.shown(points[jnp.minimum(index, m - 1)], index == m)
 
 
 def first(vectors: UInt32[Array, "m words"], heavy: Bool[Array, "m"], k: int) -> Int[Array, "k"]:

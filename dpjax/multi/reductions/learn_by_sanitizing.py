@@ -142,7 +142,7 @@ class LearnPointsBySanitizing(LearnBySanitizing, OnePointLearner):
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
         position = wide.resize(concepts.position[index], self.limbs)
-        return type(concepts)(position=jnp.where(concepts.zero[index], 0, position), zero=concepts.zero[index])
+        return type(concepts).shown(position, concepts.zero[index])
 
     def _place(self, hypothesis: Any, outputs: int) -> Int[Array, ""]:
         return jnp.where(hypothesis.zero, outputs - 1, hypothesis.position[-1].astype(jnp.int32))
