@@ -141,7 +141,7 @@ def sparse_arrivals(bits: Any, epsilon: Any, least: Any, *, xp: Any = math) -> A
         arguments.number("least", least, at_least=1)
     log_p = -epsilon / 2 * least - xp.log1p(xp.exp(-epsilon / 2))
     if xp is math:
-        # Below 2^-60, and where exp is 0, -ln(1 - p) is p.
+        # Below e^-40, and where exp is 0, -ln(1 - p) is p.
         rate = log_p if log_p < -40 else math.log(-math.log1p(-math.exp(log_p)))
         total = bits * math.log(2.0) + rate
         return math.exp(total) if total < 709 else math.inf
@@ -203,16 +203,11 @@ def sparse_histogram(
     arguments.positive(epsilon=epsilon)
     least = sparse_threshold(bits, epsilon) if threshold is None else arguments.count("threshold", threshold)
     arguments.integer("shift", shift, at_least=0, at_most=least - 1)
-    log_norm = math.log1p(math.exp(-epsilon / 2))
     many = min(2.0 ** min(bits, 1023), math.ceil(1 / alpha * (1 - 2**-52)) - 1)
 
     def failure(n: int) -> float:
         within = math.floor(alpha * n * _MORE)
-        high = math.exp(-epsilon / 2 * (within + shift + 1) - log_norm)
-        below = least - within - 1
-        # P[G < x] = P[G > -x], or 1 - P[G >= x].
-        rest = math.exp(-epsilon / 2 * (1 - below if below <= 0 else below) - log_norm)
-        low = rest if below <= 0 else 1 - rest
+        high, low = (float(_noise_below(x, epsilon)) for x in (-within - shift, least - within - 1))
         if high + low >= 1:
             return 1.0
         arrivals = sparse_arrivals(bits, epsilon, within + shift + 1)
@@ -404,20 +399,25 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
     )
 
 
+def _noise_below(x: Any, epsilon: float) -> Any:
+    """P[G < x] of two-sided geometric noise of epsilon/2, for whole x: P[G > -x], or 1 - P[G >= x]."""
+    size = np.exp(-epsilon / 2 * np.where(x <= 0, 1 - x, x) - math.log1p(math.exp(-epsilon / 2)))
+    return np.where(x <= 0, size, 1 - size)
+
+
 def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float) -> float:
     """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold], to a part of `target` that is no matter."""
     from scipy.stats import binom  # slow to import
 
     rate, spread = epsilon / 2, math.sqrt(n * alpha * (1 - alpha))
-    norm = math.log1p(math.exp(-rate))
     if rate * spread > (25 if rate < 0.004 else 8):
         reach = math.ceil((40 - math.log(target)) / rate)  # of noise
         low, high = max(0, threshold - reach), min(n, threshold + reach)
         counts = np.arange(low, high + 1)
-        short = threshold - counts
-        size = np.exp(-rate * np.where(short <= 0, 1 - short, short) - norm)
-        missed = binom.pmf(counts, n, alpha) @ np.where(short <= 0, size, 1 - size)
+        missed = binom.pmf(counts, n, alpha) @ _noise_below(threshold - counts, epsilon)
         return float(missed + binom.cdf(low - 1, n, alpha))
+
+    norm = math.log1p(math.exp(-rate))
 
     # Sums of binomial weights times exp(+-rate count) are those of other binomial laws. (None of their tails underflows here, as the
     # noise is wide beside the spread of counts.)

@@ -44,6 +44,7 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     operands = apart(operands)
     shapes = jax.eval_shape(stored, *operands)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    # Not a constant: XLA would call the function as it is.
     return together(lax.cond(always & holds(), stored, lambda *_: zeros, *operands))
 
 
