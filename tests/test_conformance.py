@@ -3,6 +3,7 @@
 Parameters and data are arguments of the compiled programs, so that an algorithm costs a handful of programs in all.
 """
 
+import dataclasses
 import functools
 import pickle
 from typing import Any
@@ -18,10 +19,13 @@ from registry import ENTRIES, Entry
 from dpjax.accounting import Guarantee
 from dpjax.data.assignments import Assignments
 from dpjax.data.outcome import Status
+from dpjax.data.points import Points
+from dpjax.verify.audit import audit_samples
 
 pytestmark = pytest.mark.usefixtures("no_key_twice")
 
 TRIALS = 4096
+MOST = 6  # neighbours that runs are compared with
 LARGE = 100.0  # an epsilon
 SURE = ("interior.threshold_learner",)  # of its data one record decides nothing
 
@@ -408,6 +412,65 @@ def test_neighbours_tell_when_more_is_spent() -> None:
     entry = next(entry for entry in ENTRIES if entry.name == "points.exponential")
     guarantee = entry.make(entry.epsilon).guarantee()
     assert divergence(laws_about(entry, 4 * entry.epsilon), guarantee.epsilon) > 0.01
+
+
+def tiny(data: Any) -> Any:
+    """Data of up to three records, different ones if there are such: there whatever shows of a record shows most."""
+    n, (leaves, structure) = int(data.n_valid), jax.tree_util.tree_flatten_with_path(data)
+    rowwise = [leaf for _, leaf in leaves if leaf.shape[:1] == (data.rows,)]
+    records = np.concatenate([np.asarray(leaf)[:n].reshape(n, -1) for leaf in rowwise], axis=1)
+    _, different = np.unique(records, axis=0, return_index=True)
+    order = np.resize(different[:: max(1, len(different) // 3)], data.rows)
+    chosen = [jnp.asarray(leaf)[order] if leaf.shape[:1] == (data.rows,) else leaf for _, leaf in leaves]
+    return jax.tree.unflatten(*_with_count(jax.tree.unflatten(structure, chosen), 3))
+
+
+def released(outcomes: Any) -> list[np.ndarray]:
+    """All that runs release, then each leaf of it alone (among real numbers, of which no two are equal, a whole row says nothing): an
+    integer for each different one, by its bits."""
+    shown = jax.tree.leaves((outcomes.status, outcomes.hypothesis))
+    rows = [np.ascontiguousarray(leaf).reshape(len(leaf), -1).view(np.uint8) for leaf in shown if np.size(leaf)]
+    return [
+        np.unique(each, axis=0, return_inverse=True)[1].reshape(-1) for each in (np.concatenate(rows, axis=1), *rows)
+    ]
+
+
+def refuted(algorithm: Any, data: Any, guarantee: Guarantee) -> bool:
+    """Whether runs on these data and on a neighbour contradict a guarantee, by anything that is released."""
+    every = [data, *neighbours_of(data, guarantee.relation)[:MOST]]
+    outcomes = jax.device_get([runs(algorithm, keys(), each) for each in every])
+    parts = released(jax.tree.map(lambda *leaves: np.concatenate(leaves), *outcomes))
+    return any(
+        audit_samples(first, other, epsilon=guarantee.epsilon, level=1 - FALSE_ALARM / len(ENTRIES)).refutes(guarantee)
+        for first, *others in (np.split(part, len(every)) for part in parts)
+        for other in others
+    )
+
+
+@over(
+    [entry for entry in ENTRIES if entry.private and hasattr(entry.data(), "n_valid")],
+    also_thorough={e.name for e in ENTRIES},
+)
+def test_a_whole_release_tells_no_more_than_is_guaranteed(entry: Entry) -> None:
+    """Laws are of what a hypothesis says. But a release has other leaves, too: what was looked at, beside the answer that hides it."""
+    algorithm, data = entry.make(entry.epsilon), entry.data()
+    few = data if isinstance(data, Assignments) else tiny(data)
+    sizes = (1, 2, 3) if isinstance(data, Points) else (2, 3)  # nothing else is ever empty
+    for given in (*(jax.tree.unflatten(*_with_count(few, n)) for n in sizes), data):
+        assert not refuted(algorithm, given, algorithm.guarantee())
+
+
+@pytest.mark.thorough
+def test_a_release_that_shows_a_record_is_refuted() -> None:
+    """Negative control."""
+    entry = next(entry for entry in ENTRIES if entry.name == "points.exponential")
+
+    def leaking(key: jax.Array, data: Any) -> Any:
+        outcome = entry.make(entry.epsilon)(key, data)
+        return dataclasses.replace(outcome, hypothesis=(outcome.hypothesis, data.x[0]))
+
+    data = jax.tree.unflatten(*_with_count(tiny(entry.data()), 2))
+    assert refuted(jax.tree_util.Partial(leaking), data, entry.make(entry.epsilon).guarantee())
 
 
 @over_all
