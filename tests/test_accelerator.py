@@ -36,7 +36,7 @@ def conditionals(function, *arguments):
 
 
 def stored(n):
-    return staging.once(n >= 0, lambda n: 3 * n, n)
+    return staging.once(lambda n: 3 * n, n)
 
 
 def test_an_array_is_stored_by_a_conditional_here():

@@ -856,7 +856,7 @@ def test_a_condition_that_the_compiler_could_know_changes_nothing():
         text = jax.jit(function).lower(jnp.arange(50.0)).compile().as_text()
         return text[text.index("ENTRY") :]
 
-    assert " conditional(" in program(lambda x: staging.once(jnp.bool_(True), jax.lax.sort, x))
+    assert " conditional(" in program(lambda x: staging.once(jax.lax.sort, x))
     loop = program(lambda x: staging.unless(jnp.bool_(True), x, jax.lax.sort, x))
     assert " while(" in loop and " sort(" not in loop
 
@@ -864,16 +864,15 @@ def test_a_condition_that_the_compiler_could_know_changes_nothing():
 def test_once_is_the_function_itself():
     """Value, batch and gradient of `staging.once` are those of the function; the untaken branch never shows."""
 
-    def staged(x, always):
-        return staging.once(always, lambda y: {"square": y * y, "sum": jnp.sum(y)}, x)
+    def staged(x):
+        return staging.once(lambda y: {"square": y * y, "sum": jnp.sum(y)}, x)
 
     @jax.jit
-    def all_forms(x, always):
-        batch = jax.vmap(staged, in_axes=(0, None))(jnp.stack([x, 2 * x]), always)
-        return staged(x, always), batch, jax.grad(lambda y: staged(y, always)["square"].sum())(x)
+    def all_forms(x):
+        return staged(x), jax.vmap(staged)(jnp.stack([x, 2 * x])), jax.grad(lambda y: staged(y)["square"].sum())(x)
 
     x = np.arange(4, dtype=np.float32)
-    value, batch, slope = jax.device_get(all_forms(x, np.bool_(True)))
+    value, batch, slope = jax.device_get(all_forms(x))
     jax.tree.map(np.testing.assert_array_equal, value, {"square": x * x, "sum": x.sum()})
     assert batch["sum"].tolist() == [6.0, 12.0] and slope.tolist() == (2 * x).tolist()
 

@@ -73,13 +73,13 @@ def quality(sample: Sample, bits: Int[Array, ""], limbs: int) -> Pieces:
     exponent = jnp.asarray(bits, jnp.int32)
     if sample.realizable:
         ones = jnp.sum(jnp.where(valid, sample.y, 0), dtype=jnp.int32)
-        return once(exponent >= 0, ordered.from_peak, points, ones, sample.n_valid - ones, exponent)
+        return once(ordered.from_peak, points, ones, sample.n_valid - ones, exponent)
     steps = jnp.where(valid, 2 * sample.y - 1, 0)
     zeros = jnp.sum(jnp.where(valid, 1 - sample.y, 0), dtype=jnp.int32)
     if not sample.ordered:
         points, falls = wide.sort(points, -steps, payload_keys=1)  # equal points: ones first
         steps = -falls
-    return once(exponent >= 0, ordered.from_steps, points, zeros, steps, exponent)
+    return once(ordered.from_steps, points, zeros, steps, exponent)
 
 
 def ones(sample: MultiSample) -> Int[Array, "k"]:
@@ -122,7 +122,7 @@ class ThresholdDistribution(Distribution):
 
     def _labelled(self, v: UInt32[Array, "n"], n: Int[Array, ""]) -> tuple[UInt32[Array, "n limbs"], Int[Array, "n"]]:
         """The points at these fractions, and their labels."""
-        x = once(n >= 0, self.quantile, v)
+        x = once(self.quantile, v)
         return wide.resize(x, self.limbs), self._label(v, x)
 
     def _label(self, v: UInt32[Array, "n"], x: UInt32[Array, "n more"]) -> Int[Array, "n"]:
@@ -147,8 +147,8 @@ class LogUniform(ThresholdDistribution):
         """target - floor(2^U) for v < 1/2, target + floor(2^U) above; see the class."""
         left = v < np.uint32(1 << 31)
         octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
-        whole, digits = once(octaves > 0, self._leading, v, octaves)
-        offset = once(octaves > 0, functools.partial(_scaled, limbs=self.target.shape[-1]), whole, digits)
+        whole, digits = once(self._leading, v, octaves)
+        offset = once(functools.partial(_scaled, limbs=self.target.shape[-1]), whole, digits)
         # target - o = ~(~target + o): one addition serves both sides.
         flip = lambda x: wide.select(left, wide.along_rows(jnp.invert, x), x)  # noqa: E731
         return flip(wide.add(flip(self.target[None]), offset))
@@ -167,7 +167,7 @@ class LogUniform(ThresholdDistribution):
     def scaled(self, v: UInt32[Array, "n"], n: Int[Array, ""]) -> Scaled:
         """`quantile` of the first n of sorted fractions, as numbers around the target."""
         octaves = jnp.asarray(self.octaves).astype(jnp.uint32)
-        whole, digits = once(octaves > 0, self._leading, v, octaves)
+        whole, digits = once(self._leading, v, octaves)
         left = (v < np.uint32(1 << 31)) & (jnp.arange(v.shape[0], dtype=jnp.int32) < n)
         return Scaled(
             centre=self.target,

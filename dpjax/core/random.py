@@ -10,9 +10,9 @@ used about three times, and XLA fuses such an expression into the loops of its c
 axis than the words (one word decides about a whole row), the words are uniform in the loop that LLVM vectorises, and before it
 vectorises, LLVM (of jaxlib 0.12) asks of each value whether it is uniform, operand by operand and without remembering the
 answers: 3^20 steps, a program that never finishes compiling. If the value varies, the first operand ends the question. So the
-words must never be fused into a consumer: on a CPU they are drawn in the branch of a conditional (`staging.once`) that the
-compiler cannot resolve (`staging.holds`). Conditionals are not fused, and within the branch there is nothing but the words
-themselves, along whose axes counters or keys vary in every loop. The loop of `coins` does the same by its carry.
+words must never be fused into a consumer: on a CPU they are drawn in the branch of a conditional that the compiler cannot
+resolve (`staging.once`). Conditionals are not fused, and within the branch there is nothing but the words themselves, along
+whose axes counters or keys vary in every loop. The loop of `coins` does the same by its carry.
 """
 
 import functools
@@ -46,7 +46,7 @@ def bits(key: Array, count: int) -> UInt32[Array, "count"]:
         return operator.xor(*_threefry(data, count))
 
     def stored(data: Array) -> Array:
-        return staging.once(staging.holds(), words, data)
+        return staging.once(words, data)
 
     # Other compilers do not vectorise loops, and a conditional costs more on them.
     return lax.platform_dependent(jax.random.key_data(key), cpu=stored, default=words)
@@ -131,7 +131,7 @@ def _of_pairs(key: Array, function: Callable[[Array, Array], Array], count: int)
         return function(*_threefry(data, count))
 
     def stored(data: Array) -> Array:
-        return staging.once(staging.holds(), drawn, data)
+        return staging.once(drawn, data)
 
     return lax.platform_dependent(jax.random.key_data(key), cpu=stored, default=drawn)
 

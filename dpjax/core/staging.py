@@ -17,7 +17,7 @@ FEW_ROWS = 16
 SHORT_ROW = 8  # of limbs: what is cut into columns, so that vector instructions run along the rows
 
 
-def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) -> T:
+def once(function: Callable[..., T], *operands: Any) -> T:
     """function(*operands), computed once and stored, however often it is used.
 
     XLA's CPU fusion copies cheap arithmetic into every consumer. With limbs that depend on each other the copies multiply from stage to
@@ -25,13 +25,7 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     stored, so the function becomes a branch of one whose condition always holds. Elsewhere it is called as it is: compilers of GPUs keep
     fusions small, and the host would wait for the device to tell it how each conditional turned out.
 
-    Args:
-      always: true, but for reasons that the compiler cannot know (a traced parameter is in its range; `holds`). Batched by `vmap` it
-        becomes a select: the same result, without the gain.
-      function: pure.
-      operands: its arguments.
-
-    >>> once(jnp.arange(3)[1] == 1, lambda x: x + 1, jnp.ones(2)).tolist()
+    >>> once(lambda x: x + 1, jnp.ones(2)).tolist()
     [2.0, 2.0]
     """
 
@@ -44,17 +38,13 @@ def once(always: Bool[Array, ""], function: Callable[..., T], *operands: Any) ->
     operands = apart(operands)
     shapes = jax.eval_shape(stored, *operands)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    # Not a constant: XLA would call the function as it is.
-    return together(lax.cond(always & holds(), stored, lambda *_: zeros, *operands))
+    return together(lax.cond(_holds(), stored, lambda *_: zeros, *operands))
 
 
-def holds() -> Bool[Array, ""]:
-    """True, without the compiler's knowledge and never batched: a condition for `once`.
+def _holds() -> Bool[Array, ""]:
+    """True, without the compiler's knowledge and never batched: `vmap` would make a select of a condition that is.
 
     The optimization barrier hides the constant while XLA simplifies conditionals. It is removed later.
-
-    >>> bool(holds())
-    True
     """
     return lax.optimization_barrier(jnp.bool_(True))
 
@@ -76,7 +66,7 @@ def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operan
 
     operands = apart(operands)
     # Not a constant, of which XLA would see that no turn changes it: then what a turn computes does not depend on the state.
-    return lax.while_loop(lambda state: ~state[0], turn, (done & holds(), value))[1]
+    return lax.while_loop(lambda state: ~state[0], turn, (done & _holds(), value))[1]
 
 
 def one_by_one(function: Callable[..., T]) -> Callable[..., T]:

@@ -82,7 +82,7 @@ def solve(
         steps: list[tuple[Array, Array]] = []
         for c in [block * width + i for i in range(width)]:
             # Stored: otherwise all of it would be computed again for every word of the matrix, which then could not be updated in place.
-            pivot, where, row, word, used = once(c >= 0, _pivot, c, matrix, word, used, steps)
+            pivot, where, row, word, used = once(_pivot, c, matrix, word, used, steps)
             steps.append((where, row))
             pivots = pivots.at[c].set(pivot)
         added = [where[None] & row[:, None] for where, row in steps]

@@ -23,8 +23,8 @@ def sorted_uniforms(key: Array, capacity: int, n: Int[Array, ""]) -> UInt32[Arra
     each result to 2^-31), so results depend on nothing but the key and n. A mean spacing of 2^-20 units makes two equal
     values about n 2^-20 times more frequent than never: for n = 2000, in 0.1 % of samples.
     """
-    units = once(n >= 0, functools.partial(_spacings, capacity=capacity), key, n)
-    up_to = once(n >= 0, sums.running, units)
+    units = once(functools.partial(_spacings, capacity=capacity), key, n)
+    up_to = once(sums.running, units)
     return jnp.where(jnp.arange(capacity, dtype=jnp.int32) < n, _ratio(up_to[:-1], up_to[-1]), np.uint32(0))
 
 

@@ -315,7 +315,7 @@ def digits_around_top(pieces: Pieces) -> Int[Array, "pieces"]:
     """For a peak: binary digits of the lengths of pieces top - e, ..., top + e, e = 0, 1, ..., as far as there are such pieces."""
     if isinstance(pieces.starts, Starts):
         return pieces.starts.digits_around(top_of_peak(pieces))
-    after, count, always = top_of_peak(pieces) + 1, pieces.count, pieces.exponent >= 0
+    after, count = top_of_peak(pieces) + 1, pieces.count
     error = jnp.arange(count, dtype=jnp.int32)
 
     def ends_of_runs(around: Array) -> tuple[Array, Array]:
@@ -324,11 +324,9 @@ def digits_around_top(pieces: Pieces) -> Int[Array, "pieces"]:
         return first, wide.select(error < count - after, around, jnp.broadcast_to(pieces.end, around.shape))
 
     # In one rotation of the starts, those behind the top come first and those up to it last: no gathers.
-    around = once(
-        always, lambda starts: wide.along_rows(lambda rows: jnp.roll(rows, -after, axis=0), starts), pieces.starts
-    )
+    around = once(lambda starts: wide.along_rows(lambda rows: jnp.roll(rows, -after, axis=0), starts), pieces.starts)
     # Many limbs are looked at several times by a subtraction, a few ones once.
-    first, stop = once(always, ends_of_runs, around) if pieces.limbs > SHORT_ROW else ends_of_runs(around)
+    first, stop = once(ends_of_runs, around) if pieces.limbs > SHORT_ROW else ends_of_runs(around)
     return wide.bit_length(wide.subtract(stop, first))
 
 

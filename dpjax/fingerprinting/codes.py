@@ -178,7 +178,7 @@ class Stream(Book):
 
     def columns(self, block: Int[Array, ""]) -> Columns:
         """Block b of the columns; stored, or every use of them would draw the bits anew."""
-        return once(jnp.asarray(self.code.log_term) > 0, self.code.columns, self.secret, block)
+        return once(self.code.columns, self.secret, block)
 
 
 @frozen

@@ -155,7 +155,7 @@ class Point:
 def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: Interval, other: Interval) -> Point:
     """A point of two disjoint intervals, with probability proportional to its weight."""
     key_piece, key_point = jax.random.split(key)
-    weights = once(pieces.exponent >= 0, _weights, pieces, log_density, one, other)
+    weights = once(_weights, pieces, log_density, one, other)
     piece = logspace.choose(key_piece, weights)
     part_one, part_other, length = _offered(pieces, piece, one, other)
     offset = wide.uniform(key_point, length)
@@ -193,7 +193,7 @@ def _offered(
 def draw_peak(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
     """`draw_everywhere` for a peak, whose pieces make whole rows of `LANES` or one short one."""
     if plain(pieces):
-        weights = _rows(once(pieces.exponent >= 0, plain_weights, pieces, log_density))
+        weights = _rows(once(plain_weights, pieces, log_density))
         sums, descend = jnp.sum(weights, axis=1), _descend_plain
     else:
         weights = _rows(_log_lengths(pieces) + log_density)
@@ -227,7 +227,7 @@ def _rows(of_pieces: Float[Array, "pieces"]) -> Float[Array, "rows lanes"]:
 
 def _log_lengths(pieces: Pieces) -> Float[Array, "pieces"]:
     """ln of how many points of the range each piece has, worked out once."""
-    return once(pieces.exponent >= 0, Pieces.log_lengths, pieces, everything(pieces).high)
+    return once(Pieces.log_lengths, pieces, everything(pieces).high)
 
 
 def _descend_plain(rarity: Array, weights: Array) -> Array:
@@ -305,7 +305,7 @@ def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "piece
     if not plain(pieces):
         return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
     key_piece, key_point = jax.random.split(key)
-    weights = once(pieces.exponent >= 0, plain_weights, pieces, log_density)
+    weights = once(plain_weights, pieces, log_density)
     return uniform_within(key_point, pieces, logspace.choose(key_piece, weights))
 
 

@@ -80,7 +80,7 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Poi
     beyond = everything(pieces).high
     if plain(pieces):
         log_p = _log_p(log_density, pieces.lengths(beyond) > 0)
-        weights = once(pieces.exponent >= 0, plain_weights, pieces, log_p)
+        weights = once(plain_weights, pieces, log_p)
         log_sum = jnp.log(jnp.sum(weights))
     else:
         log_count = pieces.log_lengths(beyond)

@@ -86,7 +86,7 @@ class Stretch:
         inside = self.x[jnp.clip(row, 0, self.x.shape[0] - 1)]
         x = wide.select(row < self.first, self.low[None], wide.select(row < self.stop, inside, self.high[None]))
         # Stored: else the selection would be fused into every look that a solver takes at its points.
-        return Points(x=once(size >= 0, lambda x: x, x), n_valid=size, ordered=True)
+        return Points(x=once(lambda x: x, x), n_valid=size, ordered=True)
 
 
 def ranks(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> tuple[UInt32[Array, "*k"], UInt32[Array, "*k"]]:

@@ -77,7 +77,7 @@ def _best_windows_of_peak(pieces: Pieces) -> Float[Array, "exponents"]:
     With a jump of 1 + c at the top, values at most c + e below the best one are those of pieces top - e, ..., top + e, e > 0, whose
     length grows with e: the number of such runs with at most j digits tells by how much windows of 2^j points miss the best value.
     """
-    digits = once(pieces.exponent >= 0, ordered.digits_around_top, pieces)
+    digits = once(ordered.digits_around_top, pieces)
     missed = jnp.searchsorted(digits, jnp.arange(32 * pieces.limbs, dtype=jnp.int32), side="right")
     top = ordered.top_of_peak(pieces)
     best, before = pieces.values[top], pieces.values[jnp.maximum(top - 1, 0)]

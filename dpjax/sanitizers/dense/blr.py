@@ -68,7 +68,7 @@ class Blr(DenseSanitizer):
         def compared(held: Array, n: Array) -> Array:
             return self.queries.extent(listed * n - (held * self.rows)[:, None])
 
-        return staging.once(staging.holds(), compared, self.queries.answers(view.counts), view.n)
+        return staging.once(compared, self.queries.answers(view.counts), view.n)
 
     def _log_weights(self, view: Counted) -> Float[Array, "databases"]:
         return exponential.log_weights(-self._excess(view), epsilon=self.epsilon, sensitivity=self.rows)
