@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 FIELDS = ("panel", "series", "x", "value", "low", "high")
 
@@ -32,6 +33,11 @@ class Row:
 def exact(panel: str, series: str, x: float, value: float) -> Row:
     """A number without an interval."""
     return Row(panel, series, x, value, value, value)
+
+
+def estimated(panel: str, series: str, x: float, found: Any) -> Row:
+    """What was estimated, with its interval: an `Estimate`, or whatever has its `value`, `low` and `high`."""
+    return Row(panel, series, x, found.value, found.low, found.high)
 
 
 def columns(part: Sequence[Row]) -> tuple[list[float], list[float], list[float], list[float]]:

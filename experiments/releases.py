@@ -9,6 +9,7 @@ import numpy as np
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
+from dpjax.trials import estimates
 from experiments.settings import Settings
 
 METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
@@ -88,19 +89,23 @@ def _total(settings: Settings) -> Guarantee:
     return Guarantee(settings["epsilon"], settings["delta"], ADD_OR_REMOVE_ONE)
 
 
-def upper_quantile(values: np.ndarray, level: float, confidence: float) -> tuple[float, float, float]:
-    """(the `level` quantile of sorted values, the ends of its interval by order statistics).
+def upper_quantile(values: np.ndarray, rank: float, *, level: float) -> estimates.Estimate:
+    """The quantile at `rank` of sorted values, with an interval by order statistics, which has no end where there are too few values.
 
-    >>> upper_quantile(np.arange(100.0), 0.9, 0.95)
+    >>> found = upper_quantile(np.arange(100.0), 0.9, level=0.95)
+    >>> found.value, found.low, found.high
     (89.0, 83.0, 95.0)
+    >>> upper_quantile(np.arange(16.0), 0.9, level=0.95).high
+    inf
     """
     from scipy import stats
 
-    below, last = stats.binom(len(values), level), len(values) - 1
-    places = (
-        math.ceil(len(values) * level) - 1,
-        int(below.ppf((1 - confidence) / 2)) - 1,
-        int(below.ppf((1 + confidence) / 2)),
+    below, count = stats.binom(len(values), rank), len(values)
+    first, last = int(below.ppf((1 - level) / 2)) - 1, int(below.ppf((1 + level) / 2))
+    return estimates.Estimate(
+        value=float(values[max(math.ceil(count * rank) - 1, 0)]),
+        low=float(values[first]) if first >= 0 else -math.inf,
+        high=float(values[last]) if last < count else math.inf,
+        level=level,
+        count=count,
     )
-    value, low, high = (float(values[min(max(place, 0), last)]) for place in places)
-    return value, low, high

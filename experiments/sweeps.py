@@ -70,7 +70,8 @@ def experiment(
             for name, part in records.series(rows, "least n").items():
                 style.interval(axes, *records.columns(part), marker="o", label=name)
             axes.set(yscale="log", xlabel=x, ylabel="examples")
-            style.doubling(axes, settings["over"][x])
+            if min(settings["over"][x]) > 0:
+                style.doubling(axes, settings["over"][x])
             style.title(fig, title(settings), f"error at most {settings['alpha']:g} {captions.success(settings)}")
             style.legend_beside(axes)
             style.save(fig, out / "least_n")

@@ -31,9 +31,29 @@ from experiments import compilation, exponents, records, runner, settings, sweep
 from experiments.labels.measure import each_epsilon, unanimous
 from experiments.records import Row
 from experiments.refusals import Refused
+from experiments.relaxed.measure import _quality
+from experiments.releases import upper_quantile
 from experiments.table import cells
 
 ROOT = pathlib.Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("draws", [16, 24, 64])
+def test_the_interval_of_a_quantile_holds_it_however_few_values_there_are(draws):
+    """Of 16 values the largest is below the 0.9 quantile with probability 0.19."""
+    rng = np.random.default_rng(0)
+    found = [upper_quantile(np.sort(rng.random(draws)), 0.9, level=0.95) for _ in range(2000)]
+    assert np.mean([each.low <= 0.9 <= each.high for each in found]) > 0.93
+    assert np.mean([each.low <= 0.85 <= each.high for each in found]) < 0.93 or draws < 64  # negative control
+
+
+def test_the_band_of_a_deviation_is_of_its_level():
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(800):
+        *_, deviation, spread = _quality(1 + rng.normal(size=(2000, 8)), np.ones(8), 0.95)
+        held += abs(deviation - 1) <= deviation * spread
+    assert 0.92 < held / 800 < 0.98
+
 
 # The real experiment on a grid of seconds: one learner, one d, one capacity.
 TINY = textwrap.dedent(

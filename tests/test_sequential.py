@@ -3,6 +3,8 @@
 Rates exactly, by the law of the walk of events; means by runs with a fixed seed, at a false-alarm rate of 2e-5.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +50,37 @@ def mixture_misses(rate, level):
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_peeking_costs_no_confidence(rate, level):
     assert mixture_misses(rate, level) <= 1 - level
+
+
+def extremes_missed(rates, largest, smallest):
+    """(how often an interval of level 0.9 does not hold the largest of these rates, the smallest), in 2,000 runs."""
+    rng, trials, missed = np.random.default_rng(0), 400, np.zeros(2, int)
+    for counts in rng.binomial(trials, rates, size=(2000, len(rates))):
+        each = [functools.partial(estimates.clopper_pearson, int(count), trials) for count in counts]
+        high, low = largest(each, level=0.9), smallest(each, level=0.9)
+        missed += [not high.low <= max(rates) <= high.high, not low.low <= min(rates) <= low.high]
+    return missed
+
+
+@pytest.mark.parametrize("rates", [[0.9] * 6, [0.1] * 6, [0.5, 0.5, 0.1], [0.3]])
+def test_the_intervals_of_the_largest_and_the_smallest_hold_them(rates):
+    missed = extremes_missed(rates, estimates.largest, estimates.smallest)
+    assert missed.max() <= stats.binom.isf(ALARM, 2000, 0.1)
+
+
+def test_the_interval_of_what_looks_largest_does_not():
+    """Negative control."""
+
+    def looks(key):
+        return lambda each, *, level: key((one(level=level) for one in each), key=lambda estimate: estimate.value)
+
+    missed = extremes_missed([0.5] * 6, looks(max), looks(min))
+    assert missed.min() > stats.binom.isf(ALARM, 2000, 0.1)
+
+
+def test_the_largest_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="several must hold at least one quantity"):
+        estimates.largest([])
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])

@@ -277,7 +277,11 @@ def test_runs_of_one_bad_status_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
     cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
     for status in Status:
-        monkeypatch.setattr(cells.engine, "evaluate", lambda *args, draws, status=status, **_: np.full(draws, status))
+        monkeypatch.setattr(
+            cells.engine,
+            "evaluate",
+            lambda *args, draws, status=status, **_: (np.full(draws, status), np.zeros(draws, bool)),
+        )
         refused = status in (Status.OUTSIDE_DOMAIN, Status.BAD_PARAMETER)
         with pytest.raises(ValueError, match=status.name) if refused else contextlib.nullcontext():
             cell.refuse_unheard(cell.experiment(10, 0.1, 255))
@@ -310,6 +314,46 @@ def test_a_large_array_is_told_apart_by_a_short_key() -> None:
     other[-1] += 1
     described = [as_json(cells._described(each)) for each in (one, one.copy(), other, one.reshape(2, -1))]
     assert described[0] == described[1] and len(set(described)) == 3 and len(described[0]) < 200
+
+
+def test_the_same_numbers_of_another_type_are_another_result() -> None:
+    """200 of uint8 and of int32 differ once they are doubled."""
+    kinds = (np.uint8, np.int32, np.float32)
+    assert len({as_json(cells._described(np.array([200], kind))) for kind in kinds}) == 3
+
+
+def test_a_result_is_kept_for_its_rows() -> None:
+    """A stranger's draws may depend on how many rows there are."""
+    effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
+    cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
+    assert cell.key(cell.experiment(10, 0.1, 15), "law") != cell.key(cell.experiment(10, 0.1, 255), "law")
+
+
+def test_a_distribution_that_takes_no_such_setting_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="distribution must be a function of some of the settings, lambda bits: "):
+        least_n({"mine": Largest}, **{**ONE, "distribution": lambda other: log_uniform(other)})
+
+
+@pytest.mark.parametrize("name", ["draws", "trials"])
+def test_more_trials_than_a_cell_has_are_refused_at_once(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be from \d to 4294967296"):
+        least_n({"mine": Largest}, **{**ONE, name: 2**33})
+
+
+class NoNumber:
+    """A distribution whose error is NaN."""
+
+    def sample(self, key: jax.Array, capacity: int, n: int) -> jax.Array:
+        return jax.random.uniform(key, (capacity,))
+
+    def error(self, hypothesis: Any) -> Any:
+        return hypothesis * jnp.nan
+
+
+def test_errors_that_are_no_numbers_are_not_failures() -> None:
+    given: dict[str, Any] = {"distribution": NoNumber, "over": {"s": [1]}, "n": 30, "alpha": 0.2, "trials": 32}
+    with pytest.raises(ValueError, match=r"series 'a' at .* must have errors that are numbers, got NaN"):
+        dpjax.failures({"a": lambda s: lambda key, sample: jax.random.uniform(key)}, **given)
 
 
 def test_a_law_that_is_none_is_refused_by_name() -> None:

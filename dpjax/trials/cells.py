@@ -89,8 +89,8 @@ class Effort:
         arguments.integer("seed", self.seed, at_least=0, at_most=2**32 - 1)
         if self.by is not None:
             arguments.choice("by", self.by, (LAW, TRIALS))
-        arguments.integer("draws", self.draws, at_least=2)
-        arguments.integer("trials", self.trials, at_least=1)
+        arguments.integer("draws", self.draws, at_least=2, at_most=engine.TRIALS_A_CELL)
+        arguments.integer("trials", self.trials, at_least=1, at_most=engine.TRIALS_A_CELL)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,7 +182,13 @@ class Cell:
     def refuse_unheard(self, experiment: pac.Experiment) -> None:
         """Refuses an algorithm whose runs all end with a status that says so; among failures that would look like too few examples."""
         root = engine.root_key(self.effort.seed)
-        seen = engine.evaluate(_status, experiment, root=root, cell=self.number, draws=STATUSES, batch=STATUSES)
+        seen, no_number = engine.evaluate(
+            _status, experiment, root=root, cell=self.number, draws=STATUSES, batch=STATUSES
+        )
+        if no_number.all():
+            raise ValueError(
+                f"{self.where()} must have errors that are numbers, got NaN from its distribution's error in every run"
+            )
         for status in (Status.OUTSIDE_DOMAIN, Status.BAD_PARAMETER):
             if seen.min() == status:
                 rule = f"must take what its distribution draws{_widths(self)}"
@@ -213,6 +219,7 @@ class Cell:
         what = {"algorithm": _described(self.algorithm), "distribution": _described(self.distribution)}
         numbers = {
             "n": experiment.n,
+            "rows": experiment.capacity,  # on which a stranger's draws may depend, and the last digit of a law
             "by": by,
             "alpha": experiment.alpha,
             "seed": self.effort.seed,
@@ -238,8 +245,12 @@ def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
     return outcome.hypothesis, outcome.status
 
 
-def _status(key: Array, experiment: pac.Experiment) -> Array:
-    return _answer(key, experiment)[1]
+def _status(key: Array, experiment: pac.Experiment) -> tuple[Array, Array]:
+    """(The status of one run, whether an error of what it released is NaN)."""
+    key_coins, sample = pac.draw(key, experiment)
+    outcome = pac.as_outcome(experiment.learner(key_coins, sample))
+    nan = jnp.any(jnp.isnan(pac.errors(outcome, sample, experiment)))
+    return outcome.status, (outcome.status == Status.OK) & nan
 
 
 def refuse_draws_of_their_own(asked: Iterable[tuple[Cell, pac.Experiment]]) -> None:
@@ -419,6 +430,9 @@ def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: 
         )
         algorithm = arguments.function(f"algorithms[{name!r}](...)", makers[name](**setting))
         made_of = _taken(distribution, setting)
+        _takes(
+            f"distribution must be a function of some of the settings, lambda {settings}: ...", distribution, **made_of
+        )
         source = distribution(**made_of)
         sample = arguments.function("distribution(...).sample", getattr(source, "sample", None))
         _takes("distribution(...).sample must take (key, capacity, n)", sample, None, None, None)
@@ -519,8 +533,10 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
         given = jax.random.key_data(given)
     if isinstance(given, np.ndarray | np.generic | jax.Array):
         array = np.asarray(given)
-        if array.size <= SPELT_OUT or array.dtype == object:  # whose bytes are addresses
+        if array.dtype == object:  # whose bytes are addresses
             return array.tolist()
+        if array.size <= SPELT_OUT:  # 200 of uint8 and of int32 are different numbers once they are doubled
+            return {"numbers": array.tolist(), "dtype": array.dtype.str}
         content = hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
         return {"array": content, "shape": list(array.shape), "dtype": array.dtype.str}
     if isinstance(given, list | tuple):

@@ -1,7 +1,9 @@
 """Estimates with stated intervals: rates of counted events, means of exact failure probabilities."""
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -201,7 +203,8 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         interval  sum l_i X_i / sum l_i  +-  (ln(2/a) + sum (X_i - m_(i-1))^2 (-ln(1-l_i) - l_i)) / sum l_i,
 
     since exp(sum l_i (X_i - mean) - (X_i - m_(i-1))^2 (-ln(1-l_i) - l_i)) is at most a martingale (Fan, Grama and Liu
-    2015), for each sign. The value is the plain mean, which the interval need not hold in its middle.
+    2015), for each sign. The value is the plain mean. The interval need not hold it in
+    its middle, nor at all if the values come in a systematic order.
 
     Args:
         values: numbers in [0, 1], in the order drawn, at least one.
@@ -232,6 +235,57 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     centre = np.sum(weights * draws) / np.sum(weights)
     low, high = max(0.0, float(centre - half)), min(1.0, float(centre + half))
     return Estimate(math.fsum(draws) / draws.size, low, high, level, int(draws.size))
+
+
+def largest(several: Sequence[Callable[..., Estimate]], *, level: float = 0.95) -> Estimate:
+    """The largest of several quantities, none of which is known to be the largest.
+
+    The largest upper end is above the largest quantity wherever the interval of that one holds it. The largest lower end is above it as
+    soon as one of k intervals misses, so lower ends are those of intervals of confidence 1 - (1 - level) / k.
+
+    Args:
+        several: for each quantity a function that takes `level` and returns its estimate.
+        level: confidence, in (0, 1).
+
+    Returns:
+        Estimate of the largest, from as many draws as the fewest of any.
+
+    Raises:
+        ValueError: no quantities, or a level out of range.
+
+    Example:
+        >>> import functools
+        >>> six = [functools.partial(clopper_pearson, events, 100) for events in (3, 5, 4, 5, 2, 5)]
+        >>> estimate = largest(six)
+        >>> estimate.value, round(estimate.low, 4), round(estimate.high, 4)
+        (0.05, 0.0105, 0.1128)
+    """
+    level = arguments.known_fraction("level", level)
+    if not several:
+        raise ValueError("several must hold at least one quantity, got none")
+    each, strict = ([one(level=at) for one in several] for at in (level, 1 - (1 - level) / len(several)))
+    value, high = max(one.value for one in each), max(one.high for one in each)
+    return Estimate(value, max(one.low for one in strict), high, level, min(one.count for one in each))
+
+
+def smallest(several: Sequence[Callable[..., Estimate]], *, level: float = 0.95) -> Estimate:
+    """The smallest of several quantities; see `largest`.
+
+    Example:
+        >>> import functools
+        >>> estimate = smallest([functools.partial(clopper_pearson, events, 100) for events in (97, 95)])
+        >>> estimate.value, round(estimate.low, 4), round(estimate.high, 4)
+        (0.95, 0.8872, 0.9887)
+    """
+
+    def negated(one: Callable[..., Estimate], *, level: float) -> Estimate:
+        return _negative(one(level=level))
+
+    return _negative(largest([functools.partial(negated, one) for one in several], level=level))
+
+
+def _negative(one: Estimate) -> Estimate:
+    return dataclasses.replace(one, value=-one.value, low=-one.high, high=-one.low)
 
 
 def hidden_mass(draws: int, *, level: float = 0.95) -> float:

@@ -136,5 +136,6 @@ def _sum(*chunks: Any) -> Any:
 
 def _equal(name: str, total: int, chunk: int) -> list[int]:
     """Chunks of one size, and the rest."""
-    total, chunk = arguments.integer(name, total, at_least=1), arguments.integer("chunk", chunk, at_least=1)
+    total = arguments.integer(name, total, at_least=1, at_most=engine.TRIALS_A_CELL)
+    chunk = arguments.integer("chunk", chunk, at_least=1)
     return [min(chunk, total - first) for first in range(0, total, chunk)]

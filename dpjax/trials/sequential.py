@@ -158,7 +158,8 @@ def mean(
 
 def _doubling(name: str, total: int, chunk: int) -> list[int]:
     """Chunks after which 1, 2, 4, ... times `chunk` are done, and the rest."""
-    total, done = arguments.integer(name, total, at_least=1), arguments.integer("chunk", chunk, at_least=1)
+    total = arguments.integer(name, total, at_least=1, at_most=engine.TRIALS_A_CELL)
+    done = arguments.integer("chunk", chunk, at_least=1)
     ends = [0]
     while done < total:
         ends.append(done)

@@ -76,7 +76,8 @@ def least_n(
     data, and so do all settings of which the distribution is made of the same (all epsilons, if it takes none): draws depend on the seed
     and on that alone, so more series or settings change nothing. Samples of different n are drawn from the same keys. Cells that differ
     in numbers only share a compiled program, and their laws samples. What an algorithm reads from globals is part of that program:
-    whoever changes them calls `jax.clear_caches()`, or hands them in.
+    whoever changes them calls `jax.clear_caches()`, or hands them in. An algorithm of your own shares a program between settings only if
+    it is a pytree (`dpjax.core.pytree.frozen`); otherwise each setting is one more program, which stays in memory until then.
 
     Args:
       algorithms: by the name of its series, a function that makes an algorithm of a setting: `make(**setting)`. What it makes is
@@ -94,7 +95,9 @@ def least_n(
       by: "law" or "trials", for all series; default by law where there is one.
       start: first n tried; default 64, or `maximum` if that is less. maximum: largest n tried.
       rtol: relative width of the last bracket of the search, in [0, 1); 0 gives the exact integer.
-      draws: of data, for a law. (Its interval is Student's t over them: asymptotic.)
+      draws: of data, for a law. Its interval is Student's t over them, which is asymptotic: take at least 10 / beta. Of an algorithm that
+        always fails on some samples and never on others, a 95 % interval from 64 draws holds n* with probability 0.94 at beta = 0.1,
+        but 0.86 at 0.05 and 0.46 at 0.01, where n* is then above it. Where failure varies little between samples, 64 are enough.
       trials: at most so many at one n; fewer where it is clear on which side of beta it lies (by a confidence sequence).
       store: directory where results are kept; the same call then goes on where a killed one stopped. Or a store that is open. A result
         is found again by the series, the setting, the types and numbers of what was made, and the versions of the packages that compute,

@@ -35,7 +35,7 @@ from experiments.benchmarks.draw_accelerator import (
     draw,
 )
 from experiments.benchmarks.measure import RATES
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.refusals import Refused
 from experiments.runner import Context, Experiment
 from experiments.settings import Settings
@@ -126,7 +126,7 @@ def _contest(cell: Cell, batch: int, told: Any, settings: Settings, context: Con
     rows += [exact(f"{COST}{said}", series, batch, value) for series, value in record["cost"].items()]
     for series, successes in record["successes"].items():
         found = estimates.clopper_pearson(successes, trials)
-        rows.append(Row(f"{AGREEMENT}{said}", series, trials, found.value, found.low, found.high))
+        rows.append(estimated(f"{AGREEMENT}{said}", series, trials, found))
     return rows
 
 

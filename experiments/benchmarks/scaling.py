@@ -10,7 +10,7 @@ from experiments import exponents
 from experiments.benchmarks import runners, timing
 from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.pool import Pool
-from experiments.records import Row
+from experiments.records import Row, estimated
 from experiments.runner import Context
 from experiments.settings import Settings
 
@@ -39,7 +39,7 @@ def fitted(rows: list[Row]) -> list[Row]:
         exponent = exponents.fit([row for row in rows if (row.panel, row.series) == (panel, series)])
         if exponent is not None:
             axis = panel.removeprefix(PANEL)
-            found.append(Row(f"{EXPONENT}{axis}", series, exponent.first, exponent.value, exponent.low, exponent.high))
+            found.append(estimated(f"{EXPONENT}{axis}", series, exponent.first, exponent))
     return found
 
 

@@ -1,5 +1,6 @@
 """The numbers of the two pictures."""
 
+import functools
 import math
 from typing import Any
 
@@ -12,9 +13,10 @@ from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.sanitizers import cdf
+from dpjax.trials import estimates
 from dpjax.trials.progress import Progress
 from experiments.curves import signed_log2
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.releases import METHODS, mechanism, upper_quantile
 from experiments.runner import Context
 from experiments.settings import Settings
@@ -70,11 +72,12 @@ def _distances(settings: Settings, context: Context) -> list[Row]:
             for place, count in enumerate(settings["counts"]):
                 cell = number * len(settings["counts"]) + place
                 values = np.sort(_evaluate(_trial(method, count, n, settings), method, count, cell, settings, context))
-                found.append((*upper_quantile(values, 1 - settings["beta"], settings["level"]), count))
+                found.append(functools.partial(upper_quantile, values, 1 - settings["beta"]))
                 progress.done(1)
-            value, low, high, count = min(found)
-            rows.append(Row("distance", method, n, value, low, high))
-            rows.append(exact("quantiles", method, n, count))
+            best = estimates.smallest(found, level=settings["level"])
+            each = [one(level=settings["level"]).value for one in found]
+            rows.append(estimated("distance", method, n, best))
+            rows.append(exact("quantiles", method, n, settings["counts"][int(np.argmin(each))]))
             rows += _promised(method, n, settings)
     return rows
 

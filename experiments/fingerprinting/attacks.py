@@ -41,7 +41,7 @@ from dpjax.multi import direct_sum, generic, parities, points
 from dpjax.sanitizers import points as sanitizer
 from dpjax.trials import engine, estimates
 from dpjax.trials.progress import Progress
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
@@ -248,7 +248,7 @@ def _padded(settings: Settings, context: Context) -> list[Row]:
                 del counts["too inaccurate"]  # this is no form, and asks for nothing
             for event, count in counts.items():
                 rate = estimates.clopper_pearson(count, at["trials"], level=at["level"])
-                rows.append(Row(f"padded {name_of_form}: {event}", name, n, rate.value, rate.low, rate.high))
+                rows.append(estimated(f"padded {name_of_form}: {event}", name, n, rate))
             if name != PUBLIC and n == at["rows"][name_of_form][0]:
                 own = made.sample_size(alpha=alpha, beta=BETA)
                 rows.append(exact(f"padded {name_of_form}: own n", name, own, own))

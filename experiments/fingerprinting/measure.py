@@ -1,5 +1,6 @@
 """The numbers of the pictures: codes here, the attack in `attacks`."""
 
+import functools
 from typing import Any
 
 import jax
@@ -10,11 +11,13 @@ from dpjax.fingerprinting import boneh_shaw, pirates, tardos
 from dpjax.trials import estimates
 from dpjax.trials.progress import Progress
 from experiments.fingerprinting import attacks
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
 CODES = ("Boneh-Shaw", "Tardos", "Tardos, symmetric")
+# (panel, what is counted, of the strategies which one is the worst)
+PANELS = (("traced", "traced", estimates.smallest), ("falsely accused", "unsound", estimates.largest))
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -60,13 +63,9 @@ def _lengths(settings: Settings, context: Context) -> list[Row]:
                 )
                 for number, strategy in enumerate(pirates.STRATEGIES)
             ]
-            rows.append(_row("traced", name, share, min(c["traced"] for c in counts), settings))
-            rows.append(_row("falsely accused", name, share, max(c["unsound"] for c in counts), settings))
+            for panel, event, worst in PANELS:
+                rates = [functools.partial(estimates.clopper_pearson, c[event], settings["trials"]) for c in counts]
+                rows.append(estimated(panel, name, share, worst(rates, level=settings["level"])))
             progress.done(1)
     rows += [exact("length", name, 1.0, code(name, users, settings["xi"]).length) for name in CODES]
     return [*rows, exact("claim", "xi", users, settings["xi"])]
-
-
-def _row(panel: str, series: str, x: float, events: int, settings: Settings) -> Row:
-    rate = estimates.clopper_pearson(events, settings["trials"], level=settings["level"])
-    return Row(panel, series, x, rate.value, rate.low, rate.high)

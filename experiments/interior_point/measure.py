@@ -1,6 +1,8 @@
 """Least n for an interior point with probability 1 - beta, on the worst of several kinds of combs, by exact laws."""
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -126,7 +128,7 @@ def _search(name: str, bits: int, cell: int, settings: Settings, context: Contex
     def worst(n: int) -> estimates.Estimate:
         rows = max(bucket(n), base)
         each = [_failure(name, bits, n, family, cell, rows, settings, context) for family in range(len(combs.FAMILIES))]
-        return max(each, key=lambda estimate: estimate.value)
+        return estimates.largest(each, level=settings["level"])
 
     return search.least_n(
         worst, beta=settings["beta"], start=start, maximum=MAXIMUM, minimum=2, rtol=settings["rtol"], reach=1.2
@@ -144,8 +146,8 @@ def _first_guess(name: str, bits: int, settings: Settings) -> int:
 
 def _failure(
     name: str, bits: int, n: int, family: int, cell: int, rows: int, settings: Settings, context: Context
-) -> estimates.Estimate:
-    """Mean failure on one kind of comb: by exact laws, or by trials where points are never written down."""
+) -> Callable[..., estimates.Estimate]:
+    """Mean failure on one kind of comb, by the level of its interval: by exact laws, or by trials where points are never written down."""
     place: dict[str, Any] = {
         "bits": np.int32(bits),
         "n": np.int32(n),
@@ -159,9 +161,9 @@ def _failure(
         at = Cell(solver=plan(name, bits, settings).parameters(), **place)
         trials = settings["trials"]
         failed = context.count(trial, at, trials=trials, **run)["failed"]
-        return estimates.clopper_pearson(failed, trials, level=settings["level"])
+        return functools.partial(estimates.clopper_pearson, failed, trials)
     at = Cell(solver=solver(name, bits, n, settings), **place)
-    return estimates.mean(context.evaluate(failure, at, draws=settings["draws"], **run), level=settings["level"])
+    return functools.partial(estimates.mean, context.evaluate(failure, at, draws=settings["draws"], **run))
 
 
 def _planned(settings: Settings) -> list[Row]:
@@ -190,6 +192,8 @@ def _by_family(settings: Settings, context: Context) -> list[Row]:
         for n in sizes:
             for family, kind in enumerate(combs.FAMILIES):
                 cell = 100_000 + 16 * number
-                found = _failure(name, bits, n, family, cell, bucket(max(sizes)), settings, context)
+                found = _failure(name, bits, n, family, cell, bucket(max(sizes)), settings, context)(
+                    level=settings["level"]
+                )
                 rows.append(Row(f"failure: {name}", kind, n, found.value, max(found.low, 0.0), min(found.high, 1.0)))
     return rows

@@ -18,7 +18,7 @@ from dpjax.trials import estimates
 from dpjax.trials.progress import Progress
 from dpjax.trials.sweep import least_n as sweep
 from experiments import least_n
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
@@ -154,7 +154,7 @@ def _attacks(settings: Settings, context: Context) -> Iterator[Row]:
             for event in EVENTS:
                 rate = estimates.clopper_pearson(counts[event], given["trials"], level=settings["level"])
                 for x in (given["epsilons"][0], epsilon) if name == "no privacy" else (epsilon,):
-                    yield Row(f"attack: {event}", name, x, rate.value, rate.low, rate.high)
+                    yield estimated(f"attack: {event}", name, x, rate)
             progress.done(1)
     code = attacked("pure", 1.0, settings).code
     yield exact("attack: k", "columns", given["users"], code.length)

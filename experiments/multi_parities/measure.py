@@ -15,7 +15,7 @@ from dpjax.multi import direct_sum, pac, parities
 from dpjax.trials import estimates, search
 from dpjax.trials.progress import Progress
 from experiments import least_n
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
@@ -160,6 +160,6 @@ def _trials(settings: Settings, context: Context) -> list[Row]:
                 progress=progress,
             )
             seen = estimates.clopper_pearson(counted["failed"], count, level=settings["level"])
-            rows.append(Row("trials", "ParityLearner", k, seen.value, seen.low, seen.high))
+            rows.append(estimated("trials", "ParityLearner", k, seen))
             rows.append(exact("computed", "ParityLearner", k, chosen.uniform_failure(n)))
     return rows

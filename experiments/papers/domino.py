@@ -19,7 +19,7 @@ from dpjax.optimizers import slicing
 from dpjax.plotting import style
 from dpjax.trials import estimates
 from experiments import captions, records
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
@@ -87,7 +87,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
         rows += [
             exact("domino: differing", "without noise", w, 1.0),
             exact("domino: differing", "with noise, exact", w, (-np.expm1(-epsilon)) ** w),
-            Row("domino: differing", "with noise, drawn", w, rate.value, rate.low, rate.high),
+            estimated("domino: differing", "with noise, drawn", w, rate),
         ]
     return rows
 

@@ -178,5 +178,6 @@ def _quality(estimates: np.ndarray, gradient: np.ndarray, level: float) -> list[
     bias = np.linalg.norm(estimates.mean(axis=0) - gradient) / size
     radius = (math.sqrt(total) + z * math.sqrt(np.linalg.eigvalsh(covariance)[-1])) / math.sqrt(count) / size
     squares = np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=1)
-    spread = z * squares.std() / (2 * total * math.sqrt(count))
+    both_sides = scipy.stats.norm.ppf((1 + level) / 2)
+    spread = both_sides * squares.std() / (2 * total * math.sqrt(count))
     return [float(v) for v in (bias, max(bias - radius, 0.0), bias + radius, math.sqrt(total) / size, spread)]

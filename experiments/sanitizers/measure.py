@@ -2,9 +2,11 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,8 +21,10 @@ from dpjax.data.sample import bucket
 from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.sanitizers import dense, thresholds
+from dpjax.trials import estimates
+from dpjax.trials.estimates import Estimate
 from dpjax.trials.progress import Progress
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.releases import mechanism as quantile_mechanism
 from experiments.releases import upper_quantile
 from experiments.runner import Context
@@ -119,10 +123,8 @@ class Measured:
     context: Context
     progress: Progress
 
-    def quantile(
-        self, name: str, bits: int, n: int, sanitizer: Any, variant: float = 0.0
-    ) -> tuple[float, float, float]:
-        """(the error that 1 - beta of the runs keep, the ends of its interval)."""
+    def quantile(self, name: str, bits: int, n: int, sanitizer: Any, variant: float = 0.0) -> Callable[..., Estimate]:
+        """The error that 1 - beta of the runs keep, by the level of its interval."""
         wide_counts = n > 1 << EXACT
         with jax.enable_x64(True) if wide_counts else contextlib.nullcontext():
             truth = multiset(bits, n, self.settings["points"])
@@ -137,29 +139,33 @@ class Measured:
             cell = zlib.crc32(json.dumps(key).encode()) >> 1
             errors = self.context.evaluate(error, trial, key=key, cell=cell, draws=draws, chunk=128)
         self.progress.done(1)
-        return upper_quantile(np.sort(errors), 1 - self.settings["beta"], self.settings["level"])
+        return functools.partial(upper_quantile, np.sort(errors), 1 - self.settings["beta"])
 
-    def dense(self, name: str, bits: int, n: int) -> tuple[float, float, float]:
+    def error(self, *given: Any) -> Estimate:
+        """That error, of these arguments of `quantile`."""
+        return self.quantile(*given)(level=self.settings["level"])
+
+    def dense(self, name: str, bits: int, n: int) -> Estimate:
         """Of noisy counts."""
-        return self.quantile(name, bits, n, DENSE[name](bits=bits, n=n, epsilon=self.settings["epsilon"]))
+        return self.error(name, bits, n, DENSE[name](bits=bits, n=n, epsilon=self.settings["epsilon"]))
 
-    def weights(self, bits: int, n: int) -> tuple[float, float, float]:
+    def weights(self, bits: int, n: int) -> Estimate:
         """Of multiplicative weights."""
-        return self.quantile(WEIGHTS, bits, n, multiplicative_weights(bits, self.settings))
+        return self.error(WEIGHTS, bits, n, multiplicative_weights(bits, self.settings))
 
-    def points(self, bits: int, n: int) -> tuple[float, float, float]:
+    def points(self, bits: int, n: int) -> Estimate:
         """Of interior points, at the best number of quantiles."""
         counts = self.settings["quantiles"]
-        found = (self.quantile(POINTS, bits, n, quantile_release(bits, k, self.settings), k) for k in counts)
-        return min(found)
+        found = [self.quantile(POINTS, bits, n, quantile_release(bits, k, self.settings), k) for k in counts]
+        return estimates.smallest(found, level=self.settings["level"])
 
     def search(self, name: str, bits: int, n: int, calibration: str) -> list[Row]:
         """Of SanThresholds, at the least design that is private; nothing where none is."""
         for design in sorted(self.settings["designs"]):
             made = san_thresholds(bits, design, n, calibration, self.settings)
             if made is not None:
-                found = self.quantile(name, bits, n, made, design)
-                return [Row("error by n", name, n, *found), exact("design", name, n, design)]
+                found = self.error(name, bits, n, made, design)
+                return [estimated("error by n", name, n, found), exact("design", name, n, design)]
         return []
 
 
@@ -187,9 +193,9 @@ def _by_n(measured: Measured) -> list[Row]:
     settings, rows = measured.settings, []
     bits, exponents = settings["bits"], settings["exponents"]
     for exponent in exponents["counts"]:
-        rows += [Row("error by n", name, 2**exponent, *measured.dense(name, bits, 2**exponent)) for name in DENSE]
+        rows += [estimated("error by n", name, 2**exponent, measured.dense(name, bits, 2**exponent)) for name in DENSE]
     for exponent in exponents["points"]:
-        rows.append(Row("error by n", POINTS, 2**exponent, *measured.points(bits, 2**exponent)))
+        rows.append(estimated("error by n", POINTS, 2**exponent, measured.points(bits, 2**exponent)))
     for name, calibration in ((PROVED, "proved"), (PRINTED, "printed")):
         for exponent in exponents[calibration]:
             rows += measured.search(name, bits, 2**exponent, calibration)
@@ -211,14 +217,14 @@ def _by_d(measured: Measured) -> list[Row]:
     }
     sizes[PROVED] = 2 ** max(e for e in exponents["proved"] if e <= EXACT)
     for bits in settings["dense"]:
-        rows += [Row("error by d", name, bits, *measured.dense(name, bits, sizes[name])) for name in DENSE]
+        rows += [estimated("error by d", name, bits, measured.dense(name, bits, sizes[name])) for name in DENSE]
     for bits in settings["wide"]:
-        rows.append(Row("error by d", POINTS, bits, *measured.points(bits, sizes[POINTS])))
+        rows.append(estimated("error by d", POINTS, bits, measured.points(bits, sizes[POINTS])))
         made = san_thresholds(bits, max(settings["designs"]), sizes[PROVED], "proved", settings)
         rows += (
             []
             if made is None
-            else [Row("error by d", PROVED, bits, *measured.quantile(PROVED, bits, sizes[PROVED], made, 1.0))]
+            else [estimated("error by d", PROVED, bits, measured.error(PROVED, bits, sizes[PROVED], made, 1.0))]
         )
     return rows + [exact("sizes", name, 0, n) for name, n in sizes.items()]
 
@@ -236,7 +242,7 @@ def _least_n(measured: Measured) -> list[Row]:
         for design in sorted(settings["designs"], reverse=True):
             n = least_private(bits, design, settings)
             made = san_thresholds(bits, design, n, "proved", settings)
-            if n <= 1 << EXACT and measured.quantile(PROVED, bits, n, made, design)[0] <= settings["alpha"]:
+            if n <= 1 << EXACT and measured.error(PROVED, bits, n, made, design).value <= settings["alpha"]:
                 rows.append(exact("least n", PROVED, bits, n))
                 break
     return rows
@@ -247,10 +253,10 @@ def _any_class(measured: Measured) -> list[Row]:
     settings, rows = measured.settings, []
     bits, exponents = settings["bits"], settings["exponents"]
     for exponent in exponents["weights"]:
-        rows.append(Row("error by n", WEIGHTS, 2**exponent, *measured.weights(bits, 2**exponent)))
+        rows.append(estimated("error by n", WEIGHTS, 2**exponent, measured.weights(bits, 2**exponent)))
     for bits in settings["dense"]:
         n = 2 ** max(exponents["points"])
-        rows.append(Row("error by d", WEIGHTS, bits, *measured.weights(bits, n)))
+        rows.append(estimated("error by d", WEIGHTS, bits, measured.weights(bits, n)))
         rows.append(_row(WEIGHTS, bits, _bisected(lambda n: measured.weights(bits, n), settings)))  # noqa: B023
     for bits in settings["listed"]:
         law = blr(bits, settings)
@@ -275,14 +281,14 @@ def _size(quarter: int) -> int:
     return round(2 ** (quarter / 4))
 
 
-def _bisected(errors: Any, settings: Settings, highest: int = 80) -> int | None:
-    """The least q with errors(2^(q/4)) <= alpha, as errors fall; None if none is."""
+def _bisected(error: Callable[[int], Estimate], settings: Settings, highest: int = 80) -> int | None:
+    """The least q with error(2^(q/4)) <= alpha, as errors fall; None if none is."""
     low, high = 16, highest
-    if errors(_size(high))[0] > settings["alpha"]:
+    if error(_size(high)).value > settings["alpha"]:
         return None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if errors(_size(middle))[0] <= settings["alpha"] else (middle + 1, high)
+        low, high = (low, middle) if error(_size(middle)).value <= settings["alpha"] else (middle + 1, high)
     return high
 
 

@@ -7,7 +7,7 @@ from dpjax.multi import parities, tables
 from dpjax.trials.progress import Progress
 from dpjax.trials.sweep import least_n as sweep
 from experiments import exponents, records
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 from experiments.table.cells import CELLS, Cell, share
@@ -92,7 +92,7 @@ def fitted(rows: list[Row], settings: Settings) -> Iterator[Row]:
             exponent = exponents.fit(part, factor=cell.factor(of, settings))
             if exponent is None:
                 continue
-            yield Row(f"exponent of {of}", cell.name, place, exponent.value, exponent.low, exponent.high)
+            yield estimated(f"exponent of {of}", cell.name, place, exponent)
             upper, lower = theorems(cell.entry, of)
             yield exact(f"upper of {of}", cell.name, place, upper)
             if cell.entry.lower:

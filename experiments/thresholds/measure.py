@@ -16,7 +16,7 @@ from dpjax.trials.progress import Progress
 from experiments import least_n
 from experiments.anatomy import dissect
 from experiments.curves import signed_log2
-from experiments.records import Row, exact
+from experiments.records import Row, estimated, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
@@ -127,7 +127,7 @@ def _success(settings: Settings, context: Context) -> list[Row]:
             rate = estimates.clopper_pearson(
                 settings["trials"] - counted["failed"], settings["trials"], level=settings["level"]
             )
-            rows.append(Row("success by trials", name, n, rate.value, rate.low, rate.high))
+            rows.append(estimated("success by trials", name, n, rate))
     return rows
 
 
