@@ -558,3 +558,20 @@ def test_shifts_of_noisy_vectors_are_those_of_their_definitions(dimension):
     assert [specimen.shift for specimen in broken_vectors(dimension)] == pytest.approx(broken, rel=1e-9)
     sound = [specimen.shift for specimen in sound_vectors(dimension)]
     assert sound == pytest.approx([tight / (1 + 1e-6)] * 3, rel=1e-9)
+
+
+def test_a_gate_has_its_guarantee_after_a_pass_through_single_precision():
+    gate = learned_gate.learn(gap=12, epsilon=1.0, delta=0.01, steps=50)
+    rounded = jax.jit(lambda gate: gate)(gate)
+    assert rounded.keep.dtype == jnp.float32
+    assert rounded.guarantee().delta == pytest.approx(gate.guarantee().delta, rel=1e-4)
+
+
+def test_a_gate_states_what_the_rarer_side_of_its_coin_says():
+    """That is what the coin is thrown by: it drops with probability 3.14e-11, whatever `keep` says."""
+    gate = learned_gate.Gate(keep=np.array([0.0, 1.0]), drop=np.array([1.0, 3.14e-11]), epsilon=10.0, sensitivity=1)
+    assert gate.guarantee().delta >= 1 - 3.14e-11 and gate.guarantee().delta <= 1
+
+
+def test_the_staircase_of_a_large_sensitivity_takes_no_room():
+    assert bound.staircase("absolute", epsilon=1.0, sensitivity=2**16)[0] == pytest.approx(62882.93072975584, rel=1e-12)

@@ -269,3 +269,15 @@ def test_scores_beyond_int32_are_refused():
     for score in (2**40, -(2**31)):
         with pytest.raises(ValueError, match="scores must be from -1073741824 to 1073741823"):
             learned_selection.learn([[0, score]], [[1, 0]], epsilon=1.0, reach=4, steps=2)
+
+
+def test_steps_of_two_have_derivatives(x64: None) -> None:
+    """Where f is flat nothing is chosen by a level, and yet more f would be."""
+    chooser = learned_selection.mechanism([0.99, 0.99], epsilon=1.0)
+
+    def law(fall: jax.Array) -> jax.Array:
+        return dataclasses.replace(chooser, fall=fall).pmf(jnp.array([0, 1]))
+
+    at, up = jnp.array([0.99, 0.99]), jnp.array([0.0, 1e-7])
+    np.testing.assert_allclose(jax.jacrev(law)(at)[:, 1], (law(at + up) - law(at)) / 1e-7, rtol=1e-4, atol=1e-6)
+    assert jnp.isfinite(jax.hessian(lambda fall: law(fall)[0])(at)).all()

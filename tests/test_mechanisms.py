@@ -1062,3 +1062,32 @@ def test_bottom_shows_no_candidate():
     chosen = jax.vmap(lambda key: choosing.choosing(key, scores, n=40, epsilon=1.0, alpha=0.5))(keys)
     for found in (kept, chosen):
         assert not found.ok.all() and not found.index[~found.ok].any()
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-4])
+def test_a_large_base_measure_takes_no_digits_from_the_scores(epsilon: float) -> None:
+    """Both candidates weigh ln 2^4096 = 2839, of which a float32 has steps of 2^-12: one record moves no law by more than epsilon."""
+    choose = exponential.mechanism(epsilon=epsilon)
+    heavy = jnp.full(2, 4096 * math.log(2.0))
+
+    @jax.jit
+    @jax.vmap
+    def law(score: jax.Array) -> jax.Array:
+        return choose.log_law(candidates(jnp.stack([score, jnp.int32(0)]), log_measure=heavy))[:2]
+
+    laws = np.asarray(law(jnp.arange(4000, dtype=jnp.int32)), float)
+    assert np.abs(laws[2:] - laws[:-2]).max() <= 1.01 * epsilon + 1e-6  # (s + 2, 0) is (s + 1, -1), a neighbour
+
+
+@pytest.mark.parametrize("measure", [0.0, 2839.0, 1e6, 3e38])
+def test_a_base_measure_that_is_the_same_for_all_changes_nothing(measure: float) -> None:
+    given = candidates(jnp.array([1, 2], jnp.int32), log_measure=jnp.full(2, measure))
+    law = exponential.mechanism(epsilon=1.0).pmf(given)
+    np.testing.assert_allclose(law, [1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(-0.5)), 0.0], rtol=1e-5)
+
+
+def test_the_least_noise_that_an_integer_holds_has_a_probability() -> None:
+    noise = geometric.mechanism(epsilon=0.5)
+    assert float(noise.log_prob(0, -(2**31))) == pytest.approx(-(2.0**30), rel=1e-6)
+    for far in (geometric.log_cdf(-(2**31), 0, epsilon=0.5), geometric.log_sf(2**31 - 1, 0, epsilon=0.5)):
+        assert float(far) == pytest.approx(-(2.0**30), rel=1e-6)

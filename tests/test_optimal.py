@@ -373,3 +373,12 @@ def test_places_stand_for_all_integers_and_their_multiples_for_whole_tails():
         column, periods = (part[abs(description.places)] for part in description.beyond)
         everywhere = description.multiples() @ (law[column] * np.exp(-0.7 * periods))
         assert everywhere == pytest.approx(added_noise.coefficients("zero_one", description)[1] @ law)
+
+
+@pytest.mark.parametrize(
+    "case", [(6, 3, 3.0, 0.0), (4, 4, 2.0, 0.0), (4, 3, 4.0, 0.0), (4, 4, 4.0, 1e-6), (5, 3, 5.0, 1e-6)]
+)
+def test_both_sides_meet_where_the_optimum_is_small(case):
+    domain, n, epsilon, delta = case
+    found = optimal.interior_point(domain, n, epsilon=epsilon, delta=delta, relation="ADD_OR_REMOVE_ONE")
+    assert 0 <= found.gap < 1e-8

@@ -407,3 +407,13 @@ def test_plans_of_numbers_out_of_range_are_refused():
             set_cover_learner.printed(
                 **{key: given[key] for key in ("k", "epsilon", "delta", "alpha", "beta")} | {name: wrong}
             )
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "delta", "least"),
+    [(30.0, 1.0, 0.999999999994, 34.1186155), (14.0, 50.0, 0.99997, 71.078640122978647), (1e-17, 50.0, 0.5, 50.0)],
+)
+def test_the_test_costs_no_less_than_it_does_next_to_a_sure_failure(rate, noise, delta, least):
+    """There ln((1 - e^-r)/delta) has no digits left. The values are by 60 digits; the last one is above 50 by 10^-17."""
+    found = set_cover.shared_test(rate=rate, noise_epsilon=noise, delta=delta).epsilon
+    assert least < found <= least * (1 + 1e-3)

@@ -563,3 +563,14 @@ def test_where_hardly_any_loss_is_finite_nothing_is_promised():
 def test_a_delta_of_one_leaves_nothing_to_promise(case):
     """A compute of delta = 0.6 has 0.6 (1 + e^0.1) > 1 for a replacement."""
     assert case.delta(1.0) == 1.0 and case.guarantee(delta=0.9).is_none
+
+
+@pytest.mark.parametrize(
+    ("slice_epsilon", "compute", "epsilon", "least"),
+    [(50.0, 104.22606822393637, 258.4521364478727, 2.8e-14), (0.2, 0.050000000000000024, 0.30000000000000004, 2.4e-18)],
+)
+def test_a_loss_just_above_epsilon_is_not_rounded_away(slice_epsilon, compute, epsilon, least):
+    """slice_epsilon + 2 compute is above epsilon, but not as floats."""
+    assert Fraction(slice_epsilon) + 2 * Fraction(compute) > Fraction(epsilon)
+    run = Run(slice_epsilon, Guarantee(compute, 0.0, "ADD_OR_REMOVE_ONE"), slices=1)
+    assert run.delta(epsilon) >= least

@@ -484,3 +484,23 @@ def test_no_more_rows_than_floats_count():
     assert shape(2**24) == (2**24,)
     with pytest.raises(ValueError, match="values must have at most 16777216 rows, which floats count, got 16777217"):
         shape(2**24 + 1)
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        lambda bad: soft.concrete(epsilon=bad, temperature=0.1)(jax.random.key(0), jnp.array([0.0, 10.0])),
+        lambda bad: soft.concrete(epsilon=1.0, temperature=bad)(jax.random.key(0), jnp.array([0.0, 10.0])),
+        lambda bad: soft.quantile(epsilon=bad, fraction=0.5, temperature=0.0, low=0.0, high=1.0)(
+            jax.random.key(0), jnp.array([0.2, 0.3])
+        ),
+        lambda bad: soft.quantile(epsilon=1.0, fraction=bad, temperature=0.0, low=0.0, high=1.0)(
+            jax.random.key(0), jnp.array([0.2, 0.3])
+        ),
+    ],
+)
+def test_a_traced_parameter_out_of_range_draws_no_number(drawn):
+    """What nobody could check before shows in what is drawn."""
+    bad = jax.jit(drawn)
+    assert np.isnan(bad(-1.0)).all() and np.isnan(bad(np.nan)).all()
+    assert np.isfinite(bad(0.5)).all()

@@ -392,3 +392,21 @@ def test_counts_beyond_32_bits(x64: None) -> None:
     released = sanitizer(jax.random.key(0), data).hypothesis
     np.testing.assert_allclose(released.answer(wide.from_ints([1, 5, 200, 7], 64)), [0.1, 0.3, 0.6, 0], atol=1e-8)
     assert float(sanitizer.success_probability(data, error=2e-11)) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "epsilon"), [(1e-3, 0.1, 120.0), (1e-4, 0.1, 120.0), (0.01, 0.5, 250.0), (0.999, 1e-9, 100.0)]
+)
+def test_a_learner_next_to_no_noise_needs_as_many_as_show_every_point(
+    alpha: float, beta: float, epsilon: float
+) -> None:
+    """Noise is 0 but for e^-50: a point is missed where it does not occur."""
+    n = bounds.labelled_sparse_histogram(16, 3, alpha, beta, epsilon, threshold=1)
+    assert stats.binom.cdf(0, n, alpha) <= alpha * beta < stats.binom.cdf(0, n - 1, alpha)
+
+
+def test_thresholds_past_all_counts_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="threshold must be from 1 to 9007199254740992"):
+        bounds.labelled_sparse_histogram(8, 1, 0.1, 0.1, 1.0, threshold=2**63)
+    with pytest.raises(ValueError, match="epsilon must be so large"):
+        bounds.least_sparse_threshold(8, 1e-30, 1.0)

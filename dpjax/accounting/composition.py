@@ -222,6 +222,8 @@ def total_epsilon(guarantees: Guarantees, delta: float) -> float:
     """
     parts = _counted(guarantees)
     delta = arguments.number("delta", delta, at_least=0.0, at_most=1.0)
+    if delta == 1.0:
+        return 0.0
     whole = basic(parts)
     best = whole.epsilon if delta >= whole.delta else math.inf
     if _hopeless(parts):

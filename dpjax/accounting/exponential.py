@@ -140,7 +140,7 @@ def exponential_epsilon(
     )
     pure = "optimal" if total.delta > 0.0 and few_losses([count]) else "basic"
     each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
-    return max(each, math.sqrt(8 * float(largest_rho(total.epsilon, total.delta)) / count))
+    return max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(total.epsilon, total.delta))) / math.sqrt(count)))
 
 
 def currency(epsilon: Any, delta: Any, rho: Any) -> None:

@@ -20,8 +20,10 @@ delta)-private. That holds for every selection procedure with weights exp(r q), 
 """
 
 import math
+from fractions import Fraction
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting.rounding import at_least
 from dpjax.core import arguments, bisection
 
 LARGEST_RATE = 709.0  # e^r is a float
@@ -37,7 +39,7 @@ def process_delta(rate: float, epsilon: float) -> float:
     epsilon = arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf)
     heads = -math.expm1(-rate)
     # 1/c by e^-r, as e^r may be no float; and the product first, as 1 / (1 - e^-r) may be none.
-    return math.exp(-((epsilon + rate) * math.exp(-rate)) / heads) * heads
+    return min(1.0, math.exp(-((epsilon + rate) * math.exp(-rate)) / heads) * heads * (1 + 2.0**-40) + math.ulp(0.0))
 
 
 def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee:
@@ -57,8 +59,10 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     rate = arguments.number("rate", rate, above=0.0, at_most=LARGEST_RATE)
     noise_epsilon = arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
     delta = arguments.number("delta", delta, above=0.0, below=1.0)
-    shared = math.expm1(rate) * math.log(-math.expm1(-rate) / delta) - rate
-    return Guarantee(noise_epsilon + max(rate, shared) * (1 + 1e-12), delta, ADD_OR_REMOVE_ONE)
+    # As 1 - e^-r and delta may be nearly the same, of the logarithm no relative precision is known, but an absolute one.
+    log = math.log(-math.expm1(-rate) / delta) * (1 + 2.0**-50) + 2.0**-50
+    most = max(rate, (math.expm1(rate) * log) * (1 + 2.0**-50) - rate)
+    return Guarantee(at_least(Fraction(noise_epsilon) + Fraction(most * (1 + 1e-12))), delta, ADD_OR_REMOVE_ONE)
 
 
 def rate_for(*, epsilon: float, delta: float) -> float:

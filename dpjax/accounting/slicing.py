@@ -590,10 +590,13 @@ def _outcomes(run: Run, bit: int) -> Iterator[tuple[np.ndarray, np.ndarray, floa
 
 def _excess_of_sum(run: Run, bit: int, epsilon: float) -> float:
     """The hockey-stick divergence of W for b = bit against the other, what is left counted as infinite loss."""
-    total = 0.0
+    total, far = 0.0, run.slice_epsilon + run.computes * run.compute_apart.epsilon
     for calls, (losses, masses, left) in enumerate(_outcomes(run, bit), start=1):
-        above = losses > epsilon
-        total -= float(np.sum(masses[above] * np.expm1(epsilon - losses[above])))
+        below = epsilon - 2.0**-50 * (
+            1.0 + epsilon + (calls + 1) * far
+        )  # how far below exact ones sums of losses may be
+        above = losses > below
+        total -= float(np.sum(masses[above] * np.expm1(below - losses[above])))
         if left <= max(_LEFT * total, 1e-300) or calls == _CALLS:
             break
     return total + left

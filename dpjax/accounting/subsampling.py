@@ -69,7 +69,8 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
             )
         epsilon = 6.0 * guarantee.epsilon * drawn / rows
         delta = 4.0 * math.exp(epsilon) * drawn / rows * guarantee.delta
-        return Guarantee(epsilon * _UP, min(1.0, delta * _UP), REPLACE_ONE)
+        least = math.ulp(0.0) if guarantee.delta > 0 else 0.0  # products of the smallest floats are 0
+        return Guarantee(epsilon * _UP, min(1.0, delta * _UP + least), REPLACE_ONE)
     if rows < 2:
         raise ValueError(f"rows must be >= 2: a single row is drawn always, got {rows}")
     return _proved(guarantee, drawn, rows)

@@ -9,6 +9,7 @@ import numpy as np
 from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy, stability_gap
 from dpjax.core import arguments, bisection
 
+MOST_COUNTED = 2**53  # a threshold that floats hold
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
 SANITIZED = (
     1 / 60
@@ -164,6 +165,8 @@ def least_sparse_threshold(bits: int, epsilon: float, most: float) -> int:
         72
     """
     low = sparse_threshold(bits, epsilon, most)
+    if low > MOST_COUNTED:
+        raise ValueError(f"epsilon must be so large that a threshold of at most 2^53 will do, got {epsilon!r}")
     return bisection.least_int(lambda t: sparse_arrivals(bits, epsilon, t) <= most, low)
 
 
@@ -385,7 +388,8 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
         >>> labelled_sparse_histogram(16, 64, 0.1, 0.1, 1.0, threshold=sparse_threshold(80, 1.0, 0.05))
         1451
     """
-    arguments.counts(bits=bits, k=k, threshold=threshold)
+    arguments.counts(bits=bits, k=k)
+    arguments.integer("threshold", threshold, at_least=1, at_most=MOST_COUNTED)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
     target = alpha * (beta - sparse_arrivals(bits + k, epsilon, threshold))
@@ -423,10 +427,13 @@ def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float)
     # noise is wide beside the spread of counts.)
     def tilted(sign: int) -> tuple[float, float]:
         grown = math.log1p(alpha * math.expm1(sign * rate))
-        return min(alpha * math.exp(sign * rate - grown), 1.0), n * grown - sign * rate * threshold - norm
+        rarer = (
+            1 - alpha if sign > 0 else alpha * math.exp(-rate)
+        )  # of both symbols: what it lacks of 1 may be no float
+        return min(rarer * math.exp(-grown), 1.0), n * grown - sign * rate * threshold - norm
 
-    (up, log_up), (down, log_down) = tilted(1), tilted(-1)
-    kept_below = math.exp(log_up + binom.logcdf(threshold - 1, n, up))
+    (others, log_up), (down, log_down) = tilted(1), tilted(-1)
+    kept_below = math.exp(log_up + binom.logsf(n - threshold, n, others))
     lost_above = math.exp(log_down - rate + binom.logsf(threshold - 1, n, down))
     return float(binom.cdf(threshold - 1, n, alpha)) - kept_below + lost_above
 

@@ -189,12 +189,13 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
         values = loss_values(loss, np.arange(d * (_block(description.rate) + 2) + 1))
         if np.any(falls := values[1:] < values[:-1] * (1 - ROUNDING)):
             raise ValueError(f"loss must not fall as |x| grows, got less at x = {np.argmax(falls) + 1} than before")
-    x = np.arange(2 * d + 1)
-    laws = []
-    for r in range(1, d + 1):
-        top = less / (2 * r + 2 * b * (d - r) - less)
-        laws.append(top * b ** (x // d + (x % d >= r)))
-    best = min(laws, key=lambda law: cost @ law)
+    x, steps = np.arange(2 * d + 1), np.arange(1, d + 1)
+    by_place = np.cumsum(
+        np.bincount(x % d, cost * b ** (x // d), minlength=d)
+    )  # what the first r places of all periods cost
+    tops = less / (2 * steps + 2 * b * (d - steps) - less)
+    r = steps[np.argmin(tops * (by_place + b * (by_place[-1] - by_place)))]
+    best = tops[r - 1] * b ** (x // d + (x % d >= r))
     return float(cost @ best), best
 
 

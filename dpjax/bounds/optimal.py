@@ -52,6 +52,11 @@ MAX_CONSTRAINTS = {"pure": 400_000, "approximate": 120_000}  # what HiGHS solves
 MAX_MULTISETS = 10_000_000  # that are written down
 MAX_POINTS = 400_000  # of two values even these give more constraints
 MAX_EPSILON = 20.0  # beyond, e^epsilon leaves the solver no digits
+_TOLERANCES = {
+    "ipm_optimality_tolerance": 1e-12,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,8 +368,9 @@ def _solve(programme: _Programme, factor: float, delta: float) -> tuple[np.ndarr
     objective = np.zeros(constraints.shape[1])
     objective[programme.variables] = 1.0
     totals.resize(totals.shape[0], constraints.shape[1])
+    equal = np.ones(totals.shape[0])
     result = optimize.linprog(
-        objective, constraints, limits, totals, np.ones(totals.shape[0]), bounds=(0, 1), method="highs-ipm"
+        objective, constraints, limits, totals, equal, bounds=(0, 1), method="highs-ipm", options=_TOLERANCES
     )
     if result.status != 0:
         raise RuntimeError(f"HiGHS found no optimum: {result.message}")

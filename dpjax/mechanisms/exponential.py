@@ -43,7 +43,11 @@ def log_weights(
     weights = factor * jnp.where(mask, scores - top, jnp.zeros((), scores.dtype)).astype(float)
     measure = measured(log_measure, scores)
     if measure is not None:
-        weights = weights + jnp.where(mask, measure, 0.0)
+        # Relative to the heaviest, score and measure each: next to a large number scores would lose their digits, and more than epsilon.
+        best = jnp.argmax(jnp.where(mask, weights + measure, -jnp.inf))
+        lag = jnp.where(mask, scores - jax.lax.stop_gradient(scores[best]), jnp.zeros((), scores.dtype))
+        least = logspace.finite(jax.lax.stop_gradient(measure[best]))
+        weights = factor * lag.astype(float) + jnp.where(mask, measure - least, 0.0)
     return jnp.where(mask, weights, -jnp.inf)
 
 

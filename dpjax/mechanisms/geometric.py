@@ -94,14 +94,14 @@ def log_pmf(
     """ln P[release = output]."""
     rate = jnp.asarray(_rate(epsilon, sensitivity), float)
     log_peak = log1mexp(-rate) - jnp.log1p(jnp.exp(-rate))
-    return log_peak - rate * jnp.abs(_noise(output, value)).astype(float)
+    return log_peak - rate * jnp.abs(_noise(output, value).astype(float))  # -2^31 has no size in int32
 
 
 def _log_cdf(noise: Array, epsilon: Number, sensitivity: int) -> Array:
     """ln P[noise <= this]."""
     rate = jnp.asarray(_rate(epsilon, sensitivity), float)
     log_norm = jnp.log1p(jnp.exp(-rate))
-    left = -rate * jnp.maximum(-noise, 0).astype(float) - log_norm
+    left = -rate * jnp.maximum(-noise.astype(float), 0.0) - log_norm
     right = log1mexp(-rate * (jnp.maximum(noise, 0).astype(float) + 1.0) - log_norm)
     return jnp.where(noise < 0, left, right)
 

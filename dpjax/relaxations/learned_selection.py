@@ -102,12 +102,14 @@ class NoisyMax(Chooser):
         z = jnp.arange(self.levels, dtype=lag.dtype)[:, None] + lag[None]
         here, after = self.falls(z), self.falls(z + 1)
         tiny = jnp.finfo(here.dtype).tiny
-        log_atom = -here + jnp.log(jnp.maximum(-jnp.expm1(here - after), tiny))  # ln P[Z = z]
+        atom = -jnp.expm1(here - after)  # P[Z = z | Z >= z]: no logarithm, as a flat step has none and yet a derivative
         below, up_to = -jnp.expm1(-here), -jnp.expm1(-after)  # P[Z < z], P[Z <= z]
         ahead = below[None] * (1 - u)[:, None, None] + up_to[None] * u[:, None, None]
         log_ahead = jnp.where(where[None, None], jnp.log(jnp.maximum(ahead, tiny)), 0.0)
         others = jnp.sum(log_ahead, axis=2, keepdims=True) - log_ahead + log_mass[:, None, None]
-        each = jax.nn.logsumexp(others + log_atom[None], axis=(0, 1))
+        logs = others - here[None]
+        top = jax.lax.stop_gradient(jnp.max(logs, axis=(0, 1)))
+        each = top + jnp.log(jnp.maximum(jnp.sum(atom[None] * jnp.exp(logs - top[None, None]), axis=(0, 1)), tiny))
         return exponential.normalised(jnp.where(where, each, -jnp.inf))
 
     def falls(self, z: Int[Array, "*s"]) -> Float[Array, "*s"]:

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments
+from dpjax.data import algorithm
 from dpjax.mechanisms.base import Candidates
 
 
@@ -39,6 +40,11 @@ class Soft:
     def promised(self) -> Guarantee:
         """The guarantee of the exact mechanism."""
         raise NotImplementedError
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether the numbers in use are in their ranges: what a factory cannot see of traced values, and an optimiser may leave."""
+        t = jnp.asarray(self.temperature, float)
+        return algorithm.sound(self) & (t >= 0) & (t < jnp.inf)
 
     def __call__(self, key: Array, *data: Any, **given: Any) -> Float[Array, "..."]:
         """One draw.
@@ -72,7 +78,7 @@ class Soft:
 
 @jax.jit
 def _run(mechanism: Soft, key: Array, data: Any) -> Array:
-    return mechanism.draw(key, data)
+    return checked(mechanism.draw(key, data), mechanism.sound())
 
 
 class SoftChooser(Soft):

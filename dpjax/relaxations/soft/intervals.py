@@ -69,7 +69,7 @@ class SoftInterval(Soft):
 @jax.jit
 def _law(mechanism: SoftInterval, data: Any) -> tuple[Array, Array]:
     gaps = mechanism.gaps(data)
-    return gaps.ends, jax.nn.softmax(gaps.log_weights)
+    return gaps.ends, base.checked(jax.nn.softmax(gaps.log_weights), mechanism.sound())
 
 
 def between(values: Float[Array, "n"], low: Any, high: Any, where: Bool[Array, "n"]) -> Float[Array, "n"]:

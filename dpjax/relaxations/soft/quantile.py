@@ -3,7 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool
 
 from dpjax.core import arguments, sorting
 from dpjax.core.pytree import frozen, static
@@ -40,6 +40,10 @@ class SoftQuantile(SoftInterval):
           where: which of them count; all when absent.
         """
         return intervals.reals("values", values, where)
+
+    def sound(self) -> Bool[Array, ""]:
+        fraction = jnp.asarray(self.fraction, float)
+        return super().sound() & (fraction >= 0) & (fraction <= 1)
 
     def gaps(self, data: tuple[Array, Array]) -> Gaps:
         values, mask = data
